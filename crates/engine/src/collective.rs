@@ -15,11 +15,11 @@
 //! | `reduce` | operators and their MPI operations |
 //! | [`exchange`] | scans, gathers to one rank, scatters, exchanges between all pairs |
 //!
-//! The functions of this module are the collectives of long values over a communicator, for which
-//! bandwidth matters. Each one starts the non-blocking MPI collective and waits in the engine's
-//! loop ([`crate::wait`]). A rank inside a collective therefore serves other ranks, and yields its
-//! core in a long wait. Values that are too long for one MPI call are split into blocks.
-//! [`crate::group::Group`] chooses between these functions and the collectives of `team`.
+//! The functions of this module are the collectives of long values over a communicator. Each one
+//! starts the non-blocking MPI collective and waits in the engine's loop ([`crate::wait`]), so the
+//! rank serves other ranks meanwhile and yields its core in a long wait. Values that are too long
+//! for one MPI call are split into blocks. [`crate::group::Group`] chooses between these functions
+//! and the collectives of `team`.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, ReduceOp, Request};
@@ -50,8 +50,7 @@ pub use wire::Wire;
 /// Maximum length in bytes of the block of one MPI call.
 const PIECE: usize = 1 << 30;
 
-/// Waits for a collective to complete. A failure or a panic ends the job, because MPI may still use
-/// the caller's memory.
+/// Waits for a collective. A failure or a panic ends the job, because MPI may still use the memory.
 fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut request: Request) {
     struct Waiting<'a>(&'a str);
     impl Drop for Waiting<'_> {
@@ -70,7 +69,6 @@ fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut reque
     }
 }
 
-/// Waits until all ranks have called.
 pub fn barrier<P: Progress + ?Sized>(comm: &Comm, progress: &P) -> Result<()> {
     if comm.size() == 1 {
         return Ok(());
@@ -90,8 +88,8 @@ pub fn broadcast<P: Progress + ?Sized>(
         return Ok(());
     }
     for fragment in data.chunks_mut(PIECE) {
-        // SAFETY: `fragment` stays borrowed until the request has completed, because `finish`
-        // returns only then.
+        // SAFETY: `finish` returns when the request has completed, and `fragment` is borrowed until
+        // then.
         let request = unsafe { comm.ibcast(fragment.as_mut_ptr(), fragment.len(), root) }?;
         finish(comm, progress, "a broadcast", request);
     }
@@ -109,8 +107,7 @@ pub fn allgather<T: Pod, P: Progress + ?Sized>(
         all[0] = *item;
         return Ok(all);
     }
-    // SAFETY: `item` and `all` live until the request has completed, because `finish` returns only
-    // then.
+    // SAFETY: `finish` returns when the request has completed. `item` and `all` live until then.
     let request = unsafe {
         comm.iallgather(
             bytemuck::bytes_of(item).as_ptr(),
@@ -123,7 +120,7 @@ pub fn allgather<T: Pod, P: Progress + ?Sized>(
 }
 
 /// Completes a reduction that needs no other rank: `Abs`, a group of one rank, or no data. Returns
-/// false if the reduction needs other ranks.
+/// false for any other.
 pub(crate) fn needs_no_other<T: Reducible>(
     data: &mut [T],
     operator: Operator,
@@ -142,8 +139,8 @@ pub(crate) fn needs_no_other<T: Reducible>(
     size == 1 || data.is_empty()
 }
 
-/// Combines `data` element by element over all ranks. All ranks pass the same length. The result
-/// replaces `data` on all ranks, or only on `root` if it is given; other ranks then keep their
+/// Combines `data` element by element over all ranks, which pass the same length. The result
+/// replaces `data` on all ranks, or only on `root` if it is given, and then other ranks keep their
 /// data.
 pub fn reduce<T: Reducible, P: Progress + ?Sized>(
     comm: &Comm,
@@ -157,8 +154,8 @@ pub fn reduce<T: Reducible, P: Progress + ?Sized>(
     }
     let op: ReduceOp = T::reduce_op(operator)?;
     for fragment in data.chunks_mut(PIECE / std::mem::size_of::<T>()) {
-        // SAFETY: `fragment` stays borrowed until the request has completed, because `finish`
-        // returns only then.
+        // SAFETY: `finish` returns when the request has completed, and `fragment` is borrowed until
+        // then.
         let request = unsafe {
             comm.ireduce(fragment.as_mut_ptr().cast(), fragment.len(), T::DATATYPE, &op, root)
         }?;
@@ -188,7 +185,6 @@ impl Verdict {
         verdict
     }
 
-    /// Converts the verdict of rank `rank` into a result for the other ranks.
     fn result_of(&self, rank: usize) -> Result<()> {
         if self.kind == 0 {
             return Ok(());
@@ -200,9 +196,8 @@ impl Verdict {
     }
 }
 
-/// Agrees on the outcome of a collective step. Every rank passes the result of its part. Either all
-/// ranks succeed, or all fail: a failed rank returns its own error, and every other rank returns
-/// the error of the lowest rank that failed.
+/// Agrees on the outcome of a collective step. Either all ranks succeed, or a failed rank returns
+/// its own error, and every other rank returns the error of the lowest rank that failed.
 pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) -> Result<()> {
     let all = allgather(comm, progress, &Verdict::of(&mine))?;
     mine?;

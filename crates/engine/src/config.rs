@@ -1,9 +1,8 @@
 //! All environment variables in one table: name, default, description and parser.
 //!
 //! The engine reads the variables into a [`Config`] when it starts. Other modules do not read the
-//! environment themselves. `portolan-info` prints the table, and `portolan-info --markdown`
-//! generates `docs/environment.md` from it, so each variable is described in one place. A value
-//! that cannot be parsed is an error at start, and is never replaced by the default.
+//! environment. `portolan-info` prints the table, and `portolan-info --markdown` generates
+//! `docs/environment.md` from it. A value that cannot be parsed is an error at start.
 
 pub mod agreed;
 mod unknown;
@@ -29,10 +28,8 @@ pub enum Group {
 }
 
 impl Group {
-    /// All groups.
     pub const ALL: [Group; 3] = [Group::Common, Group::Tuning, Group::Testing];
 
-    /// The heading of the group.
     pub fn title(self) -> &'static str {
         match self {
             Group::Common => "Common",
@@ -41,7 +38,6 @@ impl Group {
         }
     }
 
-    /// The purpose of the group.
     pub fn purpose(self) -> &'static str {
         match self {
             Group::Common => "The path, what a job reports, and when it gives up.",
@@ -55,27 +51,21 @@ impl Group {
     }
 }
 
-/// A row of the table.
 #[derive(Debug)]
 pub struct Variable {
-    /// The name of the variable.
     pub name: &'static str,
-    /// The group of the variable on the page.
     pub group: Group,
-    /// A variable of another library with the same meaning, which is read if ours is unset.
+    /// A variable of another library with the same meaning, read if ours is unset.
     pub alias: Option<&'static str>,
-    /// The default, as a value of the variable.
     pub default: &'static str,
-    /// A description in one line.
     pub meaning: &'static str,
     set: fn(&mut Config, &str) -> std::result::Result<(), String>,
 }
 
-/// The transfer path to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathChoice {
-    /// Direct on a node. Between nodes, MPI windows if they were found to complete without help of
-    /// the target and to be clearly cheaper than messages, else messages.
+    /// Direct on a node. Between nodes, MPI windows if they complete without help of the target and
+    /// are clearly cheaper than messages, else messages.
     Auto,
     /// Loads and stores only. The engine does not start if the ranks are not all on one node.
     Direct,
@@ -114,85 +104,64 @@ pub enum AmChoice {
     Auto,
     /// Rings in shared memory.
     Node,
-    /// MPI messages.
     Mpi,
 }
 
-/// The values of all variables.
+/// The values of all variables, set by the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// `PORTOLAN_PATH`
     pub path: PathChoice,
-    /// `PORTOLAN_ATOMICS`
     pub atomics: AtomicsChoice,
     /// `PORTOLAN_NODE_SIZE`; 0 does not split nodes.
     pub node_size: usize,
-    /// `PORTOLAN_PROGRESS_THREAD`
     pub progress_thread: ThreadChoice,
-    /// `PORTOLAN_IDLE_POLL_US`
     pub idle_poll: Duration,
     /// The number of polls of a waiting rank before it yields its core.
     pub spin: u32,
     /// `PORTOLAN_SLAB_BYTES`
     pub arena_bytes: usize,
-    /// `PORTOLAN_SHM_DIR`
     pub shm_dir: String,
-    /// `PORTOLAN_CHUNK_BYTES`
     pub chunk_bytes: usize,
-    /// `PORTOLAN_FLIGHT_BYTES`
     pub flight_bytes: usize,
-    /// `PORTOLAN_AM`
     pub am: AmChoice,
-    /// `PORTOLAN_AM_RING_BYTES`
     pub am_ring_bytes: usize,
-    /// `PORTOLAN_CROSS_MEMORY`
     pub cross_memory: bool,
-    /// `PORTOLAN_CROSS_HELP`
     pub cross_help: bool,
     /// The age at which collected active messages are sent even if their buffer is not full.
     pub aggregate_age: Duration,
-    /// `PORTOLAN_COMPOSE_DIR`
     pub compose_dir: String,
-    /// `PORTOLAN_RAISE_THREAD_LEVEL`
     pub raise_thread_level: bool,
-    /// `PORTOLAN_LAUNCHER_CHECK`
     pub launcher_check: bool,
-    /// `PORTOLAN_MPI_WAITS`
     pub mpi_waits: bool,
     /// `PORTOLAN_WATCHDOG`; zero turns it off.
     pub watchdog: Duration,
-    /// The time after which a rank that waits for others in a collective call warns once. Never if
+    /// The time after which a rank that waits for others in a collective call warns once, unless
     /// `watchdog` is zero.
     pub watchdog_warn: Duration,
-    /// `PORTOLAN_RPC_CHECKSUM`
     pub rpc_checksum: String,
-    /// `PORTOLAN_RPC_LISTEN`
     pub rpc_listen: String,
-    /// `PORTOLAN_RPC_SECRET_FILE`; empty if there is none.
+    /// Empty if there is none.
     pub rpc_secret_file: String,
-    /// `PORTOLAN_RPC_TLS_DIR`; empty if there is none.
+    /// Empty if there is none.
     pub rpc_tls_dir: String,
-    /// `PORTOLAN_WATCHDOG_ABORT`; zero means never.
+    /// Zero means never.
     pub watchdog_abort: Duration,
     /// `PORTOLAN_CHECK`
     pub check_races: bool,
     /// `X10_MAX_AGG_SIZE`
     pub x10_aggregate: usize,
-    /// `PORTOLAN_STATS`
     pub stats: bool,
-    /// `PORTOLAN_TRACE`; empty if no trace is written.
+    /// Empty if no trace is written.
     pub trace: String,
-    /// `PORTOLAN_TRACE_BYTES`; 0 means no limit.
+    /// 0 means no limit.
     pub trace_bytes: usize,
-    /// `PORTOLAN_TRACE_SAMPLE`
     pub trace_sample: u32,
-    /// `PORTOLAN_TRACE_CLOCK`: whether the time-stamp counter may be used.
+    /// Whether the time-stamp counter may be used.
     pub trace_counter: bool,
     /// Offset added to the clock of traces, for tests.
     pub trace_shift: Duration,
     /// Number of earlier starts of the engine in this process.
     pub trace_start: usize,
-    /// `PORTOLAN_LOG`
     pub log: String,
 }
 
@@ -244,13 +213,12 @@ impl Default for Config {
 }
 
 impl Variable {
-    /// Returns the current value in the environment, under our name or the alias. An empty value
-    /// counts as unset.
+    /// Returns the value in the environment, under our name or the alias. Empty values count as
+    /// unset.
     pub fn current(&self) -> Option<String> {
         self.found().map(|(_, value)| value.to_string_lossy().into_owned())
     }
 
-    /// Returns the name under which the variable is set, and its value.
     fn found(&self) -> Option<(&'static str, OsString)> {
         let read = |name| Some((name, std::env::var_os(name).filter(|v| !v.is_empty())?));
         read(self.name).or_else(|| self.alias.and_then(read))
@@ -258,10 +226,8 @@ impl Variable {
 }
 
 impl Config {
-    /// Reads the environment.
-    ///
-    /// # Errors
-    /// Returns `Argument` if a value cannot be parsed. The error names the variable and the value.
+    /// Reads the environment. Fails with `Argument`, the variable and the value if it cannot be
+    /// parsed.
     pub fn from_env() -> Result<Config> {
         Self::from_lookup(Variable::found)
     }

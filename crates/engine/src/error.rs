@@ -1,8 +1,8 @@
 //! The error type of all layers.
 //!
 //! The layer that finds a fault states the problem and the values involved. The called interface
-//! adds the name of its call ([`Error::in_call`]), and only the interface decides whether to log,
-//! return a code or abort. Outputs of a call are written only on success.
+//! adds the name of its call ([`Error::in_call`]), and decides whether to log, return a code or
+//! abort. Outputs of a call are written only on success.
 
 use crate::message::RankPrefix;
 use std::fmt;
@@ -12,8 +12,7 @@ use std::fmt;
 #[repr(i32)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument is malformed, for example a negative count, or a null pointer with a nonzero
-    /// length.
+    /// An argument is malformed, such as a negative count, or a null pointer with a nonzero length.
     Argument = 1,
     /// A rank is outside the group.
     Rank = 2,
@@ -36,7 +35,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Returns the class of a code, or `Internal` for an unknown code.
+    /// Returns the class of a code, or `Internal` if it is unknown.
     pub fn from_code(code: i32) -> ErrorKind {
         use ErrorKind::*;
         [Argument, Rank, Address, Memory, State, Handle, Type, Mpi, Mismatch]
@@ -53,8 +52,7 @@ impl ErrorKind {
 
 /// A failed call: the class of the error, the call, the rank, and the details.
 ///
-/// The type is one pointer, so that a result without a value fits in a register and a successful
-/// call pays for nothing else.
+/// The type is one pointer, so that a result without a value fits in a register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<ErrorParts>);
 
@@ -63,7 +61,6 @@ struct ErrorParts {
     kind: ErrorKind,
     call: Option<&'static str>,
     rank: Option<usize>,
-    /// Whether the error was written to the log.
     logged: bool,
     detail: String,
 }
@@ -71,13 +68,10 @@ struct ErrorParts {
 static_assertions::const_assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
 
 /// The result of a fallible call.
-///
-/// The error type is [`Error`] unless a signature names another one.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Creates an error of class `kind`. `detail` states the problem, the values involved, and what
-    /// to do about it.
+    /// Creates an error. `detail` states the problem, the values involved, and what to do about it.
     #[cold]
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         let (rank, detail) = (crate::process::world_rank(), detail.into());
@@ -104,14 +98,13 @@ impl Error {
         self
     }
 
-    /// Replaces the detail.
     #[cold]
     pub(crate) fn reworded(mut self, detail: String) -> Self {
         self.0.detail = detail;
         self
     }
 
-    /// Writes the error to the log, unless it was already written.
+    /// Writes the error to the log once.
     #[cold]
     pub fn log_once(&mut self) {
         if !std::mem::replace(&mut self.0.logged, true) {
@@ -130,8 +123,7 @@ impl Error {
     }
 }
 
-/// Formats the error as `rank 3: ARMCI_Put: what is wrong`. The form `{:#}` omits the rank, for a
-/// message that already names it.
+/// Formats the error as `rank 3: ARMCI_Put: what is wrong`. `{:#}` omits the rank.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ErrorParts { call, rank, detail, .. } = &*self.0;
@@ -147,10 +139,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Rejects a call in a forked child.
-///
-/// # Errors
-/// Returns `State` in a forked child.
+/// Returns `State` in a forked child, which must not make calls.
 #[inline]
 pub(crate) fn unless_forked() -> Result<()> {
     if crate::process::is_forked() { Err(Error::in_fork()) } else { Ok(()) }
@@ -167,9 +156,7 @@ macro_rules! __fail {
 pub use __fail as fail;
 
 /// Reserves space in a list for `more` entries, a number that comes from a caller or a file.
-///
-/// # Errors
-/// Returns `Memory` if the allocation fails. The list is then unchanged.
+/// Returns `Memory`, and leaves the list unchanged, if the allocation fails.
 pub fn reserve<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     match list.try_reserve(more) {
         Ok(()) => Ok(()),

@@ -14,13 +14,12 @@ fn call(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>)
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time) };
 }
 
-/// Sleeps until the word is woken or `timeout` has elapsed. Returns at once if the word is not
+/// Sleeps until the word is woken or `timeout` has elapsed, or not at all if the word is not
 /// `value`. May return early, so the caller must check the word again.
 pub fn wait(word: &AtomicU32, value: u32, timeout: Duration) {
     call(word, libc::FUTEX_WAIT, value, Some(timeout));
 }
 
-/// Wakes all threads that sleep on the word.
 pub fn wake_all(word: &AtomicU32) {
     call(word, libc::FUTEX_WAKE, i32::MAX as u32, None);
 }

@@ -1,15 +1,14 @@
 //! Groups: ordered sets of ranks, each with its own communicator.
 //!
 //! The world is a group like any other. [`crate::memory::segment::Memory`] keeps the memory of a
-//! group under its [`Group::key`]. The key is unique among all groups of the job, so ranks in
-//! several groups never confuse them.
+//! group under its [`Group::key`], which is unique among all groups of the job.
 //!
 //! The creation of a group is collective over its members only. Other ranks may also call; they
 //! return at once without a group. A freed group with live segments can still be used to free them,
 //! and its communicator is freed with the last segment.
 //!
-//! Collectives of short values use the nodes ([`crate::collective::Team`]). Those of long values
-//! use MPI collectives on the communicator.
+//! Collectives of short values use the nodes ([`crate::collective::Team`]), and collectives of long
+//! values use MPI collectives on the communicator.
 
 use crate::collective::{
     self, ElementType, Kind, Operator, Reducible, Sharing, Signature, Team, Wire, exchange,
@@ -25,24 +24,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// An ordered set of ranks of the world.
 #[derive(Debug)]
 pub struct Group {
     key: u64,
     comm: Mutex<Option<Arc<Comm>>>,
     team: Team,
-    /// Ranks in the group by world rank, if the two differ. The world needs no such table, which
-    /// would be large.
+    /// Ranks in the group by world rank, if the two differ. The world needs no such large table.
     rank_of: Option<HashMap<usize, usize>>,
     on_one_node: bool,
     freed: AtomicBool,
 }
 
-/// Maximum length in bytes of short values. Longer values use MPI collectives.
+/// Maximum length in bytes of short values.
 const LONGEST: usize = 64 << 10;
 
-/// Performs a collective call and records it. The whole call counts as time that ranks spend
-/// waiting for each other.
+/// Performs and records a collective call. All of it counts as time that ranks wait for each other.
 fn meet<R, P: Progress + ?Sized>(
     progress: &P,
     call: Call,
@@ -55,29 +51,25 @@ fn meet<R, P: Progress + ?Sized>(
     }
 }
 
-/// Returns the complete list of ranks as text, so that different lists give different texts.
+/// Returns the complete list of ranks as text, so that different lists differ.
 fn listed(ranks: &[usize]) -> String {
     let texts: Vec<String> = ranks.iter().map(usize::to_string).collect();
     texts.join(", ")
 }
 
-/// The number of the next group that this rank creates as its first member.
 static NEXT_KEY: AtomicU32 = AtomicU32::new(1);
 
-/// Returns a number that is unique among the groups with this rank as first member.
 pub(crate) fn next_key() -> u32 {
     NEXT_KEY.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Returns the key of a group, from the world rank of its first member and the number that this
-/// member chose.
+/// Returns a group's key, from the world rank of its first member and the number that it chose.
 fn full_key(first: usize, number: u32) -> u64 {
     (first as u64) << 32 | u64::from(number)
 }
 
 impl Group {
-    /// Creates the group of all ranks, in the order of the world. `key` comes from [`next_key`] on
-    /// rank 0. Collective.
+    /// Creates the group of all ranks. `key` comes from [`next_key`] on rank 0. Collective.
     pub fn world(
         comm: Comm,
         wire: &Arc<Wire>,
@@ -94,7 +86,6 @@ impl Group {
         Ok(Group::of(comm, team, key, topology))
     }
 
-    /// Creates a group from a communicator and the `team` of the same ranks.
     fn of(comm: Comm, team: Team, key: u64, topology: &Topology) -> Arc<Group> {
         let members = team.members();
         let differ = members.iter().enumerate().any(|(i, &w)| i != w);
@@ -110,11 +101,9 @@ impl Group {
         })
     }
 
-    /// Creates the group of `ranks`, which are ranks of `self`, in this order. Collective over
-    /// those ranks. Returns `None` on a rank that is not among them.
-    ///
-    /// # Errors
-    /// Returns `Rank` if a rank is outside `self` or occurs twice, and `State` if `self` was freed.
+    /// Creates the group of `ranks` of `self`, in this order. Collective over those ranks. Returns
+    /// `None` on any other rank. Fails with `Rank` if a rank is outside `self` or occurs twice, and
+    /// `State` if `self` was freed.
     pub fn subgroup(
         &self,
         ranks: &[usize],
@@ -153,44 +142,36 @@ impl Group {
         let wire = self.team.wire();
         let first = members[0];
         let number = if first == topology.me() { next_key() } else { 0 };
-        // The exchange yields the number of the first member and the largest tag, which is free on
-        // all members.
+        // Yields the number of the first member and the largest tag, which is free on all members.
         let all = wire.agree_on_group(&members, progress, &[number, wire.next_tag()])?;
         let (key, tag) =
             (full_key(first, all[0][0]), all.iter().map(|of| of[1]).max().unwrap_or(0));
-        // Several groups of different members may be created at the same time. The MPI tag is a
-        // hash of the list of ranks, so that different lists are unlikely to share it.
+        // Different members may create groups at the same time. The MPI tag is a hash of the list
+        // of ranks, so that different lists are unlikely to share it.
         let list = ranks.iter().fold(ranks.len(), |h, &r| (h * 31 + r) & 0x3fff);
         let comm = self.comm()?.create_group(ranks, list as i32)?;
         let team = Team::create(wire, (tag, key), members, topology, sharing, progress)?;
         Ok(Group::of(comm, team, key, topology))
     }
 
-    /// Returns the key of the group. It is unique among the groups of a job, and the same on all
-    /// members.
+    /// Returns the key of the group, unique among the groups of a job and the same on all members.
     pub fn key(&self) -> u64 {
         self.key
     }
 
-    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.team.members().len()
     }
 
-    /// Returns the calling rank's rank in the group.
     pub fn rank(&self) -> usize {
         self.team.rank()
     }
 
-    /// Returns the world ranks of the members, in group order.
     pub fn members(&self) -> &[usize] {
         self.team.members()
     }
 
-    /// Returns the world rank of a member.
-    ///
-    /// # Errors
-    /// Returns `Rank` if `rank` is outside the group.
+    /// Returns the world rank of a member, or `Rank` if `rank` is outside the group.
     pub fn world_rank(&self, rank: usize) -> Result<usize> {
         match self.members().get(rank) {
             Some(&w) => Ok(w),
@@ -198,7 +179,6 @@ impl Group {
         }
     }
 
-    /// Returns the rank in the group of a world rank.
     pub fn rank_of(&self, world: usize) -> Option<usize> {
         match &self.rank_of {
             Some(known) => known.get(&world).copied(),
@@ -206,12 +186,10 @@ impl Group {
         }
     }
 
-    /// Returns whether all members are on one node.
     pub fn on_one_node(&self) -> bool {
         self.on_one_node
     }
 
-    /// Waits until all members have called.
     pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
         meet(progress, Call::Barrier, 0, || self.live_team()?.barrier(progress))
     }
@@ -232,7 +210,7 @@ impl Group {
         })
     }
 
-    /// Copies `data` of rank `root` to all members. All members pass the same length.
+    /// Copies `data` of rank `root` to all members, which pass the same length.
     pub fn broadcast<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -251,9 +229,9 @@ impl Group {
         })
     }
 
-    /// Combines `data` element by element over all members. All members pass the same length. The
-    /// result replaces `data` on all members, or only on `root` if it is given; other members then
-    /// keep their data.
+    /// Combines `data` element by element over all members, which pass the same length. The result
+    /// replaces `data` on all members, or only on `root` if it is given; others then keep their
+    /// data.
     pub fn reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -297,8 +275,8 @@ impl Group {
         })
     }
 
-    /// Returns the `data` of all members, one after the other, on member `root`, and `None` on the
-    /// others. All members pass the same length.
+    /// Returns the `data` of all members, concatenated, on member `root`, and `None` on the others.
+    /// All members pass the same length.
     pub fn gather<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -314,11 +292,8 @@ impl Group {
     }
 
     /// Copies part `i` of the root's `data` to `part` of member `i`. All members pass a part of the
-    /// same length. The `data` of the other members is not used.
-    ///
-    /// # Errors
-    /// Returns `Argument` on all members if the root's data has another length than all parts
-    /// together.
+    /// same length. Returns `Argument` on all members if the root's data has another length than
+    /// all parts.
     pub fn scatter<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -337,11 +312,9 @@ impl Group {
         })
     }
 
-    /// Sends part `i` of `data` to member `i`. Returns the parts that the members have sent to this
-    /// one, in group order. All parts of all members have the same length.
-    ///
-    /// # Errors
-    /// Returns `Argument` on all members if the data is not divisible into parts.
+    /// Sends part `i` of `data` to member `i`. Returns the parts for this member, in group order.
+    /// All parts of all members have the same length. Returns `Argument` on all members if the data
+    /// is not divisible into parts.
     pub fn all_to_all<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -358,12 +331,10 @@ impl Group {
         })
     }
 
-    /// Sends part `i` of `data`, which has `counts[i]` elements, to member `i`. Returns what the
-    /// members have sent to this one, in group order, and the numbers of elements.
-    ///
-    /// # Errors
-    /// Returns `Argument` on all members if the counts of one do not match its data, or if a member
-    /// would send or receive more than 2^31-1 elements.
+    /// Sends part `i` of `data`, which has `counts[i]` elements, to member `i`. Returns the parts
+    /// for this member, in group order, and their numbers of elements. Fails with `Argument` on all
+    /// members if the counts of one do not match its data, or if a member would send or receive
+    /// more than 2^31-1 elements.
     pub fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -384,9 +355,9 @@ impl Group {
         })
     }
 
-    /// Agrees on the outcome of a collective step. Every member passes the result of its part.
-    /// Either all members succeed, or all fail: a failed member returns its own error, and every
-    /// other member returns the error of the lowest rank that failed.
+    /// Agrees on the outcome of a collective step. Either all members succeed, or a failed member
+    /// returns its own error, and every other member returns the error of the lowest rank that
+    /// failed.
     pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
         self.live_team()?.agree(progress, mine)
     }
@@ -399,8 +370,8 @@ impl Group {
         }
     }
 
-    /// Returns the communicator, for collectives that all members call in the same order. Fails if
-    /// it was freed.
+    /// Returns the communicator, unless freed, for collectives that all members call in the same
+    /// order.
     pub fn comm(&self) -> Result<Arc<Comm>> {
         match &*self.comm.lock() {
             Some(comm) => Ok(comm.clone()),
@@ -408,17 +379,14 @@ impl Group {
         }
     }
 
-    /// Returns the MPI handle of the communicator.
     pub fn comm_handle(&self) -> Result<CommHandle> {
         Ok(self.comm()?.handle())
     }
 
-    /// Returns whether the group was marked as freed.
     pub fn is_freed(&self) -> bool {
         self.freed.load(Ordering::Relaxed)
     }
 
-    /// Marks the group as freed.
     pub(crate) fn mark_freed(&self) {
         self.freed.store(true, Ordering::Relaxed);
     }
@@ -434,8 +402,7 @@ impl Group {
         }
     }
 
-    /// Frees the communicator of the engine's own collectives, after all groups are freed.
-    /// Collective.
+    /// Frees the communicator of the engine's collectives, after all groups. Collective.
     pub(crate) fn free_wire(&self) -> Result<()> {
         self.team.wire().comm().free()
     }

@@ -1,25 +1,24 @@
 //! Handles: numbers that refer to values, and that are refused after the value was removed.
 //!
 //! A handle consists of the number of a slot, starting at 1, and above it the generation of the
-//! slot, which is the number of earlier uses. A lookup therefore takes one index and one
-//! comparison. 0 is never a handle, and a removed or invalid handle is refused.
+//! slot, which is the number of earlier uses. A lookup takes one index and one comparison. 0 is
+//! never a handle, and a removed or invalid handle is refused.
 //!
 //! Invariant: the generation of a slot grows when its value is removed. A slot that has used up its
 //! generations is not used again while other slots are available. A removed handle is therefore
-//! refused until all numbers of the table were used. With the 64 bits of most tables this never
-//! happens; with fewer bits it happens after that many uses.
+//! refused until all numbers of the table were used: never with the 64 bits of most tables.
 //!
-//! The table is not synchronised. Its owner chooses a lock, or needs none.
+//! The table is not synchronised.
 
 use std::collections::VecDeque;
 
-/// A table of values by handle. A handle has `SLOT_BITS` + `GENERATION_BITS` bits.
+/// A table of values by handles of `SLOT_BITS` + `GENERATION_BITS` bits.
 #[derive(Debug)]
 pub struct Handles<T, const SLOT_BITS: u32 = 32, const GENERATION_BITS: u32 = 32> {
     slots: Vec<Slot<T>>,
-    /// Slots without a value. The slot that was emptied last is at the end.
+    /// Slots without a value, the last emptied one at the end.
     free: Vec<u32>,
-    /// Slots that have used up their generations. The first one to do so is in front.
+    /// Slots that have used up their generations, the first one in front.
     worn: VecDeque<u32>,
 }
 
@@ -42,7 +41,6 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
     /// Largest number of values in the table at a time.
     pub const MOST: usize = Self::SLOT_MASK as usize;
 
-    /// Creates an empty table.
     pub const fn new() -> Self {
         const { assert!(1 <= SLOT_BITS && SLOT_BITS <= 32) };
         const { assert!(1 <= GENERATION_BITS && GENERATION_BITS <= 32) };
@@ -59,15 +57,11 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         (handle & Self::SLOT_MASK).wrapping_sub(1) as usize
     }
 
-    /// Returns whether every slot that the table may have holds a value.
     pub fn is_full(&self) -> bool {
         self.slots.len() == Self::MOST && self.free.is_empty() && self.worn.is_empty()
     }
 
-    /// Stores a value and returns its handle.
-    ///
-    /// # Panics
-    /// Panics if the table is full: see [`Handles::is_full`].
+    /// Stores a value and returns its handle. Panics if the table [is full](Handles::is_full).
     #[inline]
     pub fn insert(&mut self, value: T) -> u64 {
         let index = match self.free.pop() {
@@ -79,7 +73,6 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         Self::handle(index, slot.generation)
     }
 
-    /// Returns a slot that was never used, or else the one that used up its generations first.
     #[cold]
     fn fresh_slot(&mut self) -> usize {
         if self.slots.len() < Self::MOST {
@@ -95,21 +88,19 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         }
     }
 
-    /// Returns the value of a handle.
     #[inline]
     pub fn get(&self, handle: u64) -> Option<&T> {
         let slot = self.slots.get(Self::index(handle))?;
         if u64::from(slot.generation) == handle >> SLOT_BITS { slot.value.as_ref() } else { None }
     }
 
-    /// Returns the value of a handle for modification.
     #[inline]
     pub fn get_mut(&mut self, handle: u64) -> Option<&mut T> {
         let slot = self.slots.get_mut(Self::index(handle))?;
         if u64::from(slot.generation) == handle >> SLOT_BITS { slot.value.as_mut() } else { None }
     }
 
-    /// Removes and returns the value of a handle. The handle is refused from now on.
+    /// Removes and returns the value of a handle, which is refused from now on.
     #[inline]
     pub fn remove(&mut self, handle: u64) -> Option<T> {
         let index = Self::index(handle);
@@ -122,7 +113,6 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         Some(value)
     }
 
-    /// Makes a slot available again after its value was removed.
     #[inline]
     fn retire(&mut self, index: usize) {
         let slot = &mut self.slots[index];
@@ -134,8 +124,8 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         }
     }
 
-    /// Returns whether the table has the slot of a handle, whatever the slot holds now. If it does,
-    /// a refused handle has most likely been removed; otherwise it was never valid.
+    /// Returns whether the table has the slot of a handle. If so, a refused handle was most likely
+    /// removed; otherwise it was never valid.
     pub fn has_slot(&self, handle: u64) -> bool {
         Self::index(handle) < self.slots.len()
     }
@@ -148,17 +138,14 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         })
     }
 
-    /// Returns all values for modification.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
     }
 
-    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.free.len() + self.worn.len() == self.slots.len()
     }
 
-    /// Removes and returns all values. Their handles are refused from now on.
     pub fn drain(&mut self) -> Vec<T> {
         let mut all = Vec::new();
         for index in 0..self.slots.len() {
@@ -206,7 +193,6 @@ mod tests {
 
     #[test]
     fn numbers_come_again_only_when_all_were_used() {
-        // 3 slots with 4 generations each give 12 numbers.
         let mut table: Handles<u32, 2, 2> = Handles::new();
         let numbers: Vec<u64> = (0..12)
             .map(|value| {
@@ -220,7 +206,7 @@ mod tests {
         distinct.dedup();
         assert_eq!(distinct.len(), 12);
         assert!(distinct.iter().all(|&handle| 0 < handle && handle < 16));
-        // The numbers then repeat, starting with the slot that was used up first.
+        // The numbers repeat, starting with the slot that was used up first.
         assert_eq!(table.insert(0), numbers[0]);
     }
 

@@ -1,9 +1,8 @@
 //! The engine of Portolan: memory that ranks share, transfers, atomic operations, collectives and
 //! active messages. All interfaces of Portolan use it.
 //!
-//! This is an internal crate of the crate `portolan`, without an interface of its own: what is
-//! public serves the other crates of the workspace, and changes with them. `ARCHITECTURE.md`
-//! describes the layers.
+//! This is an internal crate of the crate `portolan`: its public items serve the other crates of
+//! the workspace, and change with them. `ARCHITECTURE.md` describes the layers.
 
 pub mod am;
 pub mod any_memory;

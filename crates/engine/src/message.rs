@@ -2,14 +2,14 @@
 //!
 //! A line has the form `portolan: rank 3: ARMCI_Put: ...`. A warning has `warning: ` before its
 //! text. The rank is omitted while it is unknown. A message of several lines is also one write, so
-//! that messages of ranks that share a terminal or a log do not mix.
+//! that messages of ranks that share a terminal do not mix.
 
 use crate::process;
 use log::{Level, Record};
 use std::fmt;
 
-/// The crates of the library, as they appear in the paths of functions and of log records. The C
-/// library and the Rust interface have the first name.
+/// The crates of the library in paths of functions and log records. The first is the C library and
+/// the Rust interface.
 const CRATES: [&str; 5] =
     ["portolan", "portolan_engine", "portolan_compose", "portolan_rpc", "portolan_interpose"];
 
@@ -18,12 +18,11 @@ pub(crate) fn is_of_library(path: &str) -> bool {
     path.split_once("::").is_some_and(|(krate, _)| CRATES.contains(&krate))
 }
 
-/// The rank as shown in messages: `rank 3: `, or nothing while it is unknown.
+/// The rank as in messages: `rank 3: `, or nothing while it is unknown.
 #[derive(Debug)]
 pub(crate) struct RankPrefix(pub Option<usize>);
 
 impl RankPrefix {
-    /// Returns the prefix of this process.
     pub fn own() -> RankPrefix {
         RankPrefix(process::world_rank())
     }
@@ -35,8 +34,8 @@ impl fmt::Display for RankPrefix {
     }
 }
 
-/// Formats a message. The text may begin with the rank, like the text of an error. The message then
-/// names the rank once.
+/// Formats a message. If the text begins with the rank, like the text of an error, the rank is not
+/// repeated.
 pub fn line(text: &str) -> String {
     of("portolan", "", text)
 }
@@ -63,17 +62,15 @@ pub(crate) fn of_record(record: &Record<'_>) -> String {
     of(name, &kind, &record.args().to_string())
 }
 
-/// Writes a message to standard error.
 pub fn say(text: &str) {
     write(line(text).as_bytes());
 }
 
-/// Writes bytes to standard error by one system call, or several if the system accepts only a part.
-/// The function takes no lock, because a forked child inherits locks of threads that it does not
-/// have.
+/// Writes bytes to standard error, by one system call unless the system accepts only a part. Takes
+/// no lock, because a forked child inherits locks of threads that it does not have.
 pub fn write(mut bytes: &[u8]) {
     while !bytes.is_empty() {
-        // SAFETY: the slice is live. If the descriptor is not open, the call fails without harm.
+        // SAFETY: the slice is live. On a closed descriptor, the call fails without harm.
         let n = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
         match usize::try_from(n) {
             Ok(written) => bytes = &bytes[written..],

@@ -1,10 +1,8 @@
 //! Faults of the past, which the simulation must find.
 //!
-//! With the feature `mutations`, `put_back` brings a fault back in this process. Without the
-//! feature, as the library is built for users, `is` is false at compile time and the checks cost
-//! nothing.
+//! With the feature `mutations`, `put_back` brings a fault back in this process. Without it, `is`
+//! is false at compile time and the checks cost nothing.
 
-/// A fault that has been fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Fault {
@@ -18,24 +16,20 @@ pub enum Fault {
     CountedOnce,
     /// A fence marked its target complete while a request of another thread was in flight.
     FenceOfOthers,
-    /// A request was served before earlier requests of its origin that still waited for their
-    /// bytes.
+    /// A request was served before earlier ones of its origin that still waited for their bytes.
     OutOfOrder,
-    /// A direct operation kept its lookup in the registry open while it waited for messages to its
-    /// target.
+    /// A direct operation kept the registry open while it waited for messages to its target.
     ReadsOn,
-    /// A target returned credits by the number of requests only. Long requests then used up an
-    /// origin's bytes first.
+    /// A target returned credits by the number of requests only. Long requests used up the bytes
+    /// first.
     CreditByCount,
     /// A message sent by a handler waited for credit like any other.
     HandlerWaits,
-    /// A rank let another rank perform its addition to a number while its own put to that target
-    /// was in flight.
+    /// A rank let another one perform its addition while its own put to that target was in flight.
     JoinedEarly,
 }
 
 impl Fault {
-    /// All faults with their names.
     pub const ALL: &[(&str, Fault)] = &[
         ("lost_sent", Fault::LostSent),
         ("never_asked", Fault::NeverAsked),
@@ -58,14 +52,12 @@ pub fn put_back(fault: Fault) {
     BACK.store(fault as usize, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Returns whether this fault is back.
 #[cfg(feature = "mutations")]
 pub fn is(fault: Fault) -> bool {
     BACK.load(std::sync::atomic::Ordering::Relaxed) == fault as usize
 }
 
-/// Lets other threads run between two statements if this fault is back. Some faults show only if
-/// another thread runs in between.
+/// Lets other threads run if this fault is back: some faults need one between two statements.
 #[cfg(feature = "mutations")]
 pub fn window(fault: Fault) {
     if is(fault) {
@@ -73,12 +65,10 @@ pub fn window(fault: Fault) {
     }
 }
 
-/// Does nothing, because no fault can be back.
 #[cfg(not(feature = "mutations"))]
 #[inline(always)]
 pub const fn window(_: Fault) {}
 
-/// Returns false, because no fault can be back.
 #[cfg(not(feature = "mutations"))]
 #[inline(always)]
 pub const fn is(_: Fault) -> bool {

@@ -2,12 +2,10 @@
 //!
 //! A fence reads only this state, so its cost does not grow with the number of segments. Messages
 //! are counted: the target confirms how many requests and bytes it has handled, in order. Window
-//! operations are kept as a short list of windows, with the address ranges of unfinished
-//! operations.
+//! operations are a short list of windows and address ranges.
 //!
-//! [`Peers::pending`] is a summary that the fast path reads with one load. It takes one byte for
-//! each rank of the job. A [`Peer`] is created when the first non-direct operation to its rank is
-//! issued, because a rank communicates with few other ranks.
+//! The fast path reads [`Peers::pending`], one byte for each rank of the job, with one load. A
+//! [`Peer`] is created when the first non-direct operation to its rank is issued.
 
 use crate::error::{Error, Result};
 use crate::memory::arena::Arena;
@@ -26,33 +24,28 @@ const SEVERAL: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub struct CompletionCounter {
     outstanding: AtomicUsize,
-    /// The target of the operations + 1; [`SEVERAL`], or 0 if it is unknown.
+    /// The target of the operations + 1, [`SEVERAL`], or 0 if unknown.
     target: AtomicU32,
     failure: Mutex<Option<Error>>,
 }
 
 impl CompletionCounter {
-    /// Counts the start of an operation.
     pub fn begin(&self) {
         self.outstanding.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts the end of an operation.
     pub fn end(&self) {
         self.outstanding.fetch_sub(1, Ordering::Release);
     }
 
-    /// Counts the failure of an operation. The next [`CompletionCounter::check`] without
-    /// outstanding operations returns the error.
+    /// Counts the failure of an operation, which [`CompletionCounter::check`] returns.
     pub fn fail(&self, error: Error) {
         self.failure.lock().get_or_insert(error);
         self.end();
     }
 
-    /// Returns whether all operations are complete.
-    ///
-    /// # Errors
-    /// Returns the first failure once, after all operations have ended.
+    /// Returns whether all operations are complete. When they are, returns their first failure
+    /// once.
     pub fn check(&self) -> Result<bool> {
         if self.outstanding.load(Ordering::Acquire) != 0 {
             return Ok(false);
@@ -63,7 +56,7 @@ impl CompletionCounter {
         }
     }
 
-    /// Records the target of an operation that is about to begin, which a wait then names.
+    /// Records the target of an operation that is about to begin, for waits to name.
     pub fn toward(&self, target: usize) {
         let (new, known) = (target as u32 + 1, self.target.load(Ordering::Relaxed));
         if known != new {
@@ -72,13 +65,12 @@ impl CompletionCounter {
         }
     }
 
-    /// Returns the number of outstanding operations.
     pub fn outstanding(&self) -> usize {
         self.outstanding.load(Ordering::Acquire)
     }
 }
 
-/// Describes a wait for the operations of a counter: for their target, if it is a single rank.
+/// Describes a wait for a counter's operations, with their target if they have a single one.
 impl From<&CompletionCounter> for Awaited {
     fn from(counter: &CompletionCounter) -> Awaited {
         let target = counter.target.load(Ordering::Relaxed);
@@ -90,7 +82,6 @@ impl From<&CompletionCounter> for Awaited {
 /// The kinds of window operation that matter for their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RmaKind {
-    /// A put.
     Put,
     /// A get that has not been waited for.
     Get,
@@ -98,7 +89,6 @@ pub enum RmaKind {
     Accumulate,
 }
 
-/// An unfinished window operation: its kind and its address range.
 #[derive(Debug, Clone, Copy)]
 struct Touch {
     kind: RmaKind,
@@ -106,20 +96,17 @@ struct Touch {
     to: usize,
 }
 
-/// The unfinished window operations to one target.
 #[derive(Debug, Default)]
 pub struct RmaPending {
     windows: Vec<(Arc<Arena>, usize)>,
     touched: Vec<Touch>,
 }
 
-/// Maximum number of unfinished window operations that are tracked separately. A further one
-/// requires a flush.
+/// Maximum number of unfinished window operations that are tracked. Another one requires a flush.
 const MOST_TOUCHED: usize = 16;
 
 impl RmaPending {
-    /// Returns whether an operation on the addresses `from..to` must wait for unfinished
-    /// operations.
+    /// Returns whether an operation on `from..to` must wait for unfinished ones.
     pub fn conflicts(&self, kind: RmaKind, from: usize, to: usize) -> bool {
         self.touched.len() >= MOST_TOUCHED
             || self.touched.iter().any(|t| {
@@ -130,7 +117,6 @@ impl RmaPending {
             })
     }
 
-    /// Records an operation.
     pub fn note(
         &mut self,
         arena: &Arc<Arena>,
@@ -158,12 +144,9 @@ impl RmaPending {
     }
 }
 
-/// Counts of the messages sent to a target.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sent {
-    /// Number of requests.
     pub count: u64,
-    /// Number of bytes in the requests.
     pub bytes: u64,
     /// Number of data requests since the last fence, and between that fence and the one before.
     /// Programs repeat their patterns, so the next fence is expected after the same number of
@@ -178,21 +161,18 @@ pub struct Sent {
     pub answered: bool,
 }
 
-/// The meaning of a request for a fence.
+/// The meaning of a request for a fence. A flush only asks the target to confirm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// The request moves data, or may move data.
     Data,
-    /// The request moves no data, or its call returns with the answer: mutexes and
-    /// read-modify-writes.
+    /// No data, or the call returns with the answer: mutexes and read-modify-writes.
     Bare,
-    /// The request only asks the target to confirm.
     Flush,
 }
 
 impl Sent {
-    /// Counts a request. Returns whether the request must ask the target to confirm: a flush does,
-    /// and so does a data request after which a fence is expected.
+    /// Counts a request. Returns whether it must ask the target to confirm: a flush does, and so
+    /// does a data request after which a fence is expected.
     pub fn count(&mut self, bytes: u64, weight: Weight) -> bool {
         self.count += 1;
         self.bytes += bytes;
@@ -203,7 +183,7 @@ impl Sent {
         self.asks
     }
 
-    /// Returns the number of requests that must be confirmed for all data to be in place.
+    /// Returns the number of requests to confirm before all data is in place.
     pub fn data(&self) -> u64 {
         self.count - u64::from(self.bare)
     }
@@ -215,74 +195,66 @@ impl Sent {
         }
     }
 
-    /// Returns whether the target will confirm the last request without a further request.
+    /// Returns whether the target will confirm the last request without another one.
     pub(crate) fn is_asked(&self) -> bool {
         self.asks
     }
 }
 
-/// All outstanding operations to one target.
 #[derive(Debug, Default)]
 pub struct Peer {
-    /// Locked while a request is counted and sent, so that counts and messages have the same order.
+    /// Locked while a request is counted and sent, so that counts and messages have one order.
     pub sent: Mutex<Sent>,
     confirmed_count: AtomicU64,
     confirmed_bytes: AtomicU64,
-    /// Window operations.
     pub rma: Mutex<RmaPending>,
-    /// Counter of operations without a handle, created with the first one.
+    /// Counts operations without a handle.
     implicit: OnceLock<Arc<CompletionCounter>>,
 }
 
 impl Peer {
-    /// Returns the counter of operations without a handle, and creates it if necessary.
     #[inline]
     pub fn implicit(&self) -> &Arc<CompletionCounter> {
         self.implicit.get_or_init(Arc::default)
     }
 
-    /// Returns the counter of operations without a handle, if it exists.
     pub(crate) fn used_implicit(&self) -> Option<&Arc<CompletionCounter>> {
         self.implicit.get()
     }
 
-    /// Records that the target has handled `count` requests and `bytes` bytes in total.
+    /// Records that the target has handled `count` requests and `bytes` bytes so far.
     pub fn confirm(&self, count: u64, bytes: u64) {
         self.confirmed_bytes.fetch_max(bytes, Ordering::Relaxed);
         self.confirmed_count.fetch_max(count, Ordering::Release);
     }
 
-    /// Records the answer to a request. `sent` is the count that includes the request. The target
-    /// handles requests in order, so the answer also confirms all earlier ones. An acknowledgement
-    /// that the target sent unprompted may still be in flight.
+    /// Records the answer to a request. `sent` is the count that includes it. The target handles
+    /// requests in order, so the answer also confirms all earlier ones. An acknowledgement that the
+    /// target sent unprompted may still be in flight.
     pub fn answered(&self, sent: Sent) {
         self.confirm(sent.count, sent.bytes);
         self.sent.lock().answered = true;
     }
 
-    /// Returns the number of requests that the target has confirmed.
     pub(crate) fn confirmed(&self) -> u64 {
         self.confirmed_count.load(Ordering::Acquire)
     }
 
-    /// Returns the number of bytes that are sent and not confirmed.
     pub(crate) fn in_flight(&self, sent: &Sent) -> u64 {
         sent.bytes.saturating_sub(self.confirmed_bytes.load(Ordering::Relaxed))
     }
 }
 
-/// The outstanding operations to all ranks.
 #[derive(Debug)]
 pub struct Peers {
     /// The bits of paths with unfinished operations ([`Path::pending_bit`]), by rank.
     summary: Box<[AtomicU8]>,
     peers: Sparse<Peer>,
-    /// Upper bound of the number of ranks with nonzero `summary`.
+    /// Upper bound of the ranks with nonzero `summary`.
     dirty: AtomicUsize,
 }
 
 impl Peers {
-    /// Creates the table for `ranks` ranks, without outstanding operations.
     pub fn new(ranks: usize) -> Peers {
         Peers {
             summary: (0..ranks).map(|_| AtomicU8::new(0)).collect(),
@@ -291,57 +263,48 @@ impl Peers {
         }
     }
 
-    /// Returns the number of ranks.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.summary.len()
     }
 
-    /// Returns the bits of the paths with unfinished operations to a rank
-    /// ([`Path::pending_bit`]).
     #[inline]
     pub fn pending(&self, rank: usize) -> u8 {
         self.summary[rank].load(Ordering::Relaxed)
     }
 
-    /// Returns the peer of a rank, and creates it if necessary.
     #[inline]
     pub fn at(&self, rank: usize) -> &Peer {
         &self.peers[rank]
     }
 
-    /// Returns the peer of a rank, if it exists.
     #[inline]
     pub fn used(&self, rank: usize) -> Option<&Peer> {
         self.peers.get(rank)
     }
 
-    /// Returns the existing peers with their ranks, in rank order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Peer)> {
         self.peers.iter()
     }
 
-    /// Returns whether operations to any rank are unfinished.
     #[inline]
     pub(crate) fn any_dirty(&self) -> bool {
         self.dirty.load(Ordering::Relaxed) > 0
     }
 
     /// Records unfinished operations to `rank`. The caller holds the lock of the state that the bit
-    /// summarises, as for [`Peers::mark_complete`].
+    /// summarises, also for [`Peers::mark_complete`].
     pub fn mark_pending(&self, rank: usize, bit: u8) {
         if self.pending(rank) & bit != 0 {
             return;
         }
-        // The count is incremented first, so that it is never too low: fences of other threads do
-        // nothing if it is zero.
+        // First, so that the count is never too low: at zero, fences of other threads do nothing.
         self.dirty.fetch_add(1, Ordering::Relaxed);
         if self.summary[rank].fetch_or(bit, Ordering::Relaxed) != 0 {
             self.dirty.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Records that all operations of the bit are complete.
     pub fn mark_complete(&self, rank: usize, bit: u8) {
         if self.summary[rank].fetch_and(!bit, Ordering::Relaxed) == bit {
             self.dirty.fetch_sub(1, Ordering::Relaxed);

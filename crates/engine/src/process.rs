@@ -1,14 +1,14 @@
 //! Process-wide state that is independent of the engine: the rank for error messages, the function
-//! that ends the job, and the settings that the library's threads request from the kernel.
+//! that ends the job, and the settings of the library's threads.
 //!
-//! Every layer may use this module, and it uses none of them. An upper layer registers functions
-//! here when it starts, for example to end a job through MPI or to report the pending operations of
-//! an engine.
+//! Every layer may use this module, which uses none. An upper layer registers functions here when
+//! it starts, for example to end a job through MPI or to report the pending operations of an
+//! engine.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Once, PoisonError, RwLock};
 
-/// World rank + 1, or 0 while it is unknown. It is kept after the end, for error messages.
+/// World rank + 1, or 0 while unknown. Kept after the end, for error messages.
 static WORLD_RANK: AtomicUsize = AtomicUsize::new(0);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
@@ -26,29 +26,24 @@ fn leave<F>(place: &Left<F>, function: F) {
     *place.write().unwrap_or_else(PoisonError::into_inner) = Some(function);
 }
 
-/// Returns this process's world rank, once it is known.
 pub fn world_rank() -> Option<usize> {
     WORLD_RANK.load(Ordering::Relaxed).checked_sub(1)
 }
 
-/// Sets the world rank.
 pub(crate) fn set_world_rank(rank: usize) {
     WORLD_RANK.store(rank + 1, Ordering::Relaxed);
 }
 
-/// Returns whether the process's engine runs.
 pub fn is_running() -> bool {
     RUNNING.load(Ordering::Acquire)
 }
 
-/// Records whether the process's engine runs.
 pub(crate) fn set_running(running: bool) {
     RUNNING.store(running, Ordering::Release);
 }
 
 /// Set in a forked child of a process that has started the engine.
 static FORKED: AtomicBool = AtomicBool::new(false);
-/// A function of the engine that runs in a forked child.
 static IN_CHILD: Left<fn()> = RwLock::new(None);
 
 extern "C" fn forked() {
@@ -63,8 +58,8 @@ extern "C" fn forked() {
     }
 }
 
-/// Marks the children that this process forks from now on, and runs `in_child` in them. `in_child`
-/// may only store to memory, because a thread that the child lacks may hold a lock.
+/// Marks the children that this process forks from now on, and runs `in_child` in them, which may
+/// only store to memory: a thread that the child lacks may hold a lock.
 pub(crate) fn watch_forks(in_child: fn()) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -89,27 +84,24 @@ pub fn count_forks() {
     });
 }
 
-/// Returns a number that differs between a process and its forked children. A child lacks the other
-/// threads of its parent.
+/// Returns a number that differs between a process and its forked children.
 #[inline]
 pub fn forks() -> usize {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// Returns whether this process is a forked child of a rank.
 #[inline]
 pub fn is_forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
-/// Sets the function that [`end_job`] uses to end all ranks.
 pub(crate) fn set_end(end: fn(i32) -> !) {
     leave(&END, end);
 }
 
-/// Ends all ranks of the job with exit code `code`, or with 1 if `code` is 0. Before the first
-/// start of the engine it ends only this process. Code above the MPI wrappers that may run earlier
-/// calls `mpi::init::abort` directly. In a forked child it ends only the child.
+/// Ends all ranks of the job with exit code `code`, or with 1 if `code` is 0. Ends only this
+/// process before the first start of the engine, where code above the MPI wrappers calls
+/// `mpi::init::abort` instead, and in a forked child.
 pub fn end_job(code: i32) -> ! {
     if is_forked() {
         // The job belongs to the parent, and so do the exit handlers.
@@ -122,13 +114,11 @@ pub fn end_job(code: i32) -> ! {
     }
 }
 
-/// Sets the function that describes the pending operations of this rank for reports.
 pub(crate) fn set_pending(pending: fn() -> Option<String>) {
     leave(&PENDING, pending);
 }
 
-/// Returns a description of the pending operations of this rank, or `None` if no engine can be
-/// asked.
+/// Describes the pending operations of this rank, if an engine can be asked.
 pub fn pending() -> Option<String> {
     left(&PENDING).and_then(|pending| pending())
 }
@@ -136,8 +126,7 @@ pub fn pending() -> Option<String> {
 static KEEPS_MAPPED: Left<fn() -> bool> = RwLock::new(None);
 static KEPT_MAPPED: AtomicBool = AtomicBool::new(false);
 
-/// Sets a function that returns, at the end of an engine, whether the program may still use the memory
-/// of segments.
+/// Sets a function that an engine asks at its end whether the program may still use segments.
 pub fn set_keeps_mapped(keeps: fn() -> bool) {
     leave(&KEEPS_MAPPED, keeps);
 }
@@ -149,7 +138,6 @@ pub(crate) fn ask_keeps_mapped() {
     }
 }
 
-/// Returns whether shared files stay mapped.
 pub(crate) fn is_kept_mapped() -> bool {
     KEPT_MAPPED.load(Ordering::Relaxed)
 }
@@ -168,13 +156,12 @@ fn called<R>(function: fn() -> R) -> R {
 
 static INTERRUPTED: Left<fn() -> bool> = RwLock::new(None);
 
-/// Sets a function that returns whether the calling thread must end its wait for other ranks. A wait
-/// that rests between polls calls it about every 20 ms. A panic in it ends the job.
+/// Sets a function that returns whether the calling thread must end its wait for other ranks. A
+/// wait that rests calls it about every 20 ms. A panic in it ends the job.
 pub fn set_interrupted(interrupted: fn() -> bool) {
     leave(&INTERRUPTED, interrupted);
 }
 
-/// Returns whether the calling thread must end its wait.
 pub(crate) fn is_interrupted() -> bool {
     left(&INTERRUPTED).is_some_and(called)
 }
@@ -182,14 +169,14 @@ pub(crate) fn is_interrupted() -> bool {
 static CALLER: Left<fn() -> Option<String>> = RwLock::new(None);
 static HAS_CALLER: AtomicBool = AtomicBool::new(false);
 
-/// Sets a function that returns the source line of the program that is in a call, as `file:line`.
-/// For a program in another language, which the stack does not show. A panic in it ends the job.
+/// Sets a function that returns, as `file:line`, the source line of the program that is in a call.
+/// For programs in other languages, which the stack does not show. A panic in it ends the job.
 pub fn set_caller(caller: fn() -> Option<String>) {
     leave(&CALLER, caller);
     HAS_CALLER.store(true, Ordering::Relaxed);
 }
 
-/// Returns the source line of the program that is in a call of this thread, if a binding knows it.
+/// Returns the source line of the program in a call of this thread, if a binding knows it.
 pub fn caller() -> Option<String> {
     // Traces ask for each call.
     if !HAS_CALLER.load(Ordering::Relaxed) {
@@ -198,8 +185,8 @@ pub fn caller() -> Option<String> {
     left(&CALLER).and_then(called)
 }
 
-/// Runs `body` with SIGXFSZ blocked and discarded. A system call that exceeds `ulimit -f` then
-/// fails with `EFBIG` and does not end the process.
+/// Runs `body` with SIGXFSZ blocked and discarded: beyond `ulimit -f`, a system call then fails
+/// with `EFBIG` instead of ending the process.
 pub(crate) fn without_size_signal<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: the calls change only the signal mask of this thread, and restore it. `sigemptyset`
     // and `pthread_sigmask` initialise the sets.
@@ -219,7 +206,7 @@ pub(crate) fn without_size_signal<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Returns the limit of a file's size (`ulimit -f`) in bytes, or `None` if it is unlimited.
+/// Returns the limit of a file's size (`ulimit -f`) in bytes, if any.
 pub(crate) fn longest_file() -> Option<u64> {
     // SAFETY: zeros are a valid `rlimit`, which the call overwrites.
     let limit = unsafe {
@@ -230,8 +217,8 @@ pub(crate) fn longest_file() -> Option<u64> {
     (limit != libc::RLIM_INFINITY).then_some(limit)
 }
 
-/// Blocks all signals on the calling thread, which is one of the library's own, because signals
-/// belong to the program. Also sets the timer slack to 1 us, so that naps end on time.
+/// Blocks all signals, which belong to the program, on a thread of the library. Also sets the timer
+/// slack to 1 us, so that naps end on time.
 pub fn quiet_signals() {
     // SAFETY: the calls affect only this thread, and `sigfillset` initialises the set.
     unsafe {

@@ -1,12 +1,12 @@
 //! The progress thread, which serves other ranks while this one computes.
 //!
-//! There is one poll function ([`crate::path::two_sided::TwoSided::poll`]). A thread that waits in
-//! a call polls it, and the progress thread polls it while no other thread does. After an event the
-//! progress thread keeps polling for some microseconds. Then it naps for increasing times: up to
-//! half of `PORTOLAN_IDLE_POLL_US` while other ranks were recently active, later up to the whole.
-//! While a caller waits, and therefore polls, the thread stands back. It also stands back, for
-//! [`LINGER`] at a time, while a caller polls in its own loop. It never yields: a yielded core
-//! returns only after the time slice of a computing rank, and a nap ends sooner.
+//! A thread that waits in a call polls ([`crate::path::two_sided::TwoSided::poll`]), and the
+//! progress thread polls while no other thread does. After an event it keeps polling for some
+//! microseconds. Then it naps for increasing times: up to half of `PORTOLAN_IDLE_POLL_US` while
+//! other ranks were recently active, later up to the whole. It stands back while a caller waits,
+//! and therefore polls, and for [`LINGER`] at a time while a caller polls in its own loop. It never
+//! yields: a yielded core returns only after the time slice of a computing rank, and a nap ends
+//! sooner.
 //!
 //! Invariants: an idle thread uses less than 1 % of a core. A request to a computing rank waits no
 //! longer than the longest nap.
@@ -23,17 +23,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the thread keeps polling after an event: about the time that a blocking caller takes to
-/// send its next request.
+/// How long the thread polls after an event: about the time until the next request of a blocking
+/// caller.
 const AWAKE: Duration = Duration::from_micros(30);
-/// The corresponding time if every message rings the doorbell. The thread need not poll then, and
-/// the core belongs to the computing rank.
+/// This time if every message rings the doorbell. The core then belongs to the computing rank.
 const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
-/// How long after the last event other ranks count as recently active. A wake-up costs about 25 us
-/// with cold caches, so a process that stays idle wakes up less often.
+/// How long after an event other ranks count as active. A wake-up costs about 25 us with cold
+/// caches, so a process that stays idle wakes up less often.
 const LATELY: Duration = Duration::from_millis(100);
 
-/// Longest sleep if the doorbell wakes the thread for everything that it must do.
+/// Longest sleep if the doorbell wakes the thread for all its work.
 const UNDISTURBED: Duration = Duration::from_millis(250);
 
 /// Number of polls by callers between two turns of the thread that counts as a polling loop.
@@ -42,7 +41,6 @@ const IN_A_LOOP: u32 = 8;
 /// Longest nap while something waits for space at another rank, or for another thread.
 const HELD_UP: Duration = Duration::from_micros(100);
 
-/// A running progress thread.
 #[derive(Debug)]
 pub(crate) struct ProgressThread {
     handle: JoinHandle<()>,
@@ -50,8 +48,8 @@ pub(crate) struct ProgressThread {
 }
 
 impl ProgressThread {
-    /// Starts the thread. It turns its weak reference to the engine into a strong one when it
-    /// begins to run, and holds it until [`ProgressThread::stop`].
+    /// Starts the thread. It holds a strong reference to the engine from its first step until
+    /// [`ProgressThread::stop`].
     pub fn start(am: &Am) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let (seen, owner) = (stop.clone(), am.owner()?);
@@ -70,7 +68,6 @@ impl ProgressThread {
         Ok(ProgressThread { handle, stop })
     }
 
-    /// Stops the thread and waits for its end.
     pub fn stop(self, am: &Am) {
         self.stop.store(true, Ordering::Release);
         self.handle.thread().unpark();
@@ -81,8 +78,8 @@ impl ProgressThread {
     }
 }
 
-/// Requests a short time slice. The scheduler then gives the core sooner to the thread when it
-/// wakes up while another thread computes. Kernels before 6.12 ignore the request.
+/// Requests a short time slice, so that the thread gets the core sooner when it wakes up while
+/// another one computes. Kernels before 6.12 ignore this.
 fn short_slice() {
     /// The kernel's `struct sched_attr`.
     #[repr(C)]
@@ -107,8 +104,8 @@ fn short_slice() {
         deadline: 0,
         period: 0,
     };
-    // SAFETY: both calls affect only this thread, and get a structure with its size. If the kernel
-    // rejects a call, nothing changes.
+    // SAFETY: both calls affect only this thread, and get a structure with its size. A call that
+    // the kernel rejects changes nothing.
     unsafe {
         let size = attributes.size;
         if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) == 0
@@ -120,7 +117,7 @@ fn short_slice() {
     }
 }
 
-/// Maximum number of polls of one `check`. MPI may need more than one call to deliver a message.
+/// Maximum number of polls of one `check`: MPI may need several calls to deliver a message.
 const POLL: usize = 2;
 
 /// Polls until something happens, at most [`POLL`] times.
@@ -134,7 +131,7 @@ fn check(am: &Am) -> bool {
     })
 }
 
-/// Sends aggregated messages that have exceeded their maximum age. It checks at most four times in
+/// Sends aggregated messages that have exceeded their maximum age. Checks at most four times in
 /// that age, because a check stops the thread that aggregates.
 fn flush_aged(am: &Am, looked: &mut Instant) {
     let collects = am.started().is_some_and(|state| !state.collects_nothing());
@@ -148,12 +145,12 @@ fn flush_aged(am: &Am, looked: &mut Instant) {
     *looked = Instant::now();
 }
 
-/// Sleeps until the doorbell of the rank's rings wakes the thread, or for `nap` without rings.
+/// Sleeps until the doorbell of the rank's rings, or for `nap` without rings.
 fn sleep(am: &Am, nap: Duration) {
     watchdog::settle();
     match am.started().and_then(|state| Some((state, state.node.as_ref()?))) {
         Some((state, node)) => {
-            // The doorbell covers the rings. Only MPI and the age of aggregated messages require
+            // The doorbell covers the rings. MPI and the age of aggregated messages require
             // polling.
             let alone = !am.has_messages() && state.collects_nothing();
             let lingers = state.poll_state.lingers();
@@ -167,7 +164,7 @@ fn sleep(am: &Am, nap: Duration) {
             node.sleep(|| match state.rings() {
                 _ if lingers || am.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
                 RingState::Ready => None,
-                // Spinning would take the core from the thread that holds the lock.
+                // Spinning takes the core from the thread that holds the lock.
                 RingState::Busy => Some(nap.min(HELD_UP)),
                 RingState::Empty => Some(nap),
             });

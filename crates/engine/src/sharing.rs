@@ -1,9 +1,9 @@
 //! One engine for all interfaces of a program.
 //!
-//! A program may initialise several interfaces, in any order, and finalise them in any order. The
-//! first interface starts the engine, unless a Rust program has already started it. The last
-//! interface to be finalised stops an engine that an interface started. `MPI_Finalize` and the Rust
-//! interface may also stop the engine in between.
+//! A program may initialise and finalise several interfaces in any order. The first one starts the
+//! engine, unless a Rust program has already started it. The last one to be finalised stops an
+//! engine that an interface started. `MPI_Finalize` and the Rust interface may also stop the engine
+//! in between.
 //!
 //! Function shipping is a *service*: it may be initialised again after its end, and a process may
 //! exit without finalising it. MPI cannot be initialised again. So if the library has initialised
@@ -29,11 +29,8 @@ static USERS: Mutex<Users> =
     Mutex::new(Users { count: 0, services: 0, ours: false, ends_mpi: false });
 
 /// Registers an interface as a user of the engine, and starts the engine if it is not running.
-/// Collective.
-///
-/// # Errors
-/// Fails as [`Engine::start`] does. Returns `State` if the engine runs over other ranks than those
-/// of `comm`.
+/// Collective. Fails as [`Engine::start`] does, and with `State` if the engine does not run over
+/// the ranks of `comm`.
 ///
 /// # Safety
 /// `comm`, if given, must be a live communicator.
@@ -43,12 +40,9 @@ pub unsafe fn attach(comm: Option<CommHandle>) -> Result<&'static Engine> {
 }
 
 /// Registers a service as a user of the engine, like [`attach`]. Collective.
-///
-/// # Errors
-/// Fails as [`Engine::start`] does.
 pub fn attach_service() -> Result<&'static Engine> {
     let mut users = USERS.lock();
-    // SAFETY: `None` passes no communicator that would have to be valid.
+    // SAFETY: `None` passes no communicator that must be live.
     let engine = unsafe { attach_to(&mut users, None) }?;
     users.services += 1;
     exit_guard::before_exit(end_services);
@@ -75,22 +69,17 @@ unsafe fn attach_to(users: &mut Users, comm: Option<CommHandle>) -> Result<&'sta
     runtime::current()
 }
 
-/// Unregisters an interface. Collective.
+/// Unregisters an interface. Collective. Fails as [`Engine::stop`] does.
 ///
 /// The last interface stops the engine if an interface started it. Otherwise the call completes the
 /// implicit operations and ends with a barrier over all ranks.
-///
-/// # Errors
 /// Fails as [`Engine::stop`] does.
 pub fn detach() -> Result<()> {
     detach_from(&mut USERS.lock(), false)
 }
 
 /// Unregisters a service, like [`detach`]. If it is the last user and the program does not call
-/// `MPI_Init` and `MPI_Finalize` itself, MPI keeps running. Collective.
-///
-/// # Errors
-/// Fails as [`Engine::stop`] does.
+/// `MPI_Init` and `MPI_Finalize` itself, MPI keeps running.
 pub fn detach_service() -> Result<()> {
     let mut users = USERS.lock();
     users.services = users.services.saturating_sub(1);
@@ -115,8 +104,7 @@ fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {
             users.ends_mpi = true;
         }
     } else {
-        // The engine keeps running for its other users. The operations of this interface must be
-        // complete on return, as they would be after a stop.
+        // The operations of this interface must be complete on return, as after a stop.
         let engine = admission::admit_current()?;
         engine.wait_implicit()?;
         return engine.barrier_of(engine.world());

@@ -1,14 +1,14 @@
 //! Files in shared memory that the ranks of a node map ([`crate::collective::share`]).
 //!
-//! The files are unnamed. One rank creates a file with `O_TMPFILE`, and the other ranks open it
-//! through `/proc/PID/fd/FD`, so nothing remains however a job ends. If this does not work (an old
-//! file system, or ranks in different process namespaces), the file has a name, which is unlinked
-//! as soon as all ranks have opened it. The descriptor of a file contains its device and inode, so
-//! a rank never maps the wrong file.
+//! The files are unnamed. One rank creates a file with `O_TMPFILE`, and the others open it through
+//! `/proc/PID/fd/FD`, so nothing remains however a job ends. If this does not work (an old file
+//! system, or ranks in different process namespaces), the file has a name, which is unlinked as
+//! soon as all ranks have opened it. The descriptor of a file contains its device and inode, so a
+//! rank never maps the wrong file.
 //!
-//! Memory is reserved (`fallocate`) before it is accessed. A full file system therefore gives an
-//! error and not a SIGBUS. A limit of the file size (`ulimit -f`) also gives an error and not a
-//! SIGXFSZ, which would end the process.
+//! Memory is reserved (`fallocate`) before it is accessed, so a full file system gives an error and
+//! not a SIGBUS. A limit of the file size (`ulimit -f`) also gives an error and not a SIGXFSZ,
+//! which would end the process.
 
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::process;
@@ -20,14 +20,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Returns the size of a page in bytes.
 pub fn page() -> usize {
     // SAFETY: sysconf takes no pointers and accepts any name.
     let n = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(n).unwrap_or(4096)
 }
 
-/// A shared file and its mapping.
 #[derive(Debug)]
 pub struct SharedFile {
     file: File,
@@ -36,8 +34,8 @@ pub struct SharedFile {
     named: Option<PathBuf>,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and the methods access its bytes
-// only through system calls. The engine decides which rank accesses which part, and when.
+// SAFETY: the mapping belongs to the process. The methods access its bytes only through system
+// calls. The engine decides which rank accesses which part, and when.
 unsafe impl Send for SharedFile {}
 // SAFETY: methods that take `&self` only return `base` and make system calls, which may run
 // concurrently.
@@ -45,7 +43,7 @@ unsafe impl Sync for SharedFile {}
 
 const PATH_BYTES: usize = 112;
 
-/// The location of a [`SharedFile`] for other ranks. It is sent through MPI as bytes.
+/// The location of a [`SharedFile`], sent to other ranks as bytes.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct Descriptor {
@@ -55,12 +53,10 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// Returns the descriptor of a rank that offers no file.
     pub fn none() -> Descriptor {
         bytemuck::Zeroable::zeroed()
     }
 
-    /// Returns the descriptor of an unnamed file that the process `pid` has open as `fd`.
     pub fn unnamed(device: u64, inode: u64, pid: u32, fd: u32) -> Descriptor {
         let path = format!("/proc/{pid}/fd/{fd}");
         let mut bytes = [0u8; PATH_BYTES];
@@ -68,7 +64,6 @@ impl Descriptor {
         Descriptor { device, inode, path: bytes }
     }
 
-    /// Returns the path of the file, or `None` for [`Descriptor::none`].
     pub fn path(&self) -> Option<PathBuf> {
         let len = self.path.iter().position(|&b| b == 0)?;
         let text = std::str::from_utf8(&self.path[..len]).ok()?;
@@ -76,7 +71,7 @@ impl Descriptor {
     }
 }
 
-/// Device and inode of a file, and the process and file descriptor that have it open.
+/// Device, inode, process and file descriptor.
 type FilePlace = (u64, u64, u32, u32);
 
 fn place_of(file: &File) -> Result<FilePlace> {
@@ -84,22 +79,18 @@ fn place_of(file: &File) -> Result<FilePlace> {
     Ok((meta.dev(), meta.ino(), std::process::id(), file.as_raw_fd() as u32))
 }
 
-/// An unnamed file that still has length zero.
 #[derive(Debug)]
 pub(crate) struct FreshFile(File);
 
 impl FreshFile {
-    /// Creates a file in `dir`.
     pub fn create(dir: &str) -> io::Result<FreshFile> {
         open_unnamed(dir).map(FreshFile)
     }
 
-    /// Returns the location of the file for other ranks, like [`SharedFile::place`].
     pub fn place(&self) -> Result<FilePlace> {
         place_of(&self.0)
     }
 
-    /// Gives the file `len` bytes of address space and maps it.
     pub fn map(self, len: usize) -> Result<SharedFile> {
         SharedFile::of_length(self.0, len, None)
     }
@@ -119,7 +110,7 @@ fn is_too_long(error: &io::Error) -> bool {
 
 impl SharedFile {
     /// Creates and maps a file of `len` bytes of address space in `dir`. No memory is allocated
-    /// yet. If `named` is true, the file has a name until [`SharedFile::unlink`].
+    /// yet. If `named`, the file has a name until [`SharedFile::unlink`].
     pub fn create(dir: &str, len: usize, named: bool) -> Result<SharedFile> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let (file, name) = if named {
@@ -139,9 +130,8 @@ impl SharedFile {
         SharedFile::of_length(file, len, name)
     }
 
-    /// Sets the length of a file and maps it.
     fn of_length(file: File, len: usize, named: Option<PathBuf>) -> Result<SharedFile> {
-        // On failure, dropping this value unlinks the name.
+        // On failure, the drop of this value unlinks the name.
         let mut shared = SharedFile { file, base: std::ptr::null_mut(), len, named };
         let sized = process::without_size_signal(|| shared.file.set_len(len as u64));
         sized.map_err(|e| {
@@ -151,7 +141,6 @@ impl SharedFile {
         Ok(shared)
     }
 
-    /// Maps the file that a descriptor names.
     pub fn open(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
         let Some(path) = descriptor.path() else {
             fail!(Internal, "the descriptor of a shared arena contains no file");
@@ -169,7 +158,7 @@ impl SharedFile {
         Ok(SharedFile { file, base, len, named: None })
     }
 
-    /// Maps a file like [`SharedFile::open`], but fails if the file is shorter than `len` bytes.
+    /// Like [`SharedFile::open`], but fails if the file is shorter than `len` bytes.
     pub(crate) fn open_whole(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
         let shared = SharedFile::open(descriptor, len)?;
         let meta = shared.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
@@ -179,12 +168,10 @@ impl SharedFile {
         Ok(shared)
     }
 
-    /// Returns device and inode of the file, and the process and file descriptor that have it open.
     pub fn place(&self) -> Result<FilePlace> {
         place_of(&self.file)
     }
 
-    /// Returns the descriptor that other ranks need to open the file.
     pub(crate) fn descriptor(&self) -> Result<Descriptor> {
         let (device, inode, pid, fd) = self.place()?;
         let Some(path) = &self.named else {
@@ -199,14 +186,12 @@ impl SharedFile {
         Ok(Descriptor { device, inode, path: bytes })
     }
 
-    /// Unlinks the name of the file, if it has one.
     pub(crate) fn unlink(&mut self) {
         if let Some(path) = self.named.take() {
             let _ = std::fs::remove_file(path);
         }
     }
 
-    /// Returns the address of the mapping.
     pub fn base(&self) -> *mut u8 {
         self.base
     }
@@ -232,8 +217,8 @@ impl SharedFile {
         }
     }
 
-    /// Frees the memory of a part of the file, whose bytes are zero afterwards. On failure returns
-    /// false, and memory and contents are unchanged.
+    /// Frees the memory of a part of the file, whose bytes are then zero. On failure returns false
+    /// and changes nothing.
     pub fn release(&self, offset: usize, len: usize) -> bool {
         // SAFETY: the call takes no pointers, and the file is open.
         len == 0
@@ -247,7 +232,6 @@ impl SharedFile {
             }
     }
 
-    /// Returns the free bytes on the file system, or `usize::MAX` if they are unknown.
     pub fn room(&self) -> usize {
         // SAFETY: zeros are a valid `statvfs`, which the call overwrites.
         unsafe {
@@ -270,11 +254,8 @@ impl Drop for SharedFile {
     }
 }
 
-/// Returns the free bytes on the file system of `dir`.
-///
-/// # Errors
-/// Returns `Argument` if `dir` contains a zero byte, and `Memory` if the file system cannot be
-/// queried.
+/// Returns the free bytes on the file system of `dir`. Fails with `Argument` if `dir` contains a
+/// zero byte, and with `Memory` if the file system cannot be queried.
 pub fn room_in(dir: &str) -> Result<usize> {
     let Ok(path) = CString::new(dir) else {
         fail!(Argument, "PORTOLAN_SHM_DIR contains a zero byte");

@@ -1,7 +1,5 @@
-//! The primitives that the lock-free modules use.
-//!
-//! The crate in `models/` includes the sources of these modules and replaces this module by the
-//! doubles of a model checker, which runs them in every order of their steps.
+//! The primitives that the lock-free modules use. The crate in `models/` includes those modules and
+//! replaces this one by the doubles of a model checker.
 
 pub use crate::thread::this_thread;
 pub use parking_lot::{Mutex, MutexGuard};
@@ -11,6 +9,5 @@ pub use std::time::Instant;
 /// Whether `membarrier(2)` may be used. Miri does not support it.
 pub(crate) const MEMBARRIER: bool = !cfg!(miri);
 
-/// Number of uses by other threads after which a lock checks whether it should still favour its
-/// owner.
+/// Uses by other threads after which a lock checks whether to keep favouring its owner.
 pub(crate) const BIAS_DOUBTED: u32 = 64;

@@ -1,9 +1,9 @@
 //! The identity of the calling thread, and thread-local values.
 //!
-//! A thread is identified by its thread pointer, which is read from a register if the processor has
-//! one for it. A thread-local variable would also do, but costs a call in a shared library. For the
-//! same reason the values of a thread ([`FastTls`]) lie in plain memory for the *first* thread,
-//! which is the first to ask and makes most of the calls. Other threads use thread-local variables.
+//! A thread is identified by its thread pointer, which is read from a register if possible: a
+//! thread-local variable costs a call in a shared library. For the same reason the values of a
+//! thread ([`FastTls`]) lie in plain memory for the *first* thread, which is the first to ask and
+//! makes most of the calls. Other threads use thread-local variables.
 //!
 //! Invariant: only the first thread accesses the plain memory. After it has ended, a later thread
 //! with the same thread pointer takes its place and finds the values that it left.
@@ -14,7 +14,6 @@ use std::thread::LocalKey;
 
 static FIRST: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns whether the calling thread is the first thread.
 #[inline]
 pub fn is_first() -> bool {
     let first = FIRST.load(Ordering::Relaxed);
@@ -59,19 +58,15 @@ macro_rules! __fast_tls {
 pub use __fast_tls as fast_tls;
 
 impl<T> FastTls<T> {
-    /// Creates the value: `first` for the first thread, and the variable `others` for all other
-    /// threads.
     pub const fn new(first: T, others: &'static LocalKey<Cell<T>>) -> FastTls<T> {
         FastTls { first: Cell::new(first), others }
     }
 
-    /// Runs `body` with the value of this thread.
     #[inline]
     pub fn with<R>(&self, body: impl FnOnce(&Cell<T>) -> R) -> R {
         if is_first() { body(&self.first) } else { self.others.with(body) }
     }
 
-    /// Returns the value of this thread.
     #[inline]
     pub fn get(&self) -> T
     where
@@ -80,13 +75,11 @@ impl<T> FastTls<T> {
         self.with(Cell::get)
     }
 
-    /// Replaces the value of this thread.
     #[inline]
     pub fn set(&self, value: T) {
         self.with(|cell| cell.set(value));
     }
 
-    /// Takes the value of this thread and leaves the default.
     #[inline]
     pub fn take(&self) -> T
     where
@@ -101,7 +94,7 @@ impl<T> FastTls<T> {
 #[inline]
 pub fn this_thread() -> usize {
     let this: usize;
-    // SAFETY: on Linux, FS points at the control block of the thread. Its first word is its own
+    // SAFETY: on Linux, FS points at the thread's control block, whose first word is its own
     // address (System V ABI, thread-local storage) and is only read.
     #[cfg(target_arch = "x86_64")]
     unsafe {
@@ -115,7 +108,7 @@ pub fn this_thread() -> usize {
     this
 }
 
-/// Returns an address that is nonzero and differs between all live threads.
+/// Returns a nonzero address that differs between all live threads.
 #[cfg(not(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     target_os = "linux",
@@ -138,8 +131,8 @@ mod tests {
         fast_tls! {
             static NUMBER: u32 = 7;
         }
-        // The barrier keeps all threads alive: a thread that has ended may leave its address to the
-        // next.
+        // The barrier keeps all threads alive: a later thread may get the address of one that
+        // ended.
         let all = std::sync::Barrier::new(5);
         let count = || {
             all.wait();
@@ -158,7 +151,7 @@ mod tests {
             threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum::<usize>()
                 + mine
         });
-        // Another test may already have claimed the first thread.
+        // Another test may have claimed the first thread.
         assert!(firsts <= 1);
     }
 

@@ -3,11 +3,10 @@
 //! A *node* is a set of ranks that map each other's segments. Each rank announces its real node at
 //! start (`runtime::introduction`). `PORTOLAN_NODE_SIZE=k` splits each real node into *virtual
 //! nodes* of `k` ranks that behave as if they shared no memory, so that every path can run on one
-//! machine. The layers above this module only see nodes.
+//! machine. The layers above only see nodes.
 //!
 //! Invariant: all ranks hold the same table.
 
-/// The nodes of the world and their ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
     node_of: Box<[u32]>,
@@ -18,19 +17,18 @@ pub struct Topology {
     real_nodes: usize,
 }
 
-/// Returns the name of this host, padded with zeros. A name of `N` bytes or more is truncated.
+/// Returns the name of this host, padded with zeros and truncated to less than `N` bytes.
 pub fn host_name<const N: usize>() -> [u8; N] {
     let mut name = [0u8; N];
-    // SAFETY: the buffer is one byte longer than the length passed, so that the name ends with a
-    // zero even if it is truncated.
+    // SAFETY: the buffer is one byte longer than the length passed, so the name ends with a zero
+    // even if it is truncated.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), N.saturating_sub(1)) };
     name
 }
 
 impl Topology {
-    /// Builds the table from the label of each rank's real node. Ranks of a node share a label,
-    /// which is the number of a rank. If `cut` is not 0, each real node is split into nodes of
-    /// `cut` ranks.
+    /// Builds the table from the label of each rank's real node: the number of a rank, the same for
+    /// all ranks of the node. If `cut` is not 0, each real node is split into nodes of `cut` ranks.
     pub fn from_labels(me: usize, labels: &[usize], cut: usize) -> Topology {
         let mut node_of = vec![0; labels.len()];
         let mut nodes: Vec<Vec<usize>> = Vec::new();
@@ -52,17 +50,14 @@ impl Topology {
         real.dedup();
         nodes.iter_mut().for_each(Vec::shrink_to_fit);
         nodes.shrink_to_fit();
-        // A label is the number of a rank.
         let labels = labels.iter().map(|&label| label as u32).collect();
         Topology { node_of: node_of.into(), nodes, me, labels, real_nodes: real.len() }
     }
 
-    /// Returns the calling rank.
     pub fn me(&self) -> usize {
         self.me
     }
 
-    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.node_of.len()
     }
@@ -72,37 +67,30 @@ impl Topology {
         self.nodes.len()
     }
 
-    /// Returns the number of real nodes.
     pub fn real_nodes(&self) -> usize {
         self.real_nodes
     }
 
-    /// Returns the node of a rank.
     pub fn node_of(&self, rank: usize) -> usize {
         self.node_of[rank] as usize
     }
 
-    /// Returns the ranks of a node in ascending order.
     pub fn ranks_of(&self, node: usize) -> &[usize] {
         &self.nodes[node]
     }
 
-    /// Returns the number of ranks of the largest node.
     pub fn largest_node(&self) -> usize {
         self.nodes.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// Returns the calling rank's node.
     pub fn my_node(&self) -> usize {
         self.node_of(self.me)
     }
 
-    /// Returns whether two ranks are on the same node, and therefore share memory.
     pub fn same_node(&self, a: usize, b: usize) -> bool {
         self.node_of[a] == self.node_of[b]
     }
 
-    /// Returns whether two ranks are on the same real node.
     pub fn same_host(&self, a: usize, b: usize) -> bool {
         self.labels[a] == self.labels[b]
     }

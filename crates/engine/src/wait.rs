@@ -1,28 +1,28 @@
 //! The wait loop of blocking calls.
 //!
 //! A waiting call polls for up to two milliseconds, and then naps between polls for longer and
-//! longer times. Each poll also makes progress for other ranks, so a waiting rank serves others. If
-//! the thread notices that other work competes for its core ([`contention`]), it naps after 250
-//! microseconds, or after 20 if ranks share the core: a thread that polls loses its core for a
-//! whole time slice, and a thread that sleeps is woken within microseconds. For the same reason a
-//! waiting thread does not yield, because the yielded core goes to the competing process.
+//! longer times. Each poll also makes progress for other ranks. If the thread notices that other
+//! work competes for its core ([`contention`]), it naps after 250 microseconds, or after 20 if
+//! ranks share the core: a thread that polls loses its core for a whole time slice, and a thread
+//! that sleeps is woken within microseconds. For the same reason it does not yield, because the
+//! core would go to the competing process.
 //!
 //! A wait for a store of another core in shared memory first reads the location for half a
-//! microsecond ([`briefly`]), because this takes less time than to begin and end a wait.
+//! microsecond ([`briefly`]), which is less than it takes to begin and end a wait.
 //!
 //! If there are more ranks than cores, the polls of waiting ranks keep the core from the rank that
-//! they wait for. [`Patience`] then adapts the loop: a rank yields between polls, as long as its
-//! yields are short; the ranks of a core share the polls of one rank; naps grow with the idle time;
-//! and a thread that another rank wakes through a word sleeps on the word and polls only
-//! occasionally ([`Ends`]), unless other ranks send requests to its rank.
+//! they wait for. [`Patience`] then adapts the loop: a rank yields between polls, while its yields
+//! are short; the ranks of a core share the polls of one rank; naps grow with the idle time; and a
+//! thread that another rank wakes through a word sleeps on the word and polls only occasionally
+//! ([`Ends`]), unless other ranks send requests to its rank.
 //!
-//! [`Backoff`] is the only place that decides whether a waiting thread polls, yields or naps.
-//! [`until`] and its relatives ask it, and so do the loops that cannot use them: the progress
+//! [`Backoff`] is the only place that decides whether a waiting thread polls, yields or naps: in
+//! [`until`] and its relatives, and in the loops that cannot use them, which are the progress
 //! thread, calls that poll once ([`crate::core`]), waits for locks ([`while_held`]), [`Turns`], and
 //! the waits of remote procedure calls.
 //!
-//! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and no
-//! wait is silent: a wait that takes too long reports what it waits for ([`crate::watchdog`]).
+//! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and a
+//! wait that takes too long reports what it waits for ([`crate::watchdog`]).
 
 use crate::error::{Result, fail};
 use crate::futex;
@@ -44,17 +44,15 @@ mod patience;
 mod turns;
 mod word;
 
-/// A lock that a thread has given up for a wait, with the number of times that the thread had taken
-/// it.
+/// A lock that a thread gave up for a wait, with the number of times that it had taken it.
 #[derive(Debug)]
 #[must_use]
 pub struct GivenUp(pub u32);
 
-/// The interface of a wait to the layers that it polls. It also defines how the thread waits
-/// between polls.
+/// The interface of a wait to the layers that it polls, and how the thread waits between polls.
 pub trait Progress {
-    /// Serves other ranks and completes own operations. Returns true if anything happened. Never
-    /// blocks.
+    /// Serves other ranks and completes own operations, without blocking. Returns true if anything
+    /// happened.
     fn poll(&self) -> Result<bool>;
 
     /// Sleeps for at most `nap`. Returns earlier if another rank rings the doorbell.
@@ -62,35 +60,33 @@ pub trait Progress {
         std::thread::sleep(nap);
     }
 
-    /// Sleeps for at most `nap` while `word` equals `value`. Returns earlier if a thread wakes the
-    /// word.
+    /// Sleeps for at most `nap` while `word` equals `value`, or until a thread wakes the word.
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
         futex::wait(word, value, nap);
     }
 
-    /// Returns how long a thread polls, yields and naps. `ends` says what ends the wait.
+    /// Returns how long a thread polls, yields and naps.
     fn patience(&self, ends: Ends) -> Patience {
         if ends == Ends::Meeting { Patience::MEETING } else { Patience::POLLING }
     }
 
-    /// Returns an error if the caller must not wait, for example because it runs in a handler.
+    /// Returns an error if the caller must not wait, for example in a handler.
     fn may_wait(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Returns the observer that records the waits, if there is one.
     fn traced_by(&self) -> Option<&Observer>;
 
-    /// Called with true when a wait begins and with false when it ends, so that a progress thread
-    /// can stand back meanwhile.
+    /// Called with true when a wait begins and with false when it ends. A progress thread stands
+    /// back meanwhile.
     fn waiting(&self, _begins: bool) {}
 
-    /// Called before a wait. Gives up a lock that the caller holds only between waits.
+    /// Gives up, before a wait, a lock that the caller holds only between waits.
     fn give_up(&self) -> Option<GivenUp> {
         None
     }
 
-    /// Called after the wait. Takes the lock again.
+    /// Takes the lock again after the wait.
     fn take_again(&self, _given_up: GivenUp) {}
 
     /// Returns whether the caller is the rank of its node that warns of a slow collective.
@@ -98,15 +94,13 @@ pub trait Progress {
         true
     }
 
-    /// Reports a wait to the log.
     fn report(&self, standing: &Standing<'_>) {
         let pending = crate::process::pending();
         standing.report(&pending.unwrap_or_else(|| "nothing, the runtime is starting".into()));
     }
 }
 
-/// Implements [`Progress`] for a layer by forwarding to the layer below it, which is its `Deref`
-/// target.
+/// Implements [`Progress`] for a layer by forwarding to its `Deref` target.
 macro_rules! progress_by_deref {
     ($layer:ty) => {
         impl $crate::wait::Progress for $layer {
@@ -156,8 +150,8 @@ pub(crate) use progress_by_deref;
 /// A nap may last the idle time divided by this number.
 const IDLE_SHARE: u32 = 32;
 
-/// The back-off of an idle thread: it polls, and later naps between polls. Between polls it yields
-/// its core if ranks share it.
+/// The back-off of an idle thread, which polls, later naps between polls, and yields its core
+/// between polls if ranks share it.
 #[derive(Debug)]
 pub struct Backoff {
     patience: Patience,
@@ -171,7 +165,6 @@ impl Backoff {
         Backoff { patience, polls: 0, naps }
     }
 
-    /// Starts over with polling, because something happened.
     pub fn reset(&mut self) {
         self.polls = 0;
         self.naps = Naps::new(FIRST_NAP, self.patience.limit);
@@ -183,9 +176,9 @@ impl Backoff {
         self.polls <= self.patience.spin
     }
 
-    /// Naps once, or yields if ranks share the core, or does neither before the next poll. `idle` is
-    /// the time since something last happened, and a nap takes at most `longest`. Returns whether
-    /// the thread napped.
+    /// Naps once, or yields if ranks share the core, or does neither before the next poll. `idle`
+    /// is the time since something last happened. A nap takes at most `longest`. Returns whether it
+    /// napped.
     pub fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration) -> bool
     where
         P: Progress + ?Sized,
@@ -203,8 +196,8 @@ impl Backoff {
         false
     }
 
-    /// Returns the length of the nap that the thread takes now, or `None` if it does not nap yet.
-    /// [`Backoff::rest`] describes the arguments.
+    /// Returns the length of the nap that is due, or `None` to poll on. [`Backoff::rest`] describes
+    /// the arguments.
     pub(crate) fn nap(&mut self, idle: Duration, longest: Duration) -> Option<Duration> {
         if idle < self.patience.polls && contention::may_poll(idle, self.patience.contended) {
             return None;
@@ -228,7 +221,7 @@ impl Progress for Boot {
 }
 
 /// A thread that polls or waits. It has given up the lock that it holds only between waits, and
-/// takes the lock again when this is dropped.
+/// takes it again when this is dropped.
 pub struct Unlocked<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
 
 impl<'a, P: Progress + ?Sized> Unlocked<'a, P> {
@@ -249,10 +242,7 @@ impl<P: Progress + ?Sized> Drop for Unlocked<'_, P> {
 pub struct Waiting<'a, P: Progress + ?Sized>(Unlocked<'a, P>);
 
 impl<'a, P: Progress + ?Sized> Waiting<'a, P> {
-    /// Begins the wait.
-    ///
-    /// # Errors
-    /// Returns `State` if the thread must not wait.
+    /// Begins the wait, or returns `State` if the thread must not wait.
     pub fn begin(progress: &'a P) -> Result<Waiting<'a, P>> {
         progress.may_wait()?;
         let unlocked = Unlocked::begin(progress);
@@ -267,12 +257,10 @@ impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
     }
 }
 
-/// Number of questions of [`briefly`], which together take about half a microsecond.
 const BRIEFLY: u32 = 40;
 
-/// Asks `done`, which reads what another rank stores, until it returns true, for about half a
-/// microsecond. Makes no progress meanwhile. A store that is already under way arrives sooner than
-/// a wait begins and ends.
+/// Asks `done`, which reads what another rank stores, for about half a microsecond, without
+/// progress. A store that is under way arrives sooner than a wait begins and ends.
 #[inline]
 pub(crate) fn briefly(done: impl Fn() -> bool) -> bool {
     for _ in 0..BRIEFLY {
@@ -285,10 +273,8 @@ pub(crate) fn briefly(done: impl Fn() -> bool) -> bool {
 }
 
 /// Waits until `done` returns true, and makes progress meanwhile. The statistics count the wait
-/// under `awaited`, and `what` describes it for the watchdog.
-///
-/// # Errors
-/// Returns the first error of `done` or of `progress`, and `State` if the thread must not wait.
+/// under `awaited`, and `what` describes it for the watchdog. Returns the first error of `done` or
+/// of `progress`, and `State` if the thread must not wait.
 pub fn until<P: Progress + ?Sized>(
     progress: &P,
     awaited: impl Into<Awaited>,
@@ -322,14 +308,12 @@ fn not_yet<P: Progress + ?Sized>(
     waited
 }
 
-/// The time at which a waiting thread first rested, and its number of naps.
 #[derive(Default)]
 struct Rests {
     since: Option<Instant>,
     naps: u64,
 }
 
-/// The time between two questions whether a wait is interrupted.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(20);
 
 /// The wait loop. It takes trait objects, so it is compiled only once for each type of progress.
@@ -363,7 +347,7 @@ fn rest_until<P: Progress + ?Sized>(
     loop {
         let busy = progress.poll()?;
         if done()? {
-            // Short waits are frequent, and the event that ends one is usually recorded itself.
+            // Short waits are frequent, and the event that ends one is usually recorded.
             if idle_since.is_some() {
                 watchdog::note(ProgressEvent::Waited, usize::MAX);
             }
@@ -376,7 +360,7 @@ fn rest_until<P: Progress + ?Sized>(
             continue;
         }
         if backoff.spins() {
-            // No pause here: it would double the time of a poll.
+            // No pause here, which would double the time of a poll.
             continue;
         }
         let now = Instant::now();

@@ -1,15 +1,15 @@
 //! Reports on the state of a rank, written if a wait takes too long, and on request.
 //!
 //! A wait for the other ranks of a collective warns after 30 seconds, in one line that names the
-//! missing ranks. A wait without progress for `PORTOLAN_WATCHDOG` seconds
-//! reports itself, again after twice that time, and so on. A wait that has lasted ten times as long
-//! also reports itself, even if there was progress. A report names the call, the event and the rank
-//! that it waits for, the pending operations towards each rank, and the last progress. A wait
-//! without progress for `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
+//! missing ranks. A wait without progress for `PORTOLAN_WATCHDOG` seconds reports itself, again
+//! after twice that time, and so on. A wait that has lasted ten times as long reports itself in
+//! spite of progress. A report names the call, the event and the rank that it waits for, the
+//! pending operations towards each rank, and the last progress. A wait without progress for
+//! `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
 //!
-//! `SIGUSR1` requests the same report at any time. A waiting thread writes it itself. If no thread
-//! waits, because the rank computes, the thread of this module writes it. The handler is installed
-//! only if the program has none of its own.
+//! `SIGUSR1` requests the same report at any time. A waiting thread writes it itself. If the rank
+//! computes, the thread of this module writes it. The handler is installed only if the program has
+//! none.
 //!
 //! | module | contents |
 //! |---|---|
@@ -18,9 +18,9 @@
 //! | `public` | the public call of the Rust interface that a thread is in |
 //! | `stack` | the library call that a thread is in, and the functions that called it |
 //!
-//! **Cost.** Only waits and handled messages have a cost. A wait loads two words when it begins and
-//! stores two when it ends. Each handled message stores two words, and the thread records the time
-//! when it then finds nothing more to do. A report reads the name of the call from the stack.
+//! **Cost.** A wait loads two words when it begins and stores two when it ends. Each handled
+//! message stores two words, and the thread records the time when it then finds nothing more to do.
+//! A report reads the name of the call from the stack.
 
 mod inside;
 mod public;
@@ -39,31 +39,29 @@ use std::time::{Duration, Instant};
 
 /// Milliseconds without progress after which a wait reports itself.
 static PATIENCE: AtomicU64 = AtomicU64::new(NEVER);
-/// Milliseconds after which a wait in a collective warns. [`FATAL`] is the number of milliseconds
-/// without progress after which a wait ends the job.
+/// Milliseconds after which a wait in a collective warns, and milliseconds without progress after
+/// which a wait ends the job.
 static EARLY: AtomicU64 = AtomicU64::new(NEVER);
 static FATAL: AtomicU64 = AtomicU64::new(NEVER);
 /// Some hundred years, in milliseconds.
 const NEVER: u64 = 1 << 43;
 
-/// A wait reports itself in any case when it has lasted this many times the patience.
+/// A wait reports itself anyway when it has lasted this many times the patience.
 const LONG: u32 = 10;
-/// Time that a waiting thread has to answer a signal. After it the rank is considered to compute.
+/// Time for a waiting thread to answer a signal. After it the rank is considered to compute.
 const TO_ANSWER: Duration = Duration::from_millis(200);
-/// Time that other ranks have for their reports before the job ends.
+/// Time for the reports of other ranks before the job ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// An event on this rank that counts as progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ProgressEvent {
-    /// A wait has ended.
     Waited = 1,
     /// A request of another rank was handled.
     Request,
     /// A reply, or data, has arrived.
     Answer,
-    /// A message has left.
     Left,
     /// An active message of another rank has arrived.
     Message,
@@ -73,11 +71,9 @@ pub enum ProgressEvent {
 /// waits in its lower half, and all other events in its upper half.
 static LAST: AtomicU64 = AtomicU64::new(0);
 static EVENTS: AtomicU64 = AtomicU64::new(0);
-/// The amount that any event other than the end of a wait adds to [`EVENTS`]. The end of a wait
-/// adds one.
+/// The amount that any event other than the end of a wait adds to [`EVENTS`].
 const HANDLED: u64 = 1 << 32;
-/// The value of [`EVENTS`] at the last time stamp, and that time in milliseconds of the monotonic
-/// clock ([`LAST_AT`]).
+/// The value of [`EVENTS`] at the last time stamp, and that time in ms of the monotonic clock.
 static TIMED: AtomicU64 = AtomicU64::new(0);
 static LAST_AT: AtomicU64 = AtomicU64::new(0);
 
@@ -88,13 +84,13 @@ fn coarse_ms() -> u64 {
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// Records an event. `rank` is the rank that caused it, or `usize::MAX` if there is none. The time
-/// is not read here: see [`settle`].
+/// Records an event. `rank` is the rank that caused it, or `usize::MAX`. The time is not read here:
+/// see [`settle`].
 #[inline]
 pub fn note(event: ProgressEvent, rank: usize) {
     let rank = u64::from(u32::try_from(rank).unwrap_or(u32::MAX));
     LAST.store((event as u64) << 32 | rank, Ordering::Relaxed);
-    // An increment may be lost if two threads store at once; the number still changes.
+    // Two threads that store at once may lose an increment; the number still changes.
     let more = if event == ProgressEvent::Waited { 1 } else { HANDLED };
     EVENTS.store(EVENTS.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
@@ -104,8 +100,7 @@ pub fn handled() -> u32 {
     (EVENTS.load(Ordering::Relaxed) / HANDLED) as u32
 }
 
-/// Called by a thread that finds nothing to do. Records the current time for the last event, unless
-/// its time is known.
+/// Records the time of the last event, unless known, for a thread that finds nothing to do.
 #[inline]
 pub fn settle() {
     if EVENTS.load(Ordering::Relaxed) != TIMED.load(Ordering::Relaxed) {
@@ -138,14 +133,13 @@ fn last_progress() -> String {
     format!("last progress {ago:.1} s ago: {what}")
 }
 
-/// The reason for a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportCause {
     /// A collective waits for longer than usual.
     Early,
     /// There was no progress for a long time.
     Stalled,
-    /// The time without progress has reached the limit at which the job ends.
+    /// The time without progress has reached the limit.
     Fatal,
     /// The wait has lasted long, although there was progress.
     Slow,
@@ -153,12 +147,10 @@ pub enum ReportCause {
     Asked,
 }
 
-/// The description of a wait for a report.
 #[derive(Debug)]
 pub struct Standing<'a> {
-    /// The reason for the report.
     pub cause: ReportCause,
-    /// Description of the event that the call waits for.
+    /// The event that the call waits for.
     pub what: &'a str,
     /// Time since the wait began.
     pub waited: Duration,
@@ -167,8 +159,7 @@ pub struct Standing<'a> {
 }
 
 impl Standing<'_> {
-    /// Writes the report, which includes the `pending` operations. Ends the job if the cause is
-    /// [`ReportCause::Fatal`].
+    /// Writes the report, with the `pending` operations. Ends the job if the cause is `Fatal`.
     pub fn report(&self, pending: &str) {
         let stack = stack::Stack::here();
         if self.cause == ReportCause::Early {
@@ -193,7 +184,7 @@ impl Standing<'_> {
         );
         say(self.cause, &text);
         if self.cause == ReportCause::Fatal {
-            // Other ranks that hang need time to report themselves.
+            // Leave other ranks that hang the time to report themselves.
             std::thread::sleep(LAST_WORDS);
             say_last(&stack.call, self.idle, self.what);
             crate::process::end_job(ErrorKind::State.code());
@@ -223,7 +214,6 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts the state at the beginning of a wait.
     #[inline]
     pub(crate) fn new() -> Watch {
         Watch {
@@ -238,13 +228,12 @@ impl Watch {
         }
     }
 
-    /// Enables the early warning: the wait is for the other ranks of a collective.
+    /// Enables the early warning, for a wait for the other ranks of a collective.
     pub fn warns(mut self) -> Watch {
         self.early = Duration::from_millis(EARLY.load(Ordering::Relaxed));
         self
     }
 
-    /// Records progress.
     #[inline]
     pub(crate) fn progressed(&mut self) {
         self.reports = 0;
@@ -279,7 +268,7 @@ impl Watch {
         let due = |reports: u32| self.patience * (1 << reports.min(16));
         if idle >= due(self.reports) {
             self.reports += 1;
-            // The next report is due whether or not there is progress until then.
+            // The next report is due with or without progress until then.
             while waited >= due(self.slow_reports) * LONG {
                 self.slow_reports += 1;
             }
@@ -321,7 +310,7 @@ pub(crate) struct Watchdog {
 
 impl Watchdog {
     /// Starts the thread, and installs the signal handler if the program has none. Returns `None`
-    /// if the watchdog is off, or if the thread cannot be started.
+    /// if the watchdog is off or the thread cannot be started.
     pub fn start(config: &Config) -> Option<Watchdog> {
         let (patience, fatal) = (config.watchdog, config.watchdog_abort);
         if patience.is_zero() && fatal.is_zero() {
@@ -350,7 +339,6 @@ impl Watchdog {
     }
 }
 
-/// Removes the signal handler and ends the thread.
 impl Drop for Watchdog {
     fn drop(&mut self) {
         signal::close();
@@ -363,10 +351,10 @@ impl Drop for Watchdog {
 fn watch() {
     let limit = |ms: &AtomicU64| Duration::from_millis(ms.load(Ordering::Relaxed));
     let (patience, fatal) = (limit(&PATIENCE), limit(&FATAL));
-    // The period also bounds the error of the time of the last event.
+    // The period bounds the error of the time of the last event.
     let look_every =
         (patience.min(fatal) / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
-    // Reported calls: the start of the call, and the number of reports.
+    // Start of each reported call, and its number of reports.
     let mut reported: Vec<(u64, u32)> = Vec::new();
     while signal::wait(look_every) {
         settle();
@@ -404,7 +392,7 @@ fn blocked(call: &inside::Stuck, lasts: Duration) -> String {
 }
 
 fn describe(what: &str) -> String {
-    // While the engine starts or stops, there is none to ask.
+    // There is none while the engine starts or stops.
     let pending = crate::process::pending().unwrap_or_else(|| "unknown".into());
     format!("{what}\n    {}\n    pending: {pending}", last_progress())
 }
@@ -436,7 +424,7 @@ fn abort_around_mpi() -> ! {
     let code = ErrorKind::State.code();
     std::thread::spawn(move || crate::process::end_job(code));
     std::thread::sleep(LAST_WORDS);
-    // SAFETY: `_exit` may be called at any time. It runs no clean-up, which might wait.
+    // SAFETY: `_exit` may be called at any time, and runs no clean-up, which might wait.
     unsafe { libc::_exit(code) }
 }
 

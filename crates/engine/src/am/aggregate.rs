@@ -1,19 +1,17 @@
 //! Aggregation of many small items for many targets into few messages.
 //!
 //! An [`Aggregator`] collects items of one size for one handler, in one buffer per target. It sends
-//! a buffer as one message that contains the items back to back. It does so when the buffer is
-//! full, in [`Aggregator::flush`], when the buffer is older than a millisecond, and in
-//! [`Am::quiesce`]. The progress thread checks the age. Without a progress thread, waiting calls
-//! check it. The handler receives a whole batch per call. A thread that fills a batch handles what has
-//! arrived before it continues, so ranks that exchange batches serve each other at the same pace.
+//! a buffer as one message that contains the items back to back: when the buffer is full, in
+//! [`Aggregator::flush`], when the buffer is older than a millisecond, and in [`Am::quiesce`]. The
+//! progress thread, or without one a waiting call, checks the age. The handler receives a whole
+//! batch per call. A thread that fills a batch handles what has arrived before it continues, so
+//! ranks that exchange batches serve each other at the same pace.
 //!
 //! On the thread that pushes first and most often, a push is a few plain stores ([`BiasedLock`]).
 //! The age of a buffer is measured from the first check that finds items in it, so a push does not
-//! read the clock.
-//!
-//! A buffer is allocated for the first item of a batch. When the batch has been sent, the buffer
-//! goes to a pool that all aggregators of the rank share. So the memory kept does not grow with the
-//! number of handlers and targets ever used.
+//! read the clock. A buffer is allocated for the first item of a batch, and goes to a pool of the
+//! rank when the batch has been sent. So the memory kept does not grow with the number of handlers
+//! and targets ever used.
 
 use super::{Am, Owner};
 use super::{HandlerId, Hook};
@@ -33,20 +31,16 @@ const TOGETHER: usize = 64;
 /// The default size of a full batch in bytes.
 pub const DEFAULT_LIMIT: usize = 64 << 10;
 
-/// Collects items of one size for one handler.
 pub struct Aggregator {
     handler: HandlerId,
     header: Vec<u8>,
     item: usize,
-    /// The number of items in a full batch.
     limit: usize,
     ranks: usize,
-    /// The buffers by target.
     buffers: BiasedLock<Vec<Buffer>>,
     spares: Arc<BufferPool>,
-    /// Set if a buffer may contain items.
     dirty: AtomicBool,
-    /// The number of batches that were taken from their buffers and are not yet sent.
+    /// Batches that were taken from their buffers and are not yet sent.
     sending: AtomicUsize,
     age: Duration,
     hook: OnceLock<Hook>,
@@ -65,19 +59,18 @@ impl std::fmt::Debug for Aggregator {
 
 #[derive(Debug, Default)]
 struct Buffer {
-    /// Places for all items of the batch except the last. Empty if no batch is being collected.
+    /// Places for all items of the batch except the last, or empty without a batch.
     bytes: Vec<u8>,
-    /// The length of the places that are in use. An item without bytes has a place of one byte.
+    /// Length of the places in use. An item without bytes has a place of one byte.
     used: usize,
-    /// The number of batches taken from this buffer so far.
+    /// Number of batches taken from this buffer.
     batch: u64,
     /// The batch that an age check has found, and the time of the first such check.
     seen: Option<(u64, Instant)>,
 }
 
 impl Buffer {
-    /// Adds an item that is neither the first nor the last of its batch, and otherwise returns
-    /// false.
+    /// Adds an item that is neither the first nor the last of its batch, else returns false.
     #[inline]
     fn add(&mut self, item: &[u8]) -> bool {
         let end = self.used + item.len().max(1);
@@ -98,11 +91,8 @@ impl Aggregator {
     /// The header of each message is `header` followed by the number of items as an eight-byte
     /// integer. The data consists of the items. A batch is full at `limit` bytes, at the smallest
     /// eager limit of all targets, or at 8,192 items, whichever comes first. It always has room for
-    /// one item.
-    ///
-    /// # Errors
-    /// Returns `State` before handlers were registered, or `Argument` if `header` leaves no room
-    /// for the number of items.
+    /// one item. Fails with `State` before handlers were registered, or `Argument` if `header`
+    /// leaves no room for the number of items.
     pub fn new(
         am: &Am,
         handler: HandlerId,
@@ -119,7 +109,7 @@ impl Aggregator {
             );
         }
         let ranks = am.size();
-        // A full batch must be eager for every target, whatever the transport.
+        // A full batch must be eager for every target and transport.
         let room = (0..ranks).map(|r| am.eager_limit(r)).min().unwrap_or(limit);
         let limit = (limit.min(room) / item.max(1)).clamp(1, 8192);
         let aggregator = Arc::new(Aggregator {
@@ -146,12 +136,9 @@ impl Aggregator {
         Ok(aggregator)
     }
 
-    /// Adds an item for `target`. If the item fills the batch, the call sends it. A push is
-    /// cheapest on the thread that pushes most often.
-    ///
-    /// # Errors
-    /// Returns `Rank` if `target` is outside the job, `Argument` if the item does not have the size
-    /// of this aggregator's items, or the error of the send.
+    /// Adds an item for `target`, and sends the batch if this fills it. Cheapest on the thread that
+    /// pushes most often. Fails with `Rank` if `target` is outside the job, `Argument` if the item
+    /// does not have the size of this aggregator's items, or the error of the send.
     #[inline]
     pub fn push(&self, am: &Am, target: usize, item: &[u8]) -> Result<()> {
         if item.len() != self.item {
@@ -161,9 +148,6 @@ impl Aggregator {
     }
 
     /// Adds a number or a plain structure as [`Aggregator::push`] adds bytes.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Aggregator::push`].
     #[inline]
     pub fn push_value<T: Pod>(&self, am: &Am, target: usize, item: T) -> Result<()> {
         if size_of::<T>() != self.item {
@@ -173,11 +157,9 @@ impl Aggregator {
         if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
     }
 
-    /// Adds the items of an iterator with their targets, in order. Takes the lock once for many
-    /// items. The iterator may use this aggregator itself.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Aggregator::push`]. The items before the one that failed are added.
+    /// Adds the items of an iterator with their targets, in order, with one lock for many items.
+    /// The iterator may use this aggregator itself. Fails as [`Aggregator::push`], after adding the
+    /// items before the one that failed.
     #[inline]
     pub fn push_values<T: Pod>(
         &self,
@@ -187,7 +169,7 @@ impl Aggregator {
         if size_of::<T>() != self.item {
             return self.wrong_size(size_of::<T>());
         }
-        // The items are drawn before the lock is taken, because the iterator is the caller's code.
+        // The iterator is the caller's code, so it runs outside the lock.
         let mut drawn = [(0, T::zeroed()); TOGETHER];
         let mut items = items.into_iter();
         loop {
@@ -226,8 +208,7 @@ impl Aggregator {
     }
 
     /// Adds an item that is neither the first nor the last of its batch, if this thread owns the
-    /// lock. Returns false in all other cases. The start and the end of a batch are handled
-    /// elsewhere to keep this path short.
+    /// lock, else returns false. This keeps the path short.
     #[inline]
     fn put(&self, target: usize, item: &[u8]) -> bool {
         let put =
@@ -264,15 +245,11 @@ impl Aggregator {
     /// Sends all collected items. On return, all items pushed before have been sent, even if
     /// another thread was sending their batch. A handler does not wait for other threads, because
     /// it must not block.
-    ///
-    /// # Errors
-    /// Returns the error of a send.
     pub fn flush(&self, am: &Am) -> Result<()> {
         self.send_collected(am, false).map(|_| ())
     }
 
-    /// Sends the collected items, or only the old ones if `aged` is set. Returns whether any were
-    /// sent.
+    /// Sends the collected items, or only the old ones if `aged`. Returns whether there were any.
     fn send_collected(&self, am: &Am, aged: bool) -> Result<bool> {
         let sent = self.send_dirty(am, aged)?;
         if !aged && handler::running().is_none() {
@@ -297,15 +274,15 @@ impl Aggregator {
             }
         }
         if !any {
-            // No batch could be taken, so all buffers may be empty.
+            // If no batch could be taken, all buffers may be empty.
             let buffers = self.buffers.lock();
             self.dirty.store(buffers.iter().any(|b| b.used > 0), Ordering::Relaxed);
         }
         Ok(any)
     }
 
-    /// Takes the batch collected for `target`. If `now` is given, takes it only if it has reached
-    /// the maximum age by then. The caller must pass it to [`Aggregator::send`].
+    /// Takes the batch collected for `target`, with `now` only if it has reached the maximum age.
+    /// The caller must pass it to [`Aggregator::send`].
     fn take_collected(&self, target: usize, now: Option<Instant>) -> Option<Batch> {
         let buffer = &mut self.buffers.lock()[target];
         if buffer.used == 0 {
@@ -326,12 +303,10 @@ impl Aggregator {
         Some(self.take(buffer))
     }
 
-    /// Returns the length of an item's place in a buffer.
     fn place(&self) -> usize {
         self.item.max(1)
     }
 
-    /// Takes the batch from the buffer, and counts it in `sending`.
     fn take(&self, buffer: &mut Buffer) -> Batch {
         self.sending.fetch_add(1, Ordering::Relaxed);
         buffer.batch += 1;
@@ -351,7 +326,7 @@ impl Aggregator {
         trace::count(&always.batches, 1);
         trace::count(&always.items, items as u64);
         let call_info = CallInfo::new(Call::Aggregate).to(target).moves(bytes.len());
-        // The program's pushes are not recorded. So the batch is, even if a fence sends it.
+        // Pushes are not recorded. So the batch is, even if a fence sends it.
         let _included = am.observer().include_calls();
         am.observed(
             || CallInfo { blocks: items, ..call_info.by(am.call_info_of_message(target, 0).path) },
@@ -359,7 +334,6 @@ impl Aggregator {
         )
     }
 
-    /// Sends a batch as one message, with the number of items behind the header.
     fn send_batch(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
         let head = [&self.header[..], &(items as u64).to_ne_bytes()].concat();
         am.send_message(target, self.handler, &head, bytes)

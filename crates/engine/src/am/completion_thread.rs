@@ -2,10 +2,9 @@
 //!
 //! Completion handlers that do not run inline wait in a queue. One thread, which starts with the
 //! first of them, runs them in order of arrival. They may wait and communicate, because the engine
-//! treats this thread like a thread of the program. The only difference is that it calls MPI only
-//! at MPI_THREAD_MULTIPLE ([`handler::on_completion_thread`]). If waits need MPI and the thread
-//! level forbids MPI calls on this thread, no thread starts. The completion handlers then run on
-//! any thread that makes progress outside of handlers.
+//! treats this thread like one of the program, except that it calls MPI only at MPI_THREAD_MULTIPLE
+//! ([`handler::on_completion_thread`]). If waits need MPI below that level, no thread starts, and
+//! the completion handlers run on any thread that makes progress outside of handlers.
 
 use super::{Am, Owner};
 use crate::core::handler;
@@ -22,17 +21,15 @@ pub type Job = Box<dyn FnOnce(&Am) + Send>;
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// Set while a job runs in [`CompletionThread::run_here`].
     running: bool,
     ended: bool,
 }
 
-/// A queue of jobs and its thread, if it has one.
 #[derive(Default)]
 pub(crate) struct CompletionThread {
     queue: Arc<(Mutex<Queue>, Condvar)>,
-    /// The number of queued jobs, for callers that check often. Jobs for the thread are not
-    /// counted.
+    /// The number of queued jobs that callers run, which check it often. Jobs for the thread are
+    /// not counted.
     waiting: AtomicUsize,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -44,11 +41,8 @@ impl std::fmt::Debug for CompletionThread {
 }
 
 impl CompletionThread {
-    /// Appends a job. If `owner` is given, starts the thread unless it runs already. Otherwise the
-    /// job waits for [`CompletionThread::run_here`].
-    ///
-    /// # Errors
-    /// Returns `Memory` if the thread cannot be started.
+    /// Appends a job. With `owner`, starts the thread if it does not run. Without, the job waits
+    /// for [`CompletionThread::run_here`]. Returns `Memory` if the thread cannot be started.
     pub fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
         let (queue, changed) = &*self.queue;
         queue.lock().jobs.push_back(job);
@@ -76,8 +70,8 @@ impl CompletionThread {
         self.waiting.load(Ordering::Relaxed) == 0
     }
 
-    /// Runs one job on the calling thread, for a queue without a thread of its own. Returns whether
-    /// a job ran. No job runs while another thread runs one.
+    /// Runs one job on the calling thread, for a queue without a thread. Jobs run one at a time.
+    /// Returns whether a job ran.
     pub(crate) fn run_here(&self, am: &Am) -> bool {
         if self.is_idle() {
             return false;
@@ -99,7 +93,6 @@ impl CompletionThread {
         true
     }
 
-    /// Takes all waiting jobs from a queue without a thread.
     pub fn take_all(&self) -> VecDeque<Job> {
         let jobs = std::mem::take(&mut self.queue.0.lock().jobs);
         self.waiting.fetch_sub(jobs.len(), Ordering::Relaxed);

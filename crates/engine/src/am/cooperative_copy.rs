@@ -17,11 +17,10 @@ use super::wire::{EagerHead, read_pod};
 use super::work_split::JOBS;
 use super::{Accept, Am, Arrival, Handler, HandlerId};
 
-/// The number of the handler of help requests, the same on all ranks.
+/// The handler of help requests.
 pub(super) const HELP: HandlerId = HandlerId(0);
 
-/// The number of handlers that active messages register for themselves. The handlers of the layers
-/// above follow them.
+/// The number of the layer's own handlers. The handlers of the layers above follow them.
 pub(crate) const OWN_HANDLERS: u16 = 1;
 
 use crate::error::{Result, fail};
@@ -36,11 +35,11 @@ use std::mem::size_of;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The minimum length in bytes of a transfer that is offered to a rank that polls. For a rank that
-/// must be woken, it is `LEAST_ASLEEP`. Shorter transfers end before help arrives.
+/// The minimum length in bytes of a transfer that is offered to a rank that polls, and to one that
+/// must be woken. Shorter transfers end before help arrives.
 const LEAST: usize = 192 << 10;
 const LEAST_ASLEEP: usize = 1 << 20;
-/// The length of a job in bytes. It is limited because a helper serves no other rank meanwhile.
+/// The length of a job in bytes, limited because a helper serves no other rank meanwhile.
 const JOB: usize = 1 << 20;
 /// The length of a part in bytes. Parts in the middle of a job have `SMALL_BLOCK` bytes: the two
 /// ranks meet there, and one of them waits for the other's last part.
@@ -54,12 +53,10 @@ struct Offer {
     /// The number of the origin's job slot.
     place: u32,
     job: u32,
-    /// Nonzero if the origin writes to the helper's memory.
     write: u64,
 }
 
-/// Splits spans so that none is longer than `most` bytes. Borrows the list if all of them are short
-/// enough.
+/// Splits spans so that none is longer than `most` bytes.
 fn split(spans: &[Span], most: usize) -> Cow<'_, [Span]> {
     if spans.iter().all(|span| span.bytes <= most) {
         return Cow::Borrowed(spans);
@@ -76,7 +73,7 @@ fn split(spans: &[Span], most: usize) -> Cow<'_, [Span]> {
 }
 
 /// Partitions a list of spans. A part that begins at byte offset `at` ends with the span that
-/// brings it to at least `least(at)` bytes. Only the last part may be shorter.
+/// brings it to at least `least(at)` bytes. The last part may be shorter.
 fn cut(spans: &[Span], least: impl Fn(usize) -> usize) -> impl Iterator<Item = &[Span]> {
     let (mut rest, mut at) = (spans, 0);
     std::iter::from_fn(move || {
@@ -101,14 +98,11 @@ fn chunks(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_BLOCK]> {
 
 impl Am {
     /// Copies bytes between this process and another rank's process on the node, with that rank's
-    /// help if it waits and the transfer is long enough. The transfer is complete on return. The
-    /// call waits for no message.
-    ///
-    /// # Errors
-    /// Returns the errors of [`cma::transfer`].
+    /// help if it waits and the transfer is long enough. Complete on return, without a wait for
+    /// messages. Fails as [`cma::transfer`].
     ///
     /// # Safety
-    /// The contract of [`cma::transfer`] applies.
+    /// The requirements of [`cma::transfer`] apply.
     pub(crate) unsafe fn cma_transfer(
         &self,
         node: &ShmTransport,
@@ -122,8 +116,8 @@ impl Am {
             return unsafe { cma::transfer(pid, spans, direction) };
         }
         for job in cut(&split(spans, SMALL_BLOCK), |_| JOB) {
-            // SAFETY: the job is a part of the caller's spans, and the caller upholds the contract
-            // of `cma::transfer` for all of them.
+            // SAFETY: the job is a part of the caller's spans, which uphold the contract of
+            // `cma::transfer`.
             unsafe { self.share(node, (index, pid), job, direction) }?;
         }
         Ok(())
@@ -135,13 +129,12 @@ impl Am {
         Some(node.process(index).0)
     }
 
-    /// Returns the table of memory registrations of the node's ranks.
     pub fn registrations(&self) -> Option<Arc<crate::memory::registered::Table>> {
         Some(self.started()?.node.as_ref()?.registrations().clone())
     }
 
-    /// Returns the transport of the node and the node index of `target`, if this rank can access
-    /// the memory of that process.
+    /// Returns the transport of the node and the node index of `target`, if its memory is
+    /// accessible.
     pub(crate) fn within_reach(&self, target: usize) -> Option<(&ShmTransport, usize)> {
         let state = self.state().ok()?;
         let node = state.node.as_ref()?;
@@ -169,7 +162,7 @@ impl Am {
         self.config.cross_help && self.process_within_reach(rank).is_some()
     }
 
-    /// Returns the number of parts of this rank's transfers that other ranks have copied.
+    /// Returns the number of parts of this rank's transfers that others have copied.
     pub fn pieces_by_others(&self) -> u64 {
         self.started().map_or(0, |state| state.places.helped.load(Ordering::Relaxed))
     }
@@ -177,7 +170,7 @@ impl Am {
     /// Offers a job to the other rank, and copies the parts that the other does not take.
     ///
     /// # Safety
-    /// The contract of [`cma::transfer`] applies.
+    /// The requirements of [`cma::transfer`] apply.
     unsafe fn share(
         &self,
         node: &ShmTransport,
@@ -199,31 +192,28 @@ impl Am {
         let offer = Offer { place: place.number, job, write };
         let header = bytemuck::bytes_of(&offer);
         let mut done = Ok(());
-        // If the ring is full, this rank copies alone. It does not wait, because its caller may
-        // hold locks.
+        // If the ring is full, copy alone. The caller may hold locks, so do not wait.
         let head = EagerHead::message(HELP, header.len(), list.len(), 0);
         node.try_send(index, &[head.bytes(), header, list], true)?;
         while done.is_ok()
             && let Some(n) = claims.pop_front(job)
         {
-            // SAFETY: the part belongs to `spans`, and the caller upholds the contract of
-            // `cma::transfer` for all of them.
+            // SAFETY: the part belongs to `spans`, which uphold the contract of `cma::transfer`.
             done = unsafe { cma::transfer(pid, chunks[usize::from(n)], direction) };
         }
         let taken = claims.close(job).map_or(chunks.len(), usize::from);
         if taken == chunks.len() {
             return done;
         }
-        // The helper only has to finish the part that it is copying, which needs no progress of
-        // this rank.
+        // The helper only finishes the part that it copies, and needs no progress of this rank.
         let what =
             || format!("rank {} to finish the copies that it has begun", node.rank_of(index));
         wait::until(&Boot, Cause::Other, &what, || Ok(claims.left(job).is_some()))?;
         places.helped.fetch_add((chunks.len() - taken) as u64, Ordering::Relaxed);
         if claims.left(job) == Some(false) {
             for chunk in &chunks[taken..] {
-                // SAFETY: the part belongs to `spans`, and the caller upholds the contract of
-                // `cma::transfer` for all of them.
+                // SAFETY: the part belongs to `spans`, which uphold the contract of
+                // `cma::transfer`.
                 unsafe { cma::transfer(pid, chunk, direction) }?;
             }
         }
@@ -231,7 +221,6 @@ impl Am {
     }
 }
 
-/// The handler of help requests. It copies parts of a job that another rank offers.
 pub(super) struct Help;
 
 impl Handler for Help {
@@ -244,7 +233,7 @@ impl Handler for Help {
         let (Some(claims), Some(list)) = (claims, message.data) else {
             fail!(Internal, "rank {origin} sent an invalid offer of a shared copy: {offer:?}");
         };
-        // The system may permit access to memory in only one of the two directions.
+        // The system may permit access in only one of the two directions.
         let Some(pid) = am.process_within_reach(origin) else { return Ok(Accept::DONE) };
         let Some(mut n) = claims.pop_back(offer.job) else { return Ok(Accept::DONE) };
         let list = list.chunks_exact(size_of::<Span>());
@@ -254,9 +243,8 @@ impl Handler for Help {
         let direction = if offer.write != 0 { Direction::Read } else { Direction::Write };
         let mut well = true;
         while well {
-            // SAFETY: the job has the spans of the origin's transfer with both sides exchanged. The
-            // caller of that transfer vouches for both sides, and the kernel checks that the memory
-            // is mapped.
+            // SAFETY: the job has the spans of the origin's transfer with both sides exchanged. Its
+            // caller vouches for both sides, and the kernel checks that the memory is mapped.
             well = chunks.get(usize::from(n)).is_some_and(|chunk| unsafe {
                 cma::transfer_checked(pid, chunk, direction).is_ok()
             });

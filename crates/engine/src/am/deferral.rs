@@ -3,16 +3,14 @@
 //! An interface may promise that its handlers run only while the program is in one of its calls, so
 //! that the program needs no locks against them. Such handlers name a deferral queue
 //! ([`Handler::deferral`]). While the queue is *polling*, its handlers run only on threads that are
-//! inside the queue ([`Deferral::enter`]). Otherwise they run on any thread, like all handlers.
+//! inside the queue ([`Deferral::enter`]), otherwise on any thread.
 //!
 //! Messages that arrive for such a handler while it cannot run are taken from rings and receives,
-//! so that messages for other handlers are not blocked, and are *held*. A short message is held
-//! with its data. A long message is held without its data, which stays at the origin. Completion
-//! handlers wait in a job queue of the deferral queue. They run at the end of a poll by a thread
-//! inside, one at a time, and may block.
-//!
-//! A handler may also report that it is not ready for a message ([`Handler::is_ready`]). The
-//! message is held too, and each poll asks the handler again.
+//! so that messages for other handlers are not blocked, and are *held*: a short message with its
+//! data, a long one without its data, which stays at the origin. Completion handlers wait in a job
+//! queue of the deferral queue. They run at the end of a poll by a thread inside, one at a time,
+//! and may block. A handler may also report that it is not ready for a message
+//! ([`Handler::is_ready`]). The message is held too, and each poll asks the handler again.
 //!
 //! **Order.** While a message is held, later ones queue behind it. Each search for the next message
 //! starts at the front. So messages of one origin keep their order, except those that their handler
@@ -24,16 +22,16 @@
 //! own handlers can run. Handlers never wait.
 //!
 //! **Fences.** Rings and flow control count a held message as handled. [`Am::fence_deferral`]
-//! therefore sends a [`RecordKind::DeferralFence`] to each target. The target answers when all that
-//! it holds of the origin at that time is in place.
+//! therefore sends a [`RecordKind::DeferralFence`] to each target, which answers when all that it
+//! holds of the origin at that time is in place.
 //!
 //! **Quiescence.** [`Am::quiesce`] counts held messages as handled: they wait for a call of one
 //! interface, and another interface cannot wait for that. [`Am::quiesce_deferrals`] waits for them
 //! as well.
 //!
 //! Invariants: the mode of a queue changes to polling under the dispatcher's lock, so no header
-//! handler runs outside of calls afterwards. No lock of a queue is held while a handler runs. (It
-//! is held while a handler is asked whether it is ready.)
+//! handler runs outside of calls afterwards. No lock of a queue is held while a handler runs, only
+//! while a handler is asked whether it is ready.
 
 mod calls;
 
@@ -54,7 +52,7 @@ use std::time::{Duration, Instant};
 
 /// The cost in bytes of a held message, besides its header and data.
 const OVERHEAD: usize = 128;
-/// The maximum number of held messages of one queue that one poll handles.
+/// The maximum number of held messages of a queue that one poll handles.
 const PER_POLL: usize = 64;
 
 fast_tls! {
@@ -62,18 +60,15 @@ fast_tls! {
     static INSIDE: usize = 0;
 }
 
-/// A deferral queue. While it is polling, its handlers run in calls only.
 #[derive(Debug)]
 pub struct Deferral {
     polling: AtomicBool,
     held: Mutex<HeldMessages>,
-    /// The number of held messages.
     count: AtomicUsize,
-    /// The number of held messages whose handler was not yet asked whether it is ready.
+    /// Held messages whose handler was not yet asked whether it is ready.
     fresh: AtomicUsize,
-    /// The completion handlers that wait for a call.
     jobs: CompletionThread,
-    /// The number of completion handlers that went to the completion thread and have not ended.
+    /// Completion handlers that went to the completion thread and have not ended.
     elsewhere: AtomicUsize,
 }
 
@@ -81,12 +76,11 @@ pub struct Deferral {
 struct HeldMessages {
     queue: VecDeque<HeldMessage>,
     last: u64,
-    /// By origin: the numbers of the messages that were held and are not yet in place.
+    /// By origin: the messages that were held and are not yet in place.
     unfinished: HashMap<usize, BTreeSet<u64>>,
-    /// By origin: the number of bytes held, and whether a stop was sent.
+    /// By origin: the bytes held, and whether a stop was sent.
     bytes: HashMap<usize, (usize, bool)>,
-    /// The unanswered fences: the origin, the number of the last message to wait for, and the
-    /// token.
+    /// Unanswered fences: origin, last message to wait for, token.
     asked: Vec<(usize, u64, u64)>,
 }
 
@@ -96,11 +90,10 @@ struct HeldMessage {
     origin: usize,
     bytes: usize,
     what: HeldKind,
-    /// The time at which the handler was first found not to be ready.
+    /// The time of the handler's first refusal.
     refused: Option<Instant>,
 }
 
-/// The content of a held message.
 #[derive(Debug)]
 pub enum HeldKind {
     /// A message with its data.
@@ -131,7 +124,6 @@ impl HeldKind {
     }
 }
 
-/// Keeps the calling thread inside a deferral queue until it is dropped.
 #[derive(Debug)]
 pub struct InsideDeferral {
     outer: usize,
@@ -146,7 +138,6 @@ impl Drop for InsideDeferral {
 }
 
 impl Deferral {
-    /// Creates a deferral queue, which is polling or not.
     pub fn new(polling: bool) -> Arc<Deferral> {
         Arc::new(Deferral {
             polling: AtomicBool::new(polling),
@@ -158,7 +149,6 @@ impl Deferral {
         })
     }
 
-    /// Returns whether the handlers run in calls only.
     #[inline]
     pub fn is_polling(&self) -> bool {
         self.polling.load(Ordering::Relaxed)
@@ -181,14 +171,13 @@ impl Deferral {
         INSIDE.get() == self.address()
     }
 
-    /// Returns whether the handlers may run on the calling thread.
     #[inline]
     fn is_open_here(&self) -> bool {
         !self.is_polling() || self.is_inside()
     }
 
-    /// Returns whether the calling thread can run a completion handler, or can offer a message to
-    /// its handler for the first time.
+    /// Returns whether this thread can run a completion handler, or can offer a message to its
+    /// handler for the first time.
     fn has_work_here(&self) -> bool {
         self.is_open_here() && (self.fresh.load(Ordering::Relaxed) > 0 || !self.jobs.is_idle())
     }
@@ -219,7 +208,6 @@ impl Deferral {
         Ok(None)
     }
 
-    /// Returns whether all messages of `origin` that were held are in place.
     fn is_clear_of(&self, origin: usize) -> bool {
         !self.held.lock().unfinished.contains_key(&origin)
     }
@@ -253,8 +241,7 @@ impl Deferral {
         answers.into_iter().try_for_each(|token| answer(state, am, origin, token))
     }
 
-    /// Answers the fence `token` of `origin` when everything that is held of that origin now is in
-    /// place.
+    /// Answers the fence `token` of `origin` when all that is held of it now is in place.
     fn ask(&self, state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
         {
             let mut held = self.held.lock();
@@ -273,7 +260,6 @@ fn answer(state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
 }
 
 impl HandlerEntry {
-    /// Returns the deferral queue if it must hold the message.
     #[inline]
     pub(crate) fn held_back_by(&self, origin: usize, header: &[u8]) -> Option<&Arc<Deferral>> {
         self.deferral.as_ref().filter(|deferral| {
@@ -285,7 +271,6 @@ impl HandlerEntry {
 }
 
 impl InboundMessage {
-    /// Returns the deferral queue if it must hold the rest of the inbound message.
     pub(super) fn held_back_by(&self) -> Option<&Arc<Deferral>> {
         self.deferral.as_ref().filter(|deferral| !deferral.is_open_here())
     }
@@ -324,7 +309,7 @@ impl AmState {
         Ok(())
     }
 
-    /// Wakes threads that sleep in a wait, because one of them may be able to run the handlers.
+    /// Wakes threads that sleep in a wait, because one may be able to run the handlers.
     fn wake_waiting(&self) {
         if let Some(node) = &self.node
             && node.rests(node.me())
@@ -409,7 +394,7 @@ impl AmState {
     }
 
     /// Queues a completion handler for the calls of its interface, or for the completion thread if
-    /// the deferral queue is not polling.
+    /// the queue is not polling.
     pub(super) fn run_behind(&self, am: &Am, deferral: &Arc<Deferral>, job: Job) -> Result<()> {
         if deferral.is_polling() {
             self.set_aside.fetch_add(1, Ordering::AcqRel);
@@ -424,7 +409,6 @@ impl AmState {
         self.send_elsewhere(am, deferral, job)
     }
 
-    /// Sends a job to the completion thread.
     fn send_elsewhere(&self, am: &Am, deferral: &Arc<Deferral>, job: Job) -> Result<()> {
         deferral.elsewhere.fetch_add(1, Ordering::AcqRel);
         let deferral = deferral.clone();
@@ -444,9 +428,9 @@ impl AmState {
         Ok(())
     }
 
-    /// Runs one completion handler of each deferral queue that this thread is inside, without
-    /// holding a lock. Returns whether one ran. Sends the completion handlers of queues that are no
-    /// longer polling to the completion thread.
+    /// Runs one completion handler of each deferral queue that this thread is inside, without a
+    /// lock. Sends the completion handlers of other queues to the completion thread if the queues
+    /// no longer poll. Returns whether one ran.
     #[cold]
     pub(super) fn run_jobs(&self, am: &Am) -> Result<bool> {
         let deferrals = self.deferrals.read().clone();
@@ -475,13 +459,11 @@ impl AmState {
         Ok(())
     }
 
-    /// Returns whether the calling thread can run something that a deferral queue holds.
     pub(super) fn deferrals_are_ready(&self) -> bool {
         self.behind_deferrals.load(Ordering::Acquire) > 0
             && self.deferrals.read().iter().any(|deferral| deferral.has_work_here())
     }
 
-    /// Adds the deferral queue of a handler to the known ones.
     pub(super) fn add_deferral(&self, handler: &dyn Handler) {
         if let Some(deferral) = handler.deferral() {
             let mut deferrals = self.deferrals.write();

@@ -1,10 +1,10 @@
 //! Waking a rank: a flag for a rank that polls, and a bell for threads that sleep.
 //!
-//! A rank is *attended* while one of its threads polls. If a rank is not attended, it has a thread
-//! that sleeps on its bell, or it computes without such a thread. A sender writes its record first
-//! and reads the doorbell afterwards. It rings the bell of a rank that is not attended and has
-//! sleepers. A thread that goes to sleep, or stops attending, changes the doorbell first and checks
-//! the rings once more afterwards.
+//! A rank is *attended* while one of its threads polls. Otherwise it has a thread that sleeps on
+//! its bell, or it computes without such a thread. A sender writes its record first and reads the
+//! doorbell afterwards. It rings the bell of a rank that is not attended and has sleepers. A thread
+//! that goes to sleep, or stops attending, changes the doorbell first and checks the rings once
+//! more afterwards.
 //!
 //! Invariant: each side has a barrier between its two steps, so no record is missed.
 
@@ -16,14 +16,12 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Doorbell {
-    /// Nonzero while a thread polls.
     attended: AtomicU32,
     _line: [u32; 15],
-    /// The futex word that sleepers wait on. Each ring changes it.
+    /// The futex word of sleepers, which each ring changes.
     bell: AtomicU32,
-    /// The number of threads that sleep on the bell.
     sleepers: AtomicU32,
-    /// The number of threads that sleep in a wait and have nothing else to do.
+    /// Threads that sleep in a wait and have nothing else to do.
     resting: AtomicU32,
     _line2: [u32; 13],
 }
@@ -46,13 +44,11 @@ impl Doorbell {
         }
     }
 
-    /// Sets whether a thread polls.
     #[inline]
     pub fn set_attended(&self, attended: bool) {
         self.attended.store(attended.into(), Ordering::Release);
     }
 
-    /// Returns whether a thread polls.
     pub fn is_attended(&self) -> bool {
         self.attended.load(Ordering::Relaxed) != 0
     }
@@ -69,8 +65,8 @@ impl Doorbell {
         self.resting.load(Ordering::Relaxed) > 0
     }
 
-    /// Sleeps until the bell rings, for at most the duration that `nap` returns. `nap` checks for
-    /// work, and returns `None` if there is any.
+    /// Sleeps until the bell rings, for at most the time that `nap` returns. `nap` checks for work,
+    /// and returns `None` if there is any.
     pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let bell = self.bell.load(Ordering::SeqCst);
@@ -81,7 +77,6 @@ impl Doorbell {
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Wakes all sleeping threads.
     pub fn wake(&self) {
         self.bell.fetch_add(1, Ordering::SeqCst);
         futex::wake_all(&self.bell);

@@ -2,10 +2,9 @@
 //!
 //! For each message, this module runs the header handler, puts the data in place, runs the
 //! completion handler, and counts the message. The header handler returns the destination of the
-//! data ([`Accept`]). If data has yet to arrive, the message is kept as an [`InboundMessage`]. When
-//! the data is in place, the [`Then`] of the message runs, the message is counted as handled, and
-//! its origin gets an ACK if it waits for one. A handler that fails or panics ends the job with an
-//! error that contains its name.
+//! data ([`Accept`]). If data has yet to arrive, the message is kept as an [`InboundMessage`]. Then
+//! the [`Then`] of the message runs, and its origin gets an ACK if it waits for one. A handler that
+//! fails or panics ends the job with an error that contains its name.
 //!
 //! Invariant: header handlers and inline completions run under the dispatcher's lock.
 
@@ -22,8 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Ends the job with an error of a handler. The error is fatal because the origin relies on the
-/// message.
+/// Ends the job with an error of a handler, because the origin relies on the message.
 #[cold]
 pub(super) fn fatal(error: &Error) -> ! {
     error.clone().log_once();
@@ -49,7 +47,6 @@ pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -
     }
 }
 
-/// Runs a header handler, and records the run for statistics and traces.
 #[inline]
 fn run_header_handler(am: &Am, entry: &HandlerEntry, arrival: &Arrival<'_>) -> Accept {
     let traced = am.begin_to_serve();
@@ -61,26 +58,23 @@ fn run_header_handler(am: &Am, entry: &HandlerEntry, arrival: &Arrival<'_>) -> A
 }
 
 impl HandlerEntry {
-    /// Returns whether the handler can run for a message. An error of the handler ends the job.
     pub(super) fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> bool {
         guarded(self.name, || self.handler.is_ready(origin, header, waited))
     }
 }
 
 impl Signal {
-    /// Delivers the completion to the receiver of the signal.
     pub fn notify(self, am: &Am) {
         match self {
             Signal::None => {}
             Signal::Counter(counter) => counter.end(),
             Signal::Count(counter) => {
-                // SAFETY: the creator of the signal guarantees that the counter outlives the
-                // message.
+                // SAFETY: the signal's creator guarantees that the counter outlives the message.
                 unsafe { (*counter).fetch_add(1, Ordering::Release) };
             }
             Signal::Call(call) => {
-                // The function runs as a handler, which must not wait: other ranks may need this
-                // thread, and it may hold a lock that they wait for.
+                // Runs as a handler, which must not wait: other ranks may need this thread, and it
+                // may hold a lock that they wait for.
                 let called = handler::run_as("a completion signal", || call(am));
                 called.unwrap_or_else(|panic| resume_unwind(panic));
             }
@@ -89,8 +83,7 @@ impl Signal {
 }
 
 impl AmState {
-    /// Handles a message that arrived with its data: runs its header handler and what follows, or
-    /// holds the message.
+    /// Handles a message that arrived with its data, or holds it.
     #[inline]
     pub(crate) fn arrive_eager(
         &self,
@@ -108,7 +101,7 @@ impl AmState {
         self.meet(am, entry, origin, head, header, data)
     }
 
-    /// Handles a message as [`AmState::arrive_eager`] does, but does not check the deferral queue.
+    /// Like [`AmState::arrive_eager`], without a check of the deferral queue.
     #[inline]
     pub(super) fn meet(
         &self,
@@ -149,7 +142,7 @@ impl AmState {
     }
 
     /// Runs the header handler of a message whose data has yet to arrive. Returns the inbound
-    /// message with the destination of the data.
+    /// message with its destination.
     pub fn arrive(
         &self,
         am: &Am,
@@ -164,8 +157,8 @@ impl AmState {
         Ok(inbound)
     }
 
-    /// Does the same as [`AmState::arrive`] but does not fill a buffer, for data that a
-    /// [`Reassembly`](super::rendezvous::Reassembly) writes.
+    /// Like [`AmState::arrive`], with an unfilled buffer for a
+    /// [`Reassembly`](super::rendezvous::Reassembly).
     pub(super) fn arrive_unfilled(
         &self,
         am: &Am,
@@ -179,8 +172,7 @@ impl AmState {
         self.place(origin, head, entry, accept, None)
     }
 
-    /// Creates the inbound message with the destination that the handler has chosen. Copies the
-    /// data there if it is given.
+    /// Creates the inbound message for the handler's destination, and copies given data there.
     fn place(
         &self,
         origin: usize,
@@ -231,9 +223,8 @@ impl AmState {
         Ok(inbound)
     }
 
-    /// Completes a message whose data is in place: runs its [`Then`] and notifies the origin. If
-    /// the deferral queue does not permit an inline completion on this thread, holds the message
-    /// instead.
+    /// Completes a message whose data is in place: runs its [`Then`] and notifies the origin. Holds
+    /// it if its deferral queue forbids an inline completion on this thread.
     pub fn finish(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
         if let Then::Inline(_) = inbound.then
             && let Some(deferral) = inbound.held_back_by().cloned()
@@ -249,7 +240,7 @@ impl AmState {
         }
     }
 
-    /// Completes a message as [`AmState::finish`] does, but does not check the deferral queue.
+    /// Like [`AmState::finish`], without a check of the deferral queue.
     pub(super) fn complete_inbound(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
         let InboundMessage { origin, token, buffer, then, name, deferral, .. } = inbound;
         match then {
@@ -291,19 +282,18 @@ impl AmState {
         }
     }
 
-    /// Counts a message as handled, and sends an ACK if the origin waits for one. The caller holds
-    /// the dispatcher's lock.
+    /// Counts a message as handled, and sends an ACK if awaited. The caller holds the dispatcher's
+    /// lock.
     #[inline]
     fn handled_here(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         self.record_handled(am, origin, token)?;
-        // Only the holder of the lock changes this count, so no atomic read-modify-write is needed.
+        // Only the holder of the lock changes this count, so plain accesses suffice.
         let handled = self.handled.load(Ordering::Relaxed);
         self.handled.store(handled + 1, Ordering::Release);
         Ok(())
     }
 
-    /// Does the same as `handled_here` for a message that was handled without the dispatcher's
-    /// lock.
+    /// Like `handled_here`, without the dispatcher's lock.
     fn handled_on_thread(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         self.record_handled(am, origin, token)?;
         self.handled_on_thread.fetch_add(1, Ordering::AcqRel);

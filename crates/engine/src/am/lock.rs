@@ -7,8 +7,8 @@
 //! There are two ways to hold the lock ([`Hold`]). A lock held *throughout* excludes handlers until
 //! it is unlocked, even while its holder waits. A lock held *between waits* is released while its
 //! holder waits, polls or sleeps in a call of this library, and is taken again before the call
-//! returns. A condition wait releases the lock of a monitor in the same way. Handlers then run
-//! inside such calls only. A thread that holds the lock in both ways holds it throughout.
+//! returns, as a condition wait does with a monitor. Handlers then run inside such calls only. A
+//! thread that holds the lock in both ways holds it throughout.
 //!
 //! Invariant: when a wait returns, the thread holds what it released for the wait, at the same
 //! depth. A nested wait finds nothing to release.
@@ -21,22 +21,20 @@ use crate::wait::GivenUp;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
-/// How a thread holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// The lock is held until it is unlocked.
+    /// Held until it is unlocked.
     Throughout,
-    /// The lock is released while the thread waits.
+    /// Released while the thread waits.
     BetweenWaits,
 }
 
-/// The nesting of the lock on this thread.
 #[derive(Debug, Clone, Copy, Default)]
 struct LockDepth {
     depth: u32,
-    /// The number of levels that are held throughout.
+    /// Number of levels that are held throughout.
     throughout: u32,
-    /// Set if the thread took the dispatcher's lock for this. A handler holds that lock anyway.
+    /// Whether the thread took the dispatcher's lock for this. A handler holds it anyway.
     owns: bool,
 }
 
@@ -44,7 +42,6 @@ thread_local! {
     static HELD: Cell<LockDepth> = const { Cell::new(LockDepth { depth: 0, throughout: 0, owns: false }) };
 }
 
-/// Returns whether this thread has locked the handlers.
 pub(super) fn has_locked() -> bool {
     HELD.get().depth > 0
 }
@@ -56,28 +53,19 @@ fn this_thread() -> u64 {
 }
 
 impl Am {
-    /// Keeps handlers of this rank from running until [`Am::unlock_handlers`] on the same thread.
-    /// The lock is held throughout ([`Hold::Throughout`]).
-    ///
-    /// # Errors
-    /// Returns `State` before handlers were registered.
+    /// Keeps handlers of this rank from running until [`Am::unlock_handlers`] on the same thread,
+    /// with [`Hold::Throughout`].
     pub fn lock_handlers(&self) -> Result<()> {
         self.lock_handlers_as(Hold::Throughout)
     }
 
     /// Undoes one call of [`Am::lock_handlers`] on this thread.
-    ///
-    /// # Errors
-    /// Returns `State` if this thread does not hold the lock throughout.
     pub fn unlock_handlers(&self) -> Result<()> {
         self.unlock_handlers_as(Hold::Throughout)
     }
 
     /// Keeps handlers of this rank from running until [`Am::unlock_handlers_as`] on the same
-    /// thread.
-    ///
-    /// # Errors
-    /// Returns `State` before handlers were registered.
+    /// thread. Returns `State` before handlers were registered.
     pub fn lock_handlers_as(&self, hold: Hold) -> Result<()> {
         if !self.nest(hold) {
             let what = || "the lock of the handlers".to_string();
@@ -86,16 +74,12 @@ impl Am {
         Ok(())
     }
 
-    /// Locks like [`Am::lock_handlers_as`], but only if this is possible without a wait. Returns
-    /// whether it locked.
-    ///
-    /// # Errors
-    /// Returns `State` before handlers were registered.
+    /// Locks like [`Am::lock_handlers_as`] if this needs no wait. Returns whether it locked.
     pub fn try_lock_handlers_as(&self, hold: Hold) -> Result<bool> {
         Ok(self.nest(hold) || self.try_take(hold)?)
     }
 
-    /// Adds a level if this thread holds the lock or runs a handler. Returns false otherwise.
+    /// Adds a level if this thread holds the lock or runs a handler, else returns false.
     fn nest(&self, hold: Hold) -> bool {
         let mut held = HELD.get();
         if held.depth == 0 && handler::running().is_none() {
@@ -112,7 +96,7 @@ impl Am {
         self.take(LockDepth { depth: 1, throughout, owns: true })
     }
 
-    /// Takes the dispatcher's lock if it is free, with the nesting `held`. Returns whether it did.
+    /// Takes the dispatcher's lock if it is free, with this nesting. Returns whether it did.
     fn take(&self, held: LockDepth) -> Result<bool> {
         let state = self.state()?;
         let Some(guard) = state.dispatch.try_lock() else { return Ok(false) };
@@ -122,10 +106,7 @@ impl Am {
         Ok(true)
     }
 
-    /// Removes one level of the given kind from the lock of this thread.
-    ///
-    /// # Errors
-    /// Returns `State` if this thread does not hold the lock in this way.
+    /// Removes one level of this kind, or returns `State` if this thread does not hold it.
     pub fn unlock_handlers_as(&self, hold: Hold) -> Result<()> {
         let mut held = HELD.get();
         let throughout = u32::from(hold == Hold::Throughout);
@@ -145,7 +126,6 @@ impl Am {
         Ok(())
     }
 
-    /// Removes all levels of this thread. Returns whether this released the dispatcher's lock.
     fn let_go(&self) -> Result<bool> {
         let state = self.state()?;
         let owned = HELD.replace(LockDepth::default()).owns;
@@ -158,24 +138,19 @@ impl Am {
         Ok(owned)
     }
 
-    /// Handles the messages that arrived while the lock was held, because no thread could handle
-    /// them.
+    /// Handles the messages that no thread could handle while the lock was held.
     fn poll_after_lock(&self) -> Result<()> {
         let state = self.state()?;
         while state.poll(self)? {}
         Ok(())
     }
 
-    /// Returns whether this thread has locked the handlers.
     pub fn has_handlers_lock(&self) -> bool {
         has_locked()
     }
 
-    /// Returns the `pthread_t` of the thread that has locked the handlers, if there is one. In a
-    /// handler, this is the calling thread.
-    ///
-    /// # Errors
-    /// Returns `State` before handlers were registered.
+    /// Returns the `pthread_t` of the thread that has locked the handlers, if any. In a handler,
+    /// this is the calling thread. Returns `State` before handlers were registered.
     pub fn locker_of_handlers(&self) -> Result<Option<u64>> {
         if handler::running().is_some() {
             return Ok(Some(this_thread()));
@@ -192,12 +167,11 @@ impl Am {
         self.let_go().ok().map(|_| GivenUp(held.depth))
     }
 
-    /// Takes the lock again after a wait.
     pub(crate) fn take_handlers_again(&self, GivenUp(depth): GivenUp) {
         let held = LockDepth { depth, throughout: 0, owns: true };
         let what = || "the lock of the handlers, after a wait".to_string();
         if let Err(error) = crate::wait::until(self, Cause::Message, &what, || self.take(held)) {
-            // The caller would go on without the lock that it relies on.
+            // The caller relies on the lock.
             let text =
                 format!("the lock of the handlers cannot be taken again: {}", error.detail());
             super::handler_dispatch::fatal(&Error::new(error.kind(), text));

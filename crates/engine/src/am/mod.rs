@@ -24,29 +24,29 @@
 //! | [`quiesce`] | detection that no message is unsent, in flight or unhandled on any rank |
 //!
 //! **The path of a message.** [`Am::send_am`] chooses the transport: a ring to a target on the same
-//! node, MPI messages to a target on another node, and neither for a message to the rank itself.
-//! MPI messages use the channel of the message path, so both share flow control and fences. A
-//! message consists of a *header* of at most [`MAX_HEADER`] bytes and *data* of any length. Data up
-//! to the eager limit is sent with the header. Longer data stays at the origin until the target
-//! knows its destination, and then moves directly there ([`rendezvous`]).
+//! node, MPI messages to a target on another node, and neither to the rank itself. MPI messages use
+//! the channel of the message path, so both share flow control and fences. A message consists of a
+//! *header* of at most [`MAX_HEADER`] bytes and *data* of any length. Data up to the eager limit is
+//! sent with the header. Longer data stays at the origin until the target knows its destination,
+//! and then moves directly there ([`rendezvous`]).
 //!
 //! At the target, the [`Handler`] that the message names receives the [`Arrival`]. Its result
 //! ([`Accept`]) gives the destination of the data: none if the handler has consumed it, an address,
-//! or a buffer. The result also gives the action that runs when the data is in place ([`Then`]).
+//! or a buffer; and the action that runs when the data is in place ([`Then`]).
 //!
 //! **Handlers** of one rank run one at a time, on any thread that makes progress. They must not
 //! block: a call that would wait returns an error that names the handler. They may send. If a ring
 //! is full or credit is used up, the message of a handler is kept and sent later, so handlers never
-//! deadlock. All other senders wait, and serve other ranks while they wait, so memory is bounded by
-//! what handlers send. [`Then::Later`] runs on a separate thread, in the order of arrival, and may
-//! do anything.
+//! deadlock. All other senders wait, and serve other ranks meanwhile, so memory is bounded by what
+//! handlers send. [`Then::Later`] runs on a separate thread, in the order of arrival, and may do
+//! anything.
 //!
 //! **Order.** Header handlers of messages from one origin run in the order in which the messages
 //! were sent. Data of long messages may arrive later than that of short ones.
 //!
-//! **Completions.** A message has three completions. At [`Signals::origin`], the header and the
-//! data may be changed again. At [`Signals::completion`], the message was handled at the target,
-//! including its `Then`. The completion at the target itself is up to the handler.
+//! **Completions.** At [`Signals::origin`], the header and the data may be changed again. At
+//! [`Signals::completion`], the message was handled at the target, including its `Then`. The
+//! completion at the target itself is up to the handler.
 
 pub mod aggregate;
 pub(crate) mod completion_thread;
@@ -88,23 +88,19 @@ use std::time::Duration;
 /// A message as its handler first sees it.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    /// The rank that sent the message.
     pub origin: usize,
-    /// The header.
     pub header: &'a [u8],
-    /// The length of the data in bytes.
     pub len: usize,
-    /// The data, if all of it arrived with the header. It is valid until the handler returns.
+    /// The data, valid until the handler returns, if all of it arrived with the header.
     pub data: Option<&'a [u8]>,
 }
 
-/// The destination of a message's data.
 #[derive(Debug)]
 pub enum Destination {
-    /// The handler has consumed the data that it wants. Data that has not arrived is not delivered.
+    /// The handler has consumed the data that it wants. Data that has not arrived is dropped.
     Taken,
-    /// An address in the calling process, valid for writes of the data's length until the message
-    /// is complete.
+    /// An address in this process, valid for writes of the data's length until the message is
+    /// complete.
     At(*mut u8),
     /// A buffer, which the completion handler receives.
     Buffer,
@@ -113,22 +109,17 @@ pub enum Destination {
 /// A completion handler. It receives the buffer of [`Destination::Buffer`], or else an empty one.
 pub type Completion = Box<dyn FnOnce(&Am, Vec<u8>) + Send>;
 
-/// The action that runs when the data is in place.
 pub enum Then {
-    /// No action.
     Nothing,
-    /// An action that runs at once, under the rules of handlers.
+    /// Runs at once, under the rules of handlers.
     Inline(Completion),
-    /// An action that runs on the completion thread. It may block and communicate.
+    /// Runs on the completion thread, and may block and communicate.
     Later(Completion),
 }
 
-/// The result of a handler.
 #[derive(Debug)]
 pub struct Accept {
-    /// The destination of the data.
     pub to: Destination,
-    /// The action that runs when the data is in place.
     pub then: Then,
 }
 
@@ -137,34 +128,27 @@ impl Accept {
     pub const DONE: Accept = Accept { to: Destination::Taken, then: Then::Nothing };
 }
 
-/// A handler, which messages run at their target.
-///
-/// # Errors
-/// An error of a handler is reported with the handler's name and ends the job, as a panic does,
-/// because the origin relies on the message.
+/// A handler, which messages run at their target. An error is reported with the handler's name and
+/// ends the job, as a panic does, because the origin relies on the message.
 pub trait Handler: Send + Sync {
     /// Runs when the header has arrived, together with the data if it is short.
     fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept>;
 
-    /// Returns whether short data may also arrive after its header if that is faster. Longer data
-    /// does so in any case.
+    /// Returns whether short data may arrive after its header, too, if that is faster. Longer data
+    /// always may.
     fn takes_fragments(&self) -> bool {
         false
     }
 
-    /// Returns the deferral queue that decides when the handler may run. Registration calls this
-    /// more than once, and each call must return the same queue. A handler with a deferral queue
-    /// receives no eager fragments.
+    /// Returns the deferral queue that decides when the handler may run, the same in each call. A
+    /// handler with a deferral queue receives no eager fragments.
     fn deferral(&self) -> Option<Arc<deferral::Deferral>> {
         None
     }
 
     /// Returns whether the handler can run for this message now. Only handlers with a deferral
     /// queue are asked, again with each poll. `waited` is the time since the first refusal of the
-    /// message.
-    ///
-    /// # Errors
-    /// An error means that the message cannot wait any longer. It ends the job.
+    /// message. An error means that the message cannot wait any longer, and ends the job.
     fn is_ready(&self, _origin: usize, _header: &[u8], _waited: Duration) -> Result<bool> {
         Ok(true)
     }
@@ -173,15 +157,13 @@ pub trait Handler: Send + Sync {
 /// How the origin learns of a completion.
 #[derive(Default)]
 pub enum Signal {
-    /// The origin does not learn of it.
     #[default]
     None,
-    /// Ends one operation of the counter. The caller has called [`CompletionCounter::begin`] for it
-    /// before.
+    /// Ends one operation of the counter, after [`CompletionCounter::begin`] by the caller.
     Counter(Arc<CompletionCounter>),
     /// Adds one to a counter, which must outlive the message.
     Count(*const AtomicU32),
-    /// Runs a function on the thread that makes progress. The function must not block.
+    /// Runs a function, which must not block, on the thread that makes progress.
     Call(Box<dyn FnOnce(&Am) + Send>),
 }
 
@@ -206,11 +188,9 @@ impl std::fmt::Debug for Then {
     }
 }
 
-// SAFETY: the creator of a `Count` guarantees that the counter outlives the message, and the
-// counter is atomic.
+// SAFETY: a `Count`'s creator guarantees that its counter, an atomic, outlives the message.
 unsafe impl Send for Signal {}
 
-/// The completions of a message that its origin wants to learn of.
 #[derive(Debug, Default)]
 pub struct Signals {
     /// The header and the data may be changed again.
@@ -219,32 +199,26 @@ pub struct Signals {
     pub completion: Signal,
 }
 
-/// The data of a message.
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// Borrowed bytes. Short data is copied before the call returns. For long data, the call
-    /// returns only when the bytes have left. In a handler, which must not wait, long data is
-    /// copied too.
+    /// Borrowed bytes. Short data, and in a handler, which must not wait, also long data, is copied
+    /// before the call returns. Otherwise the call returns when the bytes have left.
     Bytes(&'a [u8]),
     /// Bytes whose ownership passes to the engine.
     Owned(Vec<u8>),
-    /// The given number of bytes at an address. They must stay valid and unchanged until
-    /// [`Signals::origin`].
+    /// Bytes at an address, valid and unchanged until [`Signals::origin`].
     At(*const u8, usize),
 }
 
 impl Data<'_> {
-    /// No data.
     pub const NONE: Data<'static> = Data::Bytes(&[]);
 }
 
 /// The owner of an engine. The threads that the engine starts hold it by a weak reference.
 pub trait Owner: Send + Sync {
-    /// Returns the layer of active messages.
     fn am(&self) -> &Am;
 }
 
-/// The active messages of this rank, started or not.
 #[derive(Debug)]
 pub struct Am {
     ops: Ops,
@@ -273,15 +247,11 @@ impl Am {
         Am { ops, state: OnceLock::new(), owner: OnceLock::new() }
     }
 
-    /// Returns the owner of the engine if the engine may have threads of its own.
     pub(super) fn owner_for_threads(&self) -> Result<Option<Weak<dyn Owner>>> {
         if self.may_use_threads() { self.owner().map(Some) } else { Ok(None) }
     }
 
-    /// Returns the owner of the engine, for its threads.
-    ///
-    /// # Errors
-    /// Returns `State` if the runtime is not initialised.
+    /// Returns the owner of the engine, or `State` if the runtime is not initialised.
     pub fn owner(&self) -> Result<Weak<dyn Owner>> {
         match self.owner.get() {
             Some(owner) => Ok(owner.clone()),
@@ -289,16 +259,12 @@ impl Am {
         }
     }
 
-    /// Returns the state of active messages if they were started.
     #[inline]
     pub fn started(&self) -> Option<&AmState> {
         self.state.get()
     }
 
-    /// Returns the state of active messages.
-    ///
-    /// # Errors
-    /// Returns `State` before handlers were registered.
+    /// Returns the state of active messages, or `State` before handlers were registered.
     #[inline]
     pub fn state(&self) -> Result<&AmState> {
         match self.started() {
@@ -307,10 +273,8 @@ impl Am {
         }
     }
 
-    /// Starts active messages, and registers the layer's own handlers.
-    ///
-    /// # Errors
-    /// Returns `State` if another thread does so at the same time.
+    /// Starts active messages, and registers the layer's own handlers. Returns `State` if another
+    /// thread does so at the same time.
     pub fn begin(&self, state: AmState) -> Result<()> {
         if self.state.set(state).is_err() {
             fail!(State, "two threads start active messages at the same time");

@@ -1,5 +1,4 @@
-//! Active messages over MPI. They use the channel of the message path, with its flow control and
-//! fences.
+//! Active messages over MPI, on the channel of the message path, with its flow control and fences.
 //!
 //! A request of kind `AmEager` carries an eager record ([`super::wire`]), and one of kind `AmRts`
 //! carries an RTS. The data that an RTS announces follows on the data channel
@@ -19,25 +18,22 @@ use crate::path::two_sided::Address;
 use crate::path::two_sided::service::{Incoming, Parcel, Served, Service};
 use crate::path::two_sided::wire::{AmHeader, RequestKind};
 
-/// The length in bytes of the longest data that is sent with its header.
+/// The length in bytes of the longest eager data.
 pub(crate) const AM_EAGER_LIMIT: usize = 64 << 10;
 
-/// The kinds of request that this module serves.
 pub(super) const KINDS: [RequestKind; 3] =
     [RequestKind::AmEager, RequestKind::AmRts, RequestKind::AmControl];
 
 /// The origin's token for the data of a long message that is being sent.
 struct OutgoingData(u64);
 
-/// A long message whose data is being received.
 struct IncomingData {
     inbound: InboundMessage,
-    /// The destination of data that the handler does not want but MPI delivers.
+    /// For data that the handler does not want but MPI delivers.
     _unwanted: Vec<u8>,
 }
 
 impl InboundMessage {
-    /// Returns the receive for a message of `len` bytes.
     pub(super) fn receive(self, len: usize, tag: u32) -> Incoming {
         let mut unwanted = vec![0; if self.len == 0 { len } else { 0 }];
         let to = if self.len == 0 { unwanted.as_mut_ptr() } else { self.to };
@@ -58,7 +54,6 @@ impl Am {
         Ok(buffer)
     }
 
-    /// Sends a record with its data.
     pub(super) fn send_eager(&self, target: usize, parts: &[&[u8]]) -> Result<()> {
         let buffer = self.am_request(RequestKind::AmEager, 0, parts)?;
         self.two_sided()?.request(self, target, buffer).map(|_| ())
@@ -88,7 +83,7 @@ impl Am {
         let parcel = Box::new(OutgoingData(token));
         // SAFETY: the caller guarantees that the data is valid and unchanged until it has left.
         let sent = unsafe { two_sided.send_data(RequestKind::AmRts, target, data, tag, parcel) };
-        // The target relies on the data, and MPI may be sending a part of it, so an error is fatal.
+        // An error is fatal: the target relies on the data, and MPI may be sending a part of it.
         sent.or_else(|error| fatal(&error))
     }
 }

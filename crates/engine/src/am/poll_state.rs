@@ -1,7 +1,7 @@
 //! Whether a thread of this rank polls, as other ranks of the node see it.
 //!
 //! A rank is *attended* while a thread waits and therefore polls. Each change of this flag moves a
-//! cache line between cores. This costs a rank that waits often and briefly more than the message
+//! cache line between cores, which costs a rank that waits often and briefly more than the message
 //! itself. Such a rank *lingers*: it stays attended between its waits. The progress thread then
 //! checks from time to time ([`PollState::pause`]), and clears the flag if no wait has begun since
 //! its last check. So one message to a rank that has just stopped waiting may be handled later by
@@ -20,8 +20,7 @@ use std::time::Duration;
 /// The time until the progress thread first checks a rank that begins to linger.
 pub const LINGER: Duration = Duration::from_micros(200);
 /// The interval between checks doubles after this number of checks that find the rank still
-/// polling. It grows to at most four times [`LINGER`], and stays within a quarter of the time that
-/// the rank has lingered.
+/// polling, to at most four times [`LINGER`] and a quarter of the time that the rank has lingered.
 const PATIENT: u32 = 8;
 /// The number of waits within [`OFTEN`] that make a rank linger.
 const WAITS: u32 = 32;
@@ -29,15 +28,13 @@ const OFTEN: Duration = Duration::from_micros(640);
 /// A batch counts as this number of waits: it takes a multiple of the time between waits.
 const BATCH: u32 = 16;
 
-/// The polling of this rank's waiting threads, as other ranks of the node see it.
 #[derive(Debug, Default)]
 pub struct PollState {
     history: Mutex<WaitHistory>,
     lingering: AtomicBool,
-    /// The number of waits that have ended, including the activity that [`PollState::touch`]
-    /// counts.
+    /// Number of ended waits, including the activity that [`PollState::touch`] counts.
     waits: AtomicU32,
-    /// The number of checks that have left the rank lingering.
+    /// Number of checks that left the rank lingering.
     polls: AtomicU32,
 }
 
@@ -49,25 +46,24 @@ fn completes(waits: u32, new: u32) -> bool {
 
 #[derive(Debug, Default)]
 struct WaitHistory {
-    /// The time at which the number of waits last reached a multiple of [`WAITS`].
+    /// The time of the last multiple of [`WAITS`] waits.
     counted: Option<Instant>,
-    /// The number of waits at the progress thread's last check.
+    /// Number of waits at the last check.
     seen: u32,
 }
 
 impl PollState {
-    /// Returns whether the rank lingers.
     #[inline]
     pub fn lingers(&self) -> bool {
         self.lingering.load(Ordering::Relaxed)
     }
 
-    /// Returns the time that the progress thread pauses before it checks a lingering rank again.
+    /// Returns the time until the progress thread checks a lingering rank again.
     pub fn pause(&self) -> Duration {
         LINGER * (1 << (self.polls.load(Ordering::Relaxed) / PATIENT).min(2))
     }
 
-    /// Records that a thread begins to wait. The thread is already counted in `waiters`.
+    /// Records that a thread, already counted in `waiters`, begins to wait.
     #[inline]
     pub fn arrive(&self, node: &ShmTransport) {
         if !self.lingering.load(Ordering::SeqCst) {
@@ -76,9 +72,8 @@ impl PollState {
         }
     }
 
-    /// Records that a thread has ended a wait. The thread is no longer counted in `waiters`.
-    /// `watched` is set if a progress thread checks the rank. Returns whether the caller must check
-    /// the rings.
+    /// Records that a thread, no longer counted in `waiters`, has ended a wait. `watched` is set if
+    /// a progress thread checks the rank. Returns whether the caller must check the rings.
     #[inline]
     pub fn depart(&self, node: &ShmTransport, waiters: &AtomicU32, watched: bool) -> bool {
         let waits = self.count(1);
@@ -88,21 +83,21 @@ impl PollState {
         let mut history = self.history.lock();
         if watched && completes(waits, 1) && self.is_often(&mut history, waits) {
             drop(history);
-            // The progress thread sleeps for a long time, and must check more often from now on.
+            // The progress thread, which sleeps for long, must check more often from now on.
             node.wake_own();
             return false;
         }
         self.take_back(node, waiters)
     }
 
-    /// Records activity of a thread between two waits. It counts as a wait, because other ranks may
+    /// Records activity of a thread between two waits. Counts as a wait, because other ranks may
     /// answer to it at once and the next wait is near.
     #[inline]
     pub fn touch(&self, node: &ShmTransport, watched: bool) {
         self.touch_as(1, node, watched);
     }
 
-    /// Records that a thread has sent a full batch, and will probably send the next one soon.
+    /// Records that a thread has sent a full batch, as it will probably do again soon.
     pub fn touch_by_batch(&self, node: &ShmTransport, watched: bool) {
         self.touch_as(BATCH, node, watched);
     }
@@ -115,7 +110,7 @@ impl PollState {
         }
     }
 
-    /// Counts `new` waits and returns their number so far. Threads may lose counts of each other.
+    /// Counts `new` waits, without those that other threads count at once. Returns the sum.
     #[inline]
     fn count(&self, new: u32) -> u32 {
         let waits = self.waits.load(Ordering::Relaxed).wrapping_add(new);
@@ -149,16 +144,16 @@ impl PollState {
         false
     }
 
-    /// Records that a waiting thread goes to sleep, which ends lingering. The thread is no longer
-    /// counted in `waiters`. Returns whether the caller must check the rings.
+    /// Records that a waiting thread, no longer counted in `waiters`, goes to sleep, which ends
+    /// lingering. Returns whether the caller must check the rings.
     pub fn sleep(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         let _history = self.history.lock();
         self.lingering.store(false, Ordering::SeqCst);
         self.take_back(node, waiters)
     }
 
-    /// Checks the rank, on the progress thread. Returns whether it cleared the flag. The caller
-    /// must then check the rings.
+    /// Checks the rank, on the progress thread. Returns whether it cleared the flag, so that the
+    /// caller must check the rings.
     pub fn check(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         let mut history = self.history.lock();
         let waits = self.waits.load(Ordering::Relaxed);

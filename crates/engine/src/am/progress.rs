@@ -1,8 +1,8 @@
 //! The connection of active messages to the other layers, and the polls and naps of all waits.
 //!
 //! A wait polls the rings of the node, the messages of this rank to itself, and the message path.
-//! Meanwhile, the other ranks of the node see that this rank polls ([`super::poll_state`]). A wait
-//! that takes long sleeps on the bell of the rank's rings.
+//! Meanwhile the other ranks of the node see that this rank polls ([`super::poll_state`]). A long
+//! wait sleeps on the bell of the rank's rings.
 
 use super::shm_transport::ShmTransport;
 use super::state::{AmState, RingState};
@@ -17,26 +17,24 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The number of polls per poll of MPI while rings are busy.
+/// Number of polls per poll of MPI while rings are busy.
 const BUSY_POKE: u32 = 16;
-/// The number of polls per check for aged aggregated items, in a rank without a progress thread.
+/// Number of polls per check for aged aggregated items, without a progress thread.
 const FLUSH_EVERY: u32 = 64;
-/// The largest number of polls of a thread between two batches. A handler that sends messages to this
-/// rank again must not keep the thread for long.
+/// Maximum number of polls between two batches: a handler that sends messages to this rank again
+/// must not keep the thread for long.
 const BETWEEN_BATCHES: u32 = 8;
-/// The number of polls per call that lets MPI make progress, if the engine does not use the message
-/// path.
+/// Number of polls per call that lets MPI make progress, without the message path.
 const POKE_EVERY: u32 = 256;
 
 impl Am {
     /// Registers this layer with the layers below it, and the owner with this layer.
     ///
     /// # Safety
-    /// The contract of [`crate::core::above::Above::set`] applies to `self`.
+    /// The requirements of [`crate::core::above::Above::set`] apply, for `self`.
     pub unsafe fn connect(&self, owner: Weak<dyn Owner>) {
         let _ = self.owner.set(owner);
-        // SAFETY: the caller upholds the contract of `Above::set`, and all these calls share that
-        // contract.
+        // SAFETY: the caller upholds the contract of `Above::set`, which these calls share.
         unsafe {
             self.core().set_progress(self);
             self.ops.register_services();
@@ -46,7 +44,6 @@ impl Am {
         }
     }
 
-    /// Returns the state and the rings, if there are any.
     #[inline]
     fn rings(&self) -> Option<(&AmState, &ShmTransport)> {
         let state = self.started()?;
@@ -62,7 +59,6 @@ impl Am {
         Ok(busy | self.poll_messages()?)
     }
 
-    /// Sends aged aggregated items. Waiting calls do this in a rank without a progress thread.
     #[cold]
     fn flush_aged(&self) -> Result<()> {
         if let Some(state) = self.started()
@@ -74,8 +70,8 @@ impl Am {
         Ok(())
     }
 
-    /// Records activity of a thread between two waits. The thread will wait again soon, so other
-    /// ranks need not wake the progress thread.
+    /// Records activity of a thread between two waits: it will wait again soon, so other ranks need
+    /// not wake the progress thread.
     #[inline]
     pub fn attend(&self) {
         if let Some((state, node)) = self.rings() {
@@ -83,9 +79,9 @@ impl Am {
         }
     }
 
-    /// Handles what has arrived, for a thread that has sent a full batch and is not in a handler. The
-    /// senders then need not wake the progress thread, which would compete with this thread for the
-    /// aggregator and for the core.
+    /// Handles what has arrived, for a thread that has sent a full batch and is not in a handler.
+    /// The senders then need not wake the progress thread, which would compete with this thread for
+    /// the aggregator and for the core.
     pub(super) fn serve_between_batches(&self) -> Result<()> {
         if handler::running().is_some() || super::lock::has_locked() {
             return Ok(());
@@ -100,21 +96,19 @@ impl Am {
         Ok(())
     }
 
-    /// Returns whether threads wait so frequently that the progress thread stays back between their
-    /// waits too.
+    /// Returns whether waits are so frequent that the progress thread stays back between them too.
     #[inline]
     pub(crate) fn lingers(&self) -> bool {
         self.started().is_some_and(|state| state.poll_state.lingers())
     }
 
-    /// Returns whether something waits for room in the ring of another rank.
     pub fn is_held_up(&self) -> bool {
         self.started().is_some_and(|state| state.is_held_up())
     }
 
-    /// Sleeps for at most `nap` in a wait that takes long. With rings, sleeps until their bell
-    /// rings, and not at all if there is something to handle or `ready` returns true. Without
-    /// rings, sleeps until `word` is woken, and not at all if it is no longer `value`.
+    /// Sleeps for at most `nap` in a long wait. With rings, sleeps until their bell rings, and not
+    /// at all if there is something to handle or `ready` returns true. Without rings, sleeps until
+    /// `word` is woken, and not at all if it is no longer `value`.
     pub fn sleep_long(
         &self,
         word: &AtomicU32,
@@ -129,20 +123,18 @@ impl Am {
             None => crate::futex::wait(word, value, nap),
         }
         if !self.has_messages() {
-            // MPI messages of the program may need this rank, so the next poll lets MPI make
-            // progress.
+            // MPI messages of the program may need this rank, so let the next poll call MPI.
             self.polls().store(0, Ordering::Relaxed);
         }
     }
 
-    /// Wakes the threads of this rank that sleep on its bell.
     pub fn wake_sleepers(&self) {
         if let Some((_, node)) = self.rings() {
             node.wake_own();
         }
     }
 
-    /// Runs `sleep` in a wait. The thread does not poll meanwhile, so it is not counted as a
+    /// Runs `sleep` in a wait. The thread does not poll meanwhile, so it does not count as a
     /// waiter.
     fn absent(&self, sleep: impl FnOnce()) {
         let Some((state, node)) = self.rings() else { return sleep() };
@@ -155,7 +147,6 @@ impl Am {
         state.poll_state.arrive(node);
     }
 
-    /// Returns descriptions of the pending active messages, for reports.
     pub(crate) fn pending_messages(&self) -> Vec<String> {
         let Some(state) = self.started() else { return Vec::new() };
         let (sent, handled) = (state.all_sent(), state.all_handled());
@@ -184,16 +175,15 @@ impl Progress for Am {
         if self.has_messages() {
             return Ok(busy | self.poll_messages()?);
         }
-        // MPI messages of the program may need this rank. So a call of this library makes progress
-        // for them, as MPI's own blocking calls do.
+        // MPI messages of the program may need this rank. So this call makes progress for them, as
+        // MPI's own blocking calls do.
         if polls.is_multiple_of(POKE_EVERY) && self.may_call_mpi() {
             p2p::poke(&*self.world().comm()?)?;
         }
         Ok(busy)
     }
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
-        // Without the message path, only MPI messages of the program may need the polls of this
-        // rank, so the nap may be longer.
+        // Without the message path, only MPI messages of the program may need polls, so nap longer.
         let nap = if self.has_messages() { nap } else { Duration::from_millis(1) };
         self.absent(|| crate::futex::wait(word, value, nap));
         if !self.has_messages() && word.load(Ordering::Relaxed) == value {

@@ -1,10 +1,10 @@
 //! Quiescence: no message is unsent, in flight or unhandled on any rank.
 //!
-//! Each rank counts the messages that it has sent and those that it has handled. A message is
-//! counted as sent before it leaves. It is counted as handled after everything that it runs has
-//! ended, including the sends. If the sums over all ranks are equal, and the same as in the round
-//! before, no message is under way. A message that was counted on one side only while the counts
-//! were collected would have changed one of the sums between the two rounds.
+//! Each rank counts the messages that it has sent, before they leave, and those that it has
+//! handled, after everything that they run has ended, including the sends. If the sums over all
+//! ranks are equal, and the same as in the round before, no message is under way. A message that
+//! was counted on one side only while the counts were collected would have changed one of the sums
+//! between the two rounds.
 //!
 //! Items that are collected but not sent appear in neither count. So before it counts, each rank
 //! sends all items that were collected before the round. Items that handlers collect later in the
@@ -23,19 +23,14 @@ use std::sync::atomic::Ordering;
 impl Am {
     /// Waits until no message is unsent (flush hooks run), in flight or unhandled on any rank. This
     /// includes messages that handlers send, but not those that deferral queues hold
-    /// ([`super::deferral`]). Collective.
-    ///
-    /// # Errors
-    /// Returns `State` in a handler, even one that may wait, or the error of a flush hook.
+    /// ([`super::deferral`]). Collective. Returns `State` in a handler, even one that may wait, or
+    /// the error of a flush hook.
     pub fn quiesce(&self) -> Result<()> {
         self.rest(|state| state.all_handled() + state.set_aside.load(Ordering::Acquire))
     }
 
-    /// Waits as [`Am::quiesce`] does, and also for the messages that deferral queues hold. All
-    /// ranks must be inside those queues.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Am::quiesce`].
+    /// Waits as [`Am::quiesce`] does, and also for the messages in deferral queues. All ranks must
+    /// be inside those queues.
     pub fn quiesce_deferrals(&self) -> Result<()> {
         self.rest(AmState::all_handled)
     }
@@ -50,7 +45,7 @@ impl Am {
     fn until_rest(&self, handled: impl Fn(&AmState) -> u64) -> Result<()> {
         let state = self.state()?;
         // This check is also needed in a job of one rank: the message of the running handler would
-        // never be counted as handled.
+        // never count as handled.
         self.may_wait()?;
         if handler::is_in_completion() {
             fail!(
@@ -62,7 +57,7 @@ impl Am {
         let (mut before, mut turns) = (None, Turns::begin());
         loop {
             self.flush_hooks(false)?;
-            // Messages that have arrived are handled before the rank counts.
+            // Handle what has arrived before counting.
             while state.poll(self)? {}
             let mut sums = [state.all_sent(), handled(state)].map(u64::cast_signed);
             mutation::window(Fault::CountedOnce);
@@ -82,8 +77,7 @@ impl Am {
         }
     }
 
-    /// Runs the flush hooks. Returns whether one sent anything. If `aged` is set, they send only
-    /// aged items.
+    /// Runs the flush hooks, with `aged` for aged items only. Returns whether one sent anything.
     pub(crate) fn flush_hooks(&self, aged: bool) -> Result<bool> {
         let state = self.state()?;
         // Sending may wait, and a wait flushes again.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Am {
-    /// Registers the layer's own handlers, before all others.
     pub(super) fn register_own(&self) -> Result<()> {
         let handlers = &self.state()?.handlers;
         let id = handlers.add("portolan::help", Arc::new(Help))?;
@@ -21,12 +20,9 @@ impl Am {
     }
 
     /// Registers handlers under names. Collective over all ranks, which must pass the same names in
-    /// the same order. On return, every rank has registered them. Active messages must have been
-    /// started.
-    ///
-    /// # Errors
-    /// Returns `Argument` on all ranks if the names differ between ranks or one of them is in use,
-    /// or `State` if active messages were not started.
+    /// the same order. On return, every rank has registered them. Fails with `Argument` on all
+    /// ranks if the names differ between ranks or one of them is in use, or `State` if active
+    /// messages were not started.
     pub fn add_handlers(
         &self,
         handlers: Vec<(String, Arc<dyn Handler>)>,
@@ -67,15 +63,13 @@ impl Am {
                 state.handlers.add(state::intern(&name), handler)
             })
             .collect();
-        // No message may arrive before all ranks have registered its handler.
+        // No message may arrive before all ranks know its handler.
         world.barrier(self)?;
         ids
     }
 
-    /// Unregisters handlers. Collective, after [`Am::quiesce`].
-    ///
-    /// # Errors
-    /// Returns `Argument` if no handler has one of the numbers.
+    /// Unregisters handlers. Collective, after [`Am::quiesce`]. Returns `Argument` for an unknown
+    /// number.
     pub fn unregister_handlers(&self, ids: &[HandlerId]) -> Result<()> {
         let state = self.state()?;
         // Handlers have the same numbers on all ranks.
@@ -95,15 +89,14 @@ impl Am {
     }
 
     /// Adds a function that sends what an interface has collected. [`Am::quiesce`] calls it. The
-    /// progress thread, or a waiting call without one, also calls it from time to time. It then
-    /// sets the flag, which limits the function to aged items. The function must wait for nothing
-    /// but room in the transport, and returns whether it sent anything.
+    /// progress thread, or a waiting call without one, also calls it from time to time, with a flag
+    /// that limits it to aged items. It must wait for nothing but room in the transport, and
+    /// returns whether it sent anything.
     pub fn add_flush_hook(&self, hook: Hook) -> Result<()> {
         self.state()?.hooks.write().push(hook);
         Ok(())
     }
 
-    /// Removes a flush hook.
     pub fn remove_flush_hook(&self, hook: &Hook) -> Result<()> {
         self.state()?.hooks.write().retain(|h| !Arc::ptr_eq(h, hook));
         Ok(())

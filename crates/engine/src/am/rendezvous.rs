@@ -2,9 +2,9 @@
 //! known.
 //!
 //! The origin keeps the data ([`AwaitedSignal::Source`]) and sends an RTS by the transport to the
-//! target (`am::send`). The target runs the header handler, which returns the destination of the
-//! data. Then the data moves as the transport ([`Via`]) and the system's support for cross-memory
-//! attach ([`cma`]) allow:
+//! target (`am::send`). The target runs the header handler, which returns the destination. Then the
+//! data moves as the transport ([`Via`]) and the system's support for cross-memory attach ([`cma`])
+//! allow:
 //!
 //! | transport | the data | the data has left when |
 //! |---|---|---|
@@ -16,7 +16,7 @@
 //! signal. A message that a deferral queue holds begins in the same way when it is released.
 //!
 //! Invariants: the data stays unchanged at its address until FIN or MPI's completion, which ends
-//! the origin's token once. Bytes are written to the destination in order, and never more than were
+//! the origin's token once. Bytes are written to the destination in order, and never more than
 //! announced.
 
 use super::deferral::{Deferral, HeldKind};
@@ -32,39 +32,36 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The number of bytes that one poll reads from an origin's memory.
+/// Bytes that one poll reads from an origin's memory.
 const READ_AT_A_TIME: usize = 1 << 20;
 
 /// The transport of an RTS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
-    /// The ring from the rank with this node index.
+    /// A ring, from the rank with this node index.
     Ring(usize),
-    /// MPI. The data arrives with this tag.
+    /// MPI, with this tag for the data.
     Mpi(u32),
 }
 
 /// A message whose data is on its way.
 #[derive(Debug)]
 pub struct InboundMessage {
-    /// The rank that sent the message.
     pub origin: usize,
-    /// The destination of the data.
     pub to: *mut u8,
-    /// The number of bytes that go there, or 0 if the handler wants no more data.
+    /// Number of bytes that go there, 0 if the handler wants no more data.
     pub len: usize,
     pub(super) name: &'static str,
     pub(super) token: u64,
     pub(super) buffer: Vec<u8>,
     pub(super) then: Then,
-    /// The deferral queue, which decides on which thread the message may complete.
     pub(super) deferral: Option<Arc<Deferral>>,
-    /// The number of the message in its deferral queue, or 0 if it was not held.
+    /// Number of the message in its deferral queue, or 0 if it was not held.
     pub(super) number: u64,
 }
 
-// SAFETY: only the thread that holds the inbound message uses the address, and the handler that
-// returned the address promised that it stays valid.
+// SAFETY: only the holder of the inbound message uses the address, which stays valid as the handler
+// promised.
 unsafe impl Send for InboundMessage {}
 
 /// A message whose data arrives in parts, in order.
@@ -76,28 +73,24 @@ pub(crate) struct Reassembly {
 }
 
 impl Reassembly {
-    /// Creates a message before the first of its `total` bytes has arrived.
     pub fn new(inbound: InboundMessage, total: usize) -> Reassembly {
         Reassembly { inbound, total, received: 0 }
     }
 
-    /// Returns the number of bytes that have arrived.
     pub fn received(&self) -> usize {
         self.received
     }
 
-    /// Writes the next bytes to the destination. Returns whether they were the last.
-    ///
-    /// # Errors
-    /// Returns `Internal` if more bytes arrive than were announced.
+    /// Writes the next bytes to the destination. Returns whether they were the last, or `Internal`
+    /// if they exceed the announced number.
     pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
         let Reassembly { inbound, total, received } = self;
         if *total - *received < bytes.len() {
             fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
         }
         if inbound.len > 0 {
-            // SAFETY: the bytes end within `total`, as checked above. The destination is valid for
-            // that length: the handler promised so for an address, and a buffer has that capacity.
+            // SAFETY: the bytes end within `total`. The destination is valid for that length: the
+            // handler promised so for an address, and a buffer has that capacity.
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     bytes.as_ptr(),
@@ -110,12 +103,11 @@ impl Reassembly {
         Ok(received == total)
     }
 
-    /// Returns the inbound message. Panics unless all of the data has arrived.
     pub fn whole(mut self) -> InboundMessage {
         assert_eq!(self.received, self.total, "a message has not arrived completely");
         if self.inbound.buffer.capacity() > 0 {
-            // SAFETY: the buffer was reserved for this number of bytes, and all of them were
-            // written, in order.
+            // SAFETY: the buffer was reserved for this number of bytes, and all were written, in
+            // order.
             unsafe { self.inbound.buffer.set_len(self.inbound.len) };
         }
         self.inbound
@@ -131,7 +123,6 @@ struct RndvRead {
     done: usize,
 }
 
-/// Data that a target has requested in fragments.
 #[derive(Debug)]
 struct RndvSend {
     index: usize,
@@ -141,21 +132,18 @@ struct RndvSend {
     sent: usize,
 }
 
-/// The long messages in progress, on both sides.
 #[derive(Debug, Default)]
 pub(crate) struct RndvState {
     reads: Vec<RndvRead>,
     streams: Vec<RndvSend>,
-    /// The data requested in fragments, by the token of its inbound message, with the token of the
-    /// origin.
+    /// Data requested in fragments, by the inbound message's token, with the origin's token.
     chunks: HashMap<u64, (Reassembly, u64)>,
-    /// By ring: the eager message whose data arrives in the following records.
+    /// By ring: the eager message whose data arrives in the next records.
     pub(super) reassembly: HashMap<usize, Reassembly>,
     last_landing: u64,
 }
 
 impl RndvState {
-    /// Returns whether [`AmState::progress_rndv`] has something to do.
     #[inline]
     pub(super) fn is_busy(&self) -> bool {
         !self.reads.is_empty() || !self.streams.is_empty()
@@ -163,8 +151,8 @@ impl RndvState {
 }
 
 impl AmState {
-    /// Handles an RTS: starts the transfer of the data, or holds the message in its deferral queue.
-    /// Returns the receive that MPI must perform, if any.
+    /// Handles an RTS: starts the transfer, or holds the message in its deferral queue. Returns the
+    /// receive that MPI must perform, if any.
     pub(super) fn announced(
         &self,
         am: &Am,
@@ -182,7 +170,6 @@ impl AmState {
         self.begin_rndv(am, work, (via, origin), (head, header), source, 0)
     }
 
-    /// Starts a long message that its deferral queue held under `number`.
     pub(super) fn release_rndv(
         &self,
         am: &Am,
@@ -193,14 +180,14 @@ impl AmState {
         number: u64,
     ) -> Result<()> {
         match self.begin_rndv(am, work, from, message, source, number)? {
-            // The request was counted when the message was held, so only the data must be received.
+            // The request was counted when it was held, so only the data must be received.
             Some(incoming) => am.two_sided()?.receive_data(RequestKind::AmRts, from.1, incoming),
             None => Ok(()),
         }
     }
 
-    /// Asks the handler for the destination of the data, and starts the transfer. `number` is that
-    /// of the deferral queue, or 0. Returns the receive that MPI must perform, if any.
+    /// Asks the handler for the destination, and starts the transfer. `number` is the message's
+    /// number in the deferral queue, or 0. Returns the receive that MPI must perform, if any.
     fn begin_rndv(
         &self,
         am: &Am,
@@ -250,7 +237,6 @@ impl AmState {
         Ok(())
     }
 
-    /// Ends the token of data that has left, and signals the origin.
     pub(super) fn source_left(&self, am: &Am, token: u64) -> Result<()> {
         let awaited = self.tokens.lock().remove(token);
         match awaited {
@@ -295,8 +281,8 @@ impl AmState {
         Ok(())
     }
 
-    /// Returns whether this rank can read the memory of a rank of the node. The first call for a
-    /// rank tries it.
+    /// Returns whether this rank can read the memory of a rank of the node, which the first call
+    /// tries.
     pub(crate) fn cma_allowed(&self, am: &Am, index: usize) -> bool {
         if !am.config.cross_memory {
             return false;
@@ -334,8 +320,7 @@ impl AmState {
                 remote: read.source.address as usize + read.done,
                 bytes,
             };
-            // SAFETY: the handler promised that the destination is valid for writes of all of the
-            // data.
+            // SAFETY: the handler promised that the destination is valid for writes of all data.
             unsafe { am.cma_transfer(node, read.index, &[span], Direction::Read) }?;
             read.done += bytes;
             if read.done < read.inbound.len {
@@ -356,8 +341,8 @@ impl AmState {
                     len: stream.sent as u64,
                     ..RecordHead::new(RecordKind::RndvFragment)
                 };
-                // SAFETY: the origin, which is this rank, keeps the data until FIN, and the target
-                // sends FIN after the last fragment.
+                // SAFETY: this rank, the origin, keeps the data until FIN, which follows the last
+                // fragment.
                 let chunk = unsafe {
                     let from = stream.source.address as usize + stream.sent;
                     std::slice::from_raw_parts(from as *const u8, bytes)

@@ -1,13 +1,12 @@
 //! Descriptions of what is pending on this rank, for reports.
 //!
-//! The lock of a peer is only tried, because another thread may hold it for long and a report must
-//! not wait. The locks of the rings are taken, but no thread holds them while it waits.
+//! A peer's lock is only tried, because another thread may hold it for long and a report must not
+//! wait. No thread holds the locks of the rings while it waits.
 
 use super::Am;
 use crate::path::Path;
 use crate::peer::Peer;
 
-/// The maximum number of ranks in a report.
 const MOST: usize = 8;
 
 fn towards(rank: usize, peer: &Peer, windows: bool) -> Option<String> {
@@ -29,7 +28,6 @@ fn towards(rank: usize, peer: &Peer, windows: bool) -> Option<String> {
 }
 
 impl Am {
-    /// Returns a description of what is pending, in one line.
     pub fn pending(&self) -> String {
         let windows = |rank| self.peers().pending(rank) & Path::Rma.pending_bit() != 0;
         let used = self.peers().iter();

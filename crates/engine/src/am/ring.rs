@@ -17,11 +17,9 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
-/// The number of cells in a ring.
 pub const CELLS: u64 = 256;
 /// The length in bytes of the longest record that lies in its cell.
 pub(crate) const INLINE: usize = LINE - 8;
-/// The size in bytes of the area with the reader's counters.
 const HEAD: usize = LINE;
 
 #[repr(C, align(64))]
@@ -35,9 +33,9 @@ const _: () = assert!(size_of::<Cell>() == LINE);
 
 #[repr(C)]
 struct Counts {
-    /// The number of cells that the reader has finished.
+    /// Cells that the reader has finished.
     taken: AtomicU64,
-    /// The number of bytes of the store that the reader has finished, including skipped ones.
+    /// Bytes of the store that the reader has finished, including skipped ones.
     freed: AtomicU64,
 }
 
@@ -46,7 +44,6 @@ pub const fn bytes(store: usize) -> usize {
     HEAD + CELLS as usize * LINE + store
 }
 
-/// The memory of a ring.
 #[derive(Debug, Clone, Copy)]
 struct RingMemory {
     base: *mut u8,
@@ -55,8 +52,8 @@ struct RingMemory {
 
 impl RingMemory {
     fn counts(&self) -> &Counts {
-        // SAFETY: the creator of this value guarantees the memory, which begins with the counters.
-        // They are accessed only as atomics.
+        // SAFETY: the creator of this value guarantees the memory, which begins with the counters,
+        // accessed only as atomics.
         unsafe { &*self.base.cast() }
     }
     fn cell(&self, n: u64) -> *mut Cell {
@@ -68,14 +65,14 @@ impl RingMemory {
     }
 }
 
-/// Copies a part of a record. The lengths of heads and of a single number need no call of `memcpy`.
+/// Copies a part of a record, without a call of `memcpy` for heads and single numbers.
 ///
 /// # Safety
 /// `to` must be valid for writes of the part's length.
 #[inline]
 unsafe fn copy(part: &[u8], to: *mut u8) {
-    // SAFETY: the caller guarantees that `to` is valid for writes of the part's length. Each array
-    // has this length, and byte arrays need no alignment.
+    // SAFETY: the caller guarantees `to` for the part's length, which each array has. Byte arrays
+    // need no alignment.
     unsafe {
         match part.len() {
             0 => {}
@@ -88,14 +85,12 @@ unsafe fn copy(part: &[u8], to: *mut u8) {
     }
 }
 
-/// Returns the stamp of the `n`th cell since the start.
 fn stamp(n: u64) -> u32 {
-    // A stamp is never zero, the initial value in a fresh file, and never equals the stamp of the
-    // lap before.
+    // A stamp is never zero, the initial value in a fresh file, and never the stamp of the lap
+    // before.
     (n / CELLS) as u32 | 1 << 31
 }
 
-/// The writing end of a ring.
 #[derive(Debug)]
 pub struct Writer {
     place: RingMemory,
@@ -105,8 +100,7 @@ pub struct Writer {
     freed: u64,
 }
 
-// SAFETY: the pointer refers to memory that processes share, so no thread owns it, and one thread
-// at a time uses this end.
+// SAFETY: processes share the memory, so no thread owns it. One thread at a time uses this end.
 unsafe impl Send for Writer {}
 
 impl Writer {
@@ -120,23 +114,18 @@ impl Writer {
         Writer { place: RingMemory { base, store }, next: 0, put: 0, taken: 0, freed: 0 }
     }
 
-    /// Returns the length of the longest record in bytes.
     pub fn longest(&self) -> usize {
         self.place.store / 2
     }
 
-    /// Returns the number of records written.
     pub fn written(&self) -> u64 {
         self.next
     }
 
-    /// Returns the number of records that the reader has finished.
     pub fn done(&self) -> u64 {
         self.place.counts().taken.load(Ordering::Acquire)
     }
 
-    /// Returns the number of bytes of the store that the reader has finished, including skipped
-    /// ones.
     fn freed(&self) -> u64 {
         self.place.counts().freed.load(Ordering::Acquire)
     }
@@ -145,7 +134,7 @@ impl Writer {
     fn position(&self, size: usize) -> u64 {
         let store = self.place.store as u64;
         let left = store - self.put % store;
-        // A record is contiguous, so the bytes left at the end of the store may be skipped.
+        // A record is contiguous, so bytes at the end of the store may be skipped.
         if left < size as u64 { self.put + left } else { self.put }
     }
 
@@ -168,11 +157,10 @@ impl Writer {
         end - self.freed <= self.place.store as u64
     }
 
-    /// Returns whether there is room now for `records` records of `bytes` bytes in total, none
-    /// longer than `longest`.
+    /// Returns whether there is room now for `records` records of `bytes` bytes in total, of at
+    /// most `longest` bytes each.
     pub(crate) fn has_room_for(&mut self, records: usize, bytes: usize, longest: usize) -> bool {
-        // Each record begins on a new line, and one of them may skip the bytes left at the end of
-        // the store.
+        // Each record begins on a new line, and one may skip the bytes at the end of the store.
         let most = (bytes + records * LINE + longest) as u64;
         self.taken = self.done();
         self.freed = self.freed();
@@ -180,7 +168,7 @@ impl Writer {
             && self.put + most - self.freed <= self.place.store as u64
     }
 
-    /// Writes a record that consists of `parts`. Returns false if the record does not fit now.
+    /// Writes a record of `parts`. Returns false if it does not fit now.
     #[inline]
     pub fn write(&mut self, parts: &[&[u8]]) -> bool {
         let size = parts.iter().map(|p| p.len()).sum::<usize>();
@@ -190,7 +178,7 @@ impl Writer {
         }
         let cell = self.place.cell(self.next);
         // SAFETY: `has_room` found that the reader has finished with this cell and these bytes of
-        // the store. The reader reads neither before it sees the stamp.
+        // the store, which it reads only after the stamp.
         unsafe {
             let mut to = if size <= INLINE {
                 (&raw mut (*cell).bytes).cast::<u8>()
@@ -212,27 +200,24 @@ impl Writer {
     }
 }
 
-/// The reading end of a ring.
 #[derive(Debug)]
 pub struct Reader {
     place: RingMemory,
     next: u64,
 }
 
-// SAFETY: the pointer refers to memory that processes share, so no thread owns it, and one thread
-// at a time uses this end.
+// SAFETY: processes share the memory, so no thread owns it. One thread at a time uses this end.
 unsafe impl Send for Reader {}
 
 impl Reader {
     /// Creates the reading end of a fresh ring.
     ///
     /// # Safety
-    /// The contract of [`Writer::new`] applies, with one reader instead of one writer.
+    /// The requirements of [`Writer::new`] apply, with one reader instead of one writer.
     pub unsafe fn new(base: *mut u8, store: usize) -> Reader {
         Reader { place: RingMemory { base, store }, next: 0 }
     }
 
-    /// Returns whether a record is available.
     #[inline]
     pub fn ready(&self) -> bool {
         let cell = self.place.cell(self.next);
@@ -241,15 +226,14 @@ impl Reader {
         unsafe { (*cell).stamp.load(Ordering::Acquire) == stamp(self.next) }
     }
 
-    /// Returns the next record, if one is available. It stays in the ring until
-    /// [`Reader::advance`].
+    /// Returns the next record, if any. It stays in the ring until [`Reader::advance`].
     #[inline]
     pub fn peek(&self) -> Option<&[u8]> {
         if !self.ready() {
             return None;
         }
         let cell = self.place.cell(self.next);
-        // SAFETY: the stamp was loaded with acquire order, so the record is completely written. The
+        // SAFETY: the stamp, loaded with acquire order, shows that the record is written. The
         // writer does not change it before it is counted as done.
         unsafe {
             let size = (*cell).size as usize;
@@ -267,8 +251,8 @@ impl Reader {
     #[inline]
     pub fn advance(&mut self) {
         let cell = self.place.cell(self.next);
-        // SAFETY: `peek` found the stamp of this cell, so the cell is completely written. The
-        // writer does not change it before it is counted as done below.
+        // SAFETY: `peek` found the stamp of this cell, so the cell is written. The writer does not
+        // change it before it is counted as done below.
         let (size, position) = unsafe {
             ((*cell).size as usize, (&raw const (*cell).bytes).cast::<u64>().read_unaligned())
         };

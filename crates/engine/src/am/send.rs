@@ -1,9 +1,8 @@
-//! The origin's side: the transport that a message takes, and the time at which its memory may be
-//! reused.
+//! The origin's side: the transport of a message, and the time at which its memory may be reused.
 //!
 //! Data up to the eager limit is copied, and the origin gets its signal at once. Longer data is
-//! announced by an RTS. It leaves when the target knows its destination. Then the target sends FIN,
-//! or MPI completes the send.
+//! announced by an RTS, and leaves when the target knows its destination. Then the target sends
+//! FIN, or MPI completes the send.
 
 use super::Am;
 use super::over_mpi::AM_EAGER_LIMIT;
@@ -19,13 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Data<'_> {
-    /// Returns the bytes.
+    /// Returns the bytes, or `Argument` for a null address with a length.
     ///
     /// # Safety
     /// The memory of [`Data::At`] must be valid, unless its address is null.
-    ///
-    /// # Errors
-    /// Returns `Argument` for a null address with a length.
     #[inline]
     unsafe fn bytes(&self) -> Result<&[u8]> {
         match self {
@@ -35,7 +31,7 @@ impl Data<'_> {
                 0 => Ok(&[]),
                 _ => fail!(Argument, "null data address for a message of {len} bytes"),
             },
-            // SAFETY: the address is not null, so the caller guarantees that the memory is valid.
+            // SAFETY: the caller guarantees the memory at an address that is not null.
             Data::At(at, len) => Ok(unsafe { std::slice::from_raw_parts(*at, *len) }),
         }
     }
@@ -50,11 +46,8 @@ impl Data<'_> {
 }
 
 impl Am {
-    /// Sends a message like [`Am::send_am`], but without addresses: the data has been copied or has
-    /// left when the call returns.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Am::send_am`].
+    /// Sends a message like [`Am::send_am`], without addresses: the data was copied or has left
+    /// when the call returns.
     #[inline]
     pub fn send_message(
         &self,
@@ -78,7 +71,6 @@ impl Am {
         )
     }
 
-    /// Returns the description of a message for statistics and traces.
     pub(super) fn call_info_of_message(&self, target: usize, bytes: usize) -> CallInfo {
         let node = self.started().and_then(|state| state.node.as_ref());
         let path = match node.and_then(|node| node.index_of(target)) {
@@ -89,10 +81,10 @@ impl Am {
         CallInfo::new(Call::Send).to(target).moves(bytes).by(path)
     }
 
-    /// Sends a message to another rank of the node, if no reply announces its completion, which is
-    /// the usual case. A short message is sent in one record. A longer one is sent in fragments if
-    /// its handler takes them and there is room. The data may be reused on return. Returns false,
-    /// and sends nothing, in all other cases.
+    /// Sends a message without an awaited completion to another rank of the node: the usual case. A
+    /// short message is sent in one record. A longer one is sent in fragments if its handler takes
+    /// them and there is room. The data may be reused on return. In all other cases, returns false
+    /// and sends nothing.
     #[inline]
     fn send_to_node(
         &self,
@@ -133,12 +125,9 @@ impl Am {
         Ok(false)
     }
 
-    /// Sends a message. Returns when the message has been handed over to its transport. The handler
-    /// of a message to the calling rank has run by then, unless the caller is a handler itself or
-    /// has locked the handlers.
-    ///
-    /// # Errors
-    /// Returns `Rank` if `target` is outside the job, or `Argument` for an unknown handler, a
+    /// Sends a message. Returns when its transport has it. The handler of a message to the calling
+    /// rank has run by then, unless the caller is a handler itself or has locked the handlers.
+    /// Fails with `Rank` if `target` is outside the job, or `Argument` for an unknown handler, a
     /// header longer than [`MAX_HEADER`] or null data. Nothing is sent in these cases.
     ///
     /// # Safety
@@ -165,8 +154,8 @@ impl Am {
                     signals.origin.notify(self);
                     return Ok(());
                 }
-                // SAFETY: the caller upholds the contract of this function, and `send_other` shares
-                // it.
+                // SAFETY: the caller upholds the contract of this function, which `send_other`
+                // shares.
                 unsafe { self.send_other(target, handler, header, data, signals) }
             },
         )
@@ -175,7 +164,7 @@ impl Am {
     /// Sends a message that `send_to_node` does not send.
     ///
     /// # Safety
-    /// The contract of [`Am::send_am`] applies.
+    /// The requirements of [`Am::send_am`] apply.
     unsafe fn send_other(
         &self,
         target: usize,
@@ -203,7 +192,7 @@ impl Am {
             Signal::None => 0,
             signal => state.tokens.lock().insert(AwaitedSignal::Completion(signal)),
         };
-        // SAFETY: the caller upholds the contract of `send_am`, and `send_slow_path` shares it.
+        // SAFETY: the caller upholds the contract of `send_am`, which `send_slow_path` shares.
         let sent = unsafe { self.send_slow_path(target, handler, header, data, origin, token) };
         if sent.is_err() && token != 0 {
             state.tokens.lock().remove(token);
@@ -214,7 +203,7 @@ impl Am {
     /// Sends a message whose arguments were checked. `token` names its awaited completion, or is 0.
     ///
     /// # Safety
-    /// The contract of [`Am::send_am`] applies.
+    /// The requirements of [`Am::send_am`] apply.
     unsafe fn send_slow_path(
         &self,
         target: usize,
@@ -246,7 +235,7 @@ impl Am {
             return Ok(());
         }
         trace::count(&self.observer().always.rendezvous, 1);
-        // The data stays at its address for a while, so the caller waits if the data is borrowed.
+        // The data stays at its address for a while, so the call waits if the data is borrowed.
         let (keep, waits) = match data {
             Data::Owned(bytes) => (Some(bytes), None),
             Data::At(..) => (None, None),
@@ -272,8 +261,8 @@ impl Am {
         let sent = match on_node {
             Some((node, index)) => node.send(self, index, &parts, (true, may_wait)),
             None => self.counted(state, || {
-                // SAFETY: the data stays valid until it has left. The caller guarantees this until
-                // the signal, or the token keeps the data, or this call waits for the signal.
+                // SAFETY: the data is valid until it has left: the caller guarantees this until the
+                // signal, or the token keeps the data, or this call waits for the signal.
                 unsafe { self.send_rndv(target, &parts, (at, len), name) }
             }),
         };
@@ -291,8 +280,7 @@ impl Am {
         Ok(())
     }
 
-    /// Counts a message as sent before it leaves. The rings of the node count their messages
-    /// themselves.
+    /// Counts a message as sent before it leaves. The node's rings count their own messages.
     #[inline]
     fn counted(&self, state: &AmState, send: impl FnOnce() -> Result<()>) -> Result<()> {
         state.sent.fetch_add(1, Ordering::AcqRel);
@@ -318,7 +306,7 @@ impl Am {
             state.sent_locally.fetch_add(1, Ordering::Release);
             return Ok(());
         }
-        // Another thread of this rank may run handlers, or may have locked them.
+        // Another thread may run handlers, or may have locked them.
         let mut dispatch = None;
         self.wait_for(Cause::Message, &|| "the lock of this rank's handlers".into(), || {
             dispatch = state.dispatch.try_lock();
@@ -331,7 +319,7 @@ impl Am {
         Ok(())
     }
 
-    /// Returns the length in bytes of the longest data that is sent to `target` with its header.
+    /// Returns the length in bytes of the longest eager data for `target`.
     #[inline]
     pub fn eager_limit(&self, target: usize) -> usize {
         if target == self.rank() {
@@ -345,7 +333,7 @@ impl Am {
     }
 
     /// Waits until the data of all messages sent to `target` is in place there and inline handlers
-    /// have run. Completion handlers on the completion thread may not have run yet.
+    /// have run, but not for handlers on the completion thread.
     pub fn fence_messages(&self, target: usize) -> Result<()> {
         let state = self.state()?;
         self.check_rank(target)?;
@@ -372,7 +360,6 @@ impl Am {
         self.fence(target)
     }
 
-    /// Waits as [`Am::fence_messages`] does, for all targets.
     pub fn fence_all_messages(&self) -> Result<()> {
         for target in 0..self.size() {
             self.fence_messages(target)?;

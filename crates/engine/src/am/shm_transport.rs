@@ -29,64 +29,56 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 const PAGE: usize = 4096;
-/// The length of a fragment in bytes. The target copies one while the origin writes the next.
+/// Bytes of a fragment. The target copies one while the origin writes the next.
 pub(crate) const FRAGMENT: usize = 8 << 10;
-/// The maximum number of ranks of a node, which is the number of bits in a mailbox.
+/// The maximum number of ranks of a node: the bits in a mailbox.
 const MOST_RANKS: usize = 1024;
-/// The maximum total size in bytes of the stores of one rank's rings, unless they would be smaller
-/// than [`SMALLEST_STORE`].
+/// The maximum total size in bytes of the stores of one rank's rings, unless that makes them
+/// smaller than [`SMALLEST_STORE`].
 const ALL_STORES: usize = 16 << 20;
 /// The node index of a rank on another node.
 const ELSEWHERE: u32 = u32::MAX;
 const SMALLEST_STORE: usize = 32 << 10;
 
-/// The state of a rank that is visible to the other ranks of the node.
+/// The state of a rank that the other ranks of the node see.
 #[repr(C, align(64))]
 struct Mailbox {
     door: Doorbell,
-    /// The process ID, and the address of a number in the process that peers try to read.
+    /// The process ID, and the address of a number that peers try to read.
     pid: AtomicU32,
     mark: AtomicU64,
     _line: [u64; 6],
-    /// The jobs that this rank offers to other ranks.
     jobs: [SplitJob; JOBS],
-    /// A bitmap of the ranks of the node that have opened their ring to this rank.
+    /// Bitmap of the node's ranks that have opened their ring to this rank.
     opened: [AtomicU64; MOST_RANKS / 64],
 }
 
 const _: () = assert!(size_of::<Mailbox>() <= PAGE);
 
-/// The sending side to one rank of the node.
 #[derive(Debug, Default)]
 struct Outgoing {
     writer: Option<Writer>,
-    /// The number of messages among the records.
     messages: u64,
-    /// The records that did not fit in the ring.
+    /// Records that did not fit in the ring.
     kept: VecDeque<Vec<u8>>,
 }
 
-/// The rings of the node, as one rank sees them.
 #[derive(Debug)]
 pub struct ShmTransport {
     file: Arc<SharedFile>,
     registrations: Arc<registered::Table>,
     ranks: Vec<usize>,
-    /// The node index by world rank, or [`ELSEWHERE`].
     index: Vec<u32>,
     me: usize,
     store: usize,
     out: Vec<Mutex<Outgoing>>,
-    /// Set if some records are kept.
     keeping: AtomicBool,
 }
 
-/// The reading side. There is one per rank, under the dispatcher's lock.
+/// The reading side, one per rank, under the dispatcher's lock.
 #[derive(Debug, Default)]
 pub struct Incoming {
-    /// The readers by node index.
     readers: Vec<Option<Reader>>,
-    /// The node indices that have readers.
     open: Vec<usize>,
     known: Vec<u64>,
 }
@@ -95,8 +87,8 @@ pub struct Incoming {
 static MARK: u64 = 0x506f_7274_6f6c_616e;
 
 fn mailbox(file: &SharedFile, index: usize) -> &Mailbox {
-    // SAFETY: the file stays mapped while it lives, and begins with a page for each rank. A mailbox
-    // consists of atomics and padding, and zeroed memory is a valid mailbox.
+    // SAFETY: the file, mapped while it lives, begins with a page for each rank. A mailbox consists
+    // of atomics and padding, and zeros are a valid one.
     unsafe { &*file.base().add(index * PAGE).cast() }
 }
 
@@ -161,23 +153,20 @@ impl ShmTransport {
         n * PAGE + (to * n + from) * ring
     }
 
-    /// Returns the node index of a world rank, if it is on this node.
     #[inline]
     pub fn index_of(&self, world: usize) -> Option<usize> {
         self.index.get(world).filter(|&&index| index != ELSEWHERE).map(|&index| index as usize)
     }
 
-    /// Returns the world rank of a node index.
     pub fn rank_of(&self, index: usize) -> usize {
         self.ranks[index]
     }
 
-    /// Returns the length of the longest record in bytes.
     pub fn longest(&self) -> usize {
         self.store / 4
     }
 
-    /// Returns the length in bytes of the longest data that is sent with its header.
+    /// Returns the length in bytes of the longest eager data.
     #[inline]
     pub fn eager_limit(&self) -> usize {
         self.longest() - size_of::<RecordHead>() - MAX_HEADER
@@ -210,8 +199,8 @@ impl ShmTransport {
         self.mailbox(index).door.alert();
     }
 
-    /// Sends a record that consists of `parts`, and counts it if it is a message. If there is no
-    /// room, waits if that is allowed, and keeps the record otherwise.
+    /// Sends a record of `parts`, and counts it if it is a message. Without room, waits if allowed,
+    /// and keeps the record otherwise.
     #[inline]
     pub fn send(
         &self,
@@ -244,9 +233,9 @@ impl ShmTransport {
         }
     }
 
-    /// Sends a message whose data follows its header in separate records, so that the target copies
-    /// the first while this rank writes the next. The records are consecutive in the ring. Returns
-    /// false, and sends nothing, if they do not all fit.
+    /// Sends a message whose data follows its header in separate, consecutive records, so that the
+    /// target copies the first while this rank writes the next. Returns false, and sends nothing,
+    /// if they do not all fit.
     pub(crate) fn send_in_fragments(
         &self,
         index: usize,
@@ -263,7 +252,7 @@ impl ShmTransport {
         let out = &mut *out;
         let room = match &mut out.writer {
             Some(writer) => writer.has_room_for(records, bytes, FRAGMENT + next.len()),
-            // The ring is not open yet. The first message in a single record opens it.
+            // The first message in a single record opens the ring.
             None => false,
         };
         if !room || !out.kept.is_empty() {
@@ -308,13 +297,12 @@ impl ShmTransport {
         )
     }
 
-    /// Returns the number of messages that this rank has sent to other ranks of the node.
     pub fn messages(&self) -> u64 {
         self.out.iter().map(|out| out.lock().messages).sum()
     }
 
-    /// Writes a record if there is room now and no record is kept before it, and counts it if it is
-    /// a message. Returns whether it was written.
+    /// Writes a record, counted if it is a message, if there is room now and none is kept before
+    /// it. Returns whether it did.
     pub(crate) fn try_send(&self, index: usize, parts: &[&[u8]], message: bool) -> Result<bool> {
         let mut out = self.out[index].lock();
         let written = out.kept.is_empty() && self.write(index, &mut out, parts)?;
@@ -326,7 +314,6 @@ impl ShmTransport {
         Ok(written)
     }
 
-    /// Sends kept records while there is room. Returns whether any was sent.
     fn send_kept(&self, index: usize, out: &mut Outgoing) -> bool {
         let Outgoing { writer: Some(writer), kept, .. } = out else { return false };
         let mut any = false;
@@ -343,7 +330,6 @@ impl ShmTransport {
         any
     }
 
-    /// Sends kept records to all ranks while there is room. Returns whether any was sent.
     #[inline]
     pub(crate) fn send_all_kept(&self) -> bool {
         self.keeping.load(Ordering::Acquire) && self.send_all_kept_now()
@@ -369,8 +355,7 @@ impl ShmTransport {
         self.keeping.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of records written to a rank, which a fence waits for. Returns `None` if
-    /// some records are still kept.
+    /// Returns the number of records written to a rank, for fences, or `None` while some are kept.
     pub fn written(&self, index: usize) -> Option<u64> {
         let mut out = self.out[index].lock();
         self.send_kept(index, &mut out);
@@ -378,14 +363,13 @@ impl ShmTransport {
         out.kept.is_empty().then_some(written)
     }
 
-    /// Returns the number of written records that the rank has finished, or `u64::MAX` if nothing
-    /// was sent to it.
+    /// Returns the number of records that the rank has finished, or `u64::MAX` if none was sent to
+    /// it.
     pub fn taken(&self, index: usize) -> u64 {
         self.out[index].lock().writer.as_ref().map_or(u64::MAX, Writer::done)
     }
 
-    /// Returns the process ID of a rank of the node, the address of its mark, and the value of the
-    /// mark.
+    /// Returns the process ID of a rank of the node, and the address and the value of its mark.
     pub fn process(&self, index: usize) -> (u32, u64, u64) {
         let mailbox = self.mailbox(index);
         (mailbox.pid.load(Ordering::Acquire), mailbox.mark.load(Ordering::Relaxed), MARK)
@@ -397,50 +381,41 @@ impl ShmTransport {
         self.mailbox(self.me).door.set_attended(attended);
     }
 
-    /// Sleeps until the bell rings, for at most the duration that `nap` returns. `nap` checks for
-    /// work, and returns `None` if there is any.
+    /// Sleeps until the bell rings, see [`Doorbell::sleep`].
     pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         self.mailbox(self.me).door.sleep(nap);
     }
 
-    /// Returns whether a thread of the rank polls.
     pub(crate) fn is_attended(&self, index: usize) -> bool {
         self.mailbox(index).door.is_attended()
     }
 
-    /// Runs `sleep` on a thread of this rank that waits in a call.
     pub fn rest(&self, sleep: impl FnOnce()) {
         self.mailbox(self.me).door.rest(sleep);
     }
 
-    /// Returns whether a thread of the rank that waits in a call sleeps.
     pub fn rests(&self, index: usize) -> bool {
         self.mailbox(index).door.rests()
     }
 
-    /// Returns the node index of this rank.
     pub fn me(&self) -> usize {
         self.me
     }
 
-    /// Returns the table of memory registrations of the node's ranks.
     pub fn registrations(&self) -> &Arc<registered::Table> {
         &self.registrations
     }
 
-    /// Returns a job slot of a rank. `place` is less than [`JOBS`].
     pub(crate) fn split_job(&self, index: usize, place: usize) -> &SplitJob {
         &self.mailbox(index).jobs[place]
     }
 
-    /// Wakes the sleeping threads of this rank.
     pub(crate) fn wake_own(&self) {
         self.mailbox(self.me).door.wake();
     }
 }
 
 impl Incoming {
-    /// Creates the reading side, with no ring open.
     pub fn new(node: &ShmTransport) -> Incoming {
         let n = node.ranks.len();
         Incoming {
@@ -450,7 +425,6 @@ impl Incoming {
         }
     }
 
-    /// Opens the rings that other ranks have opened since the last call.
     #[inline]
     pub(crate) fn look_for_new(&mut self, node: &ShmTransport) {
         let opened = &node.mailbox(node.me).opened;
@@ -478,12 +452,11 @@ impl Incoming {
         self.known[word] = now;
     }
 
-    /// Returns the number of open rings.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Returns the node index of the origin of the `n`th open ring, and the reader of the ring.
+    /// Returns the origin's node index and the reader of the `n`th open ring.
     #[inline]
     pub fn ring(&mut self, n: usize) -> (usize, &mut Reader) {
         let index = self.open[n];
@@ -493,7 +466,6 @@ impl Incoming {
         }
     }
 
-    /// Returns whether a record is available or a ring was opened.
     pub fn ready(&self, node: &ShmTransport) -> bool {
         let opened = &node.mailbox(node.me).opened;
         let new = |(word, known): (usize, &u64)| opened[word].load(Ordering::Acquire) != *known;

@@ -1,5 +1,4 @@
-//! The state of a rank's active messages: handlers, awaited events, and the lock under which
-//! handlers run.
+//! The state of a rank's active messages: handlers, awaited events, and the dispatcher's lock.
 
 use super::Am;
 use super::completion_thread::CompletionThread;
@@ -18,19 +17,14 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A registered handler.
 pub struct HandlerEntry {
-    /// The name of the handler in reports.
     pub name: &'static str,
-    /// The handler itself.
     pub handler: Arc<dyn Handler>,
-    /// Set if the handler was unregistered.
     pub gone: AtomicBool,
-    /// The deferral queue, which decides when the handler may run.
     pub deferral: Option<Arc<Deferral>>,
 }
 
-/// The maximum total size in bytes of the batch buffers that are not in use.
+/// The maximum size in bytes of the unused batch buffers.
 const SPARE_BYTES: usize = 1 << 20;
 
 const CHUNK: usize = 1024;
@@ -49,17 +43,13 @@ impl Default for Handlers {
 }
 
 impl Handlers {
-    /// Returns the handler with a number.
     #[inline]
     pub fn get(&self, id: HandlerId) -> Option<&HandlerEntry> {
         let n = usize::from(id.0);
         self.chunks[n / CHUNK].get()?[n % CHUNK].get()
     }
 
-    /// Adds a handler under the next number.
-    ///
-    /// # Errors
-    /// Returns `Argument` if no number is left.
+    /// Adds a handler under the next number, or returns `Argument` if none is left.
     pub fn add(&self, name: &'static str, handler: Arc<dyn Handler>) -> Result<HandlerId> {
         let mut count = self.count.lock();
         if *count >= CHUNK * self.chunks.len() {
@@ -76,12 +66,10 @@ impl Handlers {
         Ok(HandlerId((*count - 1) as u16))
     }
 
-    /// Returns whether a live handler has the name.
     pub fn has(&self, name: &str) -> bool {
         self.any_live(|entry| entry.name == name)
     }
 
-    /// Returns whether a live handler has the deferral queue.
     pub(crate) fn has_deferral(&self, deferral: &Arc<Deferral>) -> bool {
         self.any_live(|entry| entry.deferral.as_ref().is_some_and(|own| Arc::ptr_eq(own, deferral)))
     }
@@ -113,16 +101,13 @@ pub enum AwaitedSignal {
     Completion(Signal),
     /// Data has left.
     Source {
-        /// The signal for the origin.
         signal: Signal,
         /// Data that the engine owns until it has left.
         _keep: Option<Vec<u8>>,
-        /// The rank of the target.
         target: usize,
     },
 }
 
-/// The events that the origin awaits, by token.
 pub(crate) type Tokens = Handles<AwaitedSignal>;
 
 /// Returns the tokens of data that has not yet left to `target`.
@@ -135,90 +120,72 @@ pub(crate) fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
 /// The state that the dispatcher's lock protects.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
-    /// The rings to read.
     pub incoming: Option<Incoming>,
-    /// The long messages in progress.
     pub work: RndvState,
 }
 
-/// The result of a check before a thread sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RingState {
-    /// There is nothing to handle.
     Empty,
-    /// There is something to handle.
     Ready,
-    /// Another thread handles messages, and checks again when it has finished.
+    /// Another thread handles messages, and then checks again.
     Busy,
 }
 
-/// A queued message of this rank to itself. A handler sent it, or a thread that has locked the
+/// A queued message of this rank to itself, from a handler or a thread that has locked the
 /// handlers.
 #[derive(Debug)]
 pub(crate) struct SelfMessage {
-    /// The number of the handler.
     pub handler: HandlerId,
-    /// The header.
     pub header: Vec<u8>,
-    /// The data.
     pub data: Vec<u8>,
-    /// The token of the completion, or 0.
+    /// The completion's token, or 0.
     pub token: u64,
 }
 
 /// The state of sends to the deferral queues of a rank.
 #[derive(Debug, Default)]
 pub(super) struct Towards {
-    /// Set if the rank has sent a stop.
     pub stopped: AtomicBool,
-    /// The number of messages sent.
     pub sent: AtomicU64,
-    /// The number of these messages that a fence has found in place.
+    /// Messages that a fence has found in place.
     pub fenced: AtomicU64,
 }
 
-/// A function of an interface that sends what the interface has collected. The flag is set to send
-/// only aged items. The function returns whether it sent anything.
+/// A function of an interface that sends what it has collected, or with the flag only aged items,
+/// and returns whether it sent anything.
 pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<bool> + Send + Sync>;
 
-/// The state of this rank's active messages.
 pub struct AmState {
-    /// The rings, if they carry messages.
     pub node: Option<ShmTransport>,
-    /// Whether the memory of a rank can be read, by node index: 0 unknown, 1 yes, 2 no.
+    /// Whether memory can be read, by node index: 0 unknown, 1 yes, 2 no.
     pub(super) cma: Vec<AtomicU8>,
     pub handlers: Handlers,
-    /// The job slots of this rank, which offer transfers to helpers.
     pub places: JobSlots,
     pub(super) dispatch: Mutex<Dispatch>,
     pub(super) tokens: Mutex<Tokens>,
     pub(super) local: Mutex<VecDeque<SelfMessage>>,
-    /// The number of messages in `local`.
     pub(super) sent_locally: AtomicUsize,
-    /// The `pthread_t` of the thread that has locked the handlers, or 0 (see [`super::lock`]).
+    /// The `pthread_t` of the thread that has locked the handlers, or 0.
     pub(super) locker: AtomicU64,
     pub(super) completion_thread: CompletionThread,
     pub(crate) poll_state: PollState,
-    /// The pool of batch buffers that are not in use.
     pub(super) spares: Arc<BufferPool>,
-    /// Set if fragments of long messages wait for room.
     pub(super) held_up: AtomicBool,
-    /// Set while a thread sends aged items.
     pub(super) flushing: AtomicBool,
     pub(super) hooks: RwLock<Vec<Hook>>,
     pub(super) deferrals: RwLock<Vec<Arc<Deferral>>>,
-    /// The number of messages and completion handlers that deferral queues hold.
+    /// Messages and completion handlers that deferral queues hold.
     pub(super) behind_deferrals: AtomicUsize,
-    /// The number of messages that deferral queues keep from being handled. Other interfaces do not
-    /// wait for them.
+    /// Messages that deferral queues keep from being handled. Other interfaces do not wait for
+    /// them.
     pub(super) set_aside: AtomicU64,
-    /// The sends to deferral queues, by target.
     pub(super) towards: Sparse<Towards>,
-    /// The number of messages that this rank has sent, except those in the rings of the node.
+    /// Messages that this rank has sent, except those in the rings of the node.
     pub(super) sent: AtomicU64,
-    /// The number of messages that were handled on this rank under the dispatcher's lock.
+    /// Messages that were handled here under the dispatcher's lock.
     pub(super) handled: AtomicU64,
-    /// The number of messages that were handled on this rank without that lock.
+    /// Messages that were handled here without that lock.
     pub(super) handled_on_thread: AtomicU64,
 }
 
@@ -233,7 +200,6 @@ impl std::fmt::Debug for AmState {
 }
 
 impl AmState {
-    /// Creates the state in a job of `ranks` ranks, with the given rings, if there are any.
     pub fn new(node: Option<ShmTransport>, node_ranks: usize, ranks: usize) -> AmState {
         let incoming = node.as_ref().map(Incoming::new);
         AmState {

@@ -1,9 +1,8 @@
 //! The target's side: polling, and the dispatch of records.
 //!
-//! A record arrives from a ring, from MPI, or from this rank itself, and
-//! [`super::handler_dispatch`] runs its handler. That module also copies eager data to its
-//! destination. The data may arrive in fragments, in the records that follow
-//! ([`RecordKind::EagerFirst`]). Long data arrives by [`super::rendezvous`].
+//! A record arrives from a ring, from MPI, or from this rank itself. [`super::handler_dispatch`]
+//! runs its handler and copies eager data, which may arrive in fragments, in the records that
+//! follow ([`RecordKind::EagerFirst`]). Long data arrives by [`super::rendezvous`].
 
 use super::Am;
 use super::HandlerId;
@@ -20,19 +19,17 @@ use std::sync::atomic::Ordering;
 
 /// The maximum number of records of one ring that one poll handles.
 const PER_POLL: usize = 64;
-/// The number of times that one poll checks empty rings, if at most [`FEW`] are open. A check of a
-/// ring costs less than the lock under which it happens.
+/// The number of times that one poll checks empty rings, if at most [`FEW`] are open. A check costs
+/// less than the lock.
 const POLLS: usize = 8;
 const FEW: usize = 4;
 
 impl AmState {
-    /// Returns the number of messages that this rank has sent.
     pub fn all_sent(&self) -> u64 {
         let in_rings = self.node.as_ref().map_or(0, ShmTransport::messages);
         self.sent.load(Ordering::Acquire) + in_rings
     }
 
-    /// Returns the number of messages that were handled on this rank.
     pub(crate) fn all_handled(&self) -> u64 {
         self.handled.load(Ordering::Acquire) + self.handled_on_thread.load(Ordering::Acquire)
     }
@@ -49,7 +46,6 @@ impl AmState {
         }
     }
 
-    /// Handles a control record of rank `from`.
     pub fn control(&self, am: &Am, from: usize, head: &RecordHead, rest: &[u8]) -> Result<()> {
         match head.kind()? {
             RecordKind::DeferralFence | RecordKind::DeferralStop => {
@@ -68,7 +64,6 @@ impl AmState {
         }
     }
 
-    /// Handles an eager message.
     #[inline]
     pub(super) fn eager(
         &self,
@@ -84,7 +79,6 @@ impl AmState {
         self.arrive_eager(am, origin, head, header, data)
     }
 
-    /// Handles a record of a ring.
     #[inline]
     fn record(&self, am: &Am, work: &mut RndvState, index: usize, record: &[u8]) -> Result<()> {
         let (head, rest) = wire::split(record)?;
@@ -126,8 +120,8 @@ impl AmState {
         }
     }
 
-    /// Handles the messages that are available. Returns whether anything happened. Returns false at
-    /// once if another thread polls, or if this thread polls already.
+    /// Handles the messages that are available. Returns whether anything happened, or false at once
+    /// if any thread polls already.
     #[inline]
     pub fn poll(&self, am: &Am) -> Result<bool> {
         if self.node.is_none()
@@ -182,7 +176,6 @@ impl AmState {
         Ok(busy)
     }
 
-    /// Handles queued messages of this rank to itself.
     fn run_local(&self, am: &Am) -> Result<bool> {
         let mut busy = false;
         for _ in 0..PER_POLL {
@@ -194,7 +187,7 @@ impl AmState {
         Ok(busy)
     }
 
-    /// Handles a message of this rank to itself. The caller holds the dispatcher's lock.
+    /// Handles a message of this rank to itself, under the dispatcher's lock.
     pub(super) fn deliver_local(
         &self,
         am: &Am,
@@ -207,13 +200,12 @@ impl AmState {
         self.arrive_eager(am, am.rank(), &head, header, data)
     }
 
-    /// Takes the dispatcher's lock, if it is free.
     pub(super) fn try_dispatch(&self) -> Option<MutexGuard<'_, Dispatch>> {
         self.dispatch.try_lock()
     }
 
     /// Handles messages that arrived without a bell because their senders still saw this rank as
-    /// attended. Called after the last thread has stopped polling.
+    /// attended, after the last thread has stopped polling.
     pub(crate) fn poll_again(&self, am: &Am) {
         while self.rings() == RingState::Ready {
             match self.poll(am) {
@@ -224,17 +216,16 @@ impl AmState {
         }
     }
 
-    /// Returns whether a record waits for room in a ring. No doorbell signals that room.
+    /// Returns whether a record waits for room in a ring, which no doorbell signals.
     pub fn is_held_up(&self) -> bool {
         self.held_up.load(Ordering::Relaxed) || self.node.as_ref().is_some_and(ShmTransport::keeps)
     }
 
-    /// Returns whether no flush hook is registered. Then no collected items can age.
+    /// Returns whether no flush hook is registered, so that no collected items can age.
     pub(crate) fn collects_nothing(&self) -> bool {
         self.hooks.read().is_empty()
     }
 
-    /// Ends the completion thread after it has emptied its queue.
     pub fn stop(&self) {
         self.completion_thread.stop();
     }
@@ -242,8 +233,7 @@ impl AmState {
     /// Returns whether there is something to handle.
     pub fn rings(&self) -> RingState {
         let Some(dispatch) = self.dispatch.try_lock() else {
-            // The lock of the handlers may be held for a long time, and its holder polls when it
-            // unlocks.
+            // The lock may be held for long, and its holder polls when it unlocks.
             let locked = self.locker.load(Ordering::Acquire) != 0;
             return if locked { RingState::Empty } else { RingState::Busy };
         };

@@ -1,9 +1,9 @@
 //! The wire format of records, the same in rings and in MPI messages.
 //!
-//! A record consists of a [`RecordHead`], the header, and the data if it is sent with the header. A
-//! short message whose completion is not awaited has a [`ShortHead`], so that more of it fits in
-//! one cell of a ring. All ranks of a job run the same build, so numbers are sent in their memory
-//! representation. Lengths are checked nevertheless.
+//! A record consists of a [`RecordHead`], the header, and eager data. A short message whose
+//! completion is not awaited has a [`ShortHead`], so that more of it fits in one cell of a ring.
+//! All ranks of a job run the same build, so numbers are sent in their memory representation.
+//! Lengths are checked nevertheless.
 
 use crate::error::{Result, fail};
 use bytemuck::{Pod, Zeroable};
@@ -16,7 +16,6 @@ pub const MAX_HEADER: usize = 2048;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandlerId(pub u16);
 
-/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
@@ -31,21 +30,20 @@ pub enum RecordKind {
     /// Clear to send: the target requests the data named by [`Source::token`] in fragments, for its
     /// inbound message [`RecordHead::token`].
     Cts = 5,
-    /// A fragment of the inbound message [`RecordHead::token`], at the offset [`RecordHead::len`]
-    /// in bytes.
+    /// A fragment of the inbound message [`RecordHead::token`], at the byte offset
+    /// [`RecordHead::len`].
     RndvFragment = 6,
     /// The head of an eager message whose data follows in the next records of the ring.
     EagerFirst = 7,
     /// The next fragment of the data of the last [`RecordKind::EagerFirst`] in the ring.
     EagerFragment = 8,
-    /// A fence of a deferral queue: the target answers when the messages that the handler's queue
-    /// holds now are in place.
+    /// A fence: the target answers when all messages that the handler's deferral queue holds now
+    /// are in place.
     DeferralFence = 9,
     /// Stops messages to deferral queues, or, with a token of 0, allows them again.
     DeferralStop = 10,
 }
 
-/// The fixed part of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct RecordHead {
@@ -56,11 +54,11 @@ pub struct RecordHead {
     pub header: u32,
     /// The length of the data in bytes.
     pub len: u64,
-    /// The token of the completion that the origin awaits, or 0.
+    /// The token of the awaited completion, or 0.
     pub token: u64,
 }
 
-/// Marks a [`ShortHead`] in place of the kind. It differs from every [`RecordKind`].
+/// Marks a [`ShortHead`] in place of a [`RecordKind`].
 const SHORT: u8 = 0x42;
 
 /// The head of a [`RecordKind::Eager`] without a token, with a header of at most 255 bytes.
@@ -85,17 +83,15 @@ impl ShortHead {
     }
 }
 
-/// The head of a message with its data, as short as possible.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EagerHead {
-    /// A head for small lengths and no awaited completion.
+    /// For small lengths and no awaited completion.
     Short(ShortHead),
-    /// A head for any message.
+    /// For any message.
     Full(RecordHead),
 }
 
 impl EagerHead {
-    /// Creates the head of a message.
     #[inline]
     pub fn message(handler: HandlerId, header: usize, len: usize, token: u64) -> EagerHead {
         match ShortHead::message(handler, header, len) {
@@ -106,7 +102,6 @@ impl EagerHead {
         }
     }
 
-    /// Returns the head in its wire format.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -116,24 +111,19 @@ impl EagerHead {
     }
 }
 
-/// The structure after the head of a [`RecordKind::Rts`], [`RecordKind::Fin`] or
-/// [`RecordKind::Cts`].
+/// Follows the head of a [`RecordKind::Rts`], [`RecordKind::Fin`] or [`RecordKind::Cts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Source {
-    /// The address of the data at the origin.
     pub address: u64,
-    /// The origin's token for the data.
     pub token: u64,
 }
 
 impl RecordHead {
-    /// Creates a head of the given kind with all other fields zero.
     pub fn new(kind: RecordKind) -> RecordHead {
         RecordHead { kind: kind as u8, ..Zeroable::zeroed() }
     }
 
-    /// Creates the head of a message.
     pub fn message(
         kind: RecordKind,
         handler: HandlerId,
@@ -151,10 +141,7 @@ impl RecordHead {
         }
     }
 
-    /// Returns the kind of the record.
-    ///
-    /// # Errors
-    /// Returns `Internal` for an unknown kind.
+    /// Returns the kind of the record, or `Internal` if unknown.
     #[inline]
     pub fn kind(&self) -> Result<RecordKind> {
         Ok(match self.kind {
@@ -172,16 +159,13 @@ impl RecordHead {
         })
     }
 
-    /// Returns the number of the handler that the message names.
     pub fn handler(&self) -> HandlerId {
         HandlerId(self.handler)
     }
 }
 
-/// Splits a record into its head and the rest. Expands a short head.
-///
-/// # Errors
-/// Returns `Internal` if the record is too short.
+/// Splits a record into its head, which is expanded if it is short, and the rest. Returns
+/// `Internal` if it is too short.
 #[inline]
 pub fn split(record: &[u8]) -> Result<(RecordHead, &[u8])> {
     if let Some((short, rest)) = record.split_at_checked(size_of::<ShortHead>())
@@ -195,10 +179,8 @@ pub fn split(record: &[u8]) -> Result<(RecordHead, &[u8])> {
     }
 }
 
-/// Splits the rest of a record into its source and the bytes behind it.
-///
-/// # Errors
-/// Returns `Internal` if the rest is too short.
+/// Splits the rest of a record into its source and the bytes behind it, or returns `Internal` if it
+/// is too short.
 pub fn source(rest: &[u8]) -> Result<(Source, &[u8])> {
     match rest.split_at_checked(size_of::<Source>()) {
         Some((source, rest)) => Ok((bytemuck::pod_read_unaligned(source), rest)),
@@ -206,10 +188,8 @@ pub fn source(rest: &[u8]) -> Result<(Source, &[u8])> {
     }
 }
 
-/// Splits the rest of a record into the header of the message and the bytes behind it.
-///
-/// # Errors
-/// Returns `Internal` if the rest is too short.
+/// Splits the rest of a record into the message's header and the bytes behind it, or returns
+/// `Internal` if it is too short.
 #[inline]
 pub fn header<'a>(head: &RecordHead, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
     match rest.split_at_checked(head.header as usize) {
@@ -218,10 +198,7 @@ pub fn header<'a>(head: &RecordHead, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u
     }
 }
 
-/// Reads a structure from the front of a message.
-///
-/// # Errors
-/// Returns `Internal` if the message is shorter.
+/// Reads a structure from the front of a message, or returns `Internal` if it is shorter.
 pub(crate) fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
     match bytes.get(..size_of::<T>()) {
         Some(bytes) => Ok(bytemuck::pod_read_unaligned(bytes)),

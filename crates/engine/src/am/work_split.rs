@@ -1,7 +1,7 @@
 //! A job whose parts are divided between two ranks.
 //!
 //! The owner of the job takes parts from the front, and a helper takes parts from the back, until
-//! the two meet. Then the helper reports that it has finished. A job has a number. A helper that
+//! the two meet. Then the helper reports that it has finished. A job has a number, so a helper that
 //! comes too late, when the job is over or another job is in its slot, takes nothing.
 //!
 //! Invariants: no part is taken twice, and a helper takes no part of a job other than the named
@@ -10,14 +10,14 @@
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// A slot for one job at a time, with one helper. It lies in shared memory and is initially zero.
+/// A slot for one job at a time, with one helper. In shared memory, initially zero.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct SplitJob {
     /// The job's number in the upper half. The lower half contains the index of the first part that
     /// is not taken, and the index of the first part that the helper has taken.
     word: AtomicU64,
-    /// The number of the last job that a helper has finished, and whether the helper failed.
+    /// The last job that a helper has finished, and whether the helper failed.
     done: AtomicU64,
 }
 
@@ -62,32 +62,27 @@ impl SplitJob {
         }
     }
 
-    /// Takes the next part for the owner.
     pub fn pop_front(&self, job: u32) -> Option<u16> {
         let taken = self.change(job, |first, end| (first < end).then(|| (first + 1, end)))?;
         Some(taken.0)
     }
 
-    /// Takes the next part for the helper.
     pub fn pop_back(&self, job: u32) -> Option<u16> {
         let taken = self.change(job, |first, end| (first < end).then(|| (first, end - 1)))?;
         Some(taken.1 - 1)
     }
 
-    /// Ends the job: no further part can be taken. Returns the index of the first part that the
-    /// helper has taken.
+    /// Ends the job. Returns the index of the first part that the helper has taken.
     pub fn close(&self, job: u32) -> Option<u16> {
         Some(self.change(job, |_, end| Some((end, end)))?.1)
     }
 
-    /// Records that the helper has finished. `well` is false if it could not do all of the parts
-    /// that it had taken.
+    /// Records that the helper has finished, and whether it could do all parts that it had taken.
     pub fn leave(&self, job: u32, well: bool) {
         self.done.store(word(job, 0, 0) | if well { 0 } else { FAILED }, Ordering::Release);
     }
 
-    /// Returns whether the helper did its parts successfully, or `None` if it has not finished the
-    /// job.
+    /// Returns whether the helper did its parts, or `None` if it has not finished the job.
     pub fn left(&self, job: u32) -> Option<bool> {
         let done = self.done.load(Ordering::Acquire);
         (number(done) == job).then_some(done & FAILED == 0)
@@ -97,12 +92,10 @@ impl SplitJob {
 /// The number of jobs that a rank can offer at a time.
 pub const JOBS: usize = 8;
 
-/// The job slots of this rank.
 #[derive(Debug, Default)]
 pub struct JobSlots {
-    /// A bitmap of the slots in use.
     taken: Mutex<u32>,
-    /// The number of parts that other ranks have done.
+    /// Number of parts that other ranks have done.
     pub(super) helped: AtomicU64,
 }
 

@@ -1,5 +1,4 @@
-//! Transfers from and to any memory of any rank: global variables, stack and heap, not only
-//! segments.
+//! Transfers from and to any memory of any rank: global variables, stack and heap.
 //!
 //! **Registered memory** is memory that its owner can withdraw ([`crate::memory::registered`]).
 //! Another rank copies it without the owner only while the node's table permits this. Otherwise the
@@ -50,7 +49,6 @@ impl Deref for AnyMemory {
 crate::wait::progress_by_deref!(AnyMemory);
 
 impl AnyMemory {
-    /// Creates the layer on top of active messages.
     pub fn new(am: Am) -> AnyMemory {
         AnyMemory { am, accesses: Arc::default() }
     }
@@ -69,22 +67,18 @@ impl Within {
     const ANYTHING: Within = Within { id: 0, place: 0 };
 }
 
-/// Requirements on the path of a transfer.
 #[derive(Debug, Clone, Copy)]
 struct Wants {
     within: Within,
-    /// Whether the transfer may proceed without the owner.
     alone: bool,
-    /// Whether the caller waits for the transfer to complete.
     waits: bool,
 }
 
 const ANY: Wants = Wants { within: Within::ANYTHING, alone: true, waits: false };
 const AWAITED: Wants = Wants { waits: true, ..ANY };
 
-/// The access path to a target's memory.
 enum AccessPath<'a> {
-    /// The path of the segment, which is mapped here or not.
+    /// The path of the segment.
     Segment { mapped: bool },
     /// The kernel copies between the processes. The number is the rank on the node.
     Cma(&'a ShmTransport, usize),
@@ -110,10 +104,8 @@ impl AnyMemory {
         self.observed(|| self.call_info_of_spans(Call::Put, target, spans), move_all)
     }
 
-    /// Copies bytes from any memory of `target`. The bytes have arrived on return.
-    ///
-    /// # Errors
-    /// Returns the errors of [`AnyMemory::put_anywhere`].
+    /// Copies bytes from any memory of `target`, with the errors of [`AnyMemory::put_anywhere`].
+    /// The bytes have arrived on return.
     ///
     /// # Safety
     /// The local bytes must be valid for writes.
@@ -124,14 +116,10 @@ impl AnyMemory {
     }
 
     /// Starts [`AnyMemory::put_anywhere`]. `counter` counts each part that is not complete on
-    /// return, and ends or fails for it when its bytes are at the target.
-    ///
-    /// # Errors
-    /// Returns the errors of [`AnyMemory::put_anywhere`]. The counter receives errors that are
-    /// found later.
+    /// return, until its bytes are at the target, and receives errors that are found later.
     ///
     /// # Safety
-    /// The requirements of [`AnyMemory::put_anywhere`] apply until the counter is done.
+    /// The requirements of [`AnyMemory::put_anywhere`] apply, until the counter is done.
     pub unsafe fn start_put_anywhere(
         &self,
         target: usize,
@@ -145,13 +133,10 @@ impl AnyMemory {
     }
 
     /// Starts [`AnyMemory::get_anywhere`]. `counter` counts each part that is not complete on
-    /// return.
-    ///
-    /// # Errors
-    /// Returns the errors of [`AnyMemory::start_put_anywhere`].
+    /// return, and receives errors that are found later.
     ///
     /// # Safety
-    /// The requirements of [`AnyMemory::get_anywhere`] apply until the counter is done.
+    /// The requirements of [`AnyMemory::get_anywhere`] apply, until the counter is done.
     pub unsafe fn start_get_anywhere(
         &self,
         target: usize,
@@ -163,7 +148,6 @@ impl AnyMemory {
         self.observed(|| self.call_info_of_spans(Call::GetNb, target, spans), start)
     }
 
-    /// Describes a call for the trace, with the path of its first span.
     fn call_info_of_spans(&self, call: Call, target: usize, spans: &[Span]) -> CallInfo {
         let inside = spans.first().map(|span| self.path_to(TransferKind::Put, target, span.remote));
         let path = match inside {
@@ -193,11 +177,7 @@ impl AnyMemory {
     }
 
     /// Checks whether the caller may wait for a transfer, before it starts. A caller that must not
-    /// wait, such as a handler, may make transfers that complete at once.
-    ///
-    /// # Errors
-    /// Returns `State` if the caller must not wait and the transfer would not complete at once,
-    /// and `Rank` if `target` is out of range.
+    /// wait, such as a handler, may make transfers that complete at once; others fail with `State`.
     pub fn may_wait_for(&self, target: usize, spans: &[Span], direction: Direction) -> Result<()> {
         let Err(refusal) = self.may_wait() else { return Ok(()) };
         self.check_rank(target)?;
@@ -212,12 +192,9 @@ impl AnyMemory {
     }
 
     /// Starts to move bytes from or to a memory registration of `target`. If this rank may copy
-    /// without the owner, `borrowed` is called first. It may copy the bytes itself, and then
-    /// returns true.
-    ///
-    /// # Errors
-    /// Returns the errors of [`AnyMemory::start_put_anywhere`], and `Handle` if the memory was
-    /// withdrawn. The counter may receive `Handle` instead.
+    /// without the owner, `borrowed` is called first, and returns true if it copied the bytes
+    /// itself. Returns the errors of [`AnyMemory::start_put_anywhere`], and `Handle` if the memory
+    /// was withdrawn. The counter may receive `Handle` instead.
     ///
     /// # Safety
     /// The requirements of [`AnyMemory::start_put_anywhere`] apply.
@@ -269,7 +246,6 @@ impl AnyMemory {
                 continue;
             }
             let path = self.access_path(target, first, direction, wants)?;
-            // Consecutive spans outside of segments are passed on together.
             let n = match path {
                 AccessPath::Segment { .. } => 1,
                 _ => {
@@ -310,8 +286,8 @@ impl AnyMemory {
             return Ok(AccessPath::OwnerServed);
         }
         if let Some(hit) = self.memory.registry.lookup(target, span.remote, span.bytes) {
-            // The owner must be able to withdraw registered memory, so network transfers go through
-            // the owner.
+            // Network transfers go through the owner, which must be able to withdraw registered
+            // memory.
             if within.id != 0 && hit.region().is_null() {
                 return Ok(AccessPath::OwnerServed);
             }
@@ -320,7 +296,7 @@ impl AnyMemory {
             // this, so it is used only if active messages are not started.
             let mapped = !hit.region().is_null();
             drop(hit);
-            // The path of the segment may also have to wait for earlier operations by another path.
+            // It may also have to wait for earlier operations by another path.
             let may_block =
                 || (blocking || direction == Direction::Read) && self.may_wait().is_ok();
             return Ok(match mapped || self.started().is_none() || may_block() {

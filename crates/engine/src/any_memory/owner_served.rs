@@ -1,9 +1,9 @@
 //! Memory that its owner reads and writes for other ranks, by active messages.
 //!
-//! A request lists runs of bytes. A write request also carries their bytes, one run after the
-//! other; the answer to a read carries them in the same way. The owner copies through the kernel
-//! ([`crate::path::cma`]), or checks its mappings first, so that a bad address becomes an error at
-//! the origin. The bytes of a long single run travel directly between the two memories.
+//! A request lists runs of bytes. A write request also carries their bytes, as does the answer to a
+//! read. The owner copies through the kernel ([`crate::path::cma`]), or checks its mappings first,
+//! so that a bad address becomes an error at the origin. The bytes of a long single run travel
+//! directly between the two memories.
 
 use super::{AnyMemory, Span};
 use crate::am::cooperative_copy::OWN_HANDLERS;
@@ -22,7 +22,7 @@ use slab::Slab;
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// Minimum length in bytes of a run that travels directly between the memories.
+/// Minimum length in bytes of a direct run.
 const STRAIGHT: usize = 128 << 10;
 /// Length in bytes at which a request of several runs is sent.
 const TOGETHER: usize = 256 << 10;
@@ -70,7 +70,7 @@ struct AccessAnswer {
     code: u64,
 }
 
-/// The numbers of the handlers below, after the handlers of active messages.
+/// Handler numbers, after the handlers of active messages.
 const WRITE: HandlerId = HandlerId(OWN_HANDLERS);
 const READ: HandlerId = HandlerId(OWN_HANDLERS + 1);
 const ANSWER: HandlerId = HandlerId(OWN_HANDLERS + 2);
@@ -90,7 +90,7 @@ impl AnyMemory {
         Ok(())
     }
 
-    /// Asks `target` to read or write its own memory. Splits the spans into requests.
+    /// Asks `target` to read or write its own memory, in one or more requests.
     ///
     /// # Safety
     /// The local bytes must be valid until the counter is done.
@@ -187,7 +187,7 @@ impl AnyMemory {
     }
 }
 
-/// Returns the list of runs at the front of a request's data, and the length of the list in bytes.
+/// Returns the list of runs at the front of a request's data, and the list's length in bytes.
 fn runs(request: &AccessRequest, data: &[u8]) -> Result<(Vec<ByteRun>, usize)> {
     let list = (request.runs as usize).checked_mul(size_of::<ByteRun>());
     let Some(bytes) = list.and_then(|n| data.get(..n)) else {
@@ -213,7 +213,7 @@ fn move_own(buffer: *mut u8, runs: &[ByteRun], direction: Direction) -> Result<(
         Err(error) if error.kind() == ErrorKind::State => {}
         done => return done,
     }
-    // The system does not permit even this, so check the mappings before each copy.
+    // The system does not permit even this, so check the mappings first.
     for span in spans {
         if !is_mapped(span.remote, span.bytes, direction == Direction::Write) {
             fail!(Address, "{} bytes at {:#x} are not mapped here", span.bytes, span.remote);
@@ -254,11 +254,8 @@ fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
     false
 }
 
-/// Holds the memory registration that a request names, if any, while its bytes are accessed.
-///
-/// # Errors
-/// Returns `Handle` if the memory was withdrawn, and `Address` for bytes that the registration does
-/// not contain.
+/// Enters the memory registration that a request names, if any. Fails with `Handle` if the memory
+/// was withdrawn, and with `Address` for bytes outside the registration.
 fn enter(request: &AccessRequest, write: bool, runs: &[ByteRun]) -> Result<Option<Inside>> {
     if request.registered == 0 {
         return Ok(None);
@@ -289,17 +286,16 @@ fn answer_from(
     let signals = Signals { origin: origin_signal, ..Signals::default() };
     let _own = am.observer().exclude_calls();
     // SAFETY: borrowed data was found mapped. The owner must keep it mapped while other ranks
-    // access it. If the memory is registered, its withdrawal waits for `inside`.
+    // access it. The withdrawal of registered memory waits for `inside`.
     let sent = unsafe { am.send_am(origin, ANSWER, header, data, signals) };
     let Err(error) = sent else { return };
     log::error!("answering rank {origin}: {error:#}");
     if code == 0 {
-        // Without an answer the origin would wait forever, so it gets the reason instead of the bytes.
+        // The origin waits, so it gets the reason instead of the bytes.
         answer_from(am, (origin, name), Err(error), Data::NONE, None);
     }
 }
 
-/// Stores bytes that another rank sends.
 struct Write;
 
 impl Handler for Write {
@@ -347,7 +343,6 @@ impl Handler for Write {
     }
 }
 
-/// Sends bytes that another rank requests.
 struct Read;
 
 impl Handler for Read {
@@ -388,7 +383,6 @@ impl Handler for Read {
     }
 }
 
-/// Receives the answer to a request of this rank.
 struct Answered(Arc<Accesses>);
 
 impl Handler for Answered {

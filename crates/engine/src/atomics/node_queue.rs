@@ -2,22 +2,20 @@
 //! at a time.
 //!
 //! The first rank *leads*: it sends the request to the owner. Other ranks of its node that request
-//! the same thing meanwhile wait in a queue, asleep. Then the next rank leads for all that wait.
-//! Additions to a number are sent as their sum ([`combined`]). A mutex passes from rank to rank
-//! before it returns to its owner (`super::mutex`). The owner therefore receives one message per
-//! node and turn for any number of ranks, and waiting ranks do not poll MPI.
+//! the same thing meanwhile sleep in a queue. Then the next rank leads for all that wait. Additions
+//! to a number are sent as their sum ([`combined`]). A mutex passes from rank to rank before it
+//! returns to its owner (`super::mutex`). The owner therefore receives one message per node and
+//! turn, and waiting ranks do not poll MPI.
 //!
 //! The queues lie in the headers of the arena's regions, beside the [`lock_stripe`] locks. The
 //! header of the first region of the node's file has [`lock_stripe::LOCK_STRIPES`] queues, and a
 //! hash of the requested address selects one. A rank whose queue is in use for another address
-//! sends its own request to the owner. A waiting rank uses the same line of the header of its own
-//! region.
+//! sends its own request. A waiting rank uses the same line of the header of its own region.
 //!
 //! Invariants: a queue changes only under the stripe lock of its line, which is never held during a
-//! wait. A rank leads until it leaves, and then the first rank in the queue leads (first come,
-//! first served). A rank joins only after the owner has handled everything that the rank has sent.
-//! Its operations on one location therefore stay in order, whichever rank carries them (invariant
-//! 1).
+//! wait. A rank leads until it leaves, and then the first rank in the queue leads. A rank joins
+//! only after the owner has handled everything that the rank has sent, so its operations on one
+//! location stay in order, whichever rank carries them (invariant 1).
 
 use crate::core::Core;
 use crate::error::Result;
@@ -35,7 +33,6 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub(super) enum Turn {
     /// The rank still waits.
     Waits = 0,
-    /// The rank leads.
     Leads = 1,
     /// The rank's operation is complete, or the rank holds the mutex.
     Has = 2,
@@ -43,8 +40,7 @@ pub(super) enum Turn {
     Failed = 3,
 }
 
-/// A line in the header of a region. It holds a queue, and the state of a rank that waits in a
-/// queue.
+/// A line in the header of a region: a queue, and the state of a rank that waits in a queue.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Line {
@@ -52,8 +48,7 @@ struct Line {
     lock: AtomicU32,
     /// Owner of the requested number or mutex, plus 1. 0 if the queue is free.
     owner: AtomicU32,
-    /// Address of the requested number or mutex at the owner. The two low bits hold the kind of
-    /// request.
+    /// Address of the number or mutex at the owner. The two low bits hold the kind of request.
     address: AtomicU64,
     /// First and last waiting rank, as links to their lines. 0 means none.
     head: AtomicU32,
@@ -65,7 +60,7 @@ struct Line {
     turn: AtomicU32,
     next: AtomicU32,
     value: AtomicI64,
-    /// For additions: number of requests of other ranks that the last turn carried.
+    /// For additions: the requests of other ranks that the last turn carried.
     carried: AtomicU64,
 }
 
@@ -74,13 +69,11 @@ const _: () = assert!(size_of::<Line>() == lock_stripe::LINE);
 /// A node's part of an arena, as one rank of the node sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeFile {
-    /// Address of the mapping in this rank. The mapping begins with the first region.
+    /// Address of the mapping, which begins with the first region.
     base: *mut u8,
-    /// Byte offset of this rank's region.
     mine: usize,
 }
 
-/// A queue for a number or mutex of another node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeQueue {
     file: NodeFile,
@@ -89,13 +82,11 @@ pub(super) struct NodeQueue {
     address: u64,
 }
 
-/// A rank that waits in a queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiter<'a>(&'a Line);
 
 impl Waiter<'_> {
     fn grant(self, what: Turn) {
-        // The rank may reuse its line from here on.
         self.0.turn.store(what as u32, Ordering::Release);
         futex::wake_all(&self.0.turn);
     }
@@ -104,9 +95,7 @@ impl Waiter<'_> {
 /// How a rank starts a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueEntry {
-    /// The rank leads.
     Leads,
-    /// The rank waits until its state changes.
     Waits,
     /// The rank must send its own request to the owner.
     Alone,
@@ -114,8 +103,8 @@ pub(super) enum QueueEntry {
 
 impl NodeFile {
     /// Returns the node's part of an arena, which must live while the queues are used. Returns
-    /// `None` if this rank shares memory with no other rank, or if links are too small for the
-    /// offset of its region.
+    /// `None` if this rank shares memory with no other rank, or a link is too small for the offset
+    /// of its region.
     pub fn of(core: &Core, arena: &Arena) -> Option<NodeFile> {
         let shares = core.memory.policy().direct
             && core.topology.ranks_of(core.topology.my_node()).len() > 1;
@@ -124,21 +113,21 @@ impl NodeFile {
         (shares && reaches).then_some(NodeFile { base, mine })
     }
 
-    /// Returns the queue for a number or mutex at `address` of rank `owner`. `address` must be a
-    /// multiple of 4, and `kind` must be less than 4.
+    /// Returns the queue for a number or mutex at `address` (a multiple of 4). `kind` is less
+    /// than 4.
     pub(super) fn queue(self, owner: usize, address: usize, kind: u64) -> NodeQueue {
         assert!(address.is_multiple_of(4) && kind < 4, "the kind is told apart from the address");
         let address = address as u64 | kind;
-        // Multiplication by an odd number near 2^64 / phi spreads values that differ in few bits.
+        // Multiplication by an odd number near 2^64 / phi spreads similar values.
         let hash = (address ^ (owner as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let line = (hash >> 32) as usize % lock_stripe::LOCK_STRIPES;
         NodeQueue { file: self, line, owner: owner as u32 + 1, address }
     }
 
     fn line(&self, offset: usize) -> &Line {
-        // SAFETY: the file is mapped while the arena lives, and the creator of the queue keeps the
-        // arena alive. `offset` is the offset of a line in the header of one of its regions. The
-        // headers are zeroed initially and are accessed only through these atomics.
+        // SAFETY: the file is mapped while the arena lives, which the creator of the queue
+        // guarantees. A line begins at `offset` in the header of a region. The headers are zeroed
+        // initially and are accessed only through these atomics.
         unsafe { &*self.base.add(offset).cast::<Line>() }
     }
 
@@ -157,8 +146,7 @@ impl NodeQueue {
     }
 
     fn lock(&self) -> LockStripeGuard {
-        // SAFETY: `base` is the mapping of the first region of the node's file, which stays mapped
-        // while the arena lives.
+        // SAFETY: `base` maps the first region of the node's file while the arena lives.
         unsafe { lock_stripe::take(self.file.base, self.line) }
     }
 
@@ -180,7 +168,7 @@ impl NodeQueue {
         let link = ((self.file.mine / lock_stripe::LINE) + self.line) as u32 + 1;
         mine.value.store(value, Ordering::Relaxed);
         mine.turn.store(Turn::Waits as u32, Ordering::Relaxed);
-        // The last rank is linked to itself, so that a line in use never has a link of 0.
+        // The last rank links to itself, so that a line in use never has a link of 0.
         mine.next.store(link, Ordering::Relaxed);
         match self.file.linked(head.tail.swap(link, Ordering::Relaxed)) {
             Some(last) => last.next.store(link, Ordering::Relaxed),
@@ -189,7 +177,7 @@ impl NodeQueue {
         QueueEntry::Waits
     }
 
-    /// Sleeps until the state of this rank changes. Returns the state and the number in its line.
+    /// Sleeps until the state of this rank changes. Returns it and the number in the rank's line.
     pub(super) fn wait<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -202,7 +190,7 @@ impl NodeQueue {
         let word = turn.load(Ordering::Acquire);
         let answer = [Turn::Leads, Turn::Has].into_iter().find(|&turn| turn as u32 == word);
         let value = value.load(Ordering::Relaxed);
-        // Another thread of this rank may wait in the line from here on.
+        // Another thread of this rank may use the line from here on.
         next.store(0, Ordering::Release);
         Ok((answer.unwrap_or(Turn::Failed), value))
     }
@@ -221,10 +209,10 @@ impl NodeQueue {
         Some(Waiter(first))
     }
 
-    /// Removes and returns all waiting ranks. Only the leading rank calls this. The ranks that the
-    /// last turn carried are awake now and may soon request the same thing again, so this function
-    /// first yields the core to them. It allocates no memory under the lock, so that a rank that
-    /// takes the lock waits for only a few instructions of another rank.
+    /// Removes and returns all waiting ranks, for the leading rank. Ranks that the last turn
+    /// carried may soon request the same thing again, so this first yields the core to them. It
+    /// allocates no memory under the lock, so other ranks wait for the lock only for a few
+    /// instructions.
     fn take_all(&self) -> Vec<Waiter<'_>> {
         let head = self.head();
         if head.carried.load(Ordering::Relaxed) > 0 {
@@ -244,7 +232,6 @@ impl NodeQueue {
         all
     }
 
-    /// Ends the caller's lead. The next rank leads.
     pub(super) fn leave(&self) {
         let lock = self.lock();
         let next = self.pop();
@@ -264,9 +251,8 @@ impl NodeQueue {
         self.head().passed.store(0, Ordering::Relaxed);
     }
 
-    /// For a mutex that this rank holds: passes it to the next waiting rank, unless it was already
-    /// passed on `most` times. If the mutex must return to the owner, returns the rank in whose
-    /// name it was taken; else returns `None`.
+    /// Passes a mutex that this rank holds to the next waiting rank, unless it was already passed
+    /// on `most` times. Returns the rank in whose name it was taken if it must return to the owner.
     pub(super) fn pass_on(&self, most: usize) -> Option<usize> {
         let lock = self.lock();
         let head = self.head();
@@ -280,11 +266,8 @@ impl NodeQueue {
     }
 }
 
-/// Adds to a number of another node through a queue. `send` makes the owner add a value, and
-/// returns the previous number. Returns the number before this rank's addition.
-///
-/// # Errors
-/// Returns `State` in a handler, and any error of `send`.
+/// Adds to a number of another node through a queue. `send` makes the owner add a value. Both
+/// return the previous number. Fails with `State` in a handler.
 pub(super) fn combined<P: Progress + ?Sized>(
     progress: &P,
     queue: NodeQueue,
@@ -336,7 +319,6 @@ mod tests {
     const RANKS: usize = 4;
     const SLICE: usize = 8192;
 
-    /// A zeroed file of a node, and the views of its ranks.
     struct Node(Vec<u64>);
 
     impl Node {
@@ -355,8 +337,7 @@ mod tests {
         }
     }
 
-    // SAFETY: the lines of the node are accessed only through atomics, and the node outlives the
-    // threads.
+    // SAFETY: the lines are accessed only through atomics, and the node outlives the threads.
     unsafe impl Send for NodeQueue {}
 
     #[test]
@@ -407,8 +388,7 @@ mod tests {
         assert_eq!(ranks[0].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Turn::Has);
         assert_eq!(ranks[0].pass_on(2), None);
         assert_eq!(ranks[3].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Turn::Has);
-        // It was passed on twice. It returns in the name of the rank that took it, and the next
-        // rank sends a request.
+        // It returns in the name of the rank that took it, and the next rank sends a request.
         assert_eq!(ranks[3].pass_on(2), Some(2));
         ranks[3].leave();
         assert_eq!(ranks[1].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Turn::Leads);

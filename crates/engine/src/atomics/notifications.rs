@@ -1,11 +1,10 @@
 //! Counted notifications between ranks.
 //!
 //! A rank notifies another one by incrementing a word there, ordered after its operations on the
-//! other rank's memory. Between the ranks of a node the words are a shared file of their own and
-//! not a segment, so they do not lengthen the search for the segment of an address. Each rank has a
-//! row: a count of its sleeping threads, and one word for each rank of the node. If there are
-//! several nodes, a segment has a word for each rank of the job, and [`Ops::increment_in_order`]
-//! reaches it.
+//! other rank's memory. The ranks of a node use a shared file, which unlike a segment does not
+//! lengthen the search for the segment of an address. Each rank has a row: a count of its sleeping
+//! threads, and one word for each rank of the node. If there are several nodes, a segment has a
+//! word for each rank of the job, and [`Ops::increment_in_order`] reaches it.
 
 use crate::collective::mark::reached;
 use crate::error::{Error, ErrorKind, Result, fail};
@@ -21,35 +20,30 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Words of a cache line.
 const LINE: usize = 16;
 
-/// The words of all ranks. Other ranks increment the words of this one to notify it.
 #[derive(Debug)]
 pub struct Notifications {
     near: Option<NodeWords>,
-    /// Has one word for each rank. It is `None` if all ranks share a node and have shared words.
+    /// A word for each rank. `None` if all ranks share a node and have shared words.
     far: Option<Arc<Segment>>,
 }
 
-/// The words of a node, as one rank sees them.
 #[derive(Debug)]
 struct NodeWords {
     file: SharedFile,
-    /// The world ranks of the node, in increasing order.
+    /// World ranks, ascending.
     ranks: Vec<usize>,
     me: usize,
 }
 
 impl Notifications {
     /// Allocates the words, with all counts zero. Collective over all ranks.
-    ///
-    /// # Errors
-    /// Fails if the ranks are in different calls, or if memory is missing.
     pub fn create(ops: &Ops) -> Result<Notifications> {
         let near = NodeWords::create(ops)?;
         let far = if near.is_none() || ops.topology.nodes() > 1 {
             let bytes = size_of::<u32>() * ops.size();
             let segment = ops.allocate_for(Purpose::Internal, ops.world(), Ok(bytes))?;
-            // SAFETY: this rank's part of the segment has this many bytes, and no other rank
-            // accesses it before the barrier below.
+            // SAFETY: this rank's part has this many bytes. No other rank accesses it before the
+            // barrier.
             unsafe { segment.my_base().write_bytes(0, bytes) };
             ops.barrier_of(ops.world())?;
             Some(segment)
@@ -60,9 +54,6 @@ impl Notifications {
     }
 
     /// Frees the words of other nodes. Collective over all ranks, which must not notify afterwards.
-    ///
-    /// # Errors
-    /// Fails if the ranks are in different calls.
     pub fn free(&self, ops: &Ops) -> Result<()> {
         self.far.clone().map_or(Ok(()), |segment| ops.release(segment))
     }
@@ -72,7 +63,6 @@ impl Notifications {
         self.near.as_ref().is_some_and(|near| near.index(rank).is_some())
     }
 
-    /// Returns the segment, which exists if a rank is not near.
     fn far(&self) -> Result<&Segment> {
         match &self.far {
             Some(segment) => Ok(segment),
@@ -82,9 +72,6 @@ impl Notifications {
 
     /// Notifies `rank`. A thread that has waited for the notification sees the effect of all
     /// operations of the caller on the memory of its rank so far.
-    ///
-    /// # Errors
-    /// Returns the errors of the operations that must be completed first.
     pub fn notify(&self, ops: &Ops, rank: usize) -> Result<()> {
         ops.check_rank(rank)?;
         if let Some(near) = &self.near
@@ -98,11 +85,8 @@ impl Notifications {
         ops.increment_in_order(rank, at, None)
     }
 
-    /// Waits until `number` notifications of `rank` have arrived. The numbers wrap. Returns how many
-    /// have arrived.
-    ///
-    /// # Errors
-    /// Returns `State` if the thread must not wait.
+    /// Waits until `number` notifications of `rank` have arrived (modulo 2^32), and returns their
+    /// number.
     pub fn wait(&self, ops: &Ops, rank: usize, number: u32) -> Result<u32> {
         ops.check_rank(rank)?;
         let what = || format!("notification {number} of rank {rank}");
@@ -122,8 +106,8 @@ impl Notifications {
             }
         }
         let words = self.far()?.my_base().cast::<AtomicU32>();
-        // SAFETY: this rank's part of the segment has an aligned word for each rank, and stays
-        // mapped while `self` lives. Other ranks increment the words through the engine only.
+        // SAFETY: this rank's part has an aligned word for each rank, and stays mapped while `self`
+        // lives. Other ranks increment the words through the engine only.
         let word = unsafe { &*words.wrapping_add(rank) };
         wait::until(ops, cause, &what, || Ok(reached(word.load(Ordering::Acquire), number)))?;
         Ok(word.load(Ordering::Acquire))
@@ -131,8 +115,7 @@ impl Notifications {
 }
 
 impl NodeWords {
-    /// Allocates the words of a node. Returns `None` on all ranks if a node lacks shared memory for
-    /// them.
+    /// Allocates the words of a node, or returns `None` on all ranks if a node lacks shared memory.
     fn create(ops: &Ops) -> Result<Option<NodeWords>> {
         let ranks = ops.topology.ranks_of(ops.topology.my_node()).to_vec();
         let me = ranks.iter().position(|&rank| rank == ops.topology.me()).unwrap_or(0);
@@ -155,12 +138,10 @@ impl NodeWords {
         }
     }
 
-    /// Returns the index of a rank of the node.
     fn index(&self, rank: usize) -> Option<usize> {
         self.ranks.binary_search(&rank).ok()
     }
 
-    /// Returns word `n` of the row of the rank with this index.
     fn word(&self, index: usize, n: usize) -> &AtomicU32 {
         let ranks = self.ranks.len();
         assert!(index < ranks && n <= ranks);
@@ -169,12 +150,11 @@ impl NodeWords {
         unsafe { &*self.file.base().cast::<AtomicU32>().add(index * row(ranks) + n) }
     }
 
-    /// Increments this rank's word at the rank with this index, and wakes the threads that wait for
-    /// it.
+    /// Increments this rank's word in another row, and wakes the threads that wait for it.
     fn notify(&self, index: usize) {
         let word = self.word(index, self.me + 1);
-        // With sequential consistency, either this thread sees the sleeper, or the sleeper sees the
-        // new count.
+        // Sequentially consistent: either this thread sees the sleeper, or the sleeper sees the new
+        // count.
         word.fetch_add(1, Ordering::SeqCst);
         if self.word(index, 0).load(Ordering::SeqCst) > 0 {
             futex::wake_all(word);
@@ -182,7 +162,6 @@ impl NodeWords {
     }
 }
 
-/// Returns the number of words of a rank's row.
 fn row(ranks: usize) -> usize {
     (1 + ranks).next_multiple_of(LINE)
 }

@@ -29,7 +29,7 @@ impl Ops {
         flag: usize,
         value: i32,
     ) -> Result<()> {
-        // Check the flag first, so that nothing is written if it is invalid.
+        // Check the flag first, so that an invalid one writes nothing.
         self.check_rank(target)?;
         let flag_path = {
             let hit = self.memory.registry.find(target, flag, 4)?;
@@ -69,7 +69,7 @@ impl Ops {
     }
 
     /// Puts a block `(local, remote, bytes)` and a flag, in one message if both take the message
-    /// path. The target stores the blocks of a message in order.
+    /// path, whose blocks the target stores in order.
     ///
     /// # Safety
     /// The block must be valid for reads at `local`.
@@ -85,7 +85,7 @@ impl Ops {
         let counter = Arc::new(CompletionCounter::default());
         let value = value.to_ne_bytes();
         let blocks = [(local as usize, remote, bytes), (value.as_ptr() as usize, flag, 4)];
-        // SAFETY: the caller guarantees the source, and the wait below lasts until the transfers no
+        // SAFETY: the caller guarantees the source. The wait below lasts until the transfers no
         // longer use it and the array.
         unsafe { self.issue_blocks(TransferKind::Put, target, blocks.into_iter(), &counter) }?;
         let what = || format!("a put with a flag to rank {target}");
@@ -93,8 +93,8 @@ impl Ops {
     }
 
     /// Adds 1 to the aligned `int` at `at` of a target, ordered after all operations that were
-    /// issued to the target. Additions of several ranks and threads may meet. `counter` counts the
-    /// addition if it is not complete on return.
+    /// issued to the target. Ranks and threads may add concurrently. `counter` counts the addition
+    /// if it is not complete on return.
     pub fn increment_in_order(
         &self,
         target: usize,
@@ -130,21 +130,18 @@ impl Ops {
         }
     }
 
-    /// Waits until the `int` at `flag`, in this rank's own memory, equals `value`. Serves other
-    /// ranks meanwhile.
-    ///
-    /// # Errors
-    /// Returns `Argument` if `flag` is null or not aligned.
+    /// Waits until the `int` at `flag`, in this rank's own memory, equals `value`. Fails with
+    /// `Argument` if `flag` is null or not aligned.
     ///
     /// # Safety
-    /// `flag` must be valid for reads. Other ranks may write it only through this library or with
-    /// atomic stores.
+    /// `flag` must be valid for reads. Other ranks may write it only through this library or
+    /// atomically.
     pub unsafe fn wait_flag(&self, flag: *const i32, value: i32) -> Result<()> {
         if flag.is_null() || !flag.is_aligned() {
             fail!(Argument, "the flag {flag:p} is null or not aligned for an int");
         }
-        // SAFETY: the caller guarantees that the flag is readable and written atomically. It is not
-        // null, and aligned, as checked above.
+        // SAFETY: the flag is checked. The caller guarantees that it is readable and written
+        // atomically.
         let flag = unsafe { &*flag.cast::<AtomicI32>() };
         let what = || format!("the flag at {flag:p} to become {value}");
         let come = || flag.load(Ordering::Acquire) == value;

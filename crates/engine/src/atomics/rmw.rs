@@ -8,12 +8,10 @@ use crate::path::{self, Capabilities, Path, RemotePlace, shm_atomics};
 use crate::trace::{Call, CallInfo, Entered};
 
 impl Ops {
-    /// Applies `op` to the number at `remote` of `target`, and returns the previous value. The call
-    /// blocks and is complete on return, on every path.
-    ///
-    /// # Errors
-    /// Returns `Rank` for an invalid target, `Address` if the number is not in a segment, and
-    /// `Type` if `remote` is not a multiple of the size of the number.
+    /// Applies `op` to the number at `remote` of `target`, and returns the previous value. The
+    /// operation is complete on return, on every path. Fails with `Rank` for an invalid target,
+    /// `Address` if the number is not in a segment, and `Type` if `remote` is not a multiple of the
+    /// size of the number.
     #[inline(always)]
     pub fn rmw(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         if self.is_observed() {
@@ -22,7 +20,6 @@ impl Ops {
         Ok(self.rmw_by_path(target, remote, op)?.0)
     }
 
-    /// Performs [`Ops::rmw`] if calls are counted or traced.
     #[cold]
     #[inline(never)]
     fn rmw_traced(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
@@ -37,7 +34,6 @@ impl Ops {
         Ok(self.record(near, leave, || self.rmw_by_path(target, remote, op))?.0)
     }
 
-    /// Implements [`Ops::rmw`]. Also returns the path taken.
     #[inline(always)]
     fn rmw_by_path(&self, target: usize, remote: usize, op: Rmw) -> Result<(i64, Path)> {
         self.check_rank(target)?;
@@ -59,8 +55,8 @@ impl Ops {
                     drop(hit);
                     hit = self.find_in_order(target, region, (remote, op.size()))?;
                 }
-                // SAFETY: the registry has checked that the number lies in the region, which stays
-                // mapped while `hit` is held.
+                // SAFETY: the registry has checked that the number lies in the region, mapped while
+                // `hit` lives.
                 unsafe { shm_atomics::rmw(region, hit.offset, op) }
             }
             remote_path => {

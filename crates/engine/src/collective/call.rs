@@ -1,14 +1,12 @@
 //! The description of a collective call, which ranks compare.
 //!
-//! Each collective has a [`Signature`]: its kind, the object that it concerns, the type and number
-//! of its elements, the operator, and the root. The signature is part of the word or the message
-//! header that the ranks exchange for the collective anyway; see [`super::shared_area`] and
-//! [`super::circle`]. Two different signatures mean an error in the program. [`Call::describe`]
-//! describes the call of each rank in the error message.
+//! Each collective has a [`Signature`], which is part of the word or the message header that the
+//! ranks exchange for the collective anyway; see [`super::shared_area`] and [`super::circle`]. Two
+//! different signatures mean an error in the program. The error message describes the call of each
+//! rank ([`Call::describe`]).
 //!
 //! A public call such as an allocation consists of several exchanges. [`scope`] names the public
-//! call for all of them. The outermost scope of a thread applies, because that is the call that the
-//! program made.
+//! call for all of them. The outermost scope of a thread applies: the call that the program made.
 
 use super::Operator;
 use crate::config::agreed::listed;
@@ -21,7 +19,6 @@ const TEXT: usize = 92;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
-        /// The kind of a collective call.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Kind { $($(#[$doc])* $name,)+ }
@@ -37,13 +34,10 @@ macro_rules! kinds {
 kinds! {
     /// No public call, only the exchange itself.
     Plain = "exchange",
-    /// A barrier.
     Barrier = "barrier",
     /// A reduction whose result all ranks receive.
     AllReduce = "all_reduce",
-    /// A reduction to one rank.
     Reduce = "reduce",
-    /// A broadcast.
     Broadcast = "broadcast",
     /// A gather of equal parts to all ranks.
     AllGather = "all_gather",
@@ -59,57 +53,37 @@ kinds! {
     AllToAll = "all_to_all",
     /// An exchange of parts of different lengths between all pairs of ranks.
     AllToAllVaried = "all_to_all_varied",
-    /// Start of the engine.
     Start = "start of the library",
-    /// Start of active messages.
     StartMessages = "start of active messages",
-    /// End of the engine.
     Finalize = "finalize",
-    /// Allocation of segments.
     Allocate = "allocation",
-    /// Freeing of a segment.
     Free = "free of a segment",
-    /// Creation of a group.
     CreateGroup = "creation of a group",
-    /// Freeing of a group.
     FreeGroup = "free of a group",
-    /// Creation of mutexes.
     CreateMutexes = "creation of mutexes",
-    /// Destruction of mutexes.
     FreeMutexes = "free of mutexes",
-    /// Registration of handlers.
     Register = "registration of handlers",
-    /// Removal of handlers.
     Unregister = "removal of handlers",
     /// A wait until no message is in flight.
     Quiesce = "quiescence",
-    /// Creation of a distributed array.
     CreateArray = "creation of an array",
-    /// Freeing of a distributed array.
     FreeArray = "free of an array",
     /// Start of an access, which lends the parts of an array or a segment to their owners.
     Access = "access to an array",
     /// End of an access, which opens the parts to all ranks again.
     Release = "release of an access",
-    /// Synchronisation of a distributed array.
     SyncArray = "sync of an array",
-    /// Exchange of ghost cells.
     Ghosts = "exchange of ghost cells",
-    /// Creation of tiles.
     CreateTiles = "creation of tiles",
-    /// Start of a new round of tiles.
     ResetTiles = "reset of tiles",
-    /// Creation of a composer.
     CreateComposer = "creation of a composer",
-    /// Synchronisation of a composer.
     SyncComposer = "sync of a composer",
-    /// Freeing of a composer.
     FreeComposer = "free of a composer",
     /// Exchange of addresses by LAPI.
     Addresses = "exchange of addresses",
 }
 
-/// The number of elements of a call in which each rank chooses its own.
+/// The number of elements of a call if each rank chooses its own.
 pub(crate) const ANY_COUNT: usize = usize::MAX;
 
 /// The element type of a collective, which ranks compare: its number, and the size in bytes of a
@@ -136,12 +110,12 @@ impl ElementType {
         "isize",
         "usize",
     ];
-    /// The number of a type of 0 bytes without a name. Those of longer types follow.
+    /// The number of an unnamed type of 0 bytes. Those of longer types follow.
     const UNNAMED: u8 = Self::NAMES.len() as u8;
-    /// The longest type that has a number of its own, in bytes. The number of elements of a longer
-    /// type is combined with their size.
+    /// The longest type with its own number, in bytes. The count of longer ones includes their
+    /// size.
     const LONGEST: usize = 238;
-    /// Bits of the number of elements of a longer type. The other bits are for the size.
+    /// Bits of the number of elements of a longer type. The others are for the size.
     const COUNT_BITS: u32 = 36;
 
     /// Bytes without a particular type.
@@ -178,7 +152,6 @@ impl ElementType {
         }
     }
 
-    /// Returns the part of a signature that contains the number of elements.
     #[inline]
     fn counted(self, count: usize) -> u64 {
         let limit = (1 << Self::COUNT_BITS) - 1;
@@ -188,7 +161,6 @@ impl ElementType {
         }
     }
 
-    /// Describes the elements of a signature.
     fn describe(number: u8, counted: u64) -> String {
         let limit = (1 << Self::COUNT_BITS) - 1;
         let (count, any, size) = match number {
@@ -203,15 +175,14 @@ impl ElementType {
     }
 }
 
-/// Flag in a scope: the public call has a [`Detail`].
 const DETAILED: u8 = 1 << 7;
 
 /// The part of a call that ranks compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct Signature {
-    /// The kind of the public call, or [`Kind::Plain`] if the exchange itself is the call. Includes
-    /// [`DETAILED`] if the call has a detail.
+    /// The [`Kind`] of the public call (`Plain`: the exchange itself is the call), and
+    /// [`DETAILED`].
     scope: u8,
     exchange: u8,
     element: u8,
@@ -224,7 +195,6 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    /// Returns the signature of an exchange in the current public call of the calling thread.
     #[inline]
     pub(crate) fn here(exchange: Kind) -> Signature {
         let (scope, object) = SCOPE.get();
@@ -239,7 +209,6 @@ impl Signature {
         }
     }
 
-    /// Sets the type and the number of the elements.
     #[inline]
     pub fn of(mut self, element: ElementType, count: usize) -> Signature {
         self.element = element.0;
@@ -247,21 +216,18 @@ impl Signature {
         self
     }
 
-    /// Sets the operator.
     #[inline]
     pub(crate) fn by(mut self, operator: Operator) -> Signature {
         self.operator = operator as u8 + 1;
         self
     }
 
-    /// Sets the root.
     #[inline]
     pub(crate) fn rooted(mut self, root: usize) -> Signature {
         self.root = root as u32 + 1;
         self
     }
 
-    /// Returns whether the call has a detail.
     #[inline]
     pub(super) fn is_detailed(&self) -> bool {
         self.scope & DETAILED != 0
@@ -306,7 +272,6 @@ impl Detail {
         detail
     }
 
-    /// Returns the detail of the current public call of the calling thread.
     pub(super) fn here() -> Detail {
         DETAIL.with(|place| *place.borrow())
     }
@@ -316,7 +281,6 @@ impl Detail {
     }
 }
 
-/// A call in the format that other ranks read.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Call {
@@ -325,7 +289,6 @@ pub(super) struct Call {
 }
 
 fast_tls! {
-    /// The public call that a thread is in, and its object.
     static SCOPE: (u8, u64) = (Kind::Plain as u8, 0);
 }
 
@@ -346,8 +309,7 @@ fn in_scope() -> bool {
     SCOPE.get().0 != Kind::Plain as u8
 }
 
-/// Runs `body` as part of a public call on an object. The number of the object is the same on all
-/// ranks.
+/// Runs `body` as part of a public call on an object, whose number is the same on all ranks.
 #[inline]
 pub fn scope<R>(kind: Kind, object: u64, body: impl FnOnce() -> R) -> R {
     if in_scope() {
@@ -358,8 +320,7 @@ pub fn scope<R>(kind: Kind, object: u64, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs `body` as [`scope`] does, for a call whose arguments must agree on all ranks. `detail`
-/// contains all of these arguments.
+/// Like [`scope`], for a call whose arguments must agree on all ranks. `detail` has all of these.
 pub fn scope_of<R>(kind: Kind, detail: &str, body: impl FnOnce() -> R) -> R {
     if in_scope() {
         return body();
@@ -370,7 +331,6 @@ pub fn scope_of<R>(kind: Kind, detail: &str, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Returns the 64-bit FNV-1a hash of `bytes`, which is the same on all ranks.
 fn digest_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -378,13 +338,12 @@ fn digest_of(bytes: &[u8]) -> u64 {
 }
 
 impl Call {
-    /// Returns the call of the calling thread.
     pub(super) fn here(signature: Signature) -> Call {
         let detail = if signature.is_detailed() { Detail::here() } else { Detail::NONE };
         Call { signature, detail }
     }
 
-    /// Describes the call for a message. `ranks` are the world ranks of the group.
+    /// Describes the call for an error. `ranks` are the world ranks of the group.
     pub(super) fn describe(&self, with_exchange: bool, ranks: &[usize]) -> String {
         let own = &self.signature;
         let mut text = String::new();
@@ -418,7 +377,7 @@ impl Call {
     }
 }
 
-/// Returns the message about different calls, each with the world ranks that made it.
+/// Returns the text about different calls, each with the world ranks that made it.
 pub(super) fn differ(calls: &[(Vec<usize>, Call)], members: &[usize]) -> String {
     let scope = |call: &Call| (call.signature.scope, call.signature.object);
     let same_scope = calls.iter().all(|(_, call)| scope(call) == scope(&calls[0].1));

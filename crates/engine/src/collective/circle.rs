@@ -1,21 +1,19 @@
 //! Collectives by messages among an ordered set of ranks.
 //!
 //! A collective takes about log2(n) rounds for n ranks, independent of the MPI implementation.
-//! Waits use the engine's loop: a rank that waits for a message serves other ranks, and sleeps in a
-//! long wait. The messages use a communicator that the program never sees, with one tag for each
-//! group. Every receive names its source, and MPI preserves the order of messages from one source,
-//! so messages of consecutive collectives cannot be confused.
+//! Waits use the engine's loop. The messages use a communicator that the program never sees, with
+//! one tag for each group. Every receive names its source, and MPI preserves the order of messages
+//! from one source, so messages of consecutive collectives cannot be confused.
 //!
 //! **Checks.** Each message has a header with the sender's [call](super::call) and the number of
 //! the collective in the circle. A receiver compares both with its own before it uses any byte of
-//! the data ([`super::transfer`]). A result therefore depends only on ranks that made the same
-//! call. The first exchange of every collective is with the same neighbours: each rank sends to the
-//! rank before it and receives from the rank after it. If any two ranks differ, then some pair of
-//! neighbours differs, and one of them raises the [alarm](super::alarm). The alarm releases other
-//! ranks, which may wait for messages that never arrive.
+//! the data ([`super::transfer`]), so a result depends only on ranks that made the same call. The
+//! first exchange of every collective is with the same neighbours: each rank sends to the rank
+//! before it and receives from the rank after it. If any two ranks differ, then some pair of
+//! neighbours differs, and one of them raises the [alarm](super::alarm), which releases the ranks
+//! that wait for messages that never arrive.
 //!
-//! A message that fails during the transfer ends the job, because MPI may still use the memory of
-//! the message.
+//! A failed message ends the job, because MPI may still use its memory.
 
 use super::alarm::Alarm;
 use super::call::{self, Call, Signature};
@@ -27,13 +25,10 @@ use crate::mpi::Comm;
 use crate::trace::Cause;
 use crate::wait::{self, Progress};
 
-/// A collective in progress.
 pub(super) struct Running<'a, P: Progress + ?Sized> {
     pub progress: &'a P,
-    /// Describes the collective, for reports.
     pub what: &'a dyn Fn() -> String,
     pub call: Signature,
-    /// The alarm of the group.
     pub alarm: &'a Alarm,
     /// Returns whether the caller is the rank of its node that warns of a long wait.
     pub warns: &'a dyn Fn() -> bool,
@@ -43,11 +38,8 @@ pub(super) struct Running<'a, P: Progress + ?Sized> {
 pub(super) struct Circle<'a, P: Progress + ?Sized> {
     pub wire: &'a Comm,
     pub tag: i32,
-    /// Ranks of the members in `wire`.
     pub ranks: &'a [usize],
-    /// The caller's index in `ranks`.
     pub me: usize,
-    /// The number of the collective in the circle.
     pub number: u32,
     pub running: &'a Running<'a, P>,
 }
@@ -57,7 +49,6 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         self.ranks.len()
     }
 
-    /// Starts to send bytes to one member and to receive bytes from another.
     fn start<'b>(
         &self,
         send: Option<(&[u8], usize)>,
@@ -71,12 +62,10 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         )
     }
 
-    /// Returns whether a transfer is complete.
     fn step(&self, transfer: &mut CircleTransfer<'_>) -> Result<bool> {
         transfer.step((self.wire, self.tag), |header, call, from| self.check(header, call, from))
     }
 
-    /// Whether a message belongs to the same collective as the caller's.
     #[inline]
     fn pairs(&self, theirs: &Header) -> bool {
         theirs.number == self.number && theirs.signature == self.running.call
@@ -108,7 +97,6 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         self.running.alarm.raise(&text)
     }
 
-    /// Waits for a transfer, and also progresses `beside`, the transfer with the neighbours.
     fn finish(
         &self,
         mut transfer: CircleTransfer<'_>,
@@ -149,7 +137,6 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         })
     }
 
-    /// Sends bytes to one member and receives bytes from another.
     fn exchange(
         &self,
         send: Option<(&[u8], usize)>,
@@ -160,15 +147,15 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         self.finish(transfer, beside)
     }
 
-    /// Starts the exchange with the neighbours, for a collective whose own first exchange is a
-    /// different one.
+    /// Starts the exchange with the neighbours, if the collective's own first exchange is another
+    /// one.
     fn greet(&self) -> Option<CircleTransfer<'static>> {
         let n = self.size();
         let (before, behind) = ((self.me + n - 1) % n, (self.me + 1) % n);
         (n > 1).then(|| self.start(Some((&[], before)), Some((&mut [], behind))))
     }
 
-    /// Waits until all members have called. Uses the dissemination algorithm.
+    /// Waits for all members with the dissemination algorithm.
     pub(super) fn barrier(&self) -> Result<()> {
         let (n, mut step) = (self.size(), 1);
         while step < n {
@@ -179,11 +166,10 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         Ok(())
     }
 
-    /// Returns the bytes of all members, concatenated in their order. `len_of` returns the number
-    /// of bytes of a member.
+    /// Returns the bytes of all members, concatenated. `len_of` returns a member's number of bytes.
     pub(super) fn allgather(&self, own: &[u8], len_of: &dyn Fn(usize) -> usize) -> Result<Vec<u8>> {
         let n = self.size();
-        // Offsets of each member's bytes in `all`, which starts with the caller's own bytes.
+        // Offsets in `all`, which starts with the caller's own bytes.
         let mut at = vec![0; n + 1];
         for i in 0..n {
             at[i + 1] = at[i] + len_of((self.me + i) % n);
@@ -228,8 +214,8 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
-    /// Combines `data` of all members at the root along a binomial tree. On the other members the
-    /// contents of `data` are unspecified afterwards.
+    /// Combines `data` of all members at the root along a binomial tree. On other members, `data`
+    /// is unspecified afterwards.
     pub(super) fn reduce<T: Reducible>(
         &self,
         data: &mut [T],
@@ -258,8 +244,8 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
-    /// Combines `data` of all members by recursive doubling. All members receive the result. Both
-    /// sides of an exchange combine the values in rank order, so all members get the same bits.
+    /// Combines `data` of all members by recursive doubling. Both sides of an exchange combine the
+    /// values in rank order, so all members get the same bits.
     pub(super) fn all_reduce<T: Reducible>(
         &self,
         data: &mut [T],
@@ -269,8 +255,8 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         // With two members the first exchange is between the neighbours anyway.
         let mut greeting = if n > 2 { self.greet() } else { None };
         let pairs = 1 << n.ilog2();
-        // Number of members beyond the largest power of two. The first `2 * double` members form
-        // pairs, and each pair acts as one member.
+        // Members beyond the largest power of two. The first `2 * double` members form pairs, and
+        // each pair acts as one member.
         let double = n - pairs;
         let mut theirs = vec![T::zeroed(); data.len()];
         let second = self.me < 2 * double && self.me % 2 == 1;

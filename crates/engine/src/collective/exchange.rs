@@ -1,8 +1,7 @@
-//! Scans, gathers to one rank, scatters, and exchanges between all pairs of ranks, over a
-//! communicator.
+//! Scans, gathers to one rank, scatters, and exchanges between all pairs, over a communicator.
 //!
-//! [`crate::group::Group`] has compared the calls of the ranks and checked the lengths before. The
-//! elements travel as blocks of bytes, so that MPI's counts are numbers of elements.
+//! [`crate::group::Group`] has compared the calls of the ranks and checked the lengths. The
+//! elements travel as blocks of bytes, so that MPI counts elements.
 
 use super::{Kind, PIECE, Reducible, finish};
 use crate::collective::Operator;
@@ -12,7 +11,6 @@ use crate::wait::Progress;
 use bytemuck::Pod;
 use std::os::raw::c_void;
 
-/// Checks that MPI can count the elements of one rank.
 pub(crate) fn fits(elements: usize) -> Result<()> {
     if i32::try_from(elements).is_err() {
         fail!(Argument, "{elements} elements on one rank exceed the limit of 2^31-1");
@@ -20,7 +18,6 @@ pub(crate) fn fits(elements: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the error about data that is not divisible into parts.
 #[cold]
 pub(crate) fn uneven(elements: usize, ranks: usize, part: Option<usize>) -> Error {
     let parts = match part {
@@ -31,7 +28,6 @@ pub(crate) fn uneven(elements: usize, ranks: usize, part: Option<usize>) -> Erro
     Error::new(ErrorKind::Argument, text)
 }
 
-/// Checks the counts of an exchange of different lengths.
 pub(crate) fn matching(elements: usize, counts: &[usize], ranks: usize) -> Result<()> {
     if counts.len() != ranks {
         fail!(Argument, "{} parts for {ranks} ranks", counts.len());
@@ -44,8 +40,8 @@ pub(crate) fn matching(elements: usize, counts: &[usize], ranks: usize) -> Resul
 }
 
 /// Addresses for buffers without bytes. Empty vectors have dangling addresses, which can be equal,
-/// and MPI refuses equal buffers. An empty vector of bytes has the address 1, which Open MPI defines
-/// as `MPI_IN_PLACE`.
+/// and MPI refuses equal buffers. The address of an empty vector of bytes is 1, which Open MPI
+/// defines as `MPI_IN_PLACE`.
 static EMPTY: [u64; 2] = [0; 2];
 
 fn source<T>(data: &[T]) -> *const c_void {
@@ -74,8 +70,8 @@ pub(crate) fn scan<T: Reducible, P: Progress + ?Sized>(
     let exclusive = kind == Kind::ExclusiveScan;
     for fragment in data.chunks_mut(PIECE / size_of::<T>()) {
         let (at, n) = (fragment.as_mut_ptr().cast(), fragment.len());
-        // SAFETY: `fragment` stays borrowed until the request has completed, because `finish`
-        // returns only then.
+        // SAFETY: `finish` returns when the request has completed, and `fragment` is borrowed until
+        // then.
         let request = unsafe { comm.iscan(at, n, T::DATATYPE, &op, exclusive) }?;
         finish(comm, progress, "a scan", request);
     }
@@ -95,8 +91,8 @@ pub(crate) fn gather<T: Pod, P: Progress + ?Sized>(
     let here = comm.rank() == root;
     let mut all = vec![T::zeroed(); if here { data.len() * comm.size() } else { 0 }];
     let (from, to) = (source(data), destination(&mut all));
-    // SAFETY: `data` and `all` live until the request has completed, because `finish` returns only
-    // then. At the root, `all` has the elements of all ranks.
+    // SAFETY: `data` and `all` live until `finish` returns, when the request has completed. At the
+    // root, `all` has the elements of all ranks.
     let request = unsafe { comm.igather(from, to, data.len(), &element, root) }?;
     finish(comm, progress, "a gather", request);
     Ok(here.then_some(all))
@@ -111,8 +107,8 @@ pub(crate) fn scatter<T: Pod, P: Progress + ?Sized>(
 ) -> Result<()> {
     let element = element::<T>()?;
     let (from, to) = (source(data), destination(part));
-    // SAFETY: `data` and `part` stay borrowed until the request has completed, because `finish`
-    // returns only then. At the root, `data` has the elements of all parts.
+    // SAFETY: `data` and `part` are borrowed until `finish` returns, when the request has
+    // completed. At the root, `data` has the elements of all parts.
     let request = unsafe { comm.iscatter(from, to, part.len(), &element, root) }?;
     finish(comm, progress, "a scatter", request);
     Ok(())
@@ -126,8 +122,8 @@ pub(crate) fn all_to_all<T: Pod, P: Progress + ?Sized>(
     let element = element::<T>()?;
     let mut all = vec![T::zeroed(); data.len()];
     let (from, to) = (source(data), destination(&mut all));
-    // SAFETY: both arrays have the elements of all parts, and live until the request has completed,
-    // because `finish` returns only then.
+    // SAFETY: both arrays have the elements of all parts, and live until `finish` returns, when the
+    // request has completed.
     let request = unsafe { comm.ialltoall(from, to, data.len() / comm.size(), &element) }?;
     finish(comm, progress, "an exchange of all ranks", request);
     Ok(all)
@@ -139,7 +135,7 @@ pub(crate) fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
     (data, counts): (&[T], &[usize]),
     received: &[usize],
 ) -> Result<Vec<T>> {
-    // The counts and their sum fit, as `fits` has checked.
+    // `fits` has checked the counts and their sum.
     let layout = |counts: &[usize]| -> (Vec<i32>, Vec<i32>) {
         let mut at = 0;
         let place = |&n: &usize| {
@@ -153,8 +149,8 @@ pub(crate) fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
     let mut all = vec![T::zeroed(); received.iter().sum()];
     let (sends, receives) = (layout(counts), layout(received));
     let (from, to) = (source(data), destination(&mut all));
-    // SAFETY: the layouts describe the two arrays. All of them live until the request has
-    // completed, because `finish` returns only then.
+    // SAFETY: the layouts describe the two arrays. All live until `finish` returns, when the
+    // request has completed.
     let request = unsafe { comm.ialltoallv((from, &sends), (to, &receives), &element) }?;
     finish(comm, progress, "an exchange of all ranks", request);
     Ok(all)

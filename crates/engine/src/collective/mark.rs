@@ -8,15 +8,16 @@ use crate::wait::{self, Ends, Progress, Word};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// Number of polls between two checks of a waiting thread for an alarm and for different calls.
+/// Number of polls between two checks of a waiting thread.
 const CHECK_EVERY: u32 = 32;
 /// Number of polls after which a thread that only polls checks too.
 const FIRST_CHECK: u32 = 256;
 /// [`CHECK_EVERY`] polls that take longer contain yields or naps.
 const POLLING: Duration = Duration::from_micros(10);
 
-/// Decides when a waiting thread checks. A check reads cache lines of the other ranks, so a short
-/// wait makes none; a thread that yields or naps checks soon, because its polls are far apart.
+/// Decides when a waiting thread checks for an alarm and for different calls. A check reads cache
+/// lines of the other ranks, so a short wait makes none. A thread that yields or naps checks soon,
+/// because its polls are far apart.
 #[derive(Default)]
 pub(super) struct Checks {
     polls: u32,
@@ -24,7 +25,6 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// Counts a poll. Returns whether a check is due.
     #[inline]
     pub(super) fn due(&mut self) -> bool {
         self.polls += 1;
@@ -37,24 +37,21 @@ impl Checks {
     }
 }
 
-/// Returns whether `now` is equal to or later than `number`. The numbers wrap, so only their
-/// distance is compared.
+/// Returns whether `now` is `number` or later. The numbers wrap.
 pub(crate) fn reached(now: u32, number: u32) -> bool {
     now.wrapping_sub(number) as i32 >= 0
 }
 
-/// The number, and a count of the threads that sleep on it.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark<'a> {
     pub number: &'a AtomicU32,
     pub sleepers: &'a AtomicU32,
-    /// Whether there are more ranks than cores.
     pub crowded: bool,
 }
 
 impl Mark<'_> {
-    /// Sets the number and wakes sleeping threads. All earlier writes of the caller are visible to
-    /// a thread that has waited for the number.
+    /// Sets the number and wakes sleeping threads. A thread that has waited for the number sees all
+    /// earlier writes of the caller.
     pub(crate) fn set(&self, number: u32) {
         self.number.store(number, Ordering::Release);
         // With this fence, either this thread sees the sleeper, or the sleeper sees the new number.
@@ -64,11 +61,8 @@ impl Mark<'_> {
         }
     }
 
-    /// Waits until the mark has reached `number`. Calls `check_others` at intervals, and fails if
-    /// it fails.
-    ///
-    /// # Errors
-    /// Returns the error of `check_others`.
+    /// Waits until the mark has reached `number`. Calls `check_others` at intervals, and returns
+    /// its error.
     pub(super) fn wait_for<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,

@@ -6,14 +6,12 @@ use bytemuck::Pod;
 use num_complex::Complex;
 use std::os::raw::{c_int, c_void};
 
-/// Passes the names of all operators to a macro.
 macro_rules! each_operator {
     ($macro:ident) => {
         $macro!(Sum Product Min Max AbsMin AbsMax Abs Or LogicalAnd LogicalOr And Xor)
     };
 }
 
-/// A reduction operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operator {
@@ -21,9 +19,7 @@ pub enum Operator {
     Sum,
     /// Product. Integers wrap.
     Product,
-    /// Minimum.
     Min,
-    /// Maximum.
     Max,
     /// Minimum of the absolute values.
     AbsMin,
@@ -39,11 +35,11 @@ pub enum Operator {
     LogicalOr,
     /// Bitwise and of integers. Equal to [`Operator::LogicalAnd`] for floats.
     And,
-    /// Bitwise exclusive or of integers. For floats, 1 if one of two values is nonzero, else 0.
+    /// Bitwise exclusive or of integers. For floats, 1 if exactly one of two values is nonzero,
+    /// else 0.
     Xor,
 }
 
-/// All operators, by number.
 const ALL: [Operator; 12] = {
     use Operator::*;
     [Sum, Product, Min, Max, AbsMin, AbsMax, Abs, Or, LogicalAnd, LogicalOr, And, Xor]
@@ -73,15 +69,13 @@ impl Operator {
     /// Returns the operator whose ARMCI name starts a text: `+ * min max absmin absmax abs or`, and
     /// `&& land || lor & band | bor`. `at(i)` returns character `i` of the text.
     ///
-    /// As in ARMCI, only the leading characters matter, and the text need not end after them:
-    /// programs pass the address of a single character. Therefore `at` is called in order, and
-    /// never for a character after the one that determines the operator.
+    /// The text need not end after the name, as in ARMCI: programs pass the address of a single
+    /// character. Therefore `at` is called in order, and never past the character that decides.
     pub fn from_prefix(at: impl Fn(usize) -> u8) -> Option<Operator> {
         let begins = |name: &[u8]| name.iter().enumerate().all(|(i, &c)| at(i) == c);
         NAMES.iter().find(|(name, _)| begins(name)).map(|&(_, operator)| operator)
     }
 
-    /// Returns the name of an operator, given as a number, for the error of a collective.
     pub(super) fn name_of(number: u8) -> &'static str {
         const NAMES: [&str; ALL.len()] = [
             "sum",
@@ -100,7 +94,7 @@ impl Operator {
         NAMES.get(usize::from(number)).unwrap_or(&"unknown operator")
     }
 
-    /// Performs [`Operator::from_prefix`] on a text of known length.
+    /// Like [`Operator::from_prefix`], for a text of known length.
     pub fn from_name(name: &str) -> Option<Operator> {
         Operator::from_prefix(|i| name.as_bytes().get(i).copied().unwrap_or(0))
     }
@@ -122,14 +116,13 @@ pub trait Reducible: Pod + sealed::Sealed {
     fn allows(_: Operator) -> bool {
         true
     }
-    /// Combines `self` with `b`. `self` is the value of the lower rank. Returns `self` if the
-    /// operator is not defined for the type.
+    /// Combines `self`, the value of the lower rank, with `b`. Returns `self` if the operator is
+    /// not defined for the type.
     #[doc(hidden)]
     fn combine(self, b: Self, operator: Operator) -> Self;
-    /// Returns the absolute value.
     #[doc(hidden)]
     fn absolute(self) -> Self;
-    /// Returns the value that changes no other value that it is combined with.
+    /// Returns the value that changes no other value.
     #[doc(hidden)]
     fn identity(operator: Operator) -> Self;
     /// Returns the result of a reduction over a single rank.
@@ -145,7 +138,6 @@ pub trait Reducible: Pod + sealed::Sealed {
             _ => self,
         }
     }
-    /// Creates the MPI operation.
     #[doc(hidden)]
     fn reduce_op(operator: Operator) -> Result<ReduceOp> {
         macro_rules! function_of {
@@ -156,13 +148,13 @@ pub trait Reducible: Pod + sealed::Sealed {
             };
         }
         let function: crate::mpi::ReduceFn = each_operator!(function_of);
-        // SAFETY: the function is for this type. It does not unwind, because nothing in `combine`
-        // panics.
+        // SAFETY: the function is for this type. Nothing in `combine` panics, so it does not
+        // unwind.
         unsafe { ReduceOp::new(function) }
     }
 }
 
-/// Combines elements of type `T` by the operator of number `OPERATOR`, as MPI calls it.
+/// Combines elements for MPI by the operator of number `OPERATOR`.
 ///
 /// # Safety
 /// `input` and `inout` must be valid for `*len` elements and must not overlap.
@@ -172,8 +164,7 @@ unsafe extern "C" fn combine_for_mpi<T: Reducible, const OPERATOR: usize>(
     len: *mut c_int,
     _: *mut crate::mpi::RawDatatype,
 ) {
-    // SAFETY: MPI passes two arrays of `*len` elements that are aligned for their type and do not
-    // overlap.
+    // SAFETY: MPI passes two arrays of `*len` aligned elements that do not overlap.
     let (a, b) = unsafe {
         let n = usize::try_from(*len).unwrap_or(0);
         (
@@ -186,13 +177,12 @@ unsafe extern "C" fn combine_for_mpi<T: Reducible, const OPERATOR: usize>(
     }
 }
 
-/// Combines two arrays element by element. `into` is the array of the lower rank, and receives the
-/// result.
+/// Combines two arrays. `into` is the array of the lower rank, and receives the result.
 pub(super) fn fold<T: Reducible>(into: &mut [T], from: &[T], operator: Operator) {
     macro_rules! each {
         ($($name:ident)+) => {
             match operator {
-                // A separate loop for each operator, which the compiler can vectorise.
+                // A loop per operator, which the compiler can vectorise.
                 $(Operator::$name => {
                     for (a, b) in into.iter_mut().zip(from) {
                         *a = a.combine(*b, Operator::$name);
@@ -208,7 +198,6 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The operators that order values, for integers and floats.
 macro_rules! ordered {
     ($a:ident, $b:ident, $operator:ident) => {
         match $operator {
@@ -385,7 +374,6 @@ mod tests {
         assert_eq!(Operator::from_name("avg"), None);
     }
 
-    /// The identity changes no value, for all operators except the absolute value.
     #[test]
     fn identities_change_nothing() {
         fn check<T: Reducible + PartialEq + std::fmt::Debug>(values: [T; 3]) {
@@ -418,7 +406,6 @@ mod tests {
                 name.get(i).copied().unwrap_or(b'!')
             });
             assert_eq!(found, Some(operator));
-            // Only the next character distinguishes "&" from "&&", and "abs" from "absmax".
             let longer = matches!(name, b"&" | b"|" | b"abs");
             assert_eq!(furthest.get(), name.len() - usize::from(!longer), "{name:?}");
         }

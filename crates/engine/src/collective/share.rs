@@ -15,11 +15,8 @@ pub(super) trait Meeting {
     fn agree(&self, mine: Result<()>) -> Result<()>;
 }
 
-/// Creates a file of `len` bytes on one rank, and maps it on the other ranks. Each rank runs
-/// `prepare` on the file before the ranks agree that it is available. The first attempt uses a file
-/// without a name. If it fails, the second one uses a named file.
-///
-/// # Errors
+/// Creates a file of `len` bytes on one rank, and maps it on the others: first a file without a
+/// name, then, if that fails, a named one. Each rank runs `prepare` on it before the ranks agree.
 /// Fails on all ranks if any rank fails. The error is `Memory` if the file cannot be allocated.
 pub(super) fn file(
     meeting: &impl Meeting,
@@ -63,7 +60,6 @@ pub(super) fn file(
     fail!(Internal, "neither kind of shared file was tried")
 }
 
-/// The exchange over a communicator, by MPI collectives.
 struct OverComm<'a, P: Progress + ?Sized> {
     comm: &'a Comm,
     progress: &'a P,
@@ -82,11 +78,9 @@ impl<P: Progress + ?Sized> Meeting for OverComm<'_, P> {
     }
 }
 
-/// Creates a file of `len` bytes on rank `leader`. The ranks that pass the same `leader` map the
-/// file. Collective over `comm`. Different ranks may pass different leaders and lengths.
-///
-/// # Errors
-/// Fails on all ranks if any rank fails. The error is `Memory` if the file cannot be allocated.
+/// Creates a file of `len` bytes on rank `leader`, which the ranks that pass the same `leader` map.
+/// Collective over `comm`. Different ranks may pass different leaders and lengths. Returns the
+/// errors of [`file`].
 pub fn share<P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,

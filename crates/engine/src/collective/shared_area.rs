@@ -1,34 +1,32 @@
 //! The shared-memory collective area of the ranks of a group on one node.
 //!
-//! Ranks that share memory need no messages to wait for each other or to combine values. They
-//! perform *steps*, all in the same order, and each rank counts the steps itself. A step uses one
-//! of [`TURNS`] sets of slots. In some steps all ranks arrive and wait until all have arrived. The
-//! last rank combines the values of all ranks, so no other rank must be woken for that. Of a long
-//! value, each rank combines a share instead, which takes a further step. In other steps one rank
-//! provides a value and continues (a broadcast), or all ranks provide values and only one waits (a
-//! reduction to one rank). Between arrival and release the *leader*, which is the first rank of the
-//! node, may exchange the combined value with other nodes.
+//! The ranks perform *steps*, all in the same order, and each rank counts the steps itself. A step
+//! uses one of [`TURNS`] sets of slots. In some steps all ranks arrive and wait until all have
+//! arrived. The last rank combines the values of all ranks, so no other rank must be woken for
+//! that. Of a long value, each rank combines a share instead, which takes a further step. In other
+//! steps one rank provides a value and continues (a broadcast), or all ranks provide values and
+//! only one waits (a reduction to one rank). Between arrival and release the *leader*, the first
+//! rank of the node, may exchange the combined value with other nodes.
 //!
-//! **Checks.** Each rank has a digest of its [calls](super::call) so far. An arriving rank adds the
-//! digest to the word that counts arrivals. The sum of `n` ranks with the same calls is `n` times
-//! their digest, so the word alone shows each arriving rank whether all calls are equal. If they
-//! differ, the rank raises the group's [alarm](super::alarm), which ends the waits of the other
-//! ranks. The ranks of a broadcast count no arrivals. They compare the root's digest with their
-//! own. A rank that took part in another broadcast has a different digest from then on, so the next
-//! step shows the difference. Ranks that provide a value and continue compare digests when they
-//! check which steps the other ranks have finished. A difference is therefore at most [`TURNS`]
-//! steps old when it is found. The most recent calls are stored beside each rank's slots, and the
-//! report names the first ones that differ. A rank in a longer wait compares them with its own
-//! calls, because other ranks may be ahead in calls that do not wait.
+//! **Checks.** Each rank has a digest of its [calls](super::call) so far. An arriving rank adds it
+//! to the word that counts arrivals. The sum of `n` ranks with the same calls is `n` times their
+//! digest, so the word alone shows each arriving rank whether all calls are equal. If not, the rank
+//! raises the group's [alarm](super::alarm), which ends the waits of the other ranks. The ranks of
+//! a broadcast count no arrivals: they compare the root's digest with their own. A rank that took
+//! part in another broadcast has a different digest from then on, so the next step shows the
+//! difference. Ranks that provide a value and continue compare digests when they check which steps
+//! the others have finished, so a difference is found within [`TURNS`] steps. The most recent calls
+//! are stored beside each rank's slots, and the report names the first ones that differ. A rank in
+//! a longer wait compares them with its own, because other ranks may be ahead in calls that do not
+//! wait.
 //!
 //! **Invariant.** No rank writes a slot while another rank may still read it. Each rank stores the
-//! last step that it has finished. A slot is written in a step only after all ranks have finished
-//! the step that used the slot before, [`TURNS`] steps earlier. No rank is ever further ahead than
-//! that.
+//! last step that it has finished. A slot is written only after all ranks have finished the step
+//! that used it before, [`TURNS`] steps earlier, so no rank is ever further ahead than that.
 //!
 //! Values that are longer than a cache line lie in a separate part of the file. Its memory is
 //! reserved when it is first needed, in a step that all ranks take because all have long values. If
-//! the reservation fails, long values are exchanged one cache line at a time.
+//! that fails, long values are exchanged one cache line at a time.
 
 mod check;
 #[cfg(test)]
@@ -50,32 +48,27 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(super) struct SharedArea {
     slots: Arc<Slots>,
     me: usize,
-    /// World ranks of the node's members of the group.
     members: Vec<usize>,
-    /// Number of steps that this rank has begun, and the digest of its calls in all of them.
+    /// The number of steps that this rank has begun, and the digest of all their calls.
     step: AtomicU32,
     chain: AtomicU64,
     /// A step that all ranks are known to have finished.
     settled: AtomicU32,
     long_tried: AtomicBool,
     long: AtomicBool,
-    /// Source of information about ranks that have not arrived.
     whereabouts: Option<Arc<Wire>>,
 }
 
 /// The work of the leader on the combined bytes, in place, after all ranks have arrived.
 pub(super) type LeaderWork<'a> = &'a dyn Fn(&mut [u8]) -> Result<()>;
 
-/// Returns the digest of a call appended to a chain of calls: 48 bits.
 fn chained(before: u64, call: u64) -> u64 {
     (before.rotate_left(17) ^ call).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
 }
 
-/// Number of bits in the word of arrivals that count ranks.
 const COUNT_BITS: u32 = 16;
 
 impl SharedArea {
-    /// Creates the area on a zeroed file that all of these ranks have mapped.
     pub(super) fn on(
         file: SharedFile,
         me: usize,
@@ -96,7 +89,6 @@ impl SharedArea {
         }
     }
 
-    /// Returns the memory of the area, which holds the alarm of the node.
     pub(super) fn slots(&self) -> &Arc<Slots> {
         &self.slots
     }
@@ -105,8 +97,8 @@ impl SharedArea {
         self.members.len()
     }
 
-    /// Returns the maximum number of bytes of a value of `len` bytes that one step exchanges. The
-    /// first call with long values reserves their memory. All ranks call with the same length.
+    /// Returns the number of bytes of a value of `len` bytes that one step exchanges at most.
+    /// Reserves the memory of long values at first. All ranks pass the same length.
     pub(super) fn block_len<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -127,8 +119,7 @@ impl SharedArea {
         Ok(if self.long.load(Ordering::Relaxed) { BLOCK } else { SLOT })
     }
 
-    /// Begins a step. Waits until the slots of the step are free, and returns the number of the
-    /// step.
+    /// Begins a step once its slots are free, and returns the number of the step.
     fn begin<P: Progress + ?Sized>(&self, running: &Running<'_, P>) -> Result<u32> {
         running.alarm.check()?;
         let step = self.step.load(Ordering::Relaxed).wrapping_add(1);
@@ -152,17 +143,14 @@ impl SharedArea {
         Ok(step)
     }
 
-    /// Ends a step at which all ranks have arrived. This wakes no rank. Only a rank that is
+    /// Ends a step at which all ranks have arrived. This wakes no rank: only a rank that is
     /// [`TURNS`] steps ahead waits for this mark, and it checks the mark after each nap.
     fn finish(&self, step: u32) {
         self.slots.done(self.me).number.store(step, Ordering::Release);
     }
 
     /// Adds the caller to the arrived ranks. The last rank runs `combine`. Returns whether the
-    /// caller is the last.
-    ///
-    /// # Errors
-    /// Returns `Mismatch` if a rank that arrived earlier made a different call.
+    /// caller is the last, or `Mismatch` if a rank that arrived earlier made a different call.
     #[inline]
     fn arrive<P: Progress + ?Sized>(
         &self,
@@ -175,7 +163,7 @@ impl SharedArea {
         let mine = (digest << COUNT_BITS) + 1;
         let sum = arrived.fetch_add(mine, Ordering::AcqRel).wrapping_add(mine);
         let count = sum & ((1 << COUNT_BITS) - 1);
-        // Both sides are modulo 2^48, because the sum of the digests overflows.
+        // The sum of the digests overflows, so both sides are modulo 2^48.
         if sum >> COUNT_BITS != digest.wrapping_mul(count) << COUNT_BITS >> COUNT_BITS {
             return Err(self.disagree(running, step));
         }
@@ -205,9 +193,8 @@ impl SharedArea {
         !(0..self.me).any(arrived)
     }
 
-    /// Performs a step at which all ranks arrive and wait for all. The last one runs `combine`. If
-    /// there is `work`, the leader performs it on the result of `len` bytes before the ranks
-    /// continue.
+    /// Performs a step at which all ranks wait for all. The last one runs `combine`. Then the
+    /// leader performs `work`, if any, on the result of `len` bytes.
     fn all<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -254,8 +241,8 @@ impl SharedArea {
         Ok(())
     }
 
-    /// Returns the bytes of all ranks, concatenated in rank order. Each rank passes the same number
-    /// of bytes, at most [`SharedArea::block_len`].
+    /// Returns the bytes of all ranks in rank order. Each passes the same number of bytes, at most
+    /// [`SharedArea::block_len`].
     pub(super) fn allgather<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -302,8 +289,8 @@ impl SharedArea {
         Ok(())
     }
 
-    /// Combines `data` of all ranks. All ranks receive the result. `work` is allowed only if `data`
-    /// is not longer than [`SharedArea::block_len`].
+    /// Combines `data` of all ranks for all. `work` requires that `data` fits in
+    /// [`SharedArea::block_len`].
     pub(super) fn all_reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,

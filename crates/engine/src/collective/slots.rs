@@ -2,8 +2,8 @@
 //! node's ranks, and the slots for their values.
 //!
 //! The head contains the marks of the node, the alarm of the group, and the result of each turn.
-//! Each rank then has a line of marks, its slots, and the calls of its most recent steps. The slots
-//! for longer values follow on separate pages, whose memory is reserved when it is first needed.
+//! Each rank then has a line of marks, its slots, and its most recent calls. The slots for longer
+//! values follow on separate pages.
 
 use super::call::{Call, Detail, Signature};
 use super::mark::Mark;
@@ -15,39 +15,33 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
-/// Number of slot sets. A rank begins a step when all ranks have finished the step `TURNS` steps
-/// before.
+/// Number of slot sets. A rank begins a step when all ranks have finished the step `TURNS` before.
 pub(super) const TURNS: usize = 4;
 /// Number of steps whose calls and digests are kept. Another rank may be `TURNS - 1` steps ahead of
 /// this rank's step, and this rank looks back over `TURNS` steps.
 pub(super) const KEPT: usize = 2 * TURNS;
-/// Size in bytes of a slot.
 pub(super) const SLOT: usize = LINE;
 /// Size in bytes of a block of a longer value. One rank writes a block while the others use the
 /// previous one.
 pub(super) const BLOCK: usize = 8 << 10;
-/// Offset of the alarm text. It follows the marks of release and of fullness, and the arrivals of
-/// each turn.
+/// Offset of the alarm text, behind the marks of release and fullness and the arrivals.
 const ALARM: usize = (2 + TURNS) * LINE;
 const HEAD: usize = (ALARM + alarm::TEXT).next_multiple_of(LINE);
-/// Size of a call in bytes.
 const CALL: usize = size_of::<Call>().next_multiple_of(LINE);
 /// Size in bytes of a rank's part: its marks, a slot for each turn, and the calls that are kept.
 const OF_RANK: usize = LINE + TURNS * SLOT + KEPT * CALL;
 
-/// Offsets of the alarm's state and of the length of its text. They share the cache line of the
-/// `released` mark, which all ranks wait for.
+/// Offsets of the alarm's state and of its text's length, in the cache line of the `released` mark,
+/// which all ranks wait for.
 const ALARM_STATE: usize = 8;
 const ALARM_LEN: usize = 12;
 const CLAIMED: u32 = 1;
 const RAISED: u32 = 2;
 
-/// The file of a collective area.
 #[derive(Debug)]
 pub(super) struct Slots {
     file: SharedFile,
     ranks: usize,
-    /// Whether there are more ranks than cores.
     crowded: bool,
 }
 
@@ -66,28 +60,23 @@ const fn long_slot(ranks: usize) -> usize {
     }
 }
 
-/// Returns the number of bytes before the slots for longer values.
 fn short_area(ranks: usize) -> usize {
     (HEAD + TURNS * SLOT + ranks * OF_RANK).next_multiple_of(shm::page())
 }
 
 impl Slots {
-    /// Returns the length of the file in bytes.
     pub(super) fn file_len(ranks: usize) -> usize {
         short_area(ranks) + (ranks + 1) * TURNS * long_slot(ranks)
     }
 
-    /// Returns the number of bytes whose memory must be reserved from the beginning.
     pub(super) fn reserved_len(ranks: usize) -> usize {
         short_area(ranks)
     }
 
-    /// Creates the slots in a zeroed file.
     pub(super) fn on(file: SharedFile, ranks: usize, crowded: bool) -> Slots {
         Slots { file, ranks, crowded }
     }
 
-    /// Reserves the memory for longer values. Returns whether this succeeded.
     pub(super) fn reserve_long(&self) -> bool {
         let at = short_area(self.ranks);
         self.file.reserve(at, Slots::file_len(self.ranks) - at).is_ok()
@@ -113,21 +102,20 @@ impl Slots {
         self.mark(0)
     }
 
-    /// Returns the mark of the last step at which all ranks have arrived, and which one rank (the
-    /// leader or the root) then completes.
+    /// Returns the mark of the last step at which all have arrived, which the leader or the root
+    /// then completes.
     pub(super) fn full(&self) -> Mark<'_> {
         self.mark(LINE)
     }
 
-    /// Returns the arrivals at the step that uses a turn. The low 16 bits count the ranks, and the
-    /// bits above hold the sum of the digests of their calls.
+    /// Returns the arrivals of a turn: the number of ranks in the low 16 bits, and above them the
+    /// sum of the digests of their calls.
     pub(super) fn arrived(&self, turn: usize) -> &AtomicU64 {
         // SAFETY: the file is mapped while `self` lives. The word starts a line, so it is aligned
-        // for 64 bits. It lies in the reserved part and is accessed only as an atomic.
+        // for 64 bits, lies in the reserved part, and is accessed only as an atomic.
         unsafe { &*self.file.base().add((2 + turn) * LINE).cast() }
     }
 
-    /// Returns whether the alarm of the group is raised.
     #[inline]
     pub(super) fn is_alarmed(&self) -> bool {
         self.word(ALARM_STATE).load(Ordering::Acquire) == RAISED
@@ -138,8 +126,7 @@ impl Slots {
         let text = &text[..text.len().min(alarm::TEXT)];
         let state = self.word(ALARM_STATE);
         if state.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            // SAFETY: `text` fits in the text field of the alarm, and only the rank that claimed
-            // the alarm writes the field.
+            // SAFETY: `text` fits in its field, which only the rank that claimed the alarm writes.
             unsafe {
                 let to = self.file.base().add(ALARM);
                 std::ptr::copy_nonoverlapping(text.as_ptr(), to, text.len());
@@ -153,14 +140,13 @@ impl Slots {
         });
     }
 
-    /// Returns the text of the alarm, or an empty string if it is not raised.
     pub(super) fn alarm(&self) -> String {
         if !self.is_alarmed() {
             return String::new();
         }
         let len = (self.word(ALARM_LEN).load(Ordering::Relaxed) as usize).min(alarm::TEXT);
-        // SAFETY: `len` does not exceed the text field of the alarm, and the text no longer changes
-        // once the alarm is raised.
+        // SAFETY: `len` does not exceed the text field, which no longer changes once the alarm is
+        // raised.
         let text = unsafe { std::slice::from_raw_parts(self.file.base().add(ALARM), len) };
         String::from_utf8_lossy(text).into_owned()
     }
@@ -170,12 +156,10 @@ impl Slots {
         self.file.base().wrapping_add(self.own_line(place) + at)
     }
 
-    /// Stores the call that the caller, the rank at `place`, makes in a step.
     #[inline]
     pub(super) fn write_call(&self, place: usize, step: u32, call: Signature) {
         let to = self.call_at(place, step);
-        // SAFETY: `to` is aligned for a call, has the size of one, and is written only by the
-        // caller.
+        // SAFETY: `to` is aligned for a call, has its size, and is written only by the caller.
         unsafe { to.cast::<Signature>().write(call) };
         if call.is_detailed() {
             let detail = Detail::here();
@@ -208,14 +192,12 @@ impl Slots {
         self.done(place).number.load(Ordering::Acquire)
     }
 
-    /// Returns the last step at which a rank has arrived. Another rank that reads it also sees the
-    /// rank's call of that step.
+    /// Returns the last step at which a rank has arrived. A rank that reads it also sees that call.
     pub(super) fn seen(&self, place: usize) -> &AtomicU32 {
         self.word(self.own_line(place) + 16)
     }
 
-    /// Returns the low half of the digest of a rank's calls up to a step. It shares the cache line
-    /// of the `given` mark.
+    /// Returns the low half of the digest of a rank's calls up to a step, beside the `given` mark.
     pub(super) fn digest(&self, place: usize, step: u32) -> &AtomicU32 {
         const { assert!(24 + KEPT * size_of::<u32>() <= LINE) };
         self.word(self.own_line(place) + 24 + step as usize % KEPT * size_of::<u32>())
@@ -242,8 +224,8 @@ impl Slots {
 
     pub(super) fn read(&self, place: Option<usize>, step: u32, data: &mut [u8]) {
         let slot = self.slot(place, step, data.len());
-        // SAFETY: the slot holds at least `data.len()` bytes of reserved memory, and no rank writes
-        // it before all ranks have finished the step.
+        // SAFETY: the slot holds at least `data.len()` reserved bytes, and no rank writes it before
+        // all have finished the step.
         unsafe { std::ptr::copy_nonoverlapping(slot, data.as_mut_ptr(), data.len()) };
     }
 
@@ -258,8 +240,8 @@ impl Slots {
         let len = count * size_of::<T>();
         let part = part.start.min(count)..part.end.min(count);
         // SAFETY: all ranks have written `count` elements in this step. The slots are aligned for
-        // any element, and no rank changes them before all ranks have finished the step. Only the
-        // caller uses this part of the result now.
+        // any element, and no rank changes them before all have finished the step. Only the caller
+        // uses this part of the result now.
         unsafe {
             let slot = |place| self.slot(place, step, len).cast::<T>().add(part.start);
             let result = std::slice::from_raw_parts_mut(slot(None), part.len());

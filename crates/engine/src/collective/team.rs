@@ -1,10 +1,10 @@
 //! The ranks of a group by node, and their collectives of short values.
 //!
 //! Ranks of a node use shared memory ([`super::shared_area`]). Nodes exchange messages
-//! ([`super::circle`]) through one rank each: the *leader*, which is the first rank of the node in
-//! the group. A rank that waits for ranks of its node therefore sleeps on a word, and only leaders
-//! poll MPI for messages of collectives. A root that is not the leader of its node exchanges its
-//! data with the leader through shared memory.
+//! ([`super::circle`]) through one rank each: the *leader*, the first rank of the node in the
+//! group. A rank that waits for its node therefore sleeps on a word, and only leaders poll MPI for
+//! collectives. A root that is not a leader exchanges its data with the leader through shared
+//! memory.
 //!
 //! If ranks share no memory, or if the shared memory cannot be allocated on some node, each rank
 //! counts as a separate node here.
@@ -30,12 +30,10 @@ use bytemuck::Pod;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How the ranks of a node can share memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Sharing<'a> {
     /// Whether ranks of a node share memory.
     pub direct: bool,
-    /// Directory of the shared files.
     pub dir: &'a str,
     /// Whether there are more ranks than cores.
     pub crowded: bool,
@@ -44,15 +42,11 @@ pub struct Sharing<'a> {
 /// The nodes of a group, if at least one of them has several members.
 #[derive(Debug)]
 struct Nodes {
-    /// Node of each rank of the group.
     node_of: Vec<u32>,
-    /// World rank of each node's first member.
     leaders: Vec<usize>,
-    /// The collective area of the caller's node, if it has several members.
     shared_area: Option<SharedArea>,
 }
 
-/// The ranks of a group.
 #[derive(Debug)]
 pub struct Team {
     wire: Arc<Wire>,
@@ -61,16 +55,14 @@ pub struct Team {
     members: Arc<[usize]>,
     me: usize,
     alarm: Alarm,
-    /// Number of this rank's collectives by messages between nodes.
     exchanges: AtomicU32,
-    /// Ranks of the group on the caller's node.
     here: Vec<usize>,
     nodes: Option<Nodes>,
 }
 
 impl Team {
     /// Creates the collective areas of a group if ranks share memory. Collective over the members,
-    /// which have agreed on the tag and on the key of the group.
+    /// which have agreed on the tag and the key of the group.
     pub fn create<P: Progress + ?Sized>(
         wire: &Arc<Wire>,
         (tag, key): (u32, u64),
@@ -132,7 +124,7 @@ impl Team {
                 if tag == Wire::WORLD {
                     wire.set_world(shared_area.slots().clone(), world);
                 }
-                // On other nodes only the leaders poll for messages.
+                // On other nodes, only leaders poll for messages.
                 team.alarm = alarm(but_mine(&leaders, team.members[team.here[0]]));
                 team.alarm.set_slots(shared_area.slots().clone());
                 let shared_area = (ranks > 1).then_some(shared_area);
@@ -151,7 +143,6 @@ impl Team {
         &self.members
     }
 
-    /// Returns the caller's rank in the group.
     pub fn rank(&self) -> usize {
         self.me
     }
@@ -160,12 +151,10 @@ impl Team {
         self.members.len()
     }
 
-    /// Returns the caller's index on its node.
     fn place(&self) -> usize {
         self.here.binary_search(&self.me).unwrap_or(0)
     }
 
-    /// Returns whether the caller is the first rank of its node.
     fn leads(&self) -> bool {
         self.here.first() == Some(&self.me)
     }
@@ -174,17 +163,15 @@ impl Team {
         self.nodes.as_ref()?.shared_area.as_ref()
     }
 
-    /// Returns the number of nodes.
     fn circle_size(&self) -> usize {
         self.nodes.as_ref().map_or(self.size(), |nodes| nodes.leaders.len())
     }
 
-    /// Returns the node of a rank of the group.
     fn node_of(&self, rank: usize) -> usize {
         self.nodes.as_ref().map_or(rank, |nodes| nodes.node_of[rank] as usize)
     }
 
-    /// Runs `body` in the circle of the nodes, each represented by its leader.
+    /// Runs `body` in the circle of the nodes' leaders.
     fn in_circle<R, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -200,8 +187,8 @@ impl Team {
         })
     }
 
-    /// Runs a collective. Fails before the caller counts as arrived if the alarm of the group is
-    /// raised or the thread must not wait.
+    /// Runs a collective. Fails before the caller counts as arrived if the alarm is raised or the
+    /// thread must not wait.
     fn run<R, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -217,17 +204,15 @@ impl Team {
         body(&Running { progress, what, call, alarm: &self.alarm, warns: &warns })
     }
 
-    /// Returns whether the caller exchanges messages with other nodes.
     fn is_in_circle(&self) -> bool {
         self.circle_size() > 1 && (self.shared_area().is_none() || self.leads())
     }
 
-    /// Waits until all members have called.
     pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
         self.meet(progress, Signature::here(Kind::Barrier))
     }
 
-    /// Waits until all members are in the same call, which then continues with an MPI collective.
+    /// Waits until all members are in the same call, before an MPI collective.
     pub(crate) fn meet<P: Progress + ?Sized>(&self, progress: &P, call: Signature) -> Result<()> {
         let what = || match self.circle_size() {
             1 => "a barrier".into(),
@@ -263,7 +248,7 @@ impl Team {
         let len = own.len();
         let mut all = self.gather_here(running, own)?;
         let value = |bytes: &[u8]| bytemuck::pod_read_unaligned(bytes);
-        // On a single node the items are already in the order of the group.
+        // Items of a single node are already in the order of the group.
         if self.circle_size() == 1 && len > 0 {
             return Ok(all.chunks_exact(len).map(value).collect());
         }
@@ -278,7 +263,7 @@ impl Team {
                 shared_area.broadcast(running, &mut all, 0)?;
             }
         }
-        // `all` holds the items node by node. `next` is the offset of each node's next item.
+        // `all` holds the items node by node. `next` has the offset of each node's next item.
         let mut next = vec![0; self.circle_size()];
         (0..self.size()).for_each(|rank| next[self.node_of(rank)] += len);
         let mut at = 0;
@@ -292,7 +277,6 @@ impl Team {
         Ok((0..self.size()).map(item).collect())
     }
 
-    /// Returns the bytes of all ranks of the node, in rank order.
     fn gather_here<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -314,8 +298,7 @@ impl Team {
         Ok(all.concat())
     }
 
-    /// Copies `data` of `root` to all members. `element` is the type of the data, for the
-    /// comparison of calls.
+    /// Copies `data` of `root` to all members. `element` is for the comparison of calls.
     pub fn broadcast<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -329,8 +312,7 @@ impl Team {
             return progress.may_wait();
         }
         self.run(progress, call, &what, |running| {
-            // The data goes from the root to all ranks of its node, then between leaders, then from
-            // each other leader to its node.
+            // From the root to its node, between leaders, and from each other leader to its node.
             let node = self.node_of(root);
             let here = self.node_of(self.me) == node;
             let place = self.here.binary_search(&root).unwrap_or(0);
@@ -347,8 +329,8 @@ impl Team {
         })
     }
 
-    /// Combines `data` of all members. All members receive the result, or only `root` if it is
-    /// given; other members then keep their data.
+    /// Combines `data` of all members. All receive the result. If `root` is given, only it does,
+    /// and the others keep their data.
     pub fn reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -372,8 +354,8 @@ impl Team {
         (data, operator): (&mut [T], Operator),
         root: usize,
     ) -> Result<()> {
-        // Place on the node of the rank that continues with the combined values of the node: the
-        // leader if there are other nodes, else the root.
+        // Place of the rank that continues with the combined values of the node: the leader if
+        // there are other nodes, else the root.
         let between = self.circle_size() > 1;
         let place = if between { 0 } else { self.here.binary_search(&root).unwrap_or(0) };
         let mut sum = data.to_vec();
@@ -405,7 +387,7 @@ impl Team {
         let combine =
             |sum: &mut [T]| self.in_circle(running, |circle| circle.all_reduce(sum, operator));
         let Some(shared_area) = self.shared_area() else {
-            // A copy is used, so that a failure leaves the data unchanged.
+            // A copy, so that a failure leaves the data unchanged.
             let mut sum = data.to_vec();
             combine(&mut sum)?;
             data.copy_from_slice(&sum);
@@ -434,15 +416,14 @@ impl Team {
         Ok(())
     }
 
-    /// Agrees on the outcome of a collective step. Every member passes the result of its part.
-    /// Either all members succeed, or all fail: a failed member returns its own error, and every
-    /// other member returns the error of the lowest rank that failed.
+    /// Agrees on the outcome of a collective step. Either all members succeed, or a failed member
+    /// returns its own error, and every other member returns the error of the lowest rank that
+    /// failed.
     pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
         self.agree_in(progress, reduction::<i64>(1, Operator::Min, None), mine)
     }
 
-    /// Waits until all members are in the same call, and agrees on the outcome of what they have
-    /// done for it, as [`Team::agree`] does.
+    /// Agrees on a step as [`Team::agree`] does, once all members are in the same call.
     pub(crate) fn agree_in<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -468,8 +449,8 @@ impl Team {
         verdict.result_of(rank)
     }
 
-    /// Releases the tag of a freed group. If the alarm was raised, messages of the group may be
-    /// left, so the tag stays in use.
+    /// Releases the tag of a freed group, unless an alarm was raised: messages of the group may be
+    /// left.
     pub(crate) fn dissolve(&self) {
         if !self.alarm.is_raised() {
             self.wire.give_tag_back(self.tag);
@@ -481,7 +462,6 @@ impl Team {
     }
 }
 
-/// Returns the signature of a reduction.
 pub(crate) fn reduction<T: Reducible>(
     count: usize,
     operator: Operator,

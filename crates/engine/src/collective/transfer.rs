@@ -1,12 +1,11 @@
 //! A message to one rank and a message from another, each with a header that names the call.
 //!
 //! The first [`INLINE`] bytes of the data follow the header. The rest follows in a second message,
-//! whose receive is posted only after the header was checked. Therefore no message is longer than
-//! its receive.
+//! whose receive is posted only after the header was checked, so that no message is longer than its
+//! receive.
 //!
 //! **Memory.** The sent bytes are copies, because a transfer may be abandoned while MPI still reads
-//! them. The copies of an abandoned transfer are never freed. The receive of an abandoned transfer
-//! is cancelled.
+//! them. Abandoned copies are never freed. An abandoned receive is cancelled.
 
 use super::call::{Call, Detail, Signature};
 use crate::error::{Result, fail};
@@ -14,23 +13,19 @@ use crate::mpi::{Comm, Request, p2p};
 use std::cell::RefCell;
 use std::mem;
 
-/// Number of bytes of data in the first message.
 const INLINE: usize = 128;
-/// Difference between the tags of the second and the first message. A second message is never
-/// received if the header was refused, and must not match the receive of a first message.
+/// Distance of the tags of second and first messages. A second message is never received if the
+/// header was refused, and must not match the receive of a first message.
 pub(super) const REST: i32 = 1 << 14;
 const HEADER: usize = size_of::<Header>();
 const DETAIL: usize = size_of::<Detail>();
-/// Maximum length of a first message in bytes.
 const FIRST: usize = HEADER + DETAIL + INLINE;
 
 /// The header of every first message. The detail of the call follows, if it has one.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Header {
-    /// The number of the collective.
     pub number: u32,
-    /// Number of bytes of data in both messages.
     len: u32,
     pub signature: Signature,
 }
@@ -40,7 +35,6 @@ impl Header {
         Header { number, len: 0, signature }
     }
 
-    /// Returns the number of bytes of the header and the detail.
     fn bytes(&self) -> usize {
         if self.signature.is_detailed() { HEADER + DETAIL } else { HEADER }
     }
@@ -62,7 +56,6 @@ enum IncomingBytes<'a> {
     Done,
 }
 
-/// A transfer of up to two messages in each direction.
 #[derive(Debug)]
 pub(super) struct CircleTransfer<'a> {
     incoming: IncomingBytes<'a>,
@@ -71,7 +64,7 @@ pub(super) struct CircleTransfer<'a> {
     rest: Option<(Request, Vec<u8>)>,
 }
 
-/// The bytes of a first message. Each thread reuses its frames.
+/// Bytes of a first message. Each thread reuses its frames.
 type Frame = Box<[u8; FIRST]>;
 
 thread_local! {
@@ -127,8 +120,7 @@ impl<'a> CircleTransfer<'a> {
             transfer.first = Some((sent, frame));
             if !rest.is_empty() {
                 let rest = rest.to_vec();
-                // SAFETY: the copy in `rest` is kept until the request has completed, or is leaked
-                // by `drop`.
+                // SAFETY: the copy is kept until the request has completed, or is leaked by `drop`.
                 let sent =
                     must(unsafe { p2p::isend(comm, rest.as_ptr(), rest.len(), to, tag + REST) });
                 transfer.rest = Some((sent, rest));
@@ -143,11 +135,8 @@ impl<'a> CircleTransfer<'a> {
     }
 
     /// Advances the transfer. Returns whether all messages are complete. `check` judges the header
-    /// before any data is used. It receives the header, a function that returns the call in the
-    /// header, and the rank of the sender.
-    ///
-    /// # Errors
-    /// Returns the error of `check`.
+    /// before any data is used. It receives the header, a function that returns the call in it, and
+    /// the sender's rank. Its error is returned.
     pub(super) fn step(
         &mut self,
         channel: (&Comm, i32),
@@ -177,7 +166,6 @@ impl<'a> CircleTransfer<'a> {
         Ok(sent && matches!(self.incoming, IncomingBytes::Done))
     }
 
-    /// Handles the arrival of the first message.
     fn arrived(
         &mut self,
         channel: (&Comm, i32),
@@ -191,8 +179,7 @@ impl<'a> CircleTransfer<'a> {
         Ok(())
     }
 
-    /// Copies the data out of the first message, and starts the receive of the second one if
-    /// needed.
+    /// Copies data out of the first message, and starts the receive of the second one if needed.
     fn take(
         &mut self,
         (comm, tag): (&Comm, i32),

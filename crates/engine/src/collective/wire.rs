@@ -1,10 +1,9 @@
 //! The communicator of the engine's own collectives.
 //!
-//! The program may obtain the handle of a group's communicator and send messages over it. Therefore
-//! the messages of the engine's collectives use a private duplicate of the world communicator. Each
-//! group has a tag on it, on which its members agree when they create the group: one above the tags
-//! of all live groups of any member. Two more tags serve the creation of groups and the
-//! [alarms](super::alarm).
+//! The program may obtain the handle of a group's communicator and send messages over it, so the
+//! engine's collectives use a private duplicate of the world communicator. Each group has a tag on
+//! it, on which its members agree when they create the group: one above the tags of all live groups
+//! of any member. Two more tags serve the creation of groups and the [alarms](super::alarm).
 
 use super::alarm::{Alarm, Key, Notice};
 use super::call::{Kind, Signature, scope};
@@ -20,11 +19,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// The largest tag of a group. MPI guarantees tags up to 32767, and the upper half is for second
+/// The largest tag of a group. MPI guarantees tags up to 32767; the upper half is for second
 /// messages.
 const LARGEST: u32 = REST as u32 - 3;
-/// Maximum number of stored alarms that no group of this rank has picked up yet. Most of them
-/// belong to groups that this rank has freed.
+/// Maximum number of stored alarms that no group of this rank has picked up. Most of them belong to
+/// groups that this rank has freed.
 const MOST_NOTICES: usize = 64;
 
 /// The communicator, and the tags of this rank's groups.
@@ -33,18 +32,14 @@ pub struct Wire {
     comm: Comm,
     tags: Mutex<BTreeSet<u32>>,
     notices: Mutex<VecDeque<Notice>>,
-    /// Text of the alarm that stopped the creation of groups on this rank.
     making: OnceLock<String>,
-    /// The collective area of all ranks of the node, and these ranks by place.
     world: OnceLock<(Arc<Slots>, Vec<usize>)>,
 }
 
 impl Wire {
     /// The tag of the group of all ranks.
     pub const WORLD: u32 = 1;
-    /// The tag of the creation of groups.
     const MAKING: i32 = LARGEST as i32 + 1;
-    /// The tag of alarms.
     pub(super) const NOTICE: i32 = LARGEST as i32 + 2;
 
     /// Creates the wire over a communicator of all ranks that only the wire uses.
@@ -59,10 +54,7 @@ impl Wire {
     }
 
     /// Exchanges a value among all ranks before any group exists. Returns the values in rank order.
-    /// Collective.
-    ///
-    /// # Errors
-    /// Returns `Mismatch` if another version of the library runs on some rank.
+    /// Collective. Fails with `Mismatch` if another version of the library runs on some rank.
     pub fn introduce<T: Pod>(&self, own: &T) -> Result<Vec<T>> {
         let ranks: Arc<[usize]> = (0..self.comm.size()).collect();
         let alarm = Alarm::new(None, Key::Group(0), ranks.clone());
@@ -85,12 +77,9 @@ impl Wire {
         Ok(all.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
     }
 
-    /// Exchanges a value among the ranks that create a group. `ranks` are world ranks, and the
-    /// values are returned in their order. The caller's [scope](super::call::scope_of) contains the
-    /// list of ranks. Collective over the ranks.
-    ///
-    /// # Errors
-    /// Returns `Mismatch` if the lists differ.
+    /// Exchanges a value among the world ranks that create a group, in their order. The caller's
+    /// [scope](super::call::scope_of) contains the list of ranks. Collective over the ranks. Fails
+    /// with `Mismatch` if the lists differ.
     pub(crate) fn agree_on_group<T: Pod, P: Progress + ?Sized>(
         self: &Arc<Wire>,
         ranks: &[usize],
@@ -98,8 +87,7 @@ impl Wire {
         own: &T,
     ) -> Result<Vec<T>> {
         let me = self.comm.rank();
-        // The order of the circle must be the same on ranks that passed the same list in different
-        // orders.
+        // The circle must be the same on ranks that passed the list in different orders.
         let mut sorted = ranks.to_vec();
         sorted.sort_unstable();
         let others = sorted.iter().copied().filter(|&rank| rank != me).collect();
@@ -134,7 +122,6 @@ impl Wire {
         Ok(ranks.iter().map(of).collect())
     }
 
-    /// Sets the collective area of all ranks of the node.
     pub(super) fn set_world(&self, slots: Arc<Slots>, ranks: Vec<usize>) {
         let _ = self.world.set((slots, ranks));
     }
@@ -157,8 +144,7 @@ impl Wire {
         })
     }
 
-    /// Stores an alarm until its group picks it up. The oldest one is dropped if too many are
-    /// stored.
+    /// Stores an alarm until its group picks it up. Drops the oldest one if too many are stored.
     pub(super) fn keep_notice(&self, notice: Notice) {
         let mut notices = self.notices.lock();
         if notices.len() == MOST_NOTICES {
@@ -167,7 +153,6 @@ impl Wire {
         notices.push_back(notice);
     }
 
-    /// Removes and returns the first stored alarm that satisfies `of`.
     pub(super) fn notice_of(&self, of: impl FnMut(&Notice) -> bool) -> Option<Notice> {
         let mut notices = self.notices.lock();
         let at = notices.iter().position(of)?;
@@ -178,15 +163,11 @@ impl Wire {
         &self.comm
     }
 
-    /// Returns the lowest tag above the tags of all live groups of this rank.
     pub(crate) fn next_tag(&self) -> u32 {
         self.tags.lock().last().map_or(1, |last| last + 1)
     }
 
-    /// Assigns the tag to a group of this rank.
-    ///
-    /// # Errors
-    /// Returns `State` if there are too many groups.
+    /// Assigns the tag to a group of this rank. Fails with `State` if there are too many groups.
     pub(crate) fn take_tag(&self, tag: u32) -> Result<()> {
         if tag > LARGEST {
             fail!(State, "{tag} groups exist, and the maximum is {LARGEST}; free some");
@@ -195,7 +176,6 @@ impl Wire {
         Ok(())
     }
 
-    /// Releases the tag of a freed group.
     pub(crate) fn give_tag_back(&self, tag: u32) {
         self.tags.lock().remove(&tag);
     }

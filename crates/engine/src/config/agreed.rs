@@ -1,20 +1,16 @@
-//! Settings that must be equal on all ranks. If they differed, ranks would wait forever for each
-//! other or for messages that are never sent.
-//!
-//! The first exchange at the start of the engine compares them, so that all ranks report a
-//! difference together.
+//! Settings that must be equal on all ranks: otherwise ranks would wait forever for each other or
+//! for messages that are never sent. The first exchange at the start of the engine compares them,
+//! so that all ranks report a difference together.
 
 use super::{AmChoice, AtomicsChoice, Config, PathChoice};
 use crate::error::{Result, fail};
 
-/// A setting that must be equal on all ranks.
 struct Setting {
     variable: &'static str,
     number: fn(&Config) -> u64,
     text: fn(u64) -> String,
 }
 
-/// Number of these settings.
 const COUNT: usize = 11;
 
 /// The settings of one rank, as ranks exchange them.
@@ -80,15 +76,12 @@ const SETTINGS: [Setting; COUNT] = [
     },
 ];
 
-/// Returns the settings of this rank.
 pub fn settings(config: &Config) -> Agreed {
     SETTINGS.map(|setting| (setting.number)(config))
 }
 
-/// Compares the settings of all ranks, which are in the order of the ranks.
-///
-/// # Errors
-/// Returns `Argument` for the first setting that differs, with its values and their ranks.
+/// Compares the settings of all ranks, in the order of the ranks. Returns `Argument` for the first
+/// that differs, with its values and their ranks.
 pub fn compare<'a>(all: impl Iterator<Item = &'a Agreed> + Clone) -> Result<()> {
     for (at, setting) in SETTINGS.iter().enumerate() {
         let mut values: Vec<(u64, Vec<usize>)> = Vec::new();

@@ -28,7 +28,6 @@ pub fn warn_of_unknown() {
     });
 }
 
-/// Returns the warning about an unknown variable, or `None` for a known one.
 fn complaint(name: &str) -> Option<String> {
     let known = || VARIABLES.iter().map(|v| v.name);
     if !name.starts_with(OURS)
@@ -49,8 +48,7 @@ fn complaint(name: &str) -> Option<String> {
     ))
 }
 
-/// Returns the edit distance: the number of bytes to insert, remove or replace to turn one name
-/// into the other.
+/// Returns the edit distance: the number of bytes to insert, remove or replace.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

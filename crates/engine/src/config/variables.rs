@@ -3,7 +3,6 @@
 use super::{AmChoice, AtomicsChoice, Group, PathChoice, ThreadChoice, Variable};
 use std::time::Duration;
 
-/// Stores a parsed value in a member of the settings.
 fn put<T>(
     member: &mut T,
     parsed: std::result::Result<T, String>,
@@ -44,7 +43,6 @@ fn parse_bool(text: &str) -> std::result::Result<bool, String> {
     }
 }
 
-/// Parses a number of bytes between two limits.
 fn parse_within(text: &str, [least, most]: [usize; 2]) -> std::result::Result<usize, String> {
     let bytes = parse_bytes(text)?;
     if !(least..=most).contains(&bytes) {
@@ -64,8 +62,8 @@ fn short(bytes: usize) -> String {
     format!("{}{suffix}", bytes >> shift)
 }
 
-/// Checks a filter of the log. `env_logger` would take a misspelt level for the name of a module,
-/// and show nothing else.
+/// Checks a filter of the log. `env_logger` takes a misspelt level for the name of a module, and
+/// shows nothing else.
 fn check_filter(text: &str) -> std::result::Result<(), String> {
     let is_level = |word: &str| word.trim().parse::<log::LevelFilter>().is_ok();
     let (words, _pattern) = text.split_once('/').unwrap_or((text, ""));

@@ -1,10 +1,9 @@
 //! Pointers from a layer to a layer above it.
 //!
 //! A layer owns the layer below it by value, and calls it directly. Sometimes a lower layer has to
-//! call up: a wait polls services of the layers above, and a message is passed to the layer that
-//! registered for its kind. The lower layer defines a trait and a place for a pointer, and the
-//! upper layer sets the pointer once all layers exist. The lower layer therefore names nothing
-//! above itself.
+//! call up: a wait polls services of the layers above, and a message goes to the layer that
+//! registered for its kind. The lower layer defines a trait and a place for a pointer, which the
+//! upper layer sets once all layers exist, so it names nothing above itself.
 
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -12,11 +11,11 @@ use std::sync::OnceLock;
 /// A place for a pointer to a higher part of the same allocation.
 pub(crate) struct Above<T: ?Sized>(OnceLock<NonNull<T>>);
 
-// SAFETY: the place gives out only shared references, which may move between threads because `T` is
+// SAFETY: the place gives out only shared references, which other threads may use because `T` is
 // `Sync`.
 unsafe impl<T: ?Sized + Sync> Send for Above<T> {}
-// SAFETY: the place gives out only shared references, which may be used by several threads because
-// `T` is `Sync`.
+// SAFETY: the place gives out only shared references, which threads may share because `T` is
+// `Sync`.
 unsafe impl<T: ?Sized + Sync> Sync for Above<T> {}
 
 impl<T: ?Sized> std::fmt::Debug for Above<T> {
@@ -32,7 +31,6 @@ impl<T: ?Sized> Default for Above<T> {
 }
 
 impl<T: ?Sized> Above<T> {
-    /// Returns the part, or `None` before it is set.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         // SAFETY: the caller of `set` guarantees that the part stays valid while this place is
@@ -44,8 +42,7 @@ impl<T: ?Sized> Above<T> {
     ///
     /// # Safety
     /// `part` must stay valid and must not move while `self` may be used. This holds if both are
-    /// parts of one allocation that does not move, and `self` is not used while the allocation is
-    /// dropped.
+    /// parts of one allocation that does not move, until that is dropped.
     pub unsafe fn set(&self, part: &T) {
         let _ = self.0.set(NonNull::from(part));
     }

@@ -1,5 +1,5 @@
-//! Records the user code that a thread runs for the engine: a handler, which must not wait, or a
-//! completion handler, which may wait.
+//! The user code that a thread runs for the engine: a handler, which must not wait, or a completion
+//! handler, which may.
 
 use crate::thread::fast_tls;
 use std::cell::Cell;
@@ -39,17 +39,14 @@ pub(crate) fn in_completion<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Returns whether the calling thread runs a completion handler.
 pub fn is_in_completion() -> bool {
     IN_COMPLETION.get()
 }
 
-/// Returns whether the calling thread is the completion thread.
 pub(crate) fn on_completion_thread() -> bool {
     ON_COMPLETION_THREAD.get()
 }
 
-/// Marks the calling thread as the completion thread.
 pub(crate) fn become_completion_thread() {
     ON_COMPLETION_THREAD.set(true);
 }

@@ -8,11 +8,10 @@
 //! | `poll_backoff` | back-off for calls that poll without waiting |
 //!
 //! Each layer contains the next lower layer by value and reaches it through `Deref`:
-//! [`crate::runtime::Engine`] contains [`crate::any_memory::AnyMemory`], which contains
-//! [`crate::am::Am`], then [`crate::ops::Ops`], [`crate::path::Paths`] and [`Core`].
-//!
-//! **Waiting.** A wait in any layer makes progress for all layers: [`Core`] forwards polls and naps
-//! to the layer that was registered with [`Core::set_progress`].
+//! [`crate::runtime::Engine`], [`crate::any_memory::AnyMemory`], [`crate::am::Am`],
+//! [`crate::ops::Ops`], [`crate::path::Paths`], [`Core`]. A wait in any layer makes progress for
+//! all layers: [`Core`] forwards polls and naps to the layer that was registered with
+//! [`Core::set_progress`].
 
 pub mod above;
 pub mod handler;
@@ -38,11 +37,8 @@ use std::time::Duration;
 /// The lowest layer of an engine.
 #[derive(Debug)]
 pub struct Core {
-    /// The configuration, read from the environment at start.
     pub config: Config,
-    /// The nodes of the ranks, which determine the ranks that share memory.
     pub topology: Arc<Topology>,
-    /// Segments and their addresses.
     pub memory: Memory,
     world: Arc<Group>,
     peers: Peers,
@@ -59,7 +55,6 @@ pub struct Core {
     /// Whether the engine is ending. Its threads have ended or are about to end.
     alone: AtomicBool,
     closed: AtomicBool,
-    /// Number of waiting threads.
     waiters: AtomicU32,
     /// Approximate number of polls by callers.
     polls: AtomicU32,
@@ -68,7 +63,7 @@ pub struct Core {
     served_before: AtomicU32,
     /// Number of polls of a wait before it yields.
     spin: u32,
-    /// Number of ranks per core if the node has more ranks than cores and polls call MPI, else 1.
+    /// Ranks per core if the node has more ranks than cores and polls call MPI, else 1.
     per_core: u32,
     /// Whether the node has more ranks than cores.
     crowded: bool,
@@ -81,24 +76,16 @@ pub struct Core {
 /// The parts of a new [`Core`].
 #[derive(Debug)]
 pub struct Parts {
-    /// The configuration, read from the environment.
     pub config: Config,
-    /// The nodes of the ranks, which determine the ranks that share memory.
     pub topology: Arc<Topology>,
-    /// Memory without segments.
     pub memory: Memory,
-    /// The group of all ranks.
     pub world: Arc<Group>,
-    /// The thread level of MPI.
     pub level: ThreadLevel,
-    /// Whether some ranks are served by messages.
     pub messages: bool,
-    /// Whether the node has more ranks than cores.
     pub crowded: bool,
 }
 
 impl Core {
-    /// Creates the layer from these parts, without outstanding operations.
     pub fn new(parts: Parts) -> Core {
         let Parts { config, topology, memory, world, level, messages, crowded } = parts;
         let ranks = topology.size();
@@ -147,7 +134,6 @@ impl Core {
         unsafe { self.progress.set(progress) };
     }
 
-    /// Returns the observer, which counts and traces calls.
     #[inline]
     pub fn observer(&self) -> &Observer {
         &self.observer
@@ -159,20 +145,20 @@ impl Core {
         self.observed.load(Ordering::Relaxed)
     }
 
-    /// Makes calls take the observed variant, which refuses them in a forked child process. Called
-    /// in the child.
+    /// Makes calls take the observed variant, which refuses them in a forked child. Called in the
+    /// child.
     pub(crate) fn refuse_calls(&self) {
         self.observed.store(true, Ordering::Relaxed);
     }
 
-    /// Records that the thread begins to serve another rank, if calls are counted or traced.
+    /// Begins to serve another rank, if calls are counted or traced.
     #[inline(always)]
     pub fn begin_to_serve(&self) -> Option<Serving<'_>> {
         if self.is_observed() { self.observer.serve() } else { None }
     }
 
-    /// Performs a call, and records it if calls are counted or traced. `call_info` describes the
-    /// call after it has succeeded.
+    /// Performs a call, and records it as `call_info` if it succeeds and calls are counted or
+    /// traced.
     #[inline(always)]
     pub fn observed<R>(
         &self,
@@ -182,8 +168,7 @@ impl Core {
         if self.is_observed() { self.traced(false, |_: &R| call_info(), body) } else { body() }
     }
 
-    /// Performs [`Core::observed`] for a call that may be one of many short ones. `call_info`
-    /// receives the result of `body`.
+    /// Like [`Core::observed`], for a call that may be short. `call_info` receives the result.
     #[inline(always)]
     pub fn observed_often<R>(
         &self,
@@ -211,7 +196,7 @@ impl Core {
         Ok(done)
     }
 
-    /// Performs a call that is counted or traced. `leave` records its end if it has succeeded: for
+    /// Performs a call that is counted or traced. `leave` records its end if it has succeeded, for
     /// calls that describe themselves only if a trace is written.
     #[inline(always)]
     pub(crate) fn record<R>(
@@ -229,19 +214,16 @@ impl Core {
         Ok(done)
     }
 
-    /// Returns the calling rank.
     #[inline]
     pub fn rank(&self) -> usize {
         self.topology.me()
     }
 
-    /// Returns the number of ranks.
     #[inline]
     pub fn size(&self) -> usize {
         self.peers.len()
     }
 
-    /// Returns the group of all ranks.
     pub fn world(&self) -> &Arc<Group> {
         &self.world
     }
@@ -251,28 +233,23 @@ impl Core {
         &self.groups
     }
 
-    /// Returns the thread level of MPI.
     pub fn thread_level(&self) -> ThreadLevel {
         self.level
     }
 
-    /// Returns whether some ranks are served by messages.
     pub fn has_messages(&self) -> bool {
         self.messages
     }
 
-    /// Returns whether the node has more ranks than cores.
     pub fn is_crowded(&self) -> bool {
         self.crowded
     }
 
-    /// Returns the outstanding operations to a rank.
     #[inline]
     pub fn peer(&self, rank: usize) -> &Peer {
         self.peers.at(rank)
     }
 
-    /// Returns the outstanding operations to all ranks.
     #[inline]
     pub fn peers(&self) -> &Peers {
         &self.peers
@@ -301,7 +278,6 @@ impl Core {
         allowed && !self.alone.load(Ordering::Relaxed)
     }
 
-    /// Records that the engine's threads are ending or have ended.
     pub(crate) fn end_threads(&self) {
         self.alone.store(true, Ordering::Relaxed);
     }
@@ -311,21 +287,19 @@ impl Core {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// Returns whether the calling thread may call MPI. Below `MPI_THREAD_MULTIPLE` only the thread
-    /// that started the engine may.
+    /// Returns whether the calling thread may call MPI: below `MPI_THREAD_MULTIPLE`, the thread
+    /// that started the engine.
     #[inline]
     pub(crate) fn may_call_mpi(&self) -> bool {
         self.level == ThreadLevel::Multiple || self.home == this_thread()
     }
 
-    /// Returns whether the calling thread may perform operations that send messages or wait for
-    /// them.
+    /// Returns whether the calling thread may send messages or wait for them.
     #[inline]
     pub fn may_use_messages(&self) -> bool {
         !self.messages || self.may_call_mpi()
     }
 
-    /// Returns whether a progress thread runs.
     pub fn has_thread(&self) -> bool {
         self.is_watched()
     }
@@ -336,8 +310,7 @@ impl Core {
         self.watched.load(Ordering::Relaxed)
     }
 
-    /// Records whether a progress thread runs. Once one runs, calls that need no other rank no
-    /// longer serve other ranks.
+    /// Records whether a progress thread runs. If so, some calls no longer serve other ranks.
     pub(crate) fn set_watched(&self, watched: bool) {
         self.watched.store(watched, Ordering::Relaxed);
         if watched {
@@ -352,7 +325,7 @@ impl Core {
         if self.is_time_to_serve() { self.serve() } else { Ok(()) }
     }
 
-    /// Returns whether a call must serve other ranks now: one call in 16, if no thread serves them.
+    /// Returns whether a call must serve other ranks: one in 16, if no thread serves them.
     #[inline]
     pub(crate) fn is_time_to_serve(&self) -> bool {
         const EVERY: u32 = 16;
@@ -368,31 +341,25 @@ impl Core {
         Ok(())
     }
 
-    /// Returns the number of waiting threads.
     pub(crate) fn waiters(&self) -> &AtomicU32 {
         &self.waiters
     }
 
-    /// Returns the approximate number of polls by callers.
     #[inline]
     pub fn polls(&self) -> &AtomicU32 {
         &self.polls
     }
 
-    /// Counts a handled request of another rank.
     pub(crate) fn note_served(&self) {
         count(&self.served);
     }
 
-    /// Returns the longest nap of a thread that polls MPI.
     pub fn idle_poll(&self) -> Duration {
         self.config.idle_poll
     }
 
-    /// Waits until `done` returns true. Serves other ranks meanwhile.
-    ///
-    /// # Errors
-    /// Returns `State` if called in a handler, or the first error of `done`.
+    /// Waits until `done` returns true. Serves other ranks meanwhile. Returns the first error of
+    /// `done`, or `State` in a handler.
     pub fn wait_for(
         &self,
         awaited: impl Into<Awaited>,
@@ -403,11 +370,8 @@ impl Core {
     }
 
     /// Waits until all operations of a counter have ended. If the wait itself fails, ends the job,
-    /// because the operations may still access the caller's memory.
-    ///
-    /// # Errors
-    /// Returns the first failure of an operation, or `State` if called in a handler after all
-    /// operations have ended.
+    /// because the operations may still access the caller's memory. Returns the first failure of an
+    /// operation, or `State` in a handler after all operations have ended.
     pub fn complete(
         &self,
         awaited: impl Into<Awaited>,
@@ -424,10 +388,7 @@ impl Core {
         done
     }
 
-    /// Performs [`Core::wait_for`] for a wait without a cause of its own in the statistics.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Core::wait_for`].
+    /// Like [`Core::wait_for`], without a cause of its own in the statistics.
     pub fn wait_until(
         &self,
         what: &dyn Fn() -> String,
@@ -447,7 +408,7 @@ fn ranks_per_core(topology: &Topology) -> u32 {
     near.count().div_ceil(cores) as u32
 }
 
-/// Increments a counter without a locked instruction, and returns its old value. Concurrent
+/// Increments a counter and returns its old value. It uses no locked instruction, so concurrent
 /// increments may be lost.
 #[inline]
 pub fn count(counter: &AtomicU32) -> u32 {

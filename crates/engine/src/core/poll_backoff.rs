@@ -16,8 +16,7 @@ use crate::wait::{Backoff, Patience, Progress};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// A loop polls for 200 us without a nap. All naps are short, because the loop may do more than
-/// wait.
+/// A loop polls for 200 us without a nap. Naps are short, because the loop may do more than wait.
 const PATIENCE: Patience = Patience {
     polls: Duration::from_micros(200),
     longest_nap: NAP,
@@ -29,7 +28,7 @@ const NAP: Duration = Duration::from_micros(20);
 const CLOSE: Duration = Duration::from_micros(50);
 
 thread_local! {
-    /// The busy loop that the thread appears to be in: the times of its start and of its last poll.
+    /// The start and the last poll of the busy loop that the thread appears to be in.
     static LOOP: Cell<Option<(Instant, Instant)>> = const { Cell::new(None) };
 }
 
@@ -44,8 +43,8 @@ impl Core {
         polled
     }
 
-    /// Polls once. If `waited_for` is true, this thread gave up a lock, and other threads may have
-    /// waited for it. In that case all pending events are handled first.
+    /// Polls once. If this thread gave up a lock, other threads may have waited for it, so all
+    /// pending events are handled first.
     fn poll_once(&self, waited_for: bool) -> Result<bool> {
         while waited_for && self.poll()? {}
         let busy = self.poll()?;
@@ -53,7 +52,7 @@ impl Core {
         Ok(busy)
     }
 
-    /// Records that the calling thread has polled once, in a call that does not wait.
+    /// Records a poll of the calling thread in a call that does not wait.
     #[inline]
     pub fn looked(&self, busy: bool) {
         if self.crowded {

@@ -3,12 +3,10 @@
 //! A [`Shape`] describes the layout of a strided transfer on both sides: a contiguous block,
 //! repeated along up to [`MAX_LEVELS`] dimensions, each with a local and a remote stride.
 //! Dimensions that continue each other on both sides are joined when the shape is made, so a
-//! transfer that is in fact contiguous is treated as such. Strides may have any value: they may be
-//! negative, and need not be multiples of the inner strides.
+//! transfer that is in fact contiguous is treated as such. Strides may be negative, and need not be
+//! multiples of the inner strides.
 //!
-//! The module only computes and accesses no memory of a transfer. [`Shape::extent`] returns the
-//! bytes that a side spans, for the bounds check. [`Shape::split`] splits a shape into shapes of
-//! bounded size, for paths that send a transfer in parts.
+//! The module only computes and accesses no memory of a transfer.
 
 use crate::error::{Result, fail};
 use smallvec::SmallVec;
@@ -17,13 +15,10 @@ pub mod pairs;
 mod vector;
 pub use vector::Vector;
 
-/// Largest number of strides of a transfer.
 pub const MAX_LEVELS: usize = 8;
 
-/// A dimension of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dim {
-    /// Number of repetitions of the inner part.
     pub n: usize,
     /// Stride on the calling rank, in bytes.
     pub local: isize,
@@ -31,16 +26,13 @@ pub struct Dim {
     pub remote: isize,
 }
 
-/// A side of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The calling rank.
     Local,
-    /// The target.
     Remote,
 }
 
-/// A block of bytes, repeated along dimensions that are stored from the innermost to the outermost.
+/// A block of bytes, repeated along dimensions, the innermost first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shape {
     block: usize,
@@ -48,18 +40,15 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape of `bytes` contiguous bytes.
     #[inline]
     pub fn contiguous(bytes: usize) -> Shape {
         Shape { block: bytes, dims: SmallVec::new() }
     }
 
     /// Returns a strided shape: a block of `counts[0]` bytes, repeated `counts[i + 1]` times with
-    /// the strides `local[i]` and `remote[i]`, in bytes.
-    ///
-    /// # Errors
-    /// Returns `Argument` if `counts` is empty, if there are more than [`MAX_LEVELS`] strides or
-    /// fewer strides than repetitions, or if the shape exceeds the address space.
+    /// the strides `local[i]` and `remote[i]`, in bytes. Fails with `Argument` if `counts` is
+    /// empty, if there are more than [`MAX_LEVELS`] strides or fewer strides than repetitions, or
+    /// if the shape exceeds the address space.
     #[inline]
     pub fn strided(counts: &[usize], local: &[isize], remote: &[isize]) -> Result<Shape> {
         let mut shape = Shape::contiguous(0);
@@ -67,8 +56,8 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Turns a contiguous shape into the result of [`Shape::strided`], in place. In small
-    /// transfers, moving a shape takes noticeable time.
+    /// Turns a contiguous shape into the result of [`Shape::strided`], in place: moving a shape
+    /// takes noticeable time in small transfers.
     pub fn set_strided(
         &mut self,
         counts: &[usize],
@@ -106,8 +95,7 @@ impl Shape {
         Ok(())
     }
 
-    /// Adds an outer dimension. Joins it with the previous dimension or the block if it continues
-    /// them.
+    /// Adds an outer dimension, or joins it with the previous dimension or the block.
     fn push(&mut self, dim: Dim) {
         if dim.n == 1 {
             return;
@@ -170,32 +158,26 @@ impl Shape {
         Ok((lo, hi))
     }
 
-    /// Returns the number of bytes that the transfer moves.
     pub fn bytes(&self) -> usize {
         self.dims.iter().fold(self.block, |b, d| b * d.n)
     }
 
-    /// Returns whether the transfer moves no bytes.
     pub fn is_empty(&self) -> bool {
         self.block == 0
     }
 
-    /// Returns the length of the contiguous block in bytes.
     pub fn block(&self) -> usize {
         self.block
     }
 
-    /// Returns the dimensions, from the innermost to the outermost.
     pub fn dims(&self) -> &[Dim] {
         &self.dims
     }
 
-    /// Returns whether the bytes are contiguous on both sides.
     pub fn is_contiguous(&self) -> bool {
         self.dims.is_empty()
     }
 
-    /// Returns whether the bytes are contiguous on `side`.
     pub fn is_contiguous_on(&self, side: Side) -> bool {
         let mut row = self.block as isize;
         self.dims.iter().all(|d| {
@@ -209,8 +191,8 @@ impl Shape {
         })
     }
 
-    /// Returns the range of bytes that `side` spans, as offsets `(lo, hi)` from its start. `lo` is
-    /// negative only if a stride is negative.
+    /// Returns the range of bytes that `side` spans, for bounds checks, as offsets from its start.
+    /// The first is negative only if a stride is.
     pub fn extent(&self, side: Side) -> (isize, isize) {
         self.checked_extent(side).expect("checked when the shape was made")
     }
@@ -220,12 +202,12 @@ impl Shape {
         self.packed(|dim, row| Dim { local: row, ..*dim })
     }
 
-    /// Returns the shape with its remote side packed contiguously.
     pub fn packed_remote(&self) -> Shape {
         self.packed(|dim, row| Dim { remote: row, ..*dim })
     }
 
-    /// Returns the shape whose dimensions `dim` makes of these ones, given the bytes of a row.
+    /// Returns the shape with the dimensions that `dim` makes of these ones, given the bytes of a
+    /// row.
     #[inline]
     fn packed(&self, dim: impl Fn(&Dim, isize) -> Dim) -> Shape {
         let mut row = self.block as isize;
@@ -238,8 +220,8 @@ impl Shape {
     }
 
     /// Splits the shape into parts of at most `max` bytes, or `unit` bytes if that is more, and
-    /// calls `piece(local offset, remote offset, part)` for each part in order. The parts end
-    /// between blocks, or inside a block at a multiple of `unit` bytes.
+    /// calls `piece(local offset, remote offset, part)` for each in order. A part ends between
+    /// blocks, or inside a block after a multiple of `unit` bytes of it.
     pub fn split(
         &self,
         max: usize,
@@ -317,7 +299,6 @@ mod tests {
         all
     }
 
-    /// Collects the offsets of every pair of bytes, to compare shapes that are split differently.
     fn bytes(shape: &Shape, at: (isize, isize), all: &mut Vec<(isize, isize)>) {
         shape.for_each(&mut |l, r| {
             for i in 0..shape.block() as isize {
@@ -348,7 +329,7 @@ mod tests {
 
     #[test]
     fn ends_that_are_too_far_apart_are_refused() {
-        // Each end is representable, but their distance is not: it is 2^63 bytes.
+        // Each end is representable, but not their distance of 2^63 bytes.
         let (up, down) = (1590206855732505302, -7633165181122270505);
         for strides in [[up, down], [down, up]] {
             assert!(Shape::strided(&[1, 2, 2], &strides, &[0, 0]).is_err());

@@ -3,17 +3,13 @@
 /// A descriptor of a vector transfer: `block` bytes for each pair of addresses.
 #[derive(Debug, Clone, Copy)]
 pub struct Vector<'a> {
-    /// Length of each block in bytes.
     pub block: usize,
-    /// Addresses on the calling rank.
     pub local: &'a [usize],
-    /// Addresses on the target, one for each local address.
     pub remote: &'a [usize],
 }
 
 impl<'a> Vector<'a> {
-    /// Returns the blocks as `(local, remote, bytes)`. Consecutive blocks that are adjacent on both
-    /// sides are joined.
+    /// Returns the blocks as `(local, remote, bytes)`, joined if adjacent on both sides.
     pub fn joined(self) -> impl Iterator<Item = (usize, usize, usize)> + 'a {
         let mut pairs = self.local.iter().copied().zip(self.remote.iter().copied()).peekable();
         let block = self.block;

@@ -1,17 +1,15 @@
 //! Collective allocation of segments by the ranks of a group.
 //!
 //! Each rank allocates one contiguous range for all segments of the call, in an arena of the group
-//! that has enough space, and announces it in one allgather. Usually this completes the allocation.
-//! If a rank finds no space, the same allgather carries the lengths of the regions of a new arena
-//! and the files that the node leaders (the lowest rank of each node) created for it. The ranks
-//! without a range then allocate it in the new arena, and a second allgather carries the addresses.
-//! A further exchange carries the lengths of the segments. It is needed only if the ranks allocate
-//! several segments at once and request different lengths.
+//! with enough space, and announces it in one allgather. Usually this completes the allocation. If
+//! a rank finds no space, the same allgather carries the lengths of the regions of a new arena and
+//! the files that the node leaders (the lowest rank of each node) created for it. The ranks without
+//! a range then allocate it in the new arena, and a second allgather carries the addresses. A
+//! further exchange carries the lengths of the segments if the ranks allocate several at once and
+//! request different lengths.
 //!
-//! The message of a rank fits in one slot of the node's shared-memory collective area for any
-//! number of segments, because a 64-bit digest replaces the lengths. Equal digests are taken to
-//! mean equal lengths. The messages are inspected once and dropped, so a layout that is the same on
-//! all ranks takes no memory per rank.
+//! A 64-bit digest replaces the lengths, so that the message of a rank fits in one slot of the
+//! node's shared-memory collective area. Equal digests are taken to mean equal lengths.
 //!
 //! **Invariant.** A failure on one rank fails the call on all ranks and changes nothing on any of
 //! them (invariant 7). Each decision depends only on the messages, which are the same on all ranks.
@@ -42,14 +40,13 @@ const TOGETHER: usize = 512;
 type Found = (PerRank<PartPlace>, Vec<Arc<Arena>>);
 
 impl Memory {
-    /// Allocates one segment for each length in `asked`. Collective over the group.
-    ///
-    /// The lengths are in bytes and give this rank's parts. The ranks may pass different lengths,
-    /// but the same number of them. A rank whose arguments are invalid passes the error, so that
-    /// the other ranks fail too instead of waiting for it.
+    /// Allocates one segment for each length in `asked`: this rank's parts, in bytes. Collective
+    /// over the group. The ranks may pass different lengths, but the same number of them. A rank
+    /// whose arguments are invalid passes the error, so that the other ranks fail too instead of
+    /// waiting.
     ///
     /// # Errors
-    /// Returns `Memory` on all ranks if the memory of one rank cannot be allocated. The error names
+    /// Returns `Memory` on all ranks if the memory of one rank cannot be allocated; the error names
     /// that rank, the requested size and the free memory. Returns `Argument` on all ranks if they
     /// request different numbers of segments, and `State` if the group was freed. A rank that
     /// passes an error gets it back, and the others get an error of the same kind.
@@ -101,8 +98,8 @@ impl Memory {
         Ok(self.publish(group, &holdings, purpose, found))
     }
 
-    /// Allocates a range in an arena that has enough space. If there is none and this rank is its
-    /// node's leader, creates the file for a new arena.
+    /// Allocates a range in an arena of the group. If none has space, a node's leader creates the
+    /// file for a new arena.
     fn partition(
         &self,
         group: &Group,
@@ -155,8 +152,8 @@ impl Memory {
         (Partition { device, inode, pid, fd, ..partition }, file)
     }
 
-    /// Checks, before anything is created, that each node has enough free memory for the ranks that
-    /// still need a range. Every rank computes the same answer.
+    /// Checks that each node has enough free memory for the ranks that still need a range. All
+    /// ranks compute the same answer.
     fn check_room(&self, group: &Group, all: &[Partition]) -> Result<()> {
         let waiting = || {
             let cuts =
@@ -169,7 +166,6 @@ impl Memory {
         }
         let short = waiting().filter(|&(_, node, partition)| partition.place < needed[node]);
         let Some(node) = short.map(|(_, node, _)| node).min() else { return Ok(()) };
-        // Name the rank that requests the most.
         let most = waiting()
             .filter(|&(_, at, _)| at == node)
             .max_by_key(|(.., partition)| partition.asked);
@@ -208,7 +204,6 @@ impl Memory {
             made = fill(opened)?;
         }
         if made.is_none() {
-            // Fall back to creating the file in collective steps, with a name if necessary.
             let dir = &self.policy.shm_dir;
             made = fill(Ok(share(&*group.comm()?, progress, dir, leader, total)?))?;
         }
@@ -237,11 +232,9 @@ impl Memory {
         Ok(())
     }
 
-    /// Allocates this rank's range in its region of a new arena, if it needs one, and announces the
-    /// result. Returns `None` on all ranks if one of them could not map its file.
-    ///
-    /// The region is in the registry before the exchange, so it is known here before any other rank
-    /// can address it.
+    /// Allocates this rank's range in its region of a new arena, if it needs one. Returns `None` on
+    /// all ranks if one of them could not map its file. The region is in the registry before the
+    /// exchange, so that this rank knows it before another rank can address it.
     #[expect(clippy::type_complexity, reason = "a pair that is taken apart at once")]
     fn fill(
         &self,
@@ -319,7 +312,6 @@ fn uncut(holdings: &Holdings, partition: &Partition) {
     }
 }
 
-/// Returns the lengths of all ranks, concatenated in the order of the ranks.
 fn gather_lengths(group: &Group, lens: &[usize], progress: &impl Progress) -> Result<Vec<usize>> {
     let (ranks, count) = (group.size(), lens.len());
     let mut all = vec![0; ranks * count];
@@ -335,7 +327,6 @@ fn gather_lengths(group: &Group, lens: &[usize], progress: &impl Progress) -> Re
     Ok(all)
 }
 
-/// Returns the places of segments that have the same arena, offset and length on all ranks.
 fn alike(holdings: &Holdings, mine: &Partition, lens: &[usize]) -> Result<Vec<Found>> {
     let arena = if mine.asked == 0 { None } else { Some(holdings.numbered(mine.arena)?) };
     let mut next = mine.place as usize;

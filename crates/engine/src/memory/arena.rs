@@ -1,11 +1,10 @@
 //! An arena: a region of memory on every rank of a group.
 //!
-//! The ranks of a node share one file. The arena maps the whole file, so that the region of any
-//! rank on the same node has an address here. If ranks of the group are reached through MPI
-//! windows, the arena has one window over all regions, which stays locked permanently.
-//!
-//! The first [`HEADER`] bytes of a region contain the locks and marks that make operations on the
-//! region atomic (see [`crate::atomics`]). The rest is allocated in blocks.
+//! The ranks of a node share one file. The arena maps it whole, so the region of any rank on the
+//! same node has an address here. If ranks of the group are reached through MPI windows, the arena
+//! has one window over all regions, which stays locked permanently. The first [`HEADER`] bytes of a
+//! region contain the locks and marks that make operations atomic ([`crate::atomics`]). The rest is
+//! allocated in blocks.
 
 use super::own_region::{GRAIN, OwnRegion};
 use super::per_rank::PerRank;
@@ -18,9 +17,9 @@ use crate::topology::Topology;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-/// Alignment of blocks in bytes. Their lengths are rounded up to a multiple of it. (MPICH 4.0
-/// mishandles windows whose size is not a multiple of 16 bytes. A cache line also keeps the atomics
-/// of neighbouring blocks apart.)
+/// Alignment of blocks, and the unit of their lengths, in bytes. MPICH 4.0 mishandles windows whose
+/// size is not a multiple of 16 bytes, and a cache line keeps the atomics of neighbouring blocks
+/// apart.
 pub const ALIGN: usize = 64;
 /// Length in bytes of the locks and marks at the start of a region.
 pub(crate) const HEADER: usize = 8192;
@@ -30,8 +29,8 @@ pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
 /// The mechanism that makes accumulate and read-modify-write operations atomic in an arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
-    /// The locks in the header of the region. Ranks of the owner's node take them directly, and the
-    /// owner takes them on behalf of other ranks.
+    /// The locks in the region's header, taken by ranks of the owner's node, and by the owner for
+    /// others.
     Native,
     /// The accumulate operations of MPI on the window, for every rank.
     Mpi,
@@ -53,11 +52,9 @@ pub struct Policy {
     pub installed: Capabilities,
     /// Minimum length of a region in bytes.
     pub arena_bytes: usize,
-    /// Directory of the shared files.
     pub shm_dir: String,
 }
 
-/// The part of an arena on one rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Region {
     /// Address in the owner's address space.
@@ -68,15 +65,12 @@ pub struct Region {
     pub local: *mut u8,
 }
 
-/// An arena: a region on every rank of a group.
-///
-/// Per rank of the group it keeps the address of the region, 8 bytes, and its length if the lengths
-/// differ.
+/// An arena: a region on every rank of a group. Per rank it keeps the address of the region, 8
+/// bytes, and its length if the lengths differ.
 #[derive(Debug)]
 pub struct Arena {
     number: u32,
     me: usize,
-    /// Addresses of the regions in their owners' address spaces, set by [`Arena::complete`].
     bases: OnceLock<PerRank<usize>>,
     lens: PerRank<usize>,
     /// Regions that are mapped here, sorted by rank of the group.
@@ -91,15 +85,15 @@ pub struct Arena {
     pub(super) live: AtomicUsize,
 }
 
-// SAFETY: the raw pointers refer to the mapping that `own` keeps alive, and a mapping may be used
-// from any thread.
+// SAFETY: the pointers refer to the mapping that `own` keeps alive, and any thread may use a
+// mapping.
 unsafe impl Send for Arena {}
 // SAFETY: the methods only read fields that do not change or that are synchronized. The engine
 // synchronizes accesses to the memory behind the pointers.
 unsafe impl Sync for Arena {}
 
-/// Returns the length in bytes of a rank's region in a new arena. The region must hold `need` bytes
-/// besides its header, and the rank already holds `held` bytes in the group.
+/// Returns the length of a rank's region in a new arena, with `need` bytes besides its header. The
+/// rank already holds `held` bytes in the group.
 pub(super) fn capacity(policy: &Policy, need: usize, held: usize) -> usize {
     let wanted = (need + HEADER).max(policy.arena_bytes).max(held / 8);
     wanted.next_multiple_of(shm::page().max(GRAIN))
@@ -108,7 +102,6 @@ pub(super) fn capacity(policy: &Policy, need: usize, held: usize) -> usize {
 /// The ranks of a group that share this rank's node.
 #[derive(Debug)]
 pub struct Neighbours {
-    /// Ranks in the group, ascending.
     ranks: Box<[usize]>,
     me: usize,
 }
@@ -121,13 +114,11 @@ impl Neighbours {
         Neighbours { ranks: near.map(|(rank, _)| rank).collect(), me: group.rank() }
     }
 
-    /// Returns the rank that creates the node's file.
     pub(super) fn leader(&self) -> usize {
         self.ranks[0]
     }
 
-    /// Returns the offset of this rank's region in the node's file, and the total length of the
-    /// file, for regions of these lengths.
+    /// Returns the offset of this rank's region in the node's file, and the length of the file.
     pub(super) fn layout(&self, lens: &PerRank<usize>) -> (usize, usize) {
         let (mut own, mut total) = (0, 0);
         for &rank in &self.ranks {
@@ -139,7 +130,6 @@ impl Neighbours {
         (own, total)
     }
 
-    /// Returns the regions that are mapped here, given the mapping of the node's file.
     fn mapped(
         &self,
         file: *mut u8,
@@ -153,15 +143,13 @@ impl Neighbours {
             (rank, at)
         };
         let all = self.ranks.iter().map(place);
-        // A rank always accesses its own memory directly.
         all.filter(|&(rank, _)| direct || rank == self.me).collect()
     }
 }
 
 impl Arena {
-    /// Creates the arena with the given number in the group and regions of the given lengths. Only
-    /// this rank's own region is usable until [`Arena::complete`]. It can already serve other ranks
-    /// that address it.
+    /// Creates an arena of regions of the given lengths. Until [`Arena::complete`], this rank can
+    /// use only its own region. Other ranks can already address that region.
     pub fn new(
         group: &Group,
         topology: &Topology,
@@ -198,15 +186,11 @@ impl Arena {
         })
     }
 
-    /// Sets the addresses of all regions and creates the window, if the arena has one. Collective
-    /// over the group.
-    ///
-    /// # Errors
-    /// Returns `Mpi` if the window cannot be created.
+    /// Sets the addresses of all regions and creates the window, if the arena has one. Collective.
     pub(super) fn complete(&self, group: &Group, bases: PerRank<usize>) -> Result<()> {
         if self.has_window {
             let (base, len) = (self.own.base(), self.own.len());
-            // SAFETY: the mapping lives until the arena is dropped, and the window is freed before
+            // SAFETY: the mapping lives until the arena is dropped. The window is freed before
             // that.
             let window = unsafe { Window::create(&*group.comm()?, base, len) }?;
             let _ = self.window.set(window);
@@ -215,20 +199,18 @@ impl Arena {
         Ok(())
     }
 
-    /// Returns the number of the arena in its group.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the address of a rank's region in the rank's address space, or 0 if it is not known
-    /// yet.
+    /// Returns the address of a rank's region in that rank's address space, or 0 if not known yet.
     #[inline]
     pub fn base(&self, rank: usize) -> usize {
         self.bases.get().map_or(0, |bases| bases.at(rank))
     }
 
     /// Returns the region of a rank of the group, or `None` if its address is not known yet. The
-    /// region of the calling rank is always known.
+    /// calling rank's own region is always known.
     pub fn region(&self, rank: usize) -> Option<Region> {
         let base = if rank == self.me { self.own.base() as usize } else { self.base(rank) };
         if base == 0 {
@@ -241,17 +223,14 @@ impl Arena {
         Some(Region { base, len: self.lens.at(rank), local })
     }
 
-    /// Returns the address of this rank's region.
     pub fn my_base(&self) -> *mut u8 {
         self.own.base()
     }
 
-    /// Returns the length of the longest region in bytes.
     pub(super) fn widest(&self) -> usize {
         self.lens.values().iter().copied().max().unwrap_or(0)
     }
 
-    /// Returns the window, if the arena has one.
     #[inline]
     pub fn window(&self) -> Option<&Window> {
         self.window.get()
@@ -269,19 +248,16 @@ impl Arena {
         self.atomic_path
     }
 
-    /// Returns the atomicity domain.
     pub fn domain(&self) -> Domain {
         self.domain
     }
 
-    /// Returns the address of the memory that the regions of this node share, which starts with the
-    /// first of them, and the offset of this rank's region in it.
+    /// Returns the address of the node's file, and the offset of this rank's region in it.
     pub(crate) fn node_file(&self) -> (*mut u8, usize) {
         self.own.in_file()
     }
 
-    /// Frees the window. Collective, and called once. The mapping is removed with the last
-    /// reference to the arena.
+    /// Frees the window. Collective, and called once. The last reference to the arena unmaps it.
     pub(super) fn close(&self) -> Result<()> {
         match self.window.get() {
             Some(window) => window.free(),

@@ -3,17 +3,15 @@
 //! The first thread that takes the lock becomes its owner and pays two plain stores for each use.
 //! Any other thread pays a system call ([`super::membarrier`]), which costs about what a hundred
 //! uses by the owner save. If other threads take the lock very often and the owner does not, the
-//! lock gives up its bias and becomes a plain mutex for all threads. A *prompt* lock gives it up even
-//! if they take it seldom, because each of them would wait for the system call.
+//! lock gives up its bias and becomes a plain mutex. A *prompt* lock does so even if they take it
+//! seldom, because each of them would wait for the system call.
 //!
 //! Invariants:
 //!
-//! - The owner is inside only if it marked itself busy and then found that no other thread wanted
-//!   the lock.
+//! - The owner is inside only if it marked itself busy and then found the lock not wanted.
 //! - Another thread is inside only while it holds the mutex, after it marked the lock as wanted and
 //!   then found the owner outside.
-//! - After the bias is given up, the lock stays marked as wanted, so that the owner takes the mutex
-//!   too.
+//! - After the bias is given up, the lock stays wanted, so that the owner takes the mutex too.
 
 use super::membarrier::{heavy, light};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -24,12 +22,11 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// A lock that is biased towards one thread.
 #[derive(Debug, Default)]
 pub struct BiasedLock<T> {
     owner: AtomicUsize,
-    /// Incremented when the owner enters without the mutex and when it leaves, so it is odd while
-    /// the owner is inside.
+    /// Incremented when the owner enters without the mutex and when it leaves, so odd while it is
+    /// inside.
     turns: AtomicU32,
     /// Whether another thread is inside or about to enter.
     wanted: AtomicBool,
@@ -37,34 +34,28 @@ pub struct BiasedLock<T> {
     value: UnsafeCell<T>,
 }
 
-/// The bias is given up only if other threads take the lock [`BIAS_DOUBTED`] times within this time,
-/// unless the lock is prompt.
+/// The bias is given up only after [`BIAS_DOUBTED`] uses by others within this time, unless prompt.
 const SOON: Duration = Duration::from_millis(3);
-/// The bias is kept if the owner entered at least this many times per use by another thread.
+/// The bias is kept if the owner entered at least this often per use by another thread.
 const WORTH: u32 = 128;
 
 /// State of the threads other than the owner, protected by the mutex.
 #[derive(Debug, Default)]
 struct Others {
-    /// Number of uses by other threads since `then`. `entries` is the owner's count at that time.
+    /// Uses by other threads since `then`, when the owner's count was `entries`.
     count: u32,
     then: Option<Instant>,
     entries: u32,
-    /// Whether the bias is given up however seldom other threads take the lock.
     prompt: bool,
-    /// Whether the bias has been given up.
     plain: bool,
 }
 
-// SAFETY: the protocol described in the module documentation gives one thread at a time access to
-// the value.
+// SAFETY: the protocol of the module comment gives one thread at a time access to the value.
 unsafe impl<T: Send> Sync for BiasedLock<T> {}
 
-/// Marks the owner as inside. Dropping it marks the owner as outside.
 #[derive(Debug)]
 struct InsideRead<'a> {
     turns: &'a AtomicU32,
-    /// Value of `turns` after the owner has left.
     leaving: u32,
 }
 
@@ -81,7 +72,6 @@ enum Holder<'a> {
     Other(MutexGuard<'a, Others>),
 }
 
-/// A guard that releases the lock when it is dropped.
 #[derive(Debug)]
 pub struct BiasedGuard<'a, T> {
     lock: &'a BiasedLock<T>,
@@ -91,7 +81,6 @@ pub struct BiasedGuard<'a, T> {
 }
 
 impl<T> BiasedLock<T> {
-    /// Creates a lock around `value`, without an owner.
     pub fn new(value: T) -> BiasedLock<T> {
         BiasedLock {
             owner: AtomicUsize::new(0),
@@ -108,10 +97,8 @@ impl<T> BiasedLock<T> {
         BiasedLock { others: Mutex::new(others), ..BiasedLock::new(value) }
     }
 
-    /// Takes the lock.
-    ///
-    /// The calling thread must not hold the lock already. The call then panics if the thread
-    /// entered as the owner, and deadlocks otherwise.
+    /// Takes the lock. The calling thread must not hold it already: the call then panics if the
+    /// thread entered as the owner, and deadlocks otherwise.
     #[inline]
     pub fn lock(&self) -> BiasedGuard<'_, T> {
         let way = match self.enter() {
@@ -121,8 +108,7 @@ impl<T> BiasedLock<T> {
         BiasedGuard { lock: self, way, _here: PhantomData }
     }
 
-    /// Enters without the mutex. Returns `None` if the thread is not the owner or another thread
-    /// wants the lock.
+    /// Enters without the mutex. Returns `None` if another thread owns or wants the lock.
     #[inline]
     fn enter(&self) -> Option<InsideRead<'_>> {
         if self.owner.load(Ordering::Relaxed) != this_thread() {
@@ -154,17 +140,16 @@ impl<T> BiasedLock<T> {
     }
 
     /// Runs `f` with the value if the calling thread is the owner and can enter without the mutex.
-    /// This avoids the guard and suits work of a few instructions.
+    /// Suits work of a few instructions, because it needs no guard.
     #[inline]
     pub fn owned<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _inside = self.enter()?;
-        // SAFETY: the owner has entered without the mutex and stays inside until `_inside` is
-        // dropped. A thread that wants the lock waits until then, so this is the only reference to
-        // the value.
+        // SAFETY: the owner has entered without the mutex, and a thread that wants the lock waits
+        // until `_inside` is dropped. So this is the only reference to the value.
         Some(f(unsafe { &mut *self.value.get() }))
     }
 
-    /// Runs `f` once with the value, like [`BiasedLock::owned`] if possible, otherwise under the
+    /// Runs `f` once with the value, like [`BiasedLock::owned`] if possible, otherwise with the
     /// lock.
     #[inline]
     pub fn with<R>(&self, mut f: impl FnMut(&mut T) -> R) -> R {
@@ -176,8 +161,8 @@ impl<T> BiasedLock<T> {
 }
 
 impl Others {
-    /// Counts a use by another thread and decides whether to keep the bias. `entries` is the number
-    /// of times that the owner has entered, and `now` returns the time.
+    /// Counts a use by another thread and decides about the bias. The owner has entered `entries`
+    /// times.
     fn came(&mut self, entries: u32, now: impl FnOnce() -> Instant) {
         self.count += 1;
         if self.count < BIAS_DOUBTED {
@@ -195,8 +180,8 @@ impl<T> Deref for BiasedGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard holds the lock alone. A thread that wants the lock waits until an owner
-        // that has entered is outside. While another thread holds the mutex, the owner stays outside.
+        // SAFETY: the guard holds the lock alone. A thread that wants the lock waits until the
+        // owner is outside, and the owner stays outside while another thread holds the mutex.
         unsafe { &*self.lock.value.get() }
     }
 }

@@ -2,13 +2,10 @@
 //!
 //! The blocks are kept sorted. A table of *pages* of the region speeds up the lookup. If at most
 //! one block lies in a page, the entry of the page has the bounds of that block. Otherwise, it
-//! refers to a leaf with the same information for each 64th part of the page. A lookup therefore
-//! touches one or two entries, with one block or ten thousand. It needs a search only if a part of
-//! a page contains several blocks, which happens in the large pages of a large region.
-//!
-//! Invariants: the entry of a page has the bounds of its only block, or a leaf, or is empty. The
-//! entry of a leaf has the bounds of the first block of its page that ends after the start of its
-//! part, or is empty.
+//! refers to a leaf, where each entry has the bounds of the first block of the page that ends after
+//! the start of a 64th part of the page. Entries may be empty. A lookup therefore touches one or
+//! two entries, with one block or ten thousand. It needs a search only if a part of a page contains
+//! several blocks, as in the large pages of a large region.
 
 /// A block of a segment in a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,29 +21,26 @@ pub struct Block {
 /// The bounds of a block in its region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Offset of the first byte in the region.
     pub start: usize,
-    /// Requested length in bytes.
     pub len: usize,
 }
 
-/// Approximate maximum number of pages of a region. A small region has fewer, of the minimum size.
+/// Approximate maximum number of pages of a region. A small region has pages of the minimum size.
 const PAGES: usize = 4096;
 /// Minimum size of a page in bytes.
 const PAGE: usize = 4096;
-/// Number of parts of a page in a leaf.
 const PARTS: usize = 64;
 const PARTS_SHIFT: u32 = PARTS.ilog2();
 
-/// The entry of a page, or of a part of a page. In an entry of length 0, `start` is the index of a
-/// leaf plus one, or 0 for none.
+/// The entry of a page or of a part. If its length is 0, `start` is the index of a leaf plus one,
+/// or 0.
 type Entry = Bounds;
 const NONE: Entry = Bounds { start: 0, len: 0 };
 
 impl Bounds {
     #[inline]
     fn holds(self, offset: usize) -> bool {
-        // If the block starts behind the offset, the difference wraps to a large number.
+        // A start behind the offset makes the difference wrap to a large number.
         offset.wrapping_sub(self.start) < self.len
     }
     fn leaf(self) -> Option<usize> {
@@ -63,21 +57,17 @@ impl Block {
     }
 }
 
-/// The blocks of a region.
 #[derive(Debug, Clone)]
 pub struct BlockIndex {
     blocks: Vec<Block>,
     /// Entries of the pages up to the farthest block so far. Most regions are mostly empty.
     pages: Vec<Entry>,
     leaves: Vec<[Entry; PARTS]>,
-    /// Indexes of leaves that no page uses.
     spare: Vec<usize>,
-    /// Binary logarithm of the page size.
     shift: u32,
 }
 
 impl BlockIndex {
-    /// Creates an empty index for a region of `region` bytes.
     pub fn new(region: usize) -> BlockIndex {
         let shift = (region / PAGES).max(PAGE).next_power_of_two().ilog2();
         BlockIndex {
@@ -89,7 +79,6 @@ impl BlockIndex {
         }
     }
 
-    /// Recomputes the entry of a page from its blocks.
     fn enter_page(&mut self, page: usize) {
         let (from, to) = (page << self.shift, (page + 1) << self.shift);
         let first = self.blocks.partition_point(|p| p.end() <= from);
@@ -113,8 +102,8 @@ impl BlockIndex {
         self.pages[page] = Bounds { start: leaf + 1, len: 0 };
     }
 
-    /// Updates the pages of a block that was inserted or removed. `whole` is the entry of the pages
-    /// that the block covers entirely.
+    /// Updates the pages of a changed block. `whole` is the entry of the pages that it covers
+    /// entirely.
     fn enter(&mut self, block: Block, whole: Entry) {
         let (first, last) = (block.start >> self.shift, (block.end() - 1) >> self.shift);
         self.enter_page(first);
@@ -130,7 +119,7 @@ impl BlockIndex {
         let at = self.blocks.partition_point(|p| p.start < block.start);
         let pages = ((block.end() - 1) >> self.shift) + 1;
         if self.blocks.is_empty() {
-            // Most regions contain one block, and a rank may know thousands of regions.
+            // Most regions contain one block, and a rank may know thousands of them.
             self.blocks.reserve_exact(1);
             self.pages.reserve_exact(pages.saturating_sub(self.pages.len()));
         }
@@ -141,7 +130,6 @@ impl BlockIndex {
         self.enter(block, block.bounds());
     }
 
-    /// Removes the block that starts at `start`, and returns it.
     pub fn remove(&mut self, start: usize) -> Option<Block> {
         let at = self.blocks.binary_search_by_key(&start, |p| p.start).ok()?;
         let block = self.blocks.remove(at);
@@ -149,8 +137,8 @@ impl BlockIndex {
         Some(block)
     }
 
-    /// Returns the bounds of the block that contains the byte at `offset`, or that ends at
-    /// `offset`. An empty transfer may name the end.
+    /// Returns the bounds of the block that contains `offset`, or that ends there, for empty
+    /// transfers.
     #[inline(always)]
     pub fn find(&self, offset: usize) -> Option<Bounds> {
         let Some(&page) = self.pages.get(offset >> self.shift) else {
@@ -181,7 +169,6 @@ impl BlockIndex {
         Some(self.blocks[at].segment)
     }
 
-    /// Returns whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }

@@ -1,14 +1,14 @@
 //! A big-reader lock, for a value that is read very often and changed rarely.
 //!
-//! A reader announces itself in a slot of its own thread and then checks for a writer. This takes
-//! two plain memory accesses, no locked instruction, and no cache line that readers on other cores
-//! share. The writer pays for both sides ([`super::membarrier`]): it announces the change and then
-//! waits until no thread reads.
+//! A reader announces itself in a slot of its own thread and then checks for a writer: two plain
+//! memory accesses, no locked instruction, and no cache line that readers on other cores share. The
+//! writer pays for both sides ([`super::membarrier`]): it announces the change and then waits until
+//! no thread reads.
 //!
-//! Reads of the same lock may nest. An inner read proceeds without the check, because the writer
-//! waits for the outer one anyway. All locks share the slots, so a nested read of a different lock
-//! would also skip the check and is not allowed. A thread that reads must neither write nor wait
-//! for anything that waits for a writer.
+//! Reads of the same lock may nest. An inner read skips the check, because the writer waits for the
+//! outer one anyway. All locks share the slots, so a nested read of a different lock would also
+//! skip the check and is not allowed. A thread that reads must neither write nor wait for anything
+//! that waits for a writer.
 
 use super::membarrier::{heavy, light};
 use super::reader_slot::{self, ReaderSlot};
@@ -18,12 +18,11 @@ use crate::wait::while_held;
 use std::cell::UnsafeCell;
 use std::ops::Deref;
 
-/// Returns whether the calling thread holds a read guard. If so, it must not wait for other ranks.
+/// Returns whether the calling thread holds a read guard. It then must not wait for other ranks.
 pub fn is_reading() -> bool {
     reader_slot::is_reading()
 }
 
-/// A value with many readers and rare changes.
 #[derive(Debug, Default)]
 pub struct BrLock<T> {
     value: UnsafeCell<T>,
@@ -31,8 +30,8 @@ pub struct BrLock<T> {
     changer: Mutex<()>,
 }
 
-// SAFETY: references to the value follow the rules of `RwLock`: shared ones exist only while no
-// thread writes, and an exclusive one only while no thread reads.
+// SAFETY: as in `RwLock`, shared references to the value exist only while no thread writes, and an
+// exclusive one only while no thread reads.
 unsafe impl<T: Send + Sync> Sync for BrLock<T> {}
 
 /// A guard that keeps the value open for reading until it is dropped.
@@ -45,7 +44,7 @@ pub struct BrReadGuard<'a, T> {
 }
 
 impl<'a, T> BrReadGuard<'a, T> {
-    /// Returns the value with a lifetime that is not bound to the borrow of the guard.
+    /// Returns the value with a lifetime that exceeds the borrow of the guard.
     ///
     /// # Safety
     /// The caller must not use the value after the guard is dropped.
@@ -72,7 +71,6 @@ impl<T> Drop for BrReadGuard<'_, T> {
 }
 
 impl<T> BrLock<T> {
-    /// Creates a lock around `value`.
     pub fn new(value: T) -> BrLock<T> {
         BrLock {
             value: UnsafeCell::new(value),
@@ -129,13 +127,12 @@ impl<T> BrLock<T> {
         self.changing.store(true, Ordering::Relaxed);
         let _announced = Announced(&self.changing);
         heavy();
-        // A thread whose slot is not in this list sees the announcement when it begins to read,
-        // because its slot is created later under the lock of the list.
+        // A thread whose slot is created later, under the lock of the list, sees the announcement.
         for slot in reader_slot::all().iter() {
             while_held(|| slot.depth.load(Ordering::Acquire) != 0, || ());
         }
-        // SAFETY: no thread reads, and none begins to read before `_announced` is dropped. Other
-        // writers wait for `changer`. The reference is therefore exclusive.
+        // SAFETY: no thread reads, and none begins to before `_announced` is dropped. Other writers
+        // wait for `changer`. So the reference is exclusive.
         change(unsafe { &mut *self.value.get() })
     }
 }
@@ -165,7 +162,6 @@ mod tests {
             }
             for round in 1..ROUNDS {
                 pair.change(|values| {
-                    // Reallocate the vector from time to time.
                     if round % 7 == 0 {
                         *values = vec![0; 64];
                     }

@@ -1,12 +1,8 @@
-//! A pool of buffers.
-//!
-//! A message needs a buffer for a short time. A rank needs many buffers at a time only while
-//! another rank falls behind. The pool limits both the number and the total size of the unused
-//! buffers that it keeps, so that the memory of a rank shrinks again after a peak.
+//! A pool of buffers for messages. A rank needs many at a time only while another rank falls
+//! behind, so the pool limits the number and the total size of the unused buffers that it keeps.
 
 use parking_lot::Mutex;
 
-/// A pool of buffers.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
     kept: Mutex<Kept>,
@@ -21,7 +17,7 @@ struct Kept {
 }
 
 impl BufferPool {
-    /// Creates a pool that keeps at most `most` unused buffers of at most `most_bytes` bytes in
+    /// Creates a pool that keeps at most `most` unused buffers, of at most `most_bytes` bytes in
     /// total.
     pub fn new(most: usize, most_bytes: usize) -> BufferPool {
         BufferPool { kept: Mutex::default(), most, most_bytes }
@@ -35,8 +31,7 @@ impl BufferPool {
         buffer
     }
 
-    /// Returns a buffer of `bytes` bytes with arbitrary contents. Only a buffer that was shorter
-    /// is filled.
+    /// Returns a buffer of `bytes` bytes with arbitrary contents. Only new bytes are filled.
     pub fn take_filled(&self, bytes: usize) -> Vec<u8> {
         let mut buffer = self.kept.lock().take().unwrap_or_default();
         buffer.resize(bytes, 0);
@@ -74,7 +69,6 @@ mod tests {
             assert_eq!(kept.bytes, kept.buffers.iter().map(Vec::capacity).sum::<usize>());
             (kept.buffers.len(), kept.bytes)
         };
-        // Take many buffers at a time, larger ones in each round, so that some are not kept.
         for size in [100, 10_000, 300_000, 2 << 20] {
             let out: Vec<_> = (0..20).map(|_| store.take(size)).collect();
             assert!(out.iter().all(|b| b.is_empty() && b.capacity() >= size));

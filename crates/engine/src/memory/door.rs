@@ -1,9 +1,9 @@
 //! A door that many threads pass frequently and that one thread shuts.
 //!
-//! A thread that enters increments the count in its own slot and then checks the door, like the
-//! readers of [`super::brlock`]. This takes two plain memory accesses. The thread that shuts the
-//! door pays for both sides ([`super::membarrier`]). After that, it can count the threads inside,
-//! and no other thread enters.
+//! A thread that enters increments the count in its own slot and then checks the door: two plain
+//! memory accesses, like the readers of [`super::brlock`]. The thread that shuts the door pays for
+//! both sides ([`super::membarrier`]). After that, no other thread enters, and it can count those
+//! inside.
 //!
 //! A thread that is inside may enter again even if the door is shut, because it is waited for
 //! anyway. The counts belong to the threads and not to a door, so a process has only one door.
@@ -13,7 +13,6 @@ use super::reader_slot::{self, ReaderSlot};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::marker::PhantomData;
 
-/// A door that threads pass and that can be shut.
 #[derive(Debug)]
 pub struct Door {
     shut: AtomicBool,
@@ -36,7 +35,6 @@ impl Drop for InsideDoor {
 }
 
 impl Door {
-    /// Creates a door that is shut.
     pub(crate) const fn new() -> Door {
         Door { shut: AtomicBool::new(true) }
     }
@@ -70,23 +68,19 @@ impl Door {
         heavy();
     }
 
-    /// Returns whether the door is shut.
     #[inline]
     pub(crate) fn is_shut(&self) -> bool {
         self.shut.load(Ordering::Acquire)
     }
 
-    /// Returns whether the calling thread is inside.
     pub(crate) fn am_inside(&self) -> bool {
         reader_slot::mine().inside.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns the number of other threads that are inside.
     pub(crate) fn others_inside(&self) -> usize {
         let mine = reader_slot::mine();
         let all = reader_slot::all();
-        // A thread whose slot is not in this list finds the door shut, because its slot is created
-        // later under the lock of the list.
+        // A thread whose slot is created later, under the lock of the list, finds the door shut.
         let others = all.iter().filter(|slot| !std::ptr::eq(**slot, mine));
         others.filter(|slot| slot.inside.load(Ordering::Acquire) > 0).count()
     }

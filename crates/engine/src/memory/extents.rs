@@ -6,8 +6,7 @@
 //! so that threads that use different arenas do not contend for a cache line.
 //!
 //! Invariant: tables are added, without a lock, while the value is shared. They change or disappear
-//! only while the value is borrowed exclusively ([`super::brlock`]). The extents of a table never
-//! move.
+//! only while it is borrowed exclusively ([`super::brlock`]). The extents of a table never move.
 
 use super::arena::Arena;
 use super::block_index::BlockIndex;
@@ -28,13 +27,12 @@ pub(crate) struct Extent {
     pub(super) own: Option<Box<BlockIndex>>,
     pub(super) group_rank: usize,
     pub(super) arena: Arc<Arena>,
-    /// The table that contains this extent.
     table: *const ExtentTable,
 }
 
 impl Extent {
-    /// Creates the extent of a rank of the group, for the registry's arena with index `at`. Returns
-    /// `None` if the address of the rank's region is not known yet.
+    /// Creates the extent of a rank in the registry's arena `at`, or `None` if its address is not
+    /// known yet.
     pub fn new(
         at: usize,
         arena: &Arc<Arena>,
@@ -54,45 +52,41 @@ impl Extent {
         })
     }
 
-    /// Returns whether the address lies in the region or directly behind it. An empty transfer may
-    /// name the end.
+    /// Returns whether the address lies in the region, or at its end, for empty transfers.
     #[inline]
     fn holds(&self, address: usize) -> bool {
         self.base <= address && address <= self.end
     }
 }
 
-/// The extents of a rank, sorted by address.
 #[derive(Debug)]
 struct ExtentTable {
     rank: usize,
     extents: Vec<Extent>,
-    /// Next table in the list of all tables: the one that was created before this one.
+    /// The table that was created before this one.
     next: *mut ExtentTable,
 }
 
 fast_tls! {
-    /// Index of the extent that the thread found last, in its table.
+    /// Index, in its table, of the extent that the thread found last.
     static LAST: usize = 0;
 }
 
-/// The extents of all ranks.
 #[derive(Debug)]
 pub(super) struct Extents {
-    /// First extent of each rank's table, by rank. Null if the rank lacks a table.
+    /// First extent of each rank's table, or null.
     first: Box<[AtomicPtr<Extent>]>,
-    /// Head of the list of tables. Each table comes from `Box::into_raw`.
+    /// The latest table. All tables come from `Box::into_raw`.
     tables: AtomicPtr<ExtentTable>,
 }
 
-// SAFETY: the pointers refer to tables that the value owns and to mappings that their arenas own.
-// Both may be used from any thread.
+// SAFETY: the pointers refer to tables, which the value owns, and to mappings, which arenas own.
+// Any thread may use both.
 unsafe impl Send for Extents {}
 // SAFETY: tables do not change while the value is shared, and new ones are added atomically.
 unsafe impl Sync for Extents {}
 
 impl Extents {
-    /// Creates an empty set of tables for `ranks` ranks.
     pub fn new(ranks: usize) -> Extents {
         Extents {
             first: (0..ranks).map(|_| AtomicPtr::default()).collect(),
@@ -100,8 +94,8 @@ impl Extents {
         }
     }
 
-    /// Returns the extent of a rank that contains an address. `make` creates the extents of the
-    /// rank on the first lookup.
+    /// Returns the extent of a rank that contains an address. `make` creates the extents of a rank
+    /// on the first lookup.
     #[inline(always)]
     pub fn find(
         &self,
@@ -119,11 +113,9 @@ impl Extents {
         }
     }
 
-    /// Searches the table that contains `extent`.
     #[inline(never)]
     fn search(&self, extent: &Extent, address: usize) -> Option<&Extent> {
-        // SAFETY: `extent.table` refers to the table that contains the extent, so it is valid while
-        // the extent is borrowed.
+        // SAFETY: `extent.table` contains the extent, so it is valid while the extent is borrowed.
         let extents = unsafe { &(*extent.table).extents };
         if let Some(last) = extents.get(LAST.get()).filter(|e| e.holds(address)) {
             return Some(last);
@@ -134,8 +126,8 @@ impl Extents {
         Some(found)
     }
 
-    /// Creates the table of a rank from its extents. Returns the first extent, which belongs to
-    /// another table if another thread was faster. Returns `None` if `extents` is empty.
+    /// Creates the table of a rank and returns the first extent, from another thread's table if
+    /// that thread was faster. Returns `None` if `extents` is empty.
     #[cold]
     fn make_table(&self, rank: usize, mut extents: Vec<Extent>) -> Option<&Extent> {
         if extents.is_empty() {
@@ -158,8 +150,7 @@ impl Extents {
                     unsafe { (*table).next = next };
                     let list = &self.tables;
                     match list.compare_exchange(next, table, Ordering::AcqRel, Ordering::Relaxed) {
-                        // SAFETY: the table is in the list, which keeps it while the value is
-                        // shared.
+                        // SAFETY: the list keeps the table while the value is shared.
                         Ok(_) => return Some(unsafe { &*first }),
                         Err(now) => next = now,
                     }
@@ -180,8 +171,8 @@ impl Extents {
     pub(super) fn forget(&mut self) {
         let mut next = std::mem::replace(self.tables.get_mut(), ptr::null_mut());
         while !next.is_null() {
-            // SAFETY: the table comes from `Box::into_raw`, and this is the only use of it: the
-            // value is borrowed exclusively, and the pointer to the first extent is cleared below.
+            // SAFETY: the table comes from `Box::into_raw`. The value is borrowed exclusively, and
+            // the pointer to the first extent is cleared below, so this is the only use.
             let table = unsafe { Box::from_raw(next) };
             *self.first[table.rank].get_mut() = ptr::null_mut();
             next = table.next;
@@ -192,8 +183,8 @@ impl Extents {
     pub(super) fn change(&mut self, mut change: impl FnMut(&mut Extent)) {
         let mut next = *self.tables.get_mut();
         while !next.is_null() {
-            // SAFETY: the table is in the list, and the value is borrowed exclusively, so no other
-            // reference to the table exists.
+            // SAFETY: the table is in the list, and the exclusive borrow excludes other references
+            // to it.
             let table = unsafe { &mut *next };
             table.extents.iter_mut().for_each(&mut change);
             next = table.next;

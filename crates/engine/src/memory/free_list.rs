@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-/// The free ranges of a region.
 #[derive(Debug, Clone)]
 pub struct FreeList {
     /// Offset to length of each free range. The ranges are disjoint and never adjacent.
@@ -23,8 +22,7 @@ impl FreeList {
         FreeList { free, end }
     }
 
-    /// Allocates `len` bytes and returns their offset. Returns `None` if no free range is long
-    /// enough.
+    /// Allocates `len` bytes and returns their offset, or `None` if no free range is long enough.
     pub fn take(&mut self, len: usize) -> Option<usize> {
         let (&offset, &room) = self.free.iter().find(|&(_, &room)| room >= len)?;
         self.free.remove(&offset);
@@ -58,8 +56,7 @@ impl FreeList {
         self.free.insert(start, end - start);
     }
 
-    /// Returns the offset of the free range at the end of the region, or the end itself if the last
-    /// byte is in use.
+    /// Returns the offset of the free range at the end of the region, or the end if there is none.
     pub fn tail(&self) -> usize {
         match self.free.last_key_value() {
             Some((&offset, &len)) if offset + len == self.end => offset,

@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The arenas of a group, and the number of its live segments.
 #[derive(Debug, Default)]
 pub struct Holdings {
     /// Arenas in the order of their creation.
@@ -24,12 +23,10 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Returns the ranks of the group on this rank's node.
     pub(super) fn neighbours(&self, group: &Group, topology: &Topology) -> &Neighbours {
         self.neighbours.get_or_init(|| Neighbours::new(group, topology))
     }
 
-    /// Returns the number for the next arena.
     pub(super) fn next_arena(&self) -> u32 {
         self.next_arena.fetch_add(1, Ordering::Relaxed)
     }
@@ -40,20 +37,16 @@ impl Holdings {
         self.next_segment.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a segment as freed.
     pub(super) fn end_segment(&self) {
         self.live_segments.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of live segments.
     pub(super) fn live_segments(&self) -> usize {
         self.live_segments.load(Ordering::Relaxed)
     }
 
-    /// Returns the arena with the given number, which another rank has named.
-    ///
-    /// # Errors
-    /// Returns `Internal` if this rank does not have the arena.
+    /// Returns the arena with the given number, which another rank has named, or an `Internal`
+    /// error.
     pub fn numbered(&self, number: u64) -> Result<Arc<Arena>> {
         match self.arenas.lock().iter().find(|s| u64::from(s.number()) == number) {
             Some(arena) => Ok(arena.clone()),
@@ -65,10 +58,8 @@ impl Holdings {
         }
     }
 
-    /// Removes and returns the arenas without live segments. With `keep`, empty arenas stay for
-    /// later segments while the sum of their longest regions is at most [`KEEP_EMPTY_BYTES`]. Every
-    /// rank decides the same, because the decision depends only on capacities and counts that all
-    /// ranks know.
+    /// Removes and returns the arenas without live segments, except with `keep` those that fit in
+    /// [`KEEP_EMPTY_BYTES`]. All ranks know the capacities and counts, so they decide the same.
     pub(super) fn take_empty(&self, keep: bool) -> Vec<Arc<Arena>> {
         let mut kept = 0;
         let mut gone = Vec::new();

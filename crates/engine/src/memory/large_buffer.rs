@@ -2,33 +2,33 @@
 //!
 //! Parameters that are too long for a message are encoded into a buffer, and the other side pulls
 //! them into a second one. Servers also allocate bulk memory for a call. Fresh memory of this size
-//! costs many times more than the copy itself, because the kernel maps and clears every page. The
-//! pool therefore keeps a few dropped buffers, limited in number and total size.
+//! costs many times more than the copy, because the kernel maps and clears every page. The pool
+//! therefore keeps a few dropped buffers.
 //!
 //! A buffer that other ranks read can be exported to the node ([`super::shm_export`]; called `lent`
-//! here). A rank of the same node then maps it and copies by itself. Reading another process's
+//! here). A rank of the node then maps it and copies by itself, because reading another process's
 //! memory through the kernel is slow for bytes that were just written. All other buffers come from
-//! the C heap, so that a C program can free a buffer that it is given.
+//! the C heap, so that a C program can free one.
 //!
-//! Invariant: every byte of a buffer is initialized, either to zero or with stale data of this
-//! process, so that a `&[u8]` to it is sound.
+//! Invariant: every byte of a buffer is initialized, to zero or with stale data of this process, so
+//! that a `&[u8]` to it is sound.
 
 use super::shm_export::{ShmExport, ShmKey};
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 
-/// Alignment of a buffer in bytes. The size is a multiple of it.
+/// Alignment of a buffer, and the unit of its size, in bytes.
 const PAGE: usize = 4096;
 /// Maximum number of unused buffers in the pool.
 const MOST: usize = 8;
 /// Maximum total size of the unused buffers, in bytes.
 const MOST_BYTES: usize = 32 << 20;
-/// A buffer is reused only for requests of at least its size divided by this factor. Buffers of up
-/// to 16 pages are exempt.
+/// A buffer is reused only for requests of at least its size divided by this factor, except buffers
+/// of up to 16 pages.
 const WASTE: usize = 4;
-/// Once the process exports this many files, temporary buffers are no longer exported. The
-/// remaining files are reserved for memory that the program requests.
+/// Once the process exports this many files, temporary buffers are no longer exported: the rest is
+/// reserved for memory that the program requests.
 const MANY_LENT: usize = 32;
 
 static KEPT: Mutex<Vec<LargeBuffer>> = Mutex::new(Vec::new());
@@ -39,9 +39,8 @@ static KEPT: Mutex<Vec<LargeBuffer>> = Mutex::new(Vec::new());
 pub struct LargeBuffer {
     at: *mut u8,
     size: usize,
-    /// The exported file that contains the buffer. `None` if the buffer is on the heap.
     lent: Option<ShmExport>,
-    /// Whether the buffer is in use, so that dropping it returns it to the pool.
+    /// Whether dropping the buffer returns it to the pool.
     used: bool,
 }
 
@@ -56,7 +55,7 @@ impl LargeBuffer {
         LargeBuffer::take(size, false).or_else(|| LargeBuffer::fresh(size))
     }
 
-    /// Returns a buffer of at least `size` bytes. It is in a file in `dir` if possible and if this
+    /// Returns a buffer of at least `size` bytes, in a file in `dir` if possible and if this
     /// process exports few files, otherwise on the heap.
     pub fn lent(size: usize, dir: &str) -> Option<LargeBuffer> {
         let kept = LargeBuffer::take(size, true);
@@ -67,7 +66,7 @@ impl LargeBuffer {
     }
 
     /// Returns a buffer of at least `size` bytes in a file in `dir`, with the first `size` bytes
-    /// zeroed. Returns `None` if the file cannot be created.
+    /// zeroed, or `None` if the file cannot be created.
     pub fn lent_zeroed(size: usize, dir: &str) -> Option<LargeBuffer> {
         match LargeBuffer::take(size, true) {
             Some(mut kept) => {
@@ -84,7 +83,6 @@ impl LargeBuffer {
         Some(LargeBuffer { at: lent.address(), size, lent: Some(lent), used: true })
     }
 
-    /// Takes the smallest unused buffer that is long enough and not much too long.
     fn take(size: usize, lent: bool) -> Option<LargeBuffer> {
         let most = size.saturating_mul(WASTE).max(16 * PAGE);
         let mut kept = KEPT.lock();
@@ -111,24 +109,21 @@ impl LargeBuffer {
     /// Takes back a buffer that [`LargeBuffer::into_heap`] released.
     ///
     /// # Safety
-    /// `at` must come from [`LargeBuffer::into_heap`] of a buffer of `size` bytes, and must not be
-    /// used by anything else.
+    /// `at` must come from `into_heap` of a buffer of `size` bytes. Nothing else may use it.
     pub unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
         LargeBuffer { at, size, lent: None, used: true }
     }
 
-    /// Returns the address of the first byte.
     pub fn address(&self) -> *mut u8 {
         self.at
     }
 
-    /// Returns the key that other ranks of the node need to map the buffer, if it is exported.
     pub fn shm_key(&self) -> Option<ShmKey> {
         self.lent.as_ref().map(ShmExport::shm_key)
     }
 
-    /// Releases the memory to the caller, who frees it with [`free`]. Returns `None` if the buffer
-    /// is not on the heap.
+    /// Releases the memory to the caller, who frees it with [`free`]. Returns `None` if it is
+    /// exported.
     pub fn into_heap(mut self) -> Option<*mut u8> {
         if self.lent.is_some() {
             return None;
@@ -142,9 +137,9 @@ impl Deref for LargeBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the buffer has `size` bytes, and all of them are initialized. Peers write to an
-        // exported buffer only if it backs a memory handle, and that memory is accessed by address,
-        // not through this reference.
+        // SAFETY: the buffer has `size` initialized bytes. Peers write to an exported buffer only
+        // if it backs a memory handle. That memory is accessed by address, not through this
+        // reference.
         unsafe { std::slice::from_raw_parts(self.at, self.size) }
     }
 }
@@ -170,7 +165,6 @@ impl Drop for LargeBuffer {
     }
 }
 
-/// Adds a buffer to the pool, and frees the oldest ones if the pool exceeds its limits.
 fn keep(long: LargeBuffer) {
     let mut kept = KEPT.lock();
     kept.push(long);
@@ -185,14 +179,13 @@ fn keep(long: LargeBuffer) {
     drop(gone); // outside the lock
 }
 
-/// Frees all unused buffers.
 pub fn clear() {
     let kept = std::mem::take(&mut *KEPT.lock());
     drop(kept); // outside the lock
 }
 
-/// Allocates a page-aligned buffer of `size` bytes, or returns null. Both [`free`] and the C
-/// library's `free` release it.
+/// Allocates `size` page-aligned bytes, which [`free`] or the C library's `free` releases, or
+/// returns null.
 pub fn alloc(size: usize) -> *mut u8 {
     let mut buf = ptr::null_mut();
     // SAFETY: `buf` is a valid place for the result, and the alignment is a power of two.
@@ -205,8 +198,7 @@ pub fn alloc(size: usize) -> *mut u8 {
 /// # Safety
 /// `buf` must come from one of these functions or be null, and must not be used afterwards.
 pub unsafe fn free(buf: *mut u8) {
-    // SAFETY: `buf` came from `posix_memalign` or is null, as the contract of this function
-    // demands.
+    // SAFETY: `buf` came from `posix_memalign` or is null, by the contract of this function.
     unsafe { libc::free(buf.cast()) };
 }
 
@@ -214,7 +206,6 @@ pub unsafe fn free(buf: *mut u8) {
 mod tests {
     use super::*;
 
-    /// Serializes these tests, because the pool belongs to the process.
     static ALONE: Mutex<()> = Mutex::new(());
 
     fn held() -> (usize, usize) {
@@ -225,7 +216,6 @@ mod tests {
     #[test]
     fn buffers_come_back_and_are_bounded() {
         let _alone = ALONE.lock();
-        // Tests that run concurrently use no buffers of this length.
         let mut first = LargeBuffer::heap(13 << 20).expect("memory");
         assert!(first.len() >= 13 << 20 && (first.address() as usize).is_multiple_of(PAGE));
         first.fill(7);

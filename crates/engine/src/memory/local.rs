@@ -1,25 +1,21 @@
 //! Memory that only its own rank uses, for `ARMCI_Malloc_local`.
 //!
-//! Blocks of at least a page are aligned to a page, smaller ones to a cache line. The allocator
-//! records each live block, so that freeing any other address is an error instead of corrupting
-//! memory.
+//! Blocks of at least a page are aligned to a page, smaller ones to a cache line. Live blocks are
+//! recorded, so that freeing any other address is an error instead of corrupting memory.
 
 use crate::error::{Result, fail};
 use parking_lot::Mutex;
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
 
-/// The live blocks, by address.
 #[derive(Debug, Default)]
 pub struct LocalMemory {
     blocks: Mutex<HashMap<usize, Layout>>,
 }
 
 impl LocalMemory {
-    /// Allocates `bytes` bytes. Returns null for zero bytes.
-    ///
-    /// # Errors
-    /// Returns `Memory` if the system cannot provide the memory.
+    /// Allocates `bytes` bytes. Returns null for zero bytes. Fails with `Memory` if the system
+    /// cannot provide the memory.
     pub fn allocate(&self, bytes: usize) -> Result<*mut u8> {
         if bytes == 0 {
             return Ok(std::ptr::null_mut());
@@ -37,11 +33,8 @@ impl LocalMemory {
         Ok(block)
     }
 
-    /// Frees a block. A null pointer is ignored.
-    ///
-    /// # Errors
-    /// Returns `Address` if the pointer did not come from [`LocalMemory::allocate`] or was already
-    /// freed.
+    /// Frees a block. A null pointer is ignored. Fails with `Address` if the pointer did not come
+    /// from [`LocalMemory::allocate`] or was already freed.
     #[expect(
         clippy::not_unsafe_ptr_arg_deref,
         reason = "a pointer that is not a live block is refused"
@@ -51,8 +44,8 @@ impl LocalMemory {
             return Ok(());
         }
         match self.blocks.lock().remove(&(block as usize)) {
-            // SAFETY: the block was allocated with this layout. Removing it from the map ensures
-            // that it is freed once.
+            // SAFETY: the block was allocated with this layout. It was removed from the map, so it
+            // is freed once.
             Some(layout) => unsafe { dealloc(block, layout) },
             None => fail!(Address, "{block:p} is not live local memory; nothing was freed"),
         }
@@ -63,8 +56,8 @@ impl LocalMemory {
 impl Drop for LocalMemory {
     fn drop(&mut self) {
         for (block, layout) in self.blocks.get_mut().drain() {
-            // SAFETY: the block was allocated with this layout and was not freed, because it is
-            // still in the map.
+            // SAFETY: the block was allocated with this layout. It was still in the map, so it was
+            // not freed.
             unsafe { dealloc(block as *mut u8, layout) };
         }
     }

@@ -1,10 +1,10 @@
 //! Asymmetric memory barriers.
 //!
-//! If one side of a protocol runs very often and the other rarely, the frequent side can avoid
-//! locked instructions: the rare side makes the kernel execute a memory barrier in every thread of
-//! the process (`membarrier(2)`). If the kernel lacks this call, the frequent side executes a
-//! barrier of its own. Miri and the models do not know the call either, so they check the protocol
-//! with a sequentially consistent fence on both sides, which is equivalent.
+//! If one side of a protocol runs often and the other rarely, the frequent side can avoid locked
+//! instructions: the rare side makes the kernel execute a memory barrier in every thread of the
+//! process (`membarrier(2)`). If the kernel lacks this call, the frequent side executes a barrier
+//! itself. Miri and the models do not know the call, so they check the protocol with an equivalent
+//! sequentially consistent fence on both sides.
 
 use crate::sync::MEMBARRIER;
 use crate::sync::atomic::{Ordering, compiler_fence, fence};
@@ -34,14 +34,12 @@ fn ask() -> bool {
 }
 
 fn membarrier(command: libc::c_int) -> bool {
-    // SAFETY: the call does not access memory of this process, and the kernel refuses commands that
-    // it does not know.
+    // SAFETY: the call accesses no memory of this process, and the kernel refuses unknown commands.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
 /// The barrier of the frequent side, paired with [`heavy`]. Either the other thread sees the stores
-/// before this call, or the loads after it see the stores that the other thread made before
-/// `heavy`.
+/// before this call, or the loads after it see the stores that the thread made before `heavy`.
 #[inline]
 pub fn light() {
     if asymmetric() {

@@ -17,6 +17,8 @@
 //! | `per_rank` | a value for each rank, stored once if all are equal |
 //! | [`block_index`] | the blocks of segments in one region, by offset |
 //! | [`brlock`] | a value whose readers take no lock |
+//! | `reader_slot` | a slot for each thread, which `brlock` and `door` use |
+//! | [`reach`] | the paths to memory, and the capabilities of transports |
 //! | [`registry`] | lookup from (rank, address) to arena, offset and local address |
 //! | `extents` | the regions of the ranks that have been looked up |
 //! | [`segment`] | the live segments, and how they are freed |
@@ -27,15 +29,15 @@
 //! | [`sparse`] | a sparse table indexed by rank |
 //! | [`stack`] | remaining stack space of a thread |
 //!
-//! **Arenas and segments.** Windows and mappings are expensive and few, segments are cheap and
-//! many. An *arena* ([`arena::Arena`]) belongs to a group and gives each of its ranks a *region*
-//! ([`arena::Region`]). A *segment* consists of one *block* ([`block_index::Block`]) in each rank's
-//! region, possibly in different arenas on different ranks. Each rank allocates its own blocks, and
-//! one allgather of (arena, offset, length) publishes the segment.
+//! **Arenas and segments.** Windows and mappings are expensive and few, segments cheap and many. An
+//! *arena* ([`arena::Arena`]) belongs to a group and gives each of its ranks a *region*
+//! ([`arena::Region`]). A *segment* has one *block* ([`block_index::Block`]) in each rank's region,
+//! possibly in different arenas on different ranks. Each rank allocates its own blocks, and one
+//! allgather of (arena, offset, length) publishes the segment.
 //!
 //! **Memory per rank.** For each arena, a rank keeps one address per rank of the group. The
 //! registry has one pointer per rank. A segment takes no memory per rank if its layout is the same
-//! on all ranks, which is the case while they request equal lengths.
+//! on all ranks, as it is while they request equal lengths.
 //!
 //! **Growth.** A region has at least `PORTOLAN_SLAB_BYTES` bytes and at least an eighth of the
 //! total length of the rank's regions in the group. The number of arenas therefore grows with the
@@ -43,11 +45,11 @@
 //! it is created, and memory when a block is allocated.
 //!
 //! **Release.** A group keeps its empty arenas for later segments, up to
-//! [`arena::KEEP_EMPTY_BYTES`]. Further empty arenas are unmapped. All ranks of the group create
-//! and remove arenas together.
+//! [`arena::KEEP_EMPTY_BYTES`], and unmaps the rest. All ranks of the group create and remove
+//! arenas together.
 //!
-//! **Rounding.** Every block starts at a multiple of [`arena::ALIGN`] bytes and takes a multiple of
-//! that. The bounds check uses the requested length, not the rounded one.
+//! **Rounding.** A block starts at a multiple of [`arena::ALIGN`] bytes and takes a multiple of
+//! that. The bounds check uses the requested length.
 
 mod allocation;
 pub mod arena;

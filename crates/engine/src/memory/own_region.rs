@@ -1,8 +1,7 @@
 //! This rank's own region of an arena: its free ranges, and the memory behind them.
 //!
 //! The region lies in the file that the ranks of the node share. Memory is reserved before a block
-//! is handed out (invariant 7), in multiples of [`GRAIN`], and is released when a long tail of the
-//! region is free.
+//! is handed out (invariant 7), and released when a long tail of the region is free.
 
 use super::arena::HEADER;
 use super::free_list::FreeList;
@@ -10,8 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
 use parking_lot::Mutex;
 
-/// Memory is reserved and released in multiples of this many bytes, so that most small blocks need
-/// no system call.
+/// Unit of reserved memory in bytes, so that most small blocks need no system call.
 pub(super) const GRAIN: usize = 64 << 10;
 /// A free tail of the region that is longer than this many bytes is released at once.
 const TRIM_BYTES: usize = 32 << 20;
@@ -20,8 +18,8 @@ const TRIM_BYTES: usize = 32 << 20;
 struct Cutting {
     free: FreeList,
     committed: usize,
-    /// Greatest end offset of the freed blocks, reduced when their memory is released. Free bytes
-    /// at or behind this offset are zero, as the system provided them.
+    /// Greatest end offset of the blocks freed since their memory was last released. The system
+    /// provides zeros, so free bytes from here on are zero.
     used: usize,
 }
 
@@ -29,7 +27,6 @@ struct Cutting {
 #[derive(Debug)]
 pub struct OwnRegion {
     file: SharedFile,
-    /// Offset of the region in the file.
     offset: usize,
     len: usize,
     cutting: Mutex<Cutting>,
@@ -38,9 +35,6 @@ pub struct OwnRegion {
 impl OwnRegion {
     /// Creates the region of `len` bytes at `offset` of a file, and reserves the memory of its
     /// header.
-    ///
-    /// # Errors
-    /// Returns `Memory` if that memory cannot be reserved.
     pub fn new(file: SharedFile, offset: usize, len: usize) -> Result<OwnRegion> {
         let reserved = file.reserve(offset, HEADER);
         reserved.map_err(|e| {
@@ -55,22 +49,18 @@ impl OwnRegion {
         Ok(OwnRegion { file, offset, len, cutting })
     }
 
-    /// Returns the address of the first byte.
     pub(super) fn base(&self) -> *mut u8 {
         self.file.base().wrapping_add(self.offset)
     }
 
-    /// Returns the mapping of the whole file.
     pub(super) fn file(&self) -> &SharedFile {
         &self.file
     }
 
-    /// Returns the address of the file and the offset of the region in it.
     pub(super) fn in_file(&self) -> (*mut u8, usize) {
         (self.file.base(), self.offset)
     }
 
-    /// Returns the length in bytes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -81,10 +71,8 @@ impl OwnRegion {
     }
 
     /// Allocates `len` bytes (a multiple of [`super::arena::ALIGN`]), reserves their memory, and
-    /// returns their offset. Returns `Ok(None)` if no free range is long enough.
-    ///
-    /// # Errors
-    /// Returns `Memory` if the memory cannot be reserved.
+    /// returns their offset. Returns `Ok(None)` if no free range is long enough, and the error
+    /// `Memory` if the memory cannot be reserved.
     pub(super) fn partition(&self, len: usize) -> Result<Option<usize>> {
         let mut cutting = self.cutting.lock();
         let Some(offset) = cutting.free.take(len) else {
@@ -107,8 +95,7 @@ impl OwnRegion {
         Ok(Some(offset))
     }
 
-    /// Returns the length of the prefix of a new block that may contain data of earlier blocks. The
-    /// rest of the block is zero.
+    /// Returns the length of the prefix of a new block that may have stale data. The rest is zero.
     pub(super) fn stale(&self, offset: usize, len: usize) -> usize {
         self.cutting.lock().used.saturating_sub(offset).min(len)
     }
@@ -119,7 +106,7 @@ impl OwnRegion {
     }
 
     /// Undoes an allocation that failed because another rank lacks memory. Releases all memory
-    /// behind the last block, so that other ranks can use it.
+    /// behind the last block.
     pub(super) fn uncut(&self, offset: usize, len: usize) {
         self.give_back_keeping(offset, len, 0);
     }

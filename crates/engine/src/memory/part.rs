@@ -6,8 +6,8 @@ use super::registry::SegmentId;
 use crate::group::Group;
 use std::sync::Arc;
 
-/// Location of one rank's block of a segment: the number of the arena in the group, the offset in
-/// the rank's region, and the length in bytes. The arena is meaningless if the length is 0.
+/// A rank's block of a segment: arena of the group, offset in the rank's region, length in bytes.
+/// The arena is meaningless if the length is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PartPlace {
     pub arena: u32,
@@ -36,11 +36,9 @@ pub enum Purpose {
     Internal,
 }
 
-/// The part of a segment on one rank.
 #[derive(Debug, Clone, Copy)]
 pub struct SegmentPart<'a> {
     arena: Option<&'a Arc<Arena>>,
-    /// Rank in the group.
     rank: usize,
     place: PartPlace,
 }
@@ -55,12 +53,10 @@ impl SegmentPart<'_> {
         self.arena.map_or(0, |arena| arena.base(self.rank) + self.place.offset)
     }
 
-    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.place.len
     }
 
-    /// Returns whether the part is empty.
     pub fn is_empty(&self) -> bool {
         self.place.len == 0
     }
@@ -74,22 +70,18 @@ impl SegmentPart<'_> {
     }
 }
 
-/// Memory on every rank of a group, allocated collectively.
-///
-/// Its size does not depend on the number of ranks if all of them requested the same length and
-/// allocated it at the same offset of the same arena.
+/// Memory on every rank of a group, allocated collectively. Its size does not depend on the number
+/// of ranks if all requested the same length and got the same offset of the same arena.
 #[derive(Debug)]
 pub struct Segment {
     pub(super) id: SegmentId,
     pub(super) group: Arc<Group>,
     pub(super) purpose: Purpose,
-    /// Arenas that contain a part of at least one byte.
     pub(super) arenas: Box<[Arc<Arena>]>,
     pub(super) places: PerRank<PartPlace>,
 }
 
 impl Segment {
-    /// Returns the group.
     pub fn group(&self) -> &Arc<Group> {
         &self.group
     }
@@ -132,12 +124,12 @@ impl Segment {
         }
     }
 
-    /// Zeroes this rank's own part after the allocation of the segment. Skips memory that is fresh
-    /// from the system, which is zero already.
+    /// Zeroes this rank's own part after the allocation of the segment, except for zeros that are
+    /// fresh from the system.
     ///
     /// # Safety
-    /// No other access to this rank's part may happen during the call, and nothing may have been
-    /// written to it since the segment was allocated.
+    /// No other access to the part may happen during the call, and nothing may have been written to
+    /// it.
     pub unsafe fn clear(&self) {
         let place = self.places.at(self.group.rank());
         if let Some(arena) = self.arena(&place) {
@@ -148,12 +140,10 @@ impl Segment {
         }
     }
 
-    /// Returns the identifier of the segment.
     pub fn id(&self) -> SegmentId {
         self.id
     }
 
-    /// Returns the use of the segment.
     pub fn purpose(&self) -> Purpose {
         self.purpose
     }

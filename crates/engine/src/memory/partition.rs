@@ -15,15 +15,13 @@ pub(super) struct Partition {
     pub asked: u64,
     /// Number of the arena in the group, [`NEED`], [`FAILED`] or [`REFUSED`].
     pub arena: u64,
-    /// Offset of the range in the region. Without a range, the free shared memory in bytes. If the
-    /// arguments are invalid, the code of the error's kind.
+    /// Offset of the range in the region. Without a range, the free shared memory in bytes. For
+    /// invalid arguments, the code of the error's kind.
     pub place: u64,
-    /// Length of the rank's region if a new arena is created.
     pub capacity: u64,
     /// Digest of the lengths of all segments. The length itself if there is one segment.
     pub digest: u64,
-    /// Location of the file that the rank offers. Set if the rank is its node's leader and needs a
-    /// new arena.
+    /// The file that the rank offers, if it is its node's leader and needs a new arena.
     pub inode: u64,
     pub device: u32,
     pub pid: u32,
@@ -38,15 +36,13 @@ pub(super) const FAILED: u64 = u64::MAX - 1;
 pub(super) const REFUSED: u64 = u64::MAX - 2;
 
 pub(super) const LEADS: u32 = 1 << 31;
-/// Exclusive limit of the number of segments that one call allocates.
 pub(super) const MOST: usize = 1 << 24;
 
 /// A rank's message about its region of a new arena.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Made {
-    /// 0, [`FAILED`] if there is not enough memory, or [`NEED`] if the node's file cannot be
-    /// mapped.
+    /// 0, [`FAILED`] without enough memory, or [`NEED`] if the node's file cannot be mapped.
     pub verdict: u64,
     pub base: u64,
     /// Offset of the rank's range, if it needed one.
@@ -60,8 +56,7 @@ impl Partition {
         (self.count & !LEADS) as usize
     }
 
-    /// Returns whether two ranks allocated the same range of their regions for segments of the same
-    /// lengths.
+    /// Returns whether both ranks allocated the same range for segments of the same lengths.
     fn is_like(&self, other: &Partition) -> bool {
         (self.arena, self.place, self.asked) == (other.arena, other.place, other.asked)
             && self.asks_like(other)
@@ -72,11 +67,10 @@ impl Partition {
     }
 }
 
-/// Summary of the messages of all ranks, collected in one pass.
 #[derive(Default)]
 pub(super) struct Survey {
-    /// First rank with invalid arguments, first rank without memory, and first rank that requests a
-    /// different number of segments than rank 0.
+    /// First rank with invalid arguments, first rank without memory, and first rank that requests
+    /// another number of segments than rank 0.
     refused: Option<usize>,
     failed: Option<usize>,
     other_count: Option<usize>,
@@ -108,9 +102,6 @@ impl Survey {
         survey
     }
 
-    /// Checks that the allocation can proceed.
-    ///
-    /// # Errors
     /// Returns the error of the first rank that reports one. It is the same on all ranks, except
     /// for the rank that passed invalid arguments.
     pub(super) fn check(&self, group: &Group, all: &[Partition]) -> Result<()> {

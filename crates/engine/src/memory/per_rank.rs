@@ -1,16 +1,12 @@
 //! A value for each rank, stored once if all ranks have the same value.
 
-/// A value for each rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PerRank<T> {
-    /// The common value of all ranks.
     Alike(T),
-    /// The values by rank.
     Each(Box<[T]>),
 }
 
 impl<T: Copy + PartialEq> PerRank<T> {
-    /// Creates the table from all values in the order of the ranks.
     pub fn of(values: impl Iterator<Item = T> + Clone) -> PerRank<T> {
         let mut all = values.clone();
         match all.next() {
@@ -19,7 +15,6 @@ impl<T: Copy + PartialEq> PerRank<T> {
         }
     }
 
-    /// Returns the value of a rank.
     #[inline]
     pub fn at(&self, rank: usize) -> T {
         match self {
@@ -36,7 +31,6 @@ impl<T: Copy + PartialEq> PerRank<T> {
         }
     }
 
-    /// Returns the common value of all ranks, if it is stored once.
     pub fn alike(&self) -> Option<T> {
         match self {
             PerRank::Alike(value) => Some(*value),

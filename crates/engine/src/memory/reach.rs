@@ -2,7 +2,6 @@
 
 use std::ops::BitOr;
 
-/// A transfer path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path {
     /// Load and store in shared memory.
@@ -29,8 +28,7 @@ impl Path {
         }
     }
 
-    /// Returns the bit of the path in [`crate::peer::Peers::pending`]. Direct operations are never
-    /// pending.
+    /// Returns the bit of the path in [`crate::peer::Peers::pending`]: 0 for direct, never pending.
     #[inline]
     pub const fn pending_bit(self) -> u8 {
         match self {

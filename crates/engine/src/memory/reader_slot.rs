@@ -7,11 +7,9 @@ use crate::thread::{self, fast_tls};
 use std::cell::Cell;
 use std::ops::Deref;
 
-/// The announcements of one thread.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct ReaderSlot {
-    /// Number of read guards that the thread holds.
     pub depth: AtomicU32,
     /// Number of times that the thread has entered the door and not left.
     pub inside: AtomicU32,
@@ -35,18 +33,16 @@ thread_local! {
 }
 
 fast_tls! {
-    /// The first thread never releases its slot. A later thread that takes the place of the first
-    /// one inherits the slot.
+    /// The first thread never releases its slot. If a later thread becomes the first, it inherits
+    /// it.
     static SLOT: Option<&'static ReaderSlot> = None;
 }
 
-/// Returns the slot of the calling thread.
 #[inline]
 pub(super) fn mine() -> &'static ReaderSlot {
     SLOT.get().unwrap_or_else(new)
 }
 
-/// Returns whether the calling thread holds a read guard.
 pub(super) fn is_reading() -> bool {
     SLOT.get().is_some_and(|slot| slot.depth.load(Ordering::Relaxed) > 0)
 }

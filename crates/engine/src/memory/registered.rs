@@ -11,20 +11,18 @@
 //!
 //! - A rank of the node writes the registration that it copies from or to into a word of its own.
 //!   It proceeds only if the owner's table entry still has the number. The owner removes the number
-//!   first and reads those words afterwards. All four accesses are sequentially consistent, so at
-//!   least one side sees the other: either the rank finds the number removed, or the owner finds
-//!   the word and waits until it changes. The owner does not wait for a process that died during
-//!   its copy, because the copy ended with the process.
+//!   first and reads those words afterwards. All four accesses are sequentially consistent, so
+//!   either the rank finds the number removed, or the owner finds the word and waits until it
+//!   changes. The owner does not wait for a process that died, because its copy ended with it.
 //! - Copies that the owner makes for others are counted while they last. Those of the engine
 //!   ([`enter`]) may travel in messages, so the owner makes progress while it waits. They end with
 //!   the engine. The others ([`Registration::enter`]) are short: a thread must not run user code or
-//!   wait for a peer during one. The owner waits for them even if there is no engine. An access that
+//!   wait for a peer during one. The owner waits for them even without an engine. An access that
 //!   lasts until a peer reads its bytes must end when `recall` of [`Registration::withdraw`] runs.
 //!
 //! Two cases are not covered. If a rank dies while the owner helps with its copy, the owner may
-//! continue for the few microseconds that the current block takes. A process that ignores this
-//! protocol can also access the memory, because other processes of the same user cannot be forced
-//! to follow it.
+//! continue for the few microseconds of the current block. And a process of the same user that
+//! ignores this protocol can access the memory.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
@@ -37,33 +35,29 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// Maximum number of registrations of a rank that other ranks of its node can access without its
-/// help. The owner serves the rest.
+/// Maximum number of registrations of a rank that ranks of its node can access without its help.
 pub const PLACES: usize = 2000;
 /// Maximum number of copies that a rank makes at a time without the owners' help.
 const COPIES: usize = 32;
-/// Interval at which the owner checks whether a process that it waits for is still alive.
 const POLL: Duration = Duration::from_millis(20);
 
 #[repr(C)]
 struct RegistrationEntry {
-    /// Number of the registration, or 0 for none.
     id: AtomicU64,
-    /// Bitmap of the ranks of the node that have accessed this entry since it was opened, by rank
-    /// modulo 64. The owner can skip the words of all other ranks.
+    /// Bitmap, by rank modulo 64, of the node's ranks that have accessed this entry since it was
+    /// opened. The owner skips the words of all others.
     seen: AtomicU64,
 }
 
-/// A rank's area in the node's shared memory, initially all zeros.
+/// A rank's area in the node's shared memory, initially zero.
 #[repr(C, align(64))]
 pub(crate) struct Area {
     pid: AtomicU32,
-    /// Registrations that the rank copies from or to now, each encoded by [`word`], or 0.
+    /// Registrations that the rank copies from or to now, as a [`word`], or 0.
     copies: [AtomicU64; COPIES],
     places: [RegistrationEntry; PLACES],
 }
 
-/// Encodes an entry of a rank's table. The result is never 0.
 fn word(rank: usize, place: u32) -> u64 {
     (rank as u64 + 1) << 32 | u64::from(place)
 }
@@ -89,8 +83,8 @@ impl Drop for Copying<'_> {
 }
 
 impl Table {
-    /// Creates the table in a file that has one area per rank from `offset` on. `offset` is a
-    /// multiple of the page size, and the memory of the caller's area is reserved.
+    /// Creates the table in a file with one area per rank from `offset` on, a multiple of the page
+    /// size. The memory of the caller's area is reserved.
     pub fn new(file: Arc<SharedFile>, offset: usize, ranks: usize, me: usize) -> Table {
         let free = Mutex::new((0..PLACES as u32).rev().collect());
         let table = Table { file, offset, ranks, me, free };
@@ -101,16 +95,13 @@ impl Table {
     fn area(&self, rank: usize) -> &Area {
         assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
         // SAFETY: the file stays mapped while the table exists and has an area for each rank at
-        // this offset. An area consists of atomics, so it may be shared, and zeros are valid
-        // values.
+        // this offset. An area consists of atomics, so it may be shared, and zeros are valid.
         unsafe { &*self.file.base().add(self.offset + rank * size_of::<Area>()).cast() }
     }
 
     /// Begins a copy from or to registered memory of another rank of the node. Returns `None` if
-    /// too many copies are in progress. The caller must then ask the owner to copy.
-    ///
-    /// # Errors
-    /// Returns `Handle` if the registration was withdrawn.
+    /// too many copies are in progress; the caller must then ask the owner to copy. Fails with
+    /// `Handle` if the registration was withdrawn.
     pub fn begin(&self, owner: usize, place: u32, id: u64) -> Result<Option<Copying<'_>>> {
         let Some(there) = self.area(owner).places.get(place as usize) else {
             return Err(withdrawn());
@@ -135,7 +126,6 @@ impl Table {
         there.id.store(id, SeqCst);
     }
 
-    /// Removes the number and waits for the copies that have begun.
     fn close(&self, place: u32) {
         let there = &self.area(self.me).places[place as usize];
         there.id.store(0, SeqCst);
@@ -172,11 +162,11 @@ impl Table {
     }
 }
 
-/// Returns whether a process has running threads. A process that has ended exists until its parent
-/// reaps it, and its first thread may end before the others.
+/// Returns whether a process has running threads. An ended process exists until its parent reaps
+/// it, and its first thread may end before the others.
 fn lives(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    // The name is in parentheses and may contain any character, so parse from the last one.
+    // The name in parentheses may contain any character, so parse from the last parenthesis.
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
     let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
     !matches!(state, Some('Z' | 'X')) || threads() > 1
@@ -187,7 +177,6 @@ fn withdrawn() -> Error {
     Error::new(ErrorKind::Handle, "the memory is not exposed any more: its owner has withdrawn it")
 }
 
-/// A registration of memory of this process.
 #[derive(Debug)]
 pub struct Registration {
     id: u64,
@@ -196,16 +185,15 @@ pub struct Registration {
     readable: bool,
     writable: bool,
     open: AtomicBool,
-    /// Number of short copies in progress that threads of this process make for others.
+    /// Number of short copies that threads of this process make for others.
     inside: AtomicUsize,
-    /// Number of copies in progress whose bytes may travel in messages of the engine.
+    /// Number of copies whose bytes may travel in messages of the engine.
     in_messages: AtomicUsize,
     traced: Mutex<Told>,
     /// Keeps the memory alive if it belongs to the library.
     keeper: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// The information about a registration that other ranks may have.
 #[derive(Debug, Default)]
 struct Told {
     /// Whether a description was created. Without one, no rank can name the registration.
@@ -222,7 +210,6 @@ pub struct Inside {
     how: How,
 }
 
-/// The kind of a copy that the owner makes.
 #[derive(Debug, Clone, Copy)]
 enum How {
     Briefly,
@@ -235,12 +222,9 @@ impl Drop for Inside {
     }
 }
 
-/// Begins a copy that this process makes on behalf of another one, which names the registration and
-/// the ranges.
-///
-/// # Errors
-/// Returns `Handle` if the registration was withdrawn or never existed. Returns `Address` if a
-/// range is not registered, or not for this kind of access.
+/// Begins a copy for another process, which names the registration and the ranges. Fails with
+/// `Handle` if the registration was withdrawn or never existed. Fails with `Address` if a range is
+/// not registered, or not for this kind of access.
 pub fn enter(
     id: u64,
     write: bool,
@@ -258,8 +242,8 @@ pub fn enter(
 }
 
 impl Registration {
-    /// Creates a registration that is not open yet. `keeper` is dropped when the memory is no
-    /// longer used.
+    /// Creates a registration that is not open. `keeper` is dropped when the memory is no longer
+    /// used.
     pub fn new(
         id: u64,
         mut runs: Vec<(usize, usize)>,
@@ -288,7 +272,6 @@ impl Registration {
         len == 0 || nearest.is_some_and(|n| within(&self.runs[n])) || self.runs.iter().any(within)
     }
 
-    /// Returns whether other ranks may use the memory.
     pub fn is_open(&self) -> bool {
         self.open.load(SeqCst)
     }
@@ -310,8 +293,7 @@ impl Registration {
     }
 
     /// Prepares the registration for a description that is sent to another rank. Returns its index
-    /// in the node's table plus one, or 0 if it has none. `table` returns the node's table, if
-    /// there is one.
+    /// in the node's table (from `table`) plus one, or 0 if it has none.
     pub fn describe(self: &Arc<Registration>, table: impl FnOnce() -> Option<Arc<Table>>) -> u32 {
         let mut traced = self.traced.lock();
         if !traced.described {
@@ -340,30 +322,26 @@ impl Registration {
         if self.is_open() { Ok(inside) } else { Err(withdrawn()) }
     }
 
-    /// Begins a short access by this process on behalf of another one.
-    ///
-    /// # Errors
-    /// Returns `Handle` if the registration was withdrawn.
+    /// Begins a short access by this process for another one. Fails with `Handle` after `withdraw`.
     pub fn enter(self: &Arc<Registration>) -> Result<Inside> {
         self.begin(How::Briefly)
     }
 
-    /// Refuses further accesses by other ranks, and waits until none is in progress. Makes
-    /// `progress` while it waits. Once further accesses are refused, calls `recall`, which ends
-    /// those that wait for a peer.
+    /// Refuses further accesses by other ranks, calls `recall`, which ends those that wait for a
+    /// peer, and makes `progress` until none is left.
     pub fn withdraw(&self, progress: &dyn Progress, recall: impl FnOnce()) {
         let traced = self.traced.lock();
-        if !self.open.swap(false, SeqCst) {
-            return;
-        }
-        if traced.described {
+        let first = self.open.swap(false, SeqCst);
+        if first && traced.described {
             LIVE.lock().remove(&self.id);
         }
-        if let Some((table, place)) = &traced.place {
+        if first && let Some((table, place)) = &traced.place {
             table.close(*place);
         }
         drop(traced);
-        recall();
+        if first {
+            recall();
+        }
         if self.others_inside() > 0 {
             self.wait_until_left(progress);
         }
@@ -382,8 +360,7 @@ impl Registration {
             )
         };
         let done = || Ok(self.others_inside() == 0);
-        // The wait fails if there is no engine, and in a handler of active messages, which must not
-        // wait for messages.
+        // The wait fails without an engine, and in a handler, which must not wait for messages.
         let Err(error) = wait::until(progress, Cause::Other, &what, done) else { return };
         let briefly = || Ok(self.inside.load(SeqCst) == 0);
         if let Err(error) = wait::until(&Boot, Cause::Other, &what, briefly) {

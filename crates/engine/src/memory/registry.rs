@@ -2,11 +2,9 @@
 //!
 //! Data that is common to all ranks is stored once: the arenas, and for each arena an index of the
 //! blocks that have the same layout on all of its ranks. The regions of a rank are stored only
-//! after a lookup of that rank ([`super::extents`]). In an arena that is laid out differently on
-//! different ranks, each of these extents has an index of its own.
-//!
-//! The cost of a lookup does not depend on the number of live segments. The whole range of a
-//! transfer must lie in one block, with its requested length and not the rounded one.
+//! after a lookup of that rank ([`super::extents`]), each with an index of its own if the arena is
+//! laid out differently on different ranks. The cost of a lookup does not depend on the number of
+//! live segments. The whole range of a transfer must lie in the requested length of one block.
 
 use super::arena::Arena;
 use super::block_index::{Block, BlockIndex};
@@ -18,7 +16,6 @@ use crate::group::Group;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An arena, and its properties that are common to all ranks.
 #[derive(Debug)]
 struct ArenaTable {
     arena: Arc<Arena>,
@@ -30,8 +27,8 @@ struct ArenaTable {
 }
 
 impl ArenaTable {
-    /// Returns the extent of a world rank, or `None` if the rank is not in the group or the address
-    /// of its region is not known yet.
+    /// Returns the extent of a world rank, or `None` outside the group or before its address is
+    /// known.
     fn extent(&self, at: usize, world: usize) -> Option<Extent> {
         let rank = self.group.rank_of(world)?;
         let own = (!self.unlike.is_empty()).then(|| {
@@ -44,32 +41,27 @@ impl ArenaTable {
     }
 }
 
-/// Returns the block of a segment in a rank's region of the given arena. `rank` is relative to the
-/// group.
+/// Returns the block of a segment in the region of a rank (of the group) in the given arena.
 fn block_in(segment: &Segment, rank: usize, arena: u32) -> Option<Block> {
     let place = segment.places.at(rank);
     let block = Block { start: place.offset, len: place.len, segment: segment.id.number };
     (place.len > 0 && place.arena == arena).then_some(block)
 }
 
-/// The tables behind the lock.
 #[derive(Debug)]
 struct Tables {
     arenas: Vec<ArenaTable>,
     extents: Extents,
 }
 
-/// The lookup tables of all ranks.
 #[derive(Debug)]
 pub struct Registry {
     tables: BrLock<Tables>,
 }
 
-/// The result of a lookup. It keeps the registry open for reading, so drop it before anything that
-/// waits.
+/// The result of a lookup. It keeps the registry open for reading, so drop it before any wait.
 #[derive(Debug)]
 pub struct Hit<'a> {
-    /// Refers to the tables that `_open` keeps open.
     extent: &'a Extent,
     /// Offset in the region.
     pub offset: usize,
@@ -77,7 +69,6 @@ pub struct Hit<'a> {
 }
 
 impl Hit<'_> {
-    /// Returns the arena.
     #[inline]
     pub fn arena(&self) -> &Arc<Arena> {
         &self.extent.arena
@@ -99,9 +90,7 @@ impl Hit<'_> {
 /// Identifies a segment among all groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SegmentId {
-    /// Key of the group.
     pub group: u64,
-    /// Number of the segment in the group.
     pub number: u64,
 }
 
@@ -111,7 +100,6 @@ impl Tables {
         self.extents.find(rank, address, || self.extents_of(rank))
     }
 
-    /// Creates the extents of a rank, at the first lookup of it.
     #[cold]
     #[inline(never)]
     fn extents_of(&self, rank: usize) -> Vec<Extent> {
@@ -119,7 +107,6 @@ impl Tables {
         arenas.filter_map(|(at, arena)| arena.extent(at, rank)).collect()
     }
 
-    /// Returns the index that contains the blocks of an extent.
     #[inline(always)]
     fn blocks<'a>(&'a self, extent: &'a Extent) -> &'a BlockIndex {
         match &extent.own {
@@ -128,7 +115,6 @@ impl Tables {
         }
     }
 
-    /// Returns the extent and the offset in it, if `len` bytes at `address` lie in one segment.
     #[inline(always)]
     fn block(&self, rank: usize, address: usize, len: usize) -> Option<(&Extent, usize)> {
         let extent = self.extent(rank, address)?;
@@ -141,7 +127,6 @@ impl Tables {
         self.arenas.iter().position(|table| Arc::ptr_eq(&table.arena, arena))
     }
 
-    /// Adds the blocks of a segment.
     fn add(&mut self, segment: &Arc<Segment>) {
         for arena in &segment.arenas {
             let Some(at) = self.arena_at(arena) else { continue };
@@ -152,7 +137,7 @@ impl Tables {
             } else {
                 table.unlike.push(segment.clone());
                 if table.unlike.len() == 1 {
-                    // From now on, each extent of the arena has an index of its own.
+                    // From now on, each extent of the arena has its own index.
                     self.extents.forget();
                     continue;
                 }
@@ -168,7 +153,6 @@ impl Tables {
         }
     }
 
-    /// Removes the blocks of a segment.
     fn remove(&mut self, segment: &Arc<Segment>) {
         for arena in &segment.arenas {
             let Some(at) = self.arena_at(arena) else { continue };
@@ -196,13 +180,11 @@ impl Tables {
 }
 
 impl Registry {
-    /// Creates empty tables for `ranks` ranks.
     pub fn new(ranks: usize) -> Registry {
         let tables = Tables { arenas: Vec::new(), extents: Extents::new(ranks) };
         Registry { tables: BrLock::new(tables) }
     }
 
-    /// Adds an arena of a group.
     pub(super) fn add_arena(&self, arena: &Arc<Arena>, group: &Arc<Group>) {
         let blocks = BlockIndex::new(arena.widest());
         let (arena, group) = (arena.clone(), group.clone());
@@ -212,12 +194,11 @@ impl Registry {
         });
     }
 
-    /// Takes the addresses of the regions into account after [`Arena::complete`] has set them.
+    /// Takes the addresses that [`Arena::complete`] has set into account.
     pub(super) fn complete_arena(&self) {
         self.tables.change(|tables| tables.extents.forget());
     }
 
-    /// Removes an arena.
     pub(super) fn remove_arena(&self, arena: &Arc<Arena>) {
         self.tables.change(|tables| {
             tables.extents.forget();
@@ -225,21 +206,16 @@ impl Registry {
         });
     }
 
-    /// Adds the blocks of segments.
     pub(super) fn add_segments(&self, segments: &[Arc<Segment>]) {
         self.tables.change(|tables| segments.iter().for_each(|segment| tables.add(segment)));
     }
 
-    /// Removes the blocks of a segment.
     pub(super) fn remove_segment(&self, segment: &Arc<Segment>) {
         self.tables.change(|tables| tables.remove(segment));
     }
 
-    /// Finds `len` bytes at `address` of `rank`.
-    ///
-    /// # Errors
-    /// Returns `Address` if the bytes do not all lie in one segment, and `Argument` if the address
-    /// is null.
+    /// Finds `len` bytes at `address` of `rank`. Fails with `Address` if the bytes do not all lie
+    /// in one segment, and `Argument` if the address is null.
     #[inline(always)]
     pub fn find(&self, rank: usize, address: usize, len: usize) -> Result<Hit<'_>> {
         match self.lookup(rank, address, len) {
@@ -248,28 +224,26 @@ impl Registry {
         }
     }
 
-    /// Returns the error of a failed lookup. Kept out of [`Registry::find`], which is on the path
-    /// of every call.
+    /// Makes the error, outside [`Registry::find`], which is on the path of every call.
     #[cold]
     #[inline(never)]
     fn missing(&self, rank: usize, address: usize, len: usize) -> Error {
         explain(&self.tables.read(), rank, address, len)
     }
 
-    /// Like [`Registry::find`], for callers that continue without a segment. A failed lookup costs
-    /// no more than a successful one.
+    /// Like [`Registry::find`], for callers that go on without a segment: a failed lookup costs no
+    /// more than a successful one.
     #[inline(always)]
     pub fn lookup(&self, rank: usize, address: usize, len: usize) -> Option<Hit<'_>> {
         let open = self.tables.read();
-        // SAFETY: the extent borrowed from the tables is stored in the hit together with the guard,
-        // and the hit hands out no reference that outlives itself.
+        // SAFETY: the hit holds the extent together with the guard, and hands out no reference that
+        // outlives itself.
         let tables = unsafe { open.value() };
         let (extent, offset) = tables.block(rank, address, len)?;
         Some(Hit { extent, offset, _open: open })
     }
 
-    /// Returns the number of leading ranges (address, length) of `rank` that do not lie in a
-    /// segment.
+    /// Returns the number of leading ranges (address, length) of `rank` outside all segments.
     pub fn outside(&self, rank: usize, ranges: impl Iterator<Item = (usize, usize)>) -> usize {
         let tables = self.tables.read();
         ranges.take_while(|&(address, len)| tables.block(rank, address, len).is_none()).count()
@@ -283,8 +257,7 @@ impl Registry {
         Some(SegmentId { group: tables.arenas[e.at].group.key(), number })
     }
 
-    /// Returns the segment that contains `address` of `rank`, and the address range of its block
-    /// there.
+    /// Returns the segment that contains `address` of `rank`, and the range of its block there.
     pub fn locate(&self, rank: usize, address: usize) -> Option<(SegmentId, Range<usize>)> {
         let tables = self.tables.read();
         let e = tables.extent(rank, address)?;
@@ -297,13 +270,10 @@ impl Registry {
     }
 
     /// Returns the arena and the offset of `len` bytes at `address`, if they lie in one of `rank`'s
-    /// regions. A target checks this before it accesses memory on behalf of another rank. The check
-    /// covers the region only, because the origin has checked the bounds of the segment, and
-    /// because the target knows the region, unlike the segment, before any origin can name it.
-    ///
-    /// # Errors
-    /// Returns `Address` if the bytes do not all lie in one region, and `Argument` if the address
-    /// is null.
+    /// regions. A target checks this before it accesses memory on behalf of another rank. It checks
+    /// the region only: the origin has checked the bounds of the segment, and the target knows the
+    /// region, unlike the segment, before any origin can name it. Fails with `Address` if the bytes
+    /// do not all lie in one region, and `Argument` for a null address.
     pub fn in_region(
         &self,
         rank: usize,

@@ -1,8 +1,7 @@
 //! All memory of the runtime: the live segments, and how they are freed.
 //!
-//! [`super::allocation`] describes how segments are allocated. To free a segment, the caller first
-//! fences it so that all operations on it are complete. One allgather then agrees on the segment,
-//! and each rank frees its block.
+//! To free a segment, the caller first fences it so that all operations on it are complete. One
+//! allgather then agrees on the segment, and each rank frees its block.
 
 use super::arena::{ALIGN, Policy};
 use super::holdings::Holdings;
@@ -18,7 +17,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// All memory of the runtime.
 #[derive(Debug)]
 pub struct Memory {
     /// Addresses of all ranks.
@@ -28,19 +26,15 @@ pub struct Memory {
     pub(super) policy: Policy,
     pub(super) topology: Arc<Topology>,
     pub(super) segments: Mutex<HashMap<SegmentId, Arc<Segment>>>,
-    /// Arenas by key of the group.
     holdings: Mutex<HashMap<u64, Arc<Holdings>>>,
-    /// Number of segments freed so far.
     freed: AtomicU64,
 }
 
-/// Returns the number of bytes that a block of `len` bytes takes in its region.
 pub(super) fn rounded(len: usize) -> usize {
     len.next_multiple_of(ALIGN)
 }
 
 impl Memory {
-    /// Creates the memory of a runtime, without segments.
     pub fn new(policy: Policy, topology: Arc<Topology>) -> Memory {
         Memory {
             registry: Registry::new(topology.size()),
@@ -53,20 +47,15 @@ impl Memory {
         }
     }
 
-    /// Returns the settings for creating arenas.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Returns the number of live segments.
     pub fn live_segments(&self) -> usize {
         self.segments.lock().len()
     }
 
-    /// Allocates one segment, like [`Memory::allocate_many`].
-    ///
-    /// # Errors
-    /// Fails like [`Memory::allocate_many`].
+    /// Allocates one segment. See [`Memory::allocate_many`].
     pub fn allocate(
         &self,
         group: &Arc<Group>,
@@ -89,9 +78,9 @@ impl Memory {
         self.segments.lock().get(&id).cloned()
     }
 
-    /// Returns the segment that the ranks of `group` want to free. All ranks with a part of it pass
-    /// the address of their part, the others may pass `None`. Returns `None` if all ranks pass
-    /// `None`. Collective, and a barrier.
+    /// Returns the segment that the ranks of `group` want to free. Each rank with a part of it
+    /// passes the part's address, the others may pass `None`. Returns `None` if all pass `None`.
+    /// Collective, and a barrier.
     ///
     /// # Errors
     /// Returns `Address` on all ranks if a rank passes an address that is not the start of a
@@ -151,11 +140,9 @@ impl Memory {
         Ok(found)
     }
 
-    /// Frees a segment. All ranks of its group must have agreed on it and fenced it. All of them
-    /// must call this function, and free segments in the same order.
-    ///
-    /// # Errors
-    /// Returns `State` if the segment was freed already, and `Mpi` if a window cannot be freed.
+    /// Frees a segment that all ranks of its group have agreed on and fenced. All of them must call
+    /// this, and free segments in the same order. Fails with `State` if the segment was freed
+    /// already, and `Mpi` if a window cannot be freed.
     pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
         let group = segment.group.clone();
         if self.segments.lock().remove(&segment.id).is_none() {
@@ -176,13 +163,11 @@ impl Memory {
         self.trim(&group, &holdings)
     }
 
-    /// Returns the live segment with the given identifier.
     pub fn segment_by_id(&self, id: SegmentId) -> Option<Arc<Segment>> {
         self.segments.lock().get(&id).cloned()
     }
 
-    /// Returns the number of segments freed so far. Callers that cache addresses check whether it
-    /// has changed.
+    /// Returns the number of segments freed so far. Callers that cache addresses compare it.
     #[inline]
     pub fn freed(&self) -> u64 {
         self.freed.load(Ordering::Acquire)
@@ -193,17 +178,14 @@ impl Memory {
         self.holdings.lock().entry(group.key()).or_default().clone()
     }
 
-    /// Returns whether the group has live segments.
     pub fn any_live_of(&self, group: &Group) -> bool {
         self.of(group).live_segments() > 0
     }
 
-    /// Returns whether the group has windows.
     pub fn has_windows(&self, group: &Group) -> bool {
         self.of(group).arenas.lock().iter().any(|arena| arena.window().is_some())
     }
 
-    /// Removes the empty arenas that the group does not keep.
     fn trim(&self, group: &Group, holdings: &Holdings) -> Result<()> {
         for arena in holdings.take_empty(!group.is_freed() || holdings.live_segments() > 0) {
             self.registry.remove_arena(&arena);
@@ -222,8 +204,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns the live segments of a group in the order of their numbers, so that all ranks can
-    /// free them in the same order.
+    /// Returns the live segments of a group by number, so that all ranks can free them in one
+    /// order.
     pub fn segments_of(&self, group: &Group) -> Vec<Arc<Segment>> {
         let mut list: Vec<_> =
             self.segments.lock().values().filter(|s| s.id.group == group.key()).cloned().collect();
@@ -231,7 +213,7 @@ impl Memory {
         list
     }
 
-    /// Returns the number of bytes of memory that this rank's regions of a group have reserved.
+    /// Returns the number of bytes that this rank's regions of a group have reserved.
     pub fn committed(&self, group: &Group) -> usize {
         self.of(group).arenas.lock().iter().map(|s| s.own.committed()).sum()
     }

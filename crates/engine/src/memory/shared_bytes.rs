@@ -1,8 +1,8 @@
 //! Copies from and to memory that other threads, ranks and the kernel may access concurrently.
 //!
 //! Threads of safe programs access such memory only through these functions. The accesses are
-//! atomic and relaxed. A copy sees each aligned word of eight bytes within its range as a whole,
-//! and every other byte individually. Concurrent copies are therefore no data race, but the result
+//! atomic and relaxed. A copy sees each aligned word of eight bytes in its range as a whole, and
+//! every other byte individually. Concurrent copies are therefore not a data race, but the result
 //! may mix their data. Accesses by MPI, the kernel, other ranks and the engine's transfers count as
 //! accesses by another process, so a copy may see them partially.
 
@@ -10,15 +10,14 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Rel
 
 const WORD: usize = size_of::<u64>();
 
-/// Returns the number of bytes before the first aligned word, and the number of whole words after
-/// that.
+/// Returns the number of bytes before the first aligned word, and of whole words after that.
 fn split(address: usize, len: usize) -> (usize, usize) {
     let head = (address.wrapping_neg() % WORD).min(len);
     (head, (len - head) / WORD)
 }
 
-/// Returns how many bytes, at most 4, one access can copy at an address: a power of two that divides
-/// the address and does not exceed `len`, which is not 0.
+/// Returns how many bytes, at most 4, one access can copy at an address: a power of two that
+/// divides the address and does not exceed `len` (not 0).
 #[inline]
 fn step(address: usize, len: usize) -> usize {
     let aligned = 1 << (address | 4).trailing_zeros();
@@ -116,7 +115,7 @@ unsafe fn store_part(mut from: &[u8], mut to: *mut u8) {
 /// # Safety
 /// `from` must be valid for atomic reads of `len` bytes, and `to` for atomic writes of `len` bytes.
 pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller guarantees both ranges.
+    // SAFETY: the caller guarantees that both ranges are valid for atomic accesses.
     unsafe {
         match len {
             0..=128 => copy_through::<128>(from, to, len),
@@ -137,8 +136,8 @@ unsafe fn copy_through<const N: usize>(from: *const u8, to: *mut u8, len: usize)
         let part = (len - done).min(N);
         // Copy in the direction that does not overwrite bytes before they are read.
         let at = if (from as usize) < to as usize { len - done - part } else { done };
-        // SAFETY: the part lies within the `len` bytes, which the caller guarantees to be valid for
-        // atomic reads at `from` and for atomic writes at `to`.
+        // SAFETY: the part lies within the `len` bytes that the caller guarantees at `from` and
+        // `to`.
         unsafe {
             load(from.add(at), &mut buffer[..part]);
             store(&buffer[..part], to.add(at));

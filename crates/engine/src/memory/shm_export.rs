@@ -1,12 +1,11 @@
 //! Memory that a process exports to the other ranks of its node.
 //!
-//! The library places memory that it allocates for registration by the program, or for other ranks
-//! to pull, in a shared file of its own ([`crate::shm`]), if it is long enough and space is
-//! available. Such files are reused ([`super::large_buffer`]). The handle that travels names the
-//! file ([`ShmKey`]). A rank that receives it maps the file and copies by itself, with a single
-//! copy and no system call. Mappings are cached within limits. When another mapping is created,
-//! those that were unused for some seconds are removed. Memory that its owner has freed stays
-//! allocated until no rank has it mapped.
+//! Memory that the library allocates for registration by the program, or for other ranks to pull,
+//! lies in a shared file of its own ([`crate::shm`]) if it is long enough and space is available.
+//! Such files are reused ([`super::large_buffer`]). The handle that travels names the file
+//! ([`ShmKey`]). A rank that receives it maps the file and copies by itself, with a single copy and
+//! no system call. Mappings are cached within limits; creating one removes those that were unused
+//! for some seconds. Memory that its owner has freed stays allocated until no rank maps it.
 //!
 //! Invariant: device and inode identify a file, so a wrong or outdated [`ShmKey`] never leads to
 //! another file. If the file is not found, the caller copies in another way.
@@ -17,11 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Minimum length in bytes. A file does not pay off for shorter memory.
+/// Minimum length of exported memory in bytes.
 const SHORTEST: usize = 64 << 10;
-/// Maximum number of files that this process exports at a time. Each takes a file descriptor.
+/// Maximum number of files that this process exports. Each takes a file descriptor.
 const MOST_LENT: usize = 64;
-/// Limits on the mapped files of other processes: their number and their total size in bytes.
+/// Maximum number and total size in bytes of mapped files of other processes.
 const MOST_MAPPED: usize = 32;
 const MOST_BYTES: usize = 512 << 20;
 /// Minimum age of an unused mapping that is removed when another one is created.
@@ -39,9 +38,7 @@ pub(crate) struct ShmExport {
 /// The key that another process of the node needs to map exported memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShmKey {
-    /// Device of the file.
     pub device: u64,
-    /// Inode number of the file on that device.
     pub inode: u64,
     /// Process ID of the owner.
     pub pid: u32,
@@ -54,9 +51,9 @@ pub struct ShmKey {
 }
 
 impl ShmExport {
-    /// Exports `len` bytes in a new file in `dir`. Returns `None` if `len` is too short to pay off
-    /// or more than a quarter of the free space, if this process exports too many files, or if the
-    /// file cannot be created.
+    /// Exports `len` bytes in a new file in `dir`. Returns `None` if `len` is too short or more
+    /// than a quarter of the free space, this process exports too many files, or the file cannot be
+    /// created.
     pub fn new(dir: &str, len: usize) -> Option<ShmExport> {
         if len < SHORTEST {
             return None;
@@ -80,17 +77,14 @@ impl ShmExport {
         Some(ShmExport { file, shm_key })
     }
 
-    /// Returns the number of files that this process exports.
     pub fn count() -> usize {
         LENT.load(Ordering::Relaxed)
     }
 
-    /// Returns the address of the first byte.
     pub fn address(&self) -> *mut u8 {
         self.file.base()
     }
 
-    /// Returns the key that other processes need to map the memory.
     pub fn shm_key(&self) -> ShmKey {
         self.shm_key
     }
@@ -102,7 +96,6 @@ impl Drop for ShmExport {
     }
 }
 
-/// A file of another process that is mapped here.
 struct Mapped {
     shm_key: ShmKey,
     file: Arc<SharedFile>,
@@ -111,8 +104,7 @@ struct Mapped {
 
 static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 
-/// Maps exported memory of another process, or returns its cached mapping. Returns `None` if it
-/// cannot be mapped.
+/// Maps exported memory of another process, or returns its cached mapping, or `None` on failure.
 pub fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
     let mut mapped = MAPPED.lock();
     let now = Instant::now();
@@ -129,8 +121,7 @@ pub fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
         mapped.swap_remove(oldest);
     }
     let descriptor = Descriptor::unnamed(shm_key.device, shm_key.inode, shm_key.pid, shm_key.fd);
-    // An access behind the end of a file raises SIGBUS, so the file must have the length that the
-    // key states.
+    // An access behind the end of a file raises SIGBUS, so the file must have the key's length.
     let file = match SharedFile::open_whole(&descriptor, len) {
         Ok(file) => Arc::new(file),
         Err(error) => {

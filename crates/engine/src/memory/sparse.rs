@@ -1,9 +1,7 @@
 //! A table indexed by rank, for the state that a rank keeps about the few ranks that it
 //! communicates with.
-//!
-//! A job may have a hundred thousand ranks, but each communicates with only some of them. An entry
-//! is created on first use and never moves, so that it is found without a lock. A chunk of 32
-//! unused entries takes 16 bytes.
+//! A job may have a hundred thousand ranks. An entry is created on first use and never moves, so
+//! that it is found without a lock. A chunk of 32 unused entries takes 16 bytes.
 
 use std::ops::{Index, IndexMut};
 use std::sync::OnceLock;
@@ -12,7 +10,6 @@ use std::sync::OnceLock;
 const CHUNK: usize = 32;
 type Chunk<T> = OnceLock<Box<[OnceLock<Box<T>>; CHUNK]>>;
 
-/// A sparse table indexed by rank.
 #[derive(Debug)]
 pub(crate) struct Sparse<T> {
     chunks: Box<[Chunk<T>]>,
@@ -25,18 +22,15 @@ impl<T> Default for Sparse<T> {
 }
 
 impl<T> Sparse<T> {
-    /// Creates an empty table for `ranks` ranks.
     pub fn new(ranks: usize) -> Sparse<T> {
         Sparse { chunks: (0..ranks.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect() }
     }
 
-    /// Returns the entry of a rank, if it exists.
     #[inline]
     pub fn get(&self, rank: usize) -> Option<&T> {
         self.chunks.get(rank / CHUNK)?.get()?[rank % CHUNK].get().map(|entry| &**entry)
     }
 
-    /// Returns the existing entries with their ranks, in the order of the ranks.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         let chunks = self.chunks.iter().enumerate();
         let chunks = chunks.filter_map(|(n, chunk)| Some((n * CHUNK, chunk.get()?)));

@@ -1,12 +1,11 @@
 //! The remaining stack space of a thread.
 //!
-//! The C library is asked for the bounds of the stack once per thread. A library of user-level
-//! threads may run a thread on a stack of its own, whose bounds are unknown here.
+//! Asks the C library for the bounds once per thread. A library of user-level threads may run a
+//! thread on a stack of its own, whose bounds are unknown here.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
-/// The bounds of a thread's stack.
 #[derive(Debug, Clone, Copy)]
 struct StackBounds {
     lowest: usize,
@@ -40,8 +39,8 @@ fn bounds() -> StackBounds {
 
 fn find() -> Option<StackBounds> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: the first call initializes the attributes if it succeeds, and they are not used
-    // otherwise. They are destroyed once, and all pointers refer to local variables.
+    // SAFETY: the attributes are used only if the first call initialized them, and are destroyed
+    // once. All pointers refer to local variables.
     unsafe {
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
             return None;
@@ -57,8 +56,7 @@ fn find() -> Option<StackBounds> {
 mod tests {
     use super::*;
 
-    /// Returns [`is_short`] from a call at least `bytes` below `top`. The size of a stack frame
-    /// depends on the compiler.
+    /// Returns [`is_short`] at least `bytes` below `top`: the compiler decides the size of a frame.
     #[inline(never)]
     fn descend(top: usize, bytes: usize) -> Option<bool> {
         let block = std::hint::black_box([0u8; 512]);
@@ -75,8 +73,7 @@ mod tests {
         let deep = thread.spawn(|| {
             let here = 0u8;
             let top = &raw const here as usize;
-            // The stack may be larger than requested, because the C library reuses the stacks of
-            // threads that have ended.
+            // The stack may be larger than requested: the C library reuses stacks of ended threads.
             let part = bounds().size / 10;
             (descend(top, part), descend(top, 8 * part), descend(top, 0))
         });

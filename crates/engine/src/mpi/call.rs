@@ -1,5 +1,5 @@
-//! Helpers for the wrappers of MPI calls: constants that only C can name (`shim.c`), conversion of
-//! return codes into results, and conversion of counts.
+//! Helpers for the wrappers of MPI calls: constants that only C can name (`shim.c`), and
+//! conversions of return codes and counts.
 
 use crate::error::{Error, ErrorKind, Result};
 use mpi::ffi;
@@ -20,7 +20,7 @@ unsafe extern "C" {
     pub(super) fn portolan_shim_forget_finalize(key: *mut c_int) -> c_int;
 }
 
-/// Turns an MPI return code into a result. `call` is the name of the MPI function.
+/// Turns an MPI return code of the function `call` into a result.
 pub(super) fn check(code: c_int, call: &str) -> Result<()> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
@@ -32,7 +32,7 @@ pub(super) fn check(code: c_int, call: &str) -> Result<()> {
 fn failure(code: c_int, call: &str) -> Error {
     let mut text = [0u8; 1024];
     let mut len: c_int = 0;
-    // SAFETY: the buffer is longer than `MPI_MAX_ERROR_STRING` of both MPIs.
+    // SAFETY: the buffer exceeds the `MPI_MAX_ERROR_STRING` of both MPIs.
     let rc = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast(), &mut len) };
     let text = if rc == ffi::MPI_SUCCESS as c_int {
         String::from_utf8_lossy(&text[..usize::try_from(len).unwrap_or(0)]).into_owned()
@@ -42,17 +42,13 @@ fn failure(code: c_int, call: &str) -> Error {
     Error::new(ErrorKind::Mpi, format!("{call} failed: {text}"))
 }
 
-/// Returns MPI's wall-clock time in seconds since an arbitrary moment in the past.
+/// Returns MPI's wall-clock time in seconds since an arbitrary moment.
 pub fn wtime() -> f64 {
-    // SAFETY: `MPI_Wtime` may be called while MPI is initialised, and the callers run between
-    // initialisation and finalisation.
+    // SAFETY: the callers run between initialisation and finalisation of MPI.
     unsafe { ffi::MPI_Wtime() }
 }
 
-/// Converts a count to the type that MPI takes.
-///
-/// # Errors
-/// Returns `Argument` if `n` exceeds `i32::MAX`. Callers split longer transfers.
+/// Converts a count for MPI. Returns `Argument` above `i32::MAX`: callers split longer transfers.
 pub fn count(n: usize) -> Result<c_int> {
     c_int::try_from(n).map_err(|_| {
         Error::new(

@@ -1,8 +1,8 @@
 //! Owned communicators and their collectives.
 //!
 //! All collectives are nonblocking and return a [`Request`]. The engine waits for it in its own
-//! loop, which makes progress for other ranks and yields the core when idle. MPI's blocking calls
-//! do neither.
+//! loop, which makes progress for other ranks and yields the core when idle, unlike MPI's blocking
+//! calls.
 
 use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place};
 use super::{Datatype, ReduceOp, Request};
@@ -15,7 +15,6 @@ use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The MPI handle of a communicator, with the layout of C's `MPI_Comm`.
 pub type CommHandle = ffi::MPI_Comm;
 
 /// A communicator that this crate created. [`Comm::free`] frees it. Dropping it does not, because
@@ -28,15 +27,13 @@ pub struct Comm {
     freed: AtomicBool,
 }
 
-// SAFETY: a communicator is valid in the whole process, and the engine uses it from several threads
-// only at a thread level that allows this (see the documentation of `mpi`).
+// SAFETY: a communicator is valid in the whole process. Several threads use it only at a thread
+// level that allows this (see `mpi`).
 unsafe impl Send for Comm {}
-// SAFETY: a communicator is valid in the whole process, and the engine uses it from several threads
-// only at a thread level that allows this (see the documentation of `mpi`).
+// SAFETY: see `Send`: several threads use it only at a thread level that allows this.
 unsafe impl Sync for Comm {}
 
 impl Comm {
-    /// Takes ownership of a handle that this crate created, and makes MPI return its errors.
     fn adopt(raw: ffi::MPI_Comm) -> Result<Comm> {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: `raw` is a live communicator.
@@ -52,9 +49,8 @@ impl Comm {
         Ok(Comm { raw, rank: rank as usize, size: size as usize, freed })
     }
 
-    /// Returns the handle of `MPI_COMM_WORLD`.
     pub fn world_handle() -> CommHandle {
-        // SAFETY: `RSMPI_COMM_WORLD` is a constant of the bindings.
+        // SAFETY: `RSMPI_COMM_WORLD` is a constant.
         unsafe { ffi::RSMPI_COMM_WORLD }
     }
 
@@ -69,7 +65,7 @@ impl Comm {
         Ok(size as usize)
     }
 
-    /// Returns the caller's rank in a communicator of the program, and the number of its ranks.
+    /// Returns the caller's rank in a communicator of the program, and its number of ranks.
     ///
     /// # Safety
     /// `comm` must be live.
@@ -84,7 +80,7 @@ impl Comm {
     /// Returns whether both communicators have the same ranks in the same order. Local.
     ///
     /// # Safety
-    /// `other` must be a live communicator.
+    /// `other` must be live.
     pub unsafe fn has_ranks_of(&self, other: CommHandle) -> Result<bool> {
         // SAFETY: the caller guarantees that `other` is live.
         let (size, theirs) = unsafe { (Comm::size_of(other)?, self.ranks_in(other)?) };
@@ -94,7 +90,6 @@ impl Comm {
         Ok(theirs.iter().enumerate().all(|(mine, theirs)| *theirs == Some(mine)))
     }
 
-    /// Returns whether a communicator of the program is an intercommunicator.
     ///
     /// # Safety
     /// `comm` must be live.
@@ -105,20 +100,18 @@ impl Comm {
         Ok(inter != 0)
     }
 
-    /// Returns `MPI_COMM_NULL`.
     pub fn null_handle() -> CommHandle {
         // SAFETY: the shim returns a constant.
         unsafe { portolan_shim_comm_null() }
     }
 
-    /// Duplicates an intracommunicator. Collective. The call waits in the engine's wait loop,
-    /// because `MPI_Comm_dup` would occupy the core that the awaited ranks may need.
+    /// Duplicates an intracommunicator. Collective. Waits in the engine's loop, because
+    /// `MPI_Comm_dup` would occupy the core that the awaited ranks may need.
     ///
     /// # Safety
-    /// `parent` must be a live communicator.
+    /// `parent` must be live.
     pub unsafe fn dup_of(parent: CommHandle) -> Result<Comm> {
-        // MPI may write the handle until the request is complete, so the allocation must outlive a
-        // failed wait.
+        // MPI may write the handle until the request completes, so it must outlive a failed wait.
         let raw = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut request = Request::null();
         // SAFETY: the caller guarantees that `parent` is live, and the leaked `raw` stays valid.
@@ -133,14 +126,13 @@ impl Comm {
         unsafe { Comm::adopt(Box::from_raw(raw).assume_init_read()) }
     }
 
-    /// Duplicates the communicator. Collective.
     pub fn dup(&self) -> Result<Comm> {
         // SAFETY: `live` returns a live communicator.
         unsafe { Comm::dup_of(self.live()?) }
     }
 
-    /// Creates a communicator of the ranks `members`, which are ranks of `self`, in this order.
-    /// Collective over the members only. `tag` distinguishes concurrent creations.
+    /// Creates a communicator of the ranks `members` of `self`, in this order. Collective over them
+    /// only. `tag` distinguishes concurrent creations.
     pub fn create_group(&self, members: &[usize], tag: i32) -> Result<Comm> {
         let _inside = InMpi::enter(MpiCall::CommCreate, None);
         let ranks: Vec<c_int> = members.iter().map(|&r| r as c_int).collect();
@@ -168,8 +160,7 @@ impl Comm {
         }
     }
 
-    /// Frees the communicator. Collective, and called once. Requests on it must be complete, and
-    /// nothing may use it afterwards.
+    /// Frees the communicator. Collective, and called once, after all requests and uses.
     pub fn free(&self) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::CommFree, None);
         let mut raw = self.live()?;
@@ -178,11 +169,8 @@ impl Comm {
         check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")
     }
 
-    /// Returns the handle.
-    ///
-    /// # Errors
-    /// Returns `State` if the communicator was freed. A program may finalise MPI while objects
-    /// still use it.
+    /// Returns the handle, or `State` after `free`: a program may finalise MPI while objects still
+    /// use it.
     #[inline]
     pub(super) fn live(&self) -> Result<ffi::MPI_Comm> {
         if self.freed.load(Ordering::Relaxed) {
@@ -191,26 +179,23 @@ impl Comm {
         Ok(self.raw)
     }
 
-    /// Returns the caller's rank.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Returns the MPI handle, without a check that it is live.
+    /// Returns the MPI handle, live or not.
     pub fn handle(&self) -> CommHandle {
         self.raw
     }
 
-    /// Returns the rank in `other` of each rank of `self`, or `None` for a rank that is not a
-    /// member.
+    /// Returns the rank in `other` of each rank of `self`, or `None` if it is not a member.
     ///
     /// # Safety
-    /// `other` must be a live communicator.
+    /// `other` must be live.
     pub unsafe fn ranks_in(&self, other: CommHandle) -> Result<Vec<Option<usize>>> {
         let mine: Vec<c_int> = (0..self.size as c_int).collect();
         let mut theirs: Vec<c_int> = vec![0; self.size];
@@ -236,7 +221,6 @@ impl Comm {
         Ok(theirs.into_iter().map(|r| usize::try_from(r).ok()).collect())
     }
 
-    /// Starts a barrier.
     pub fn ibarrier(&self) -> Result<Request> {
         let mut request = Request::null();
         // SAFETY: `live` returns a live communicator.
@@ -247,8 +231,7 @@ impl Comm {
     /// Starts a broadcast of `len` bytes from `root`.
     ///
     /// # Safety
-    /// `data` must stay valid for `len` bytes, and must not be accessed, until the request has
-    /// completed.
+    /// `data` must be valid for `len` bytes and not accessed until the request has completed.
     pub unsafe fn ibcast(&self, data: *mut u8, len: usize, root: usize) -> Result<Request> {
         let mut request = Request::null();
         check(
@@ -271,8 +254,8 @@ impl Comm {
     /// Starts an allgather of `len` bytes from each rank.
     ///
     /// # Safety
-    /// `send` (`len` bytes) and `recv` (`len` bytes for each rank) must stay valid until the
-    /// request has completed, and must not overlap.
+    /// `send` (`len` bytes) and `recv` (`len` bytes for each rank) must be disjoint and valid until
+    /// the request has completed.
     pub unsafe fn iallgather(&self, send: *const u8, recv: *mut u8, len: usize) -> Result<Request> {
         let mut request = Request::null();
         let n = count(len)?;
@@ -299,8 +282,8 @@ impl Comm {
     /// `None`.
     ///
     /// # Safety
-    /// `data` must stay valid for `n` elements of `datatype`, and must not be accessed, until the
-    /// request has completed.
+    /// `data` must be valid for `n` elements of `datatype` and not accessed until the request has
+    /// completed.
     pub unsafe fn ireduce(
         &self,
         data: *mut c_void,

@@ -6,27 +6,19 @@ use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
 
-/// The predefined datatypes that the engine uses, with the names of the C binding.
+/// The predefined datatypes that the engine uses. The complex types are `MPI_C_FLOAT_COMPLEX` and
+/// `MPI_C_DOUBLE_COMPLEX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Datatype {
-    /// `MPI_BYTE`
     Byte = 0,
-    /// `MPI_INT`
     Int = 1,
-    /// `MPI_LONG`
     Long = 2,
-    /// `MPI_FLOAT`
     Float = 3,
-    /// `MPI_DOUBLE`
     Double = 4,
-    /// `MPI_C_FLOAT_COMPLEX`
     FloatComplex = 5,
-    /// `MPI_C_DOUBLE_COMPLEX`
     DoubleComplex = 6,
-    /// `MPI_LONG_LONG`
     LongLong = 7,
-    /// `MPI_SHORT`
     Short = 8,
 }
 
@@ -36,7 +28,6 @@ impl Datatype {
         unsafe { portolan_shim_type(self as c_int) }
     }
 
-    /// Returns the size of one element in bytes.
     pub fn size(self) -> usize {
         match self {
             Datatype::Byte => 1,
@@ -48,25 +39,17 @@ impl Datatype {
     }
 }
 
-/// The predefined operations that the engine passes to MPI's accumulate calls.
+/// The predefined operations of MPI's accumulate calls. And, or, xor are bitwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Op {
-    /// `MPI_SUM`
     Sum = 0,
-    /// `MPI_REPLACE`
     Replace = 1,
-    /// `MPI_NO_OP`
     NoOp = 2,
-    /// `MPI_BAND`
     And = 3,
-    /// `MPI_BOR`
     Or = 4,
-    /// `MPI_BXOR`
     Xor = 5,
-    /// `MPI_MIN`
     Min = 6,
-    /// `MPI_MAX`
     Max = 7,
 }
 
@@ -77,14 +60,11 @@ impl Op {
     }
 }
 
-/// MPI's handle of a datatype, as passed to reduction functions.
 pub type RawDatatype = ffi::MPI_Datatype;
 
-/// The function type of a user-defined reduction, as MPI calls it.
 pub type ReduceFn =
     unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut ffi::MPI_Datatype);
 
-/// A reduction operation created from a function. Dropping it frees it.
 #[derive(Debug)]
 pub struct ReduceOp {
     raw: ffi::MPI_Op,
@@ -99,12 +79,10 @@ impl ReduceOp {
     /// Creates a commutative operation.
     ///
     /// # Safety
-    /// `function` must combine `*len` elements of the type that the reductions with this operation
-    /// use, and must not unwind.
+    /// `function` must combine `*len` elements of the type in use, and must not unwind.
     pub unsafe fn new(function: ReduceFn) -> Result<ReduceOp> {
         let mut raw = MaybeUninit::uninit();
-        // SAFETY: the caller guarantees that the function is valid. MPI has filled `raw` if the
-        // call succeeded.
+        // SAFETY: the caller guarantees the function. MPI has filled `raw` if the call succeeded.
         unsafe {
             check(ffi::MPI_Op_create(Some(function), 1, raw.as_mut_ptr()), "MPI_Op_create")?;
             Ok(ReduceOp { raw: raw.assume_init() })
@@ -136,12 +114,11 @@ unsafe impl Send for DerivedType {}
 // SAFETY: a committed datatype is an immutable object, valid in the whole process.
 unsafe impl Sync for DerivedType {}
 
-/// A datatype under construction, which is freed unless it is committed.
 struct Building(ffi::MPI_Datatype);
 
 impl Drop for Building {
     fn drop(&mut self) {
-        // SAFETY: an `MPI_Type_` constructor created the datatype, and it is freed once.
+        // SAFETY: an `MPI_Type_` constructor made the datatype, which is freed once.
         unsafe { ffi::MPI_Type_free(&mut self.0) };
     }
 }
@@ -157,9 +134,8 @@ impl Building {
 }
 
 impl DerivedType {
-    /// Creates a datatype of nested levels. The innermost block has `elements` contiguous elements
-    /// of `base`. Level `i`, counted from the innermost, repeats it `counts[i]` times at a distance
-    /// of `strides[i]` bytes.
+    /// Creates a datatype of nested levels: `elements` contiguous elements of `base`, which level
+    /// `i`, from the innermost, repeats `counts[i]` times at a distance of `strides[i]` bytes.
     pub fn strided(
         base: Datatype,
         elements: usize,
@@ -182,8 +158,8 @@ impl DerivedType {
                 let at: Vec<ffi::MPI_Aint> =
                     (0..n as ffi::MPI_Aint).map(|i| i * stride as ffi::MPI_Aint).collect();
                 check(
-                    // SAFETY: the array has `n` displacements. `inner` is a live datatype, and the
-                    // new one keeps its own reference to it.
+                    // SAFETY: the array has `n` displacements. `inner` is live, and the new type
+                    // keeps a reference to it.
                     unsafe {
                         ffi::MPI_Type_create_hindexed_block(
                             count(n)?,
@@ -200,8 +176,7 @@ impl DerivedType {
                 continue;
             }
             check(
-                // SAFETY: `inner` is a live datatype, and the new one keeps its own reference to
-                // it.
+                // SAFETY: `inner` is live, and the new type keeps a reference to it.
                 unsafe {
                     ffi::MPI_Type_create_hvector(
                         count(n)?,
@@ -219,8 +194,8 @@ impl DerivedType {
         inner.commit()
     }
 
-    /// Creates a datatype of blocks at the byte displacements `at`. Each block has `elements`
-    /// contiguous elements of `base`.
+    /// Creates a datatype of blocks of `elements` elements of `base` at the byte displacements
+    /// `at`.
     pub fn blocks(base: Datatype, elements: usize, at: &[isize]) -> Result<DerivedType> {
         let at: Vec<ffi::MPI_Aint> = at.iter().map(|&d| d as ffi::MPI_Aint).collect();
         let mut raw = MaybeUninit::uninit();
@@ -249,8 +224,8 @@ impl DerivedType {
 impl Drop for DerivedType {
     fn drop(&mut self) {
         if super::init::is_running() {
-            // SAFETY: this object owns the datatype and frees it once. MPI keeps it alive for
-            // operations that still use it.
+            // SAFETY: the owner frees the datatype once. MPI keeps it for operations that still use
+            // it.
             unsafe { ffi::MPI_Type_free(&mut self.raw) };
         }
     }

@@ -6,7 +6,6 @@ use crate::error::Result;
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
 
-/// Starts a collective. Its last arguments are the communicator and the request.
 macro_rules! begin {
     ($comm:expr, $call:ident($($argument:expr),+)) => {{
         let mut request = Request::null();
@@ -16,12 +15,12 @@ macro_rules! begin {
 }
 
 impl Comm {
-    /// Starts a scan in place of `n` elements over this rank and all lower ones, or only over the
-    /// lower ones if `exclusive` is set. An exclusive scan does not change the data of rank 0.
+    /// Starts a scan in place of `n` elements over this rank and all lower ones, or only the lower
+    /// ones if `exclusive`. An exclusive scan does not change the data of rank 0.
     ///
     /// # Safety
-    /// `data` must stay valid for `n` elements of `datatype`, and must not be accessed, until the
-    /// request has completed.
+    /// `data` must be valid for `n` elements of `datatype` and not accessed until the request has
+    /// completed.
     pub unsafe fn iscan(
         &self,
         data: *mut c_void,
@@ -44,8 +43,8 @@ impl Comm {
     /// Starts a gather of `n` elements from each rank to `root`.
     ///
     /// # Safety
-    /// `from` must stay valid for `n` elements, and `to` at the root for `n` elements from each
-    /// rank, until the request has completed. They must not overlap.
+    /// `from` must be valid for `n` elements, and `to` at the root for `n` elements from each rank,
+    /// until the request has completed. They must not overlap.
     pub unsafe fn igather(
         &self,
         from: *const c_void,
@@ -62,8 +61,8 @@ impl Comm {
     /// Starts a scatter of `n` elements to each rank from `root`.
     ///
     /// # Safety
-    /// `to` must stay valid for `n` elements, and `from` at the root for `n` elements for each
-    /// rank, until the request has completed. They must not overlap.
+    /// `to` must be valid for `n` elements, and `from` at the root for `n` elements for each rank,
+    /// until the request has completed. They must not overlap.
     pub unsafe fn iscatter(
         &self,
         from: *const c_void,
@@ -80,8 +79,8 @@ impl Comm {
     /// Starts an exchange of `n` elements between all pairs of ranks.
     ///
     /// # Safety
-    /// Both buffers must stay valid for `n` elements for each rank until the request has completed,
-    /// and must not overlap.
+    /// Both buffers must be disjoint and valid for `n` elements for each rank until the request has
+    /// completed.
     pub unsafe fn ialltoall(
         &self,
         from: *const c_void,
@@ -95,10 +94,10 @@ impl Comm {
     }
 
     /// Starts an exchange between all pairs of ranks. Each side has the number of elements for each
-    /// rank, and the offsets of these elements.
+    /// rank, and their offsets.
     ///
     /// # Safety
-    /// The buffers must contain the described elements. All arguments must stay valid until the
+    /// The buffers must contain the described elements. All arguments must be valid until the
     /// request has completed, and the buffers must not overlap.
     pub unsafe fn ialltoallv(
         &self,
@@ -108,7 +107,7 @@ impl Comm {
     ) -> Result<Request> {
         let t = element.raw();
         let [s, so, r, ro] = [&sends.0, &sends.1, &receives.0, &receives.1].map(|v| v.as_ptr());
-        // SAFETY: the caller keeps the buffers and the lists valid until the request has completed.
+        // SAFETY: the caller keeps buffers and lists valid until the request has completed.
         unsafe { begin!(self, MPI_Ialltoallv(from, s, so, t, to, r, ro, t)) }
     }
 }

@@ -1,12 +1,10 @@
 //! Ends the job when a process exits while the engine runs.
 //!
 //! A rank that calls `exit(0)` or returns from `main` without finalising leaves the other ranks
-//! waiting, and a launcher may even report success for the job. As its last action such a process
-//! therefore writes an error and exits with a nonzero status, at which every launcher ends the job.
-//! It does not call MPI, because MPI may be ending the process itself.
-//!
-//! Services may be left in use at exit: [`before_exit`] registers the function that ends them, and the
-//! status of the process stays as it is.
+//! waiting, and a launcher may even report success. As its last action such a process therefore
+//! writes an error and exits with a nonzero status, at which every launcher ends the job. It does
+//! not call MPI, because MPI may be ending the process itself. Services may be left in use at exit:
+//! [`before_exit`] registers the function that ends them, and the status stays as it is.
 //!
 //! `on_exit` records the status when the process begins to exit. The check runs after all exit
 //! handlers and destructors of the program, because one of them may finalise.
@@ -15,16 +13,15 @@ use crate::error::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Once, OnceLock};
 
-/// Identifier of the process that started the engine. A forked child has another one.
+/// The process that started the engine, and not a forked child.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static EXITING: AtomicBool = AtomicBool::new(false);
 static STATUS: AtomicI32 = AtomicI32::new(0);
-/// Whether the function of `before_exit` lets the process exit.
 static EXCUSED: AtomicBool = AtomicBool::new(false);
 static BEFORE_EXIT: OnceLock<fn() -> bool> = OnceLock::new();
 
 unsafe extern "C" {
-    /// Function of glibc that is like `atexit`, but passes the exit status to the handler.
+    /// Like `atexit` of glibc, but passes the exit status to the handler.
     fn on_exit(
         function: extern "C" fn(libc::c_int, *mut libc::c_void),
         argument: *mut libc::c_void,
@@ -44,7 +41,7 @@ extern "C" fn exiting(status: libc::c_int, _: *mut libc::c_void) {
 }
 
 /// Registers a function that runs when a process with an engine exits with status 0, and returns
-/// whether the process may exit while the engine runs. The first registration counts.
+/// whether it may exit while the engine runs. The first registration counts.
 pub fn before_exit(end: fn() -> bool) {
     let _ = BEFORE_EXIT.set(end);
 }
@@ -64,8 +61,8 @@ extern "C" fn leaving() {
         "this rank exits with status 0, but without ARMCI_Finalize (or the finalise call of \
          another interface) and MPI_Finalize; the job is aborted (error code {code})"
     ));
-    // SAFETY: `fflush` of all streams is always valid and writes the program's buffered output.
-    // `_exit` ends the process.
+    // SAFETY: `fflush` of all streams, which writes the program's output, and `_exit` are always
+    // valid.
     unsafe {
         libc::fflush(std::ptr::null_mut());
         libc::_exit(code)
@@ -76,13 +73,12 @@ extern "C" fn leaving() {
 #[unsafe(link_section = ".fini_array")]
 static LEAVING: extern "C" fn() = leaving;
 
-/// Starts to watch the process. The engine calls this when it starts.
+/// Starts to watch the process, when the engine starts.
 pub fn watch() {
     static ONCE: Once = Once::new();
     PROCESS.store(std::process::id(), Ordering::Relaxed);
     ONCE.call_once(|| {
-        // This reference keeps the `.fini_array` entry when the linker takes this code from an
-        // archive.
+        // Keeps the `.fini_array` entry when the linker takes this code from an archive.
         std::hint::black_box(&LEAVING);
         // SAFETY: `exiting` may run at any time during the exit, and ignores its argument.
         unsafe { on_exit(exiting, std::ptr::null_mut()) };

@@ -3,8 +3,7 @@
 //! A program may call `MPI_Init` itself, as Global Arrays programs do, or leave it to this library.
 //! The side that initialised MPI also finalises it. If the program calls `MPI_Init` after the
 //! library, both must finalise (`life`). If the program calls `MPI_Finalize` before it finalises
-//! the library, a delete callback on `MPI_COMM_SELF` runs first and closes the engine while MPI
-//! still works.
+//! the library, a delete callback on `MPI_COMM_SELF` first closes the engine while MPI still works.
 
 use super::call::{check, portolan_shim_at_finalize, portolan_shim_forget_finalize};
 use super::{Flavour, launcher, life};
@@ -31,7 +30,6 @@ pub enum ThreadLevel {
 }
 
 impl ThreadLevel {
-    /// All levels, in ascending order.
     #[doc(hidden)]
     pub const ALL: [ThreadLevel; 4] = [
         ThreadLevel::Single,
@@ -79,16 +77,13 @@ impl ThreadLevel {
     }
 }
 
-/// The result of `start`.
 #[derive(Debug, Clone, Copy)]
 pub struct Started {
     /// Whether the library must call `finalize`: it initialised MPI, now or at an earlier start.
     pub ours: bool,
-    /// The thread level that MPI provides.
     pub level: ThreadLevel,
 }
 
-/// Returns whether MPI is initialised and not yet finalised.
 pub fn is_running() -> bool {
     let (mut init, mut fini) = (0, 0);
     // SAFETY: both functions may be called at any time.
@@ -99,7 +94,6 @@ pub fn is_running() -> bool {
     init != 0 && fini == 0
 }
 
-/// Returns the thread level of MPI, or `None` if MPI is not running.
 pub fn level() -> Option<ThreadLevel> {
     let mut provided = 0;
     // SAFETY: MPI is initialised.
@@ -107,12 +101,12 @@ pub fn level() -> Option<ThreadLevel> {
     known.then(|| ThreadLevel::from_raw(provided))
 }
 
-/// Initialises MPI at `MPI_THREAD_MULTIPLE`, or adopts an MPI that already runs. With
-/// `check_launcher`, a launcher that does not match this MPI is an error.
+/// Initialises MPI at `MPI_THREAD_MULTIPLE`, or adopts an MPI that already runs.
 ///
 /// # Errors
 /// Returns `State` if MPI was finalised, is not the MPI of this build, was initialised below
-/// `MPI_THREAD_SERIALIZED` by another thread, or does not match its launcher.
+/// `MPI_THREAD_SERIALIZED` by another thread, or (with `check_launcher`) does not match its
+/// launcher.
 pub fn start(check_launcher: bool) -> Result<Started> {
     guard_library()?;
     crate::process::set_end(abort);
@@ -161,12 +155,11 @@ pub fn start(check_launcher: bool) -> Result<Started> {
     Ok(started)
 }
 
-/// Records that the library keeps an MPI that only its services have used.
 pub fn keep() {
     life::keep();
 }
 
-/// Returns whether the library has initialised MPI, and the program does not ask for its end.
+/// Returns whether the library initialised MPI, and the program does not ask for its end.
 pub fn is_library_alone() -> bool {
     life::is_library_alone()
 }
@@ -180,13 +173,12 @@ pub fn finalize() -> Result<()> {
     check(unsafe { ffi::MPI_Finalize() }, "MPI_Finalize")
 }
 
-/// Maximum time for `MPI_Abort`. On a host that is cut off from the network, `MPI_Abort` of MPICH
-/// waits for an answer of the launcher that never arrives.
+/// Maximum time for `MPI_Abort`. On a host without network, `MPI_Abort` of MPICH waits for an
+/// answer of the launcher that never arrives.
 const ABORT_TAKES: Duration = Duration::from_secs(5);
 
-/// Ends all ranks (`process::end_job`). It first waits 100 ms for the launcher to read the output,
-/// because a launcher drops unread output when the job aborts. If `MPI_Abort` does not return, this
-/// process exits after `ABORT_TAKES`.
+/// Ends all ranks (`process::end_job`), after 100 ms for the launcher to read the output: it drops
+/// unread output when the job aborts. If `MPI_Abort` does not return, exits after `ABORT_TAKES`.
 pub fn abort(code: i32) -> ! {
     let code = if code == 0 { 1 } else { code };
     if crate::process::is_forked() {
@@ -211,8 +203,8 @@ pub fn abort(code: i32) -> ! {
 pub fn library_version() -> String {
     let mut text = vec![0u8; 16384];
     let mut len = 0;
-    // SAFETY: the buffer is longer than `MPI_MAX_LIBRARY_VERSION_STRING` of both MPIs (8192 and
-    // 256), and the function may be called before `MPI_Init`.
+    // SAFETY: the buffer exceeds the `MPI_MAX_LIBRARY_VERSION_STRING` of both MPIs (8192 and 256).
+    // The function may be called before `MPI_Init`.
     let rc = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &mut len) };
     if rc != 0 {
         return "unknown".into();
@@ -221,11 +213,8 @@ pub fn library_version() -> String {
     String::from_utf8_lossy(&text).trim_end_matches(['\0', '\n']).to_string()
 }
 
-/// Checks that the MPI library of the program is the one of this build. May be called before
-/// `MPI_Init`.
-///
-/// # Errors
-/// Returns `State` if it is another MPI. This library then cannot call MPI.
+/// Checks that the MPI library of the program is the one of this build, possibly before `MPI_Init`.
+/// Returns `State` if not: this library then cannot call MPI.
 pub fn guard_library() -> Result<()> {
     let version = library_version();
     let (built, running) = (Flavour::built(), Flavour::of(&version));
@@ -242,7 +231,7 @@ pub fn guard_library() -> Result<()> {
     Ok(())
 }
 
-/// Fails if the job has one rank, but the launcher meant it to be one rank of a larger job.
+/// Fails if the job has one rank, but the launcher meant it as one of several.
 fn guard_launcher() -> Result<()> {
     let mut size = 0;
     // SAFETY: MPI is running.
@@ -256,8 +245,7 @@ fn guard_launcher() -> Result<()> {
     Ok(())
 }
 
-/// The functions to run before `MPI_Finalize` and within it, and the key of the attribute that
-/// triggers the second one.
+/// The functions to run before and within `MPI_Finalize`, and the attribute key of the second one.
 type Hook = (fn(), fn(), c_int);
 
 static HOOK: Mutex<Option<Hook>> = Mutex::new(None);
@@ -266,8 +254,8 @@ fn hook() -> Option<Hook> {
     *HOOK.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Runs the first function of the hook when the program calls `MPI_Finalize`, before MPI acts.
-/// Returns false if the function panicked.
+/// Runs the first function of the hook when the program calls `MPI_Finalize`. Returns false if it
+/// panicked.
 pub fn before_finalize() -> bool {
     hook().is_none_or(|(before, ..)| std::panic::catch_unwind(before).is_ok())
 }
@@ -287,12 +275,12 @@ unsafe extern "C" fn run_hook(
 }
 
 /// Registers functions for a call of `MPI_Finalize` by the program: `before` runs before it, and
-/// `within` runs inside it while MPI still works.
+/// `within` inside it while MPI still works.
 pub fn at_finalize(before: fn(), within: fn()) -> Result<()> {
     let mut key = 0;
     *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((before, within, 0));
     check(
-        // SAFETY: MPI is running. `run_hook` has the type that MPI requires and never unwinds.
+        // SAFETY: MPI is running. `run_hook` has the required type and never unwinds.
         unsafe { portolan_shim_at_finalize(Some(run_hook), &mut key) },
         "MPI_Comm_set_attr",
     )?;

@@ -6,8 +6,8 @@
 
 use super::Flavour;
 
-/// Returns why a process whose `MPI_COMM_WORLD` has one rank should have more ranks, or `None` if a
-/// job of one rank is plausible. `number` reads a number from the environment.
+/// Returns why a process whose `MPI_COMM_WORLD` has one rank should have more, if so. `number`
+/// reads a number from the environment.
 pub(super) fn stray(built: Flavour, number: impl Fn(&str) -> Option<i64>) -> Option<String> {
     // If this MPI's own launcher has set its variable `own`, a job of one rank is intended.
     let (own, other, other_name, flag) = match built {
@@ -69,11 +69,11 @@ mod tests {
 
     #[test]
     fn a_job_of_one_rank_is_legal() {
-        // `mpiexec -n 1` in an allocation: srun has started the helpers of mpiexec on two nodes.
+        // `mpiexec -n 1` in an allocation: srun has started its helpers on two nodes.
         let hydra = [("SLURM_STEP_NUM_TASKS", 2), ("SLURM_PROCID", 0), ("PMI_SIZE", 1)];
         assert_eq!(with(Flavour::Mpich, &hydra), None);
         assert_eq!(with(Flavour::Mpich, &[("SLURM_STEP_NUM_TASKS", 1), ("SLURM_PROCID", 0)]), None);
-        // The batch script itself is not a step of several tasks.
+        // The batch script is not a step of several tasks.
         assert_eq!(with(Flavour::OpenMpi, &[("SLURM_PROCID", 0)]), None);
         // A rank of a job under this MPI's own launcher.
         assert_eq!(with(Flavour::Mpich, &[("PMI_SIZE", 4), ("OMPI_COMM_WORLD_SIZE", 4)]), None);

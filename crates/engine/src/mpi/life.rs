@@ -1,26 +1,23 @@
 //! The record of who initialised MPI, the program or the library, and who has asked for its end.
 //!
-//! If the program initialises MPI, the program also ends it, and a running engine is closed within
+//! If the program initialises MPI, it also ends MPI, and a running engine is closed within
 //! `MPI_Finalize` ([`super::init::at_finalize`]). If the library has initialised MPI, because one
-//! of its interfaces came first, a later `MPI_Init` of the program returns success (by
-//! the crate `portolan-interpose`) and makes the program a second owner. MPI then ends when both
-//! have asked for it, in either order. `MPI_Initialized` and `MPI_Finalized` stay MPI's own: the
-//! first is true once the library has initialised MPI, the second once MPI has ended.
+//! of its interfaces came first, a later `MPI_Init` of the program returns success (by the crate
+//! `portolan-interpose`) and makes the program a second owner. MPI then ends when both have asked
+//! for it, in either order. `MPI_Initialized` and `MPI_Finalized` stay MPI's own: the first is true
+//! once the library has initialised MPI, the second once MPI has ended.
 
 use crate::thread::this_thread;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The state of an MPI that the library may have initialised.
 #[derive(Debug, Clone, Copy)]
 struct Life {
-    /// Whether the library initialised MPI.
     ours: bool,
     /// Whether the library uses MPI as an owner, and has not asked for its end.
     library: bool,
     /// Whether the library keeps an MPI that only its services have used, for their next start.
     kept: bool,
-    /// The last request of the program.
     program: Program,
 }
 
@@ -31,10 +28,8 @@ enum Program {
     End,
 }
 
-/// The effect of a call of `MPI_Finalize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The call ends MPI.
     Now,
     /// MPI keeps running until the library ends it.
     Later,
@@ -45,8 +40,8 @@ pub enum End {
 impl Life {
     const NEW: Life = Life { ours: false, library: false, kept: false, program: Program::Nothing };
 
-    /// Records that the library begins to use a running MPI. Returns whether the library must ask
-    /// for its end.
+    /// Records that the library begins to use a running MPI. Returns whether it must ask for its
+    /// end.
     fn joined(&mut self) -> bool {
         self.library = self.ours && (self.kept || self.program == Program::Begin);
         self.library
@@ -87,44 +82,40 @@ fn with<R>(change: impl FnOnce(&mut Life) -> R) -> R {
     change(&mut LIFE.lock().unwrap_or_else(|e| e.into_inner()))
 }
 
-/// The thread that initialised MPI, or 0 if it is unknown.
+/// The thread that initialised MPI, or 0 if unknown.
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns whether the calling thread initialised MPI. Returns true if that thread is unknown.
+/// Returns whether the calling thread initialised MPI, or whether that thread is unknown.
 pub(super) fn is_main_thread() -> bool {
     let main = MAIN.load(Ordering::Relaxed);
     main == 0 || main == this_thread()
 }
 
-/// Whether the program has requested `MPI_THREAD_MULTIPLE`.
 static THREADED: AtomicBool = AtomicBool::new(false);
 
-/// Records the thread level that the program, or the library, has requested.
+/// Records whether the program or the library requested `MPI_THREAD_MULTIPLE`.
 pub fn requested(multiple: bool) {
     THREADED.store(multiple, Ordering::Relaxed);
 }
 
-/// Returns whether threads of the program may call MPI concurrently, as far as the library has seen
-/// the program's request.
+/// Returns whether threads of the program may call MPI concurrently, as far as the library knows.
 pub fn program_is_threaded() -> bool {
     THREADED.load(Ordering::Relaxed)
 }
 
-/// Records that the library has initialised MPI.
 pub(super) fn begun() {
     requested(false);
     with(|life| *life = Life { ours: true, library: true, ..Life::NEW });
 }
 
-/// Records that the library uses an MPI that already runs. Returns whether the library must also
-/// ask for its end.
+/// Records that the library uses an MPI that already runs. Returns whether it must ask for its end.
 pub(super) fn joined() -> bool {
     with(Life::joined)
 }
 
 /// Records a call of `MPI_Init` by the program or the library. Returns true if the library has
-/// already initialised MPI. The call must then succeed without initialising MPI again. Otherwise
-/// the calling thread is recorded as the one that initialises MPI.
+/// already initialised MPI: the call must then succeed without effect. Otherwise records the
+/// calling thread as the one that initialises MPI.
 pub fn program_begins() -> bool {
     let answered = with(Life::program_begins);
     if !answered {
@@ -138,7 +129,6 @@ pub fn program_ends() -> End {
     with(Life::program_ends)
 }
 
-/// Records that the library keeps MPI for the next start of its services.
 pub(super) fn keep() {
     with(|life| life.kept = true);
 }

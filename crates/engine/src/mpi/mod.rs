@@ -1,20 +1,18 @@
 //! Safe wrappers over the MPI calls that the engine uses.
 //!
-//! Only this module names `mpi::ffi`. It adds what rsmpi's safe interface lacks (windows, derived
-//! datatypes, matched probe, nonblocking collectives on raw bytes, adoption of a running MPI) and
-//! checks every return code. It is independent of segments, the memory of ranks, and paths.
+//! In the engine, only this module names `mpi::ffi`. It adds what rsmpi's safe interface lacks
+//! (windows, derived datatypes, matched probe, nonblocking collectives on raw bytes, adoption of a
+//! running MPI) and checks every return code.
 //!
 //! * [`init`] starts, adopts and stops MPI, and checks for the right one.
 //! * [`Comm`] is an owned communicator with its collectives.
-//! * [`p2p`] sends, receives and probes. [`Requests`] is a set of outstanding requests that are
-//!   polled together.
+//! * [`p2p`] sends, receives and probes. [`Requests`] are polled together.
 //! * [`Window`] is an RMA window in a permanent shared lock.
 //! * [`DerivedType`] describes strided and scattered memory.
 //! * `launcher` detects that the launcher of another MPI started the ranks.
-//! * `call` turns return codes into results. `flavour` identifies the MPI that the crate was
-//!   compiled for.
-//! * `life` records whether the program or the library initialised MPI, and which of them has asked
-//!   for its end.
+//! * `call` turns return codes into results. `flavour` identifies the MPI of the build.
+//! * `life` records whether the program or the library initialised MPI, and who has asked for its
+//!   end.
 //! * [`exit_guard`] ends the job when a process exits without finalising.
 //!
 //! Handles are integers in one MPI and pointers in the other. The types of this module are `Send`

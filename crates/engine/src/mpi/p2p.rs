@@ -41,8 +41,7 @@ pub unsafe fn isend(
 /// Posts a receive of at most `len` bytes from rank `from`, or from any rank for `None`.
 ///
 /// # Safety
-/// `data` must stay valid for writes of `len` bytes, and must not be read, until the request has
-/// completed.
+/// `data` must be valid for writes of `len` bytes and not read until the request has completed.
 pub(crate) unsafe fn irecv(
     comm: &Comm,
     data: *mut u8,
@@ -53,7 +52,7 @@ pub(crate) unsafe fn irecv(
     let mut request = Request::null();
     check(
         // SAFETY: the caller keeps `data` valid until the request has completed. `RSMPI_ANY_SOURCE`
-        // is a constant of the bindings.
+        // is a constant.
         unsafe {
             let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
             ffi::MPI_Irecv(
@@ -89,22 +88,19 @@ pub(crate) fn poke(comm: &Comm) -> Result<()> {
     )
 }
 
-/// A message that a matched probe has removed from the queue.
 #[derive(Debug)]
 pub struct Matched {
     message: ffi::MPI_Message,
-    /// Rank of the sender.
     pub source: usize,
-    /// Length in bytes.
     pub bytes: usize,
 }
 
-/// Takes one message that has arrived, if there is one. `None` for `from` or `tag` matches any.
+/// Takes one message that has arrived, if any. `None` for `from` or `tag` matches all.
 pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Option<Matched>> {
     let mut flag: c_int = 0;
     let mut message = MaybeUninit::uninit();
     let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
-    // SAFETY: the out-parameters are valid, and they are read only if MPI has set `flag` and filled
+    // SAFETY: the out-parameters are valid, and are read only if MPI has set `flag` and filled
     // them.
     unsafe {
         let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
@@ -133,10 +129,9 @@ pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Opt
 }
 
 impl Matched {
-    /// Consumes the message and drops its bytes.
     pub fn discard(mut self) {
-        // SAFETY: MPI stores no byte, and the message is consumed once. MPI reports that the
-        // message was truncated. After any other error nothing is left to do either.
+        // SAFETY: MPI stores no byte, and the message is consumed once. MPI reports that it was
+        // truncated. After any other error nothing is left to do either.
         unsafe {
             ffi::MPI_Mrecv(
                 std::ptr::null_mut(),
@@ -148,8 +143,8 @@ impl Matched {
         };
     }
 
-    /// Receives the message into `data`, which must have at least [`Matched::bytes`] bytes. The
-    /// call waits at most for the transfer of a message that is already on its way.
+    /// Receives the message into `data`, which must have [`Matched::bytes`] bytes. Waits at most
+    /// for the transfer of a message that is on its way.
     pub fn receive(mut self, data: &mut [u8]) -> Result<()> {
         assert!(data.len() >= self.bytes, "the receive buffer is shorter than the message");
         check(
@@ -170,13 +165,13 @@ impl Matched {
     /// Starts to receive the message.
     ///
     /// # Safety
-    /// `data` must stay valid for writes of [`Matched::bytes`] bytes, and must not be read, until
-    /// the request has completed.
+    /// `data` must be valid for writes of [`Matched::bytes`] bytes and not read until the request
+    /// has completed.
     pub unsafe fn start(mut self, data: *mut u8) -> Result<Request> {
         let mut request = Request::null();
         check(
-            // SAFETY: the caller keeps `data` valid until the request has completed, and the
-            // message is consumed once.
+            // SAFETY: the caller keeps `data` valid until the request has completed. The message is
+            // consumed once.
             unsafe {
                 ffi::MPI_Imrecv(
                     data.cast(),

@@ -9,19 +9,18 @@ use std::os::raw::c_int;
 
 pub(super) fn received_bytes(status: &ffi::MPI_Status) -> usize {
     let mut n: c_int = 0;
-    // SAFETY: MPI filled `status` for a request of bytes. For a send the count is meaningless and
-    // is not used.
+    // SAFETY: MPI filled `status` for a request of bytes. The count of a send is meaningless and
+    // unused.
     unsafe { ffi::MPI_Get_count(status, Datatype::Byte.raw(), &mut n) };
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Returns the source rank of a received message and its length in bytes.
 fn message_of(status: &ffi::MPI_Status) -> (usize, usize) {
     (status.MPI_SOURCE as usize, received_bytes(status))
 }
 
-/// An outstanding request. The memory that it names must outlive it. The constructors are therefore
-/// `unsafe`, or tie the memory to the caller's wait.
+/// An outstanding request. Its memory must outlive it, so the constructors are `unsafe`, or tie the
+/// memory to the caller's wait.
 #[derive(Debug)]
 pub struct Request {
     pub(super) raw: ffi::MPI_Request,
@@ -37,7 +36,7 @@ impl Request {
         Request { raw: unsafe { portolan_shim_request_null() } }
     }
 
-    /// Returns whether the request has completed. The result stays true afterwards.
+    /// Returns whether the request has completed, also when called again afterwards.
     pub fn test(&mut self) -> Result<bool> {
         let mut flag: c_int = 0;
         check(
@@ -50,8 +49,8 @@ impl Request {
 }
 
 impl Request {
-    /// Tests whether a receive has completed. Returns the source rank and the length in bytes once;
-    /// the caller must not test the request again afterwards.
+    /// Tests a receive. Returns the source rank and the length in bytes once; the caller must not
+    /// test the request again.
     pub fn test_message(&mut self) -> Result<Option<(usize, usize)>> {
         let mut flag: c_int = 0;
         let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
@@ -69,8 +68,8 @@ impl Request {
 
     /// Cancels a receive that no message has matched, and waits until MPI has released it.
     pub fn cancel(&mut self) -> Result<()> {
-        // SAFETY: `raw` is a live request. The caller that started the receive guarantees that its
-        // memory outlives the wait.
+        // SAFETY: `raw` is a live request, whose memory outlives the wait, as its creator
+        // guarantees.
         unsafe {
             check(ffi::MPI_Cancel(&mut self.raw), "MPI_Cancel")?;
             check(ffi::MPI_Wait(&mut self.raw, ffi::RSMPI_STATUS_IGNORE), "MPI_Wait")
@@ -78,12 +77,10 @@ impl Request {
     }
 }
 
-/// A completed request of a [`Requests`] set.
 #[derive(Debug)]
 pub struct Completed<T> {
-    /// The value that the caller attached to the request.
     pub tag: T,
-    /// Number of bytes received, for a receive.
+    /// Number of bytes, for a receive.
     pub bytes: usize,
 }
 
@@ -107,28 +104,22 @@ impl<T> Default for Requests<T> {
 }
 
 impl<T> Requests<T> {
-    /// Returns the number of outstanding requests.
     pub fn len(&self) -> usize {
         self.raw.len()
     }
 
-    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
 
-    /// Adds a request.
     pub fn push(&mut self, request: Request, tag: T) {
         self.raw.push(request.raw);
         self.tags.push(tag);
     }
 
     /// Moves the completed requests from the set to `done`, in the order of their indices. The same
-    /// MPI call tests `receive`. If it has completed, the source rank and the length in bytes of
-    /// its message are returned, once.
-    ///
-    /// # Errors
-    /// Returns `Mpi` if a request failed. The set must not be used afterwards.
+    /// MPI call tests `receive`, and returns the source rank and the length in bytes of its message
+    /// once. If a request failed, returns `Mpi`, and the set must not be used afterwards.
     pub fn poll(
         &mut self,
         receive: Option<&mut Request>,
@@ -142,8 +133,7 @@ impl<T> Requests<T> {
         let n = self.raw.len();
         self.indices.resize(n, 0);
         if self.statuses.len() < n {
-            // SAFETY: zeros are a valid `MPI_Status`, and MPI writes each status that it reports
-            // before it is read.
+            // SAFETY: zeros are a valid `MPI_Status`. MPI writes each status before it is read.
             self.statuses.resize(n, unsafe { MaybeUninit::zeroed().assume_init() });
         }
         let mut outcount: c_int = 0;

@@ -1,7 +1,7 @@
 //! RMA windows over memory that the caller owns.
 //!
-//! A window is created over existing memory (`MPI_Win_create`). It is locked for all targets at
-//! once and unlocked only when it is freed, so that operations do not need their own epochs.
+//! A window is created over existing memory (`MPI_Win_create`). It is locked for all targets until
+//! it is freed, so that operations do not need their own epochs.
 
 use super::call::{check, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
 use super::{Comm, Datatype, DerivedType, Op, Request};
@@ -18,19 +18,16 @@ pub struct Window {
     freed: AtomicBool,
 }
 
-// SAFETY: a window is valid in the whole process, and the engine uses it from several threads only
-// at a thread level that allows this (see the documentation of `mpi`).
+// SAFETY: a window is valid in the whole process. Several threads use it only at a thread level
+// that allows this (see `mpi`).
 unsafe impl Send for Window {}
-// SAFETY: a window is valid in the whole process, and the engine uses it from several threads only
-// at a thread level that allows this (see the documentation of `mpi`).
+// SAFETY: see `Send`: several threads use it only at a thread level that allows this.
 unsafe impl Sync for Window {}
 
-/// The layout of the bytes on one side of an operation.
 #[derive(Debug, Clone, Copy)]
 pub enum WindowShape<'a> {
     /// Contiguous elements: their number and their predefined type.
     Row(usize, Datatype),
-    /// A single element of a derived type.
     Derived(&'a DerivedType),
 }
 
@@ -43,22 +40,17 @@ impl WindowShape<'_> {
     }
 }
 
-/// The two sides of a transfer: origin and target.
 #[derive(Debug, Clone, Copy)]
 pub struct WindowTransfer<'a> {
-    /// Address in the calling rank.
     pub origin: *mut u8,
-    /// Layout at the origin.
     pub origin_shape: WindowShape<'a>,
     /// Target rank in the group of the window.
     pub target: usize,
-    /// Byte offset in the target's window.
     pub offset: usize,
-    /// Layout at the target.
     pub target_shape: WindowShape<'a>,
 }
 
-/// Starts a transfer by one of two MPI calls. The second one returns a request.
+/// Starts a transfer by one of two MPI calls, the second with a request.
 macro_rules! start {
     ($window:ident, $t:ident, $request:ident, $call:ident, $with_request:ident $(, $op:expr)?) => {{
         let (on, ot) = $t.origin_shape.raw()?;
@@ -84,8 +76,8 @@ impl Window {
         let _inside = InMpi::enter(MpiCall::WinCreate, None);
         // SAFETY: the shim returns a constant.
         let mut raw = unsafe { portolan_shim_win_null() };
-        // SAFETY: the caller keeps the memory mapped. Errors at creation go to the communicator,
-        // which returns them.
+        // SAFETY: the caller keeps the memory mapped. The communicator returns errors of the
+        // creation.
         unsafe {
             check(
                 ffi::MPI_Win_create(
@@ -119,11 +111,8 @@ impl Window {
         }
     }
 
-    /// Returns the handle.
-    ///
-    /// # Errors
-    /// Returns `State` if the window was freed. A program may finalise MPI while objects still use
-    /// it.
+    /// Returns the handle, or `State` after `free`: a program may finalise MPI while objects still
+    /// use it.
     #[inline]
     fn live(&self) -> Result<ffi::MPI_Win> {
         if self.freed.load(Ordering::Relaxed) {
@@ -135,8 +124,8 @@ impl Window {
     /// Starts a put. With `request`, returns a request that can be tested.
     ///
     /// # Safety
-    /// The memory at the origin must stay valid and unchanged until the operation has completed
-    /// locally. The memory at the target must lie in its window.
+    /// The origin's memory must be valid and unchanged until the operation has completed locally.
+    /// The target's memory must lie in its window.
     pub unsafe fn put(&self, t: &WindowTransfer<'_>, request: bool) -> Result<Option<Request>> {
         // SAFETY: the caller guarantees the memory on both sides.
         unsafe { start!(self, t, request, MPI_Put, MPI_Rput) }
@@ -145,8 +134,8 @@ impl Window {
     /// Starts a get. With `request`, returns a request that can be tested.
     ///
     /// # Safety
-    /// The memory at the origin must stay valid, and must not be read, until the operation has
-    /// completed. The memory at the target must lie in its window.
+    /// The origin's memory must be valid and not read until the operation has completed. The
+    /// target's memory must lie in its window.
     pub unsafe fn get(&self, t: &WindowTransfer<'_>, request: bool) -> Result<Option<Request>> {
         // SAFETY: the caller guarantees the memory on both sides.
         unsafe { start!(self, t, request, MPI_Get, MPI_Rget) }
@@ -166,11 +155,11 @@ impl Window {
         unsafe { start!(self, t, request, MPI_Accumulate, MPI_Raccumulate, Op::Sum.raw()) }
     }
 
-    /// Combines an element with `value`, and stores the old value in `result`. The element is named
-    /// by the target's rank and the byte offset in its window. The old value is valid on return.
+    /// Combines an element, at a rank and a byte offset in its window, with `value`, and stores the
+    /// old value in `result`, which is valid on return.
     ///
     /// # Safety
-    /// `value` and `result` must hold one element of `datatype`, and the target's element must lie
+    /// `value` and `result` must hold one element of `datatype`. The element at the target must lie
     /// in its window.
     pub unsafe fn fetch_and_op(
         &self,
@@ -198,8 +187,7 @@ impl Window {
         self.flush(target)
     }
 
-    /// Replaces an element by `new` if it equals `expected`. Otherwise as
-    /// [`Window::fetch_and_op`].
+    /// Replaces an element if it equals `expected`. Otherwise as [`Window::fetch_and_op`].
     ///
     /// # Safety
     /// The requirements of [`Window::fetch_and_op`] apply, also for `expected`.
@@ -229,7 +217,7 @@ impl Window {
         self.flush(target)
     }
 
-    /// Waits until all operations issued to `target` are complete at the target.
+    /// Waits until all operations issued to `target` are complete there.
     pub fn flush(&self, target: usize) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::WinFlush, Some(target));
         // SAFETY: the window is live and locked.
@@ -246,8 +234,8 @@ impl Window {
         )
     }
 
-    /// Synchronises the public and private copies of the window. With the unified memory model both
-    /// are the same memory.
+    /// Synchronises the public and private copies of the window, the same in the unified memory
+    /// model.
     pub fn sync(&self) -> Result<()> {
         // SAFETY: the window is live.
         check(unsafe { ffi::MPI_Win_sync(self.live()?) }, "MPI_Win_sync")

@@ -17,7 +17,6 @@ use crate::path::mutex_service::Mutexes;
 use crate::path::rma::delegate::Delegate;
 use std::ops::Deref;
 
-/// The layer of the operations.
 #[derive(Debug)]
 pub struct Ops {
     paths: Paths,
@@ -34,7 +33,6 @@ impl Deref for Ops {
 }
 
 impl Ops {
-    /// Creates the layer on this paths.
     pub fn new(paths: Paths) -> Ops {
         Ops { paths, mutexes: Mutexes::default() }
     }

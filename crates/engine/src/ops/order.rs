@@ -1,8 +1,8 @@
 //! Order and completion (invariants 1 and 3): changes of path, fences, waits without handles.
 //!
-//! A direct operation is complete on return. [`crate::peer::Peer`] records the outstanding
-//! operations to a target through windows and messages, and one load reads their summary. An
-//! operation on another path completes them first (`settle_before`), and so does a fence.
+//! A direct operation is complete on return. One load reads the summary of the outstanding
+//! operations to a target through windows and messages ([`crate::peer::Peer`]). An operation on
+//! another path completes them first (`settle_before`), and so does a fence.
 
 use super::Ops;
 use crate::error::{Result, fail};
@@ -28,8 +28,8 @@ impl Ops {
         if others == 0 { Ok(()) } else { self.settle_others(target, others) }
     }
 
-    /// Returns whether a direct operation must first wait for other ranks, or serve them. The
-    /// caller then uses [`Ops::find_in_order`].
+    /// Returns whether a direct operation must first wait for other ranks, or serve them, in
+    /// [`Ops::find_in_order`].
     #[inline(always)]
     pub(crate) fn is_out_of_order(&self, target: usize) -> bool {
         self.peers().pending(target) != 0 || self.is_time_to_serve()
@@ -38,8 +38,6 @@ impl Ops {
     /// Waits until a direct operation may access this address range, and finds its region, which
     /// must be the same as before. The caller must not hold a read lock of the registry: a thread
     /// that changes the registry waits for all readers, and other ranks may wait for that thread.
-    ///
-    /// # Errors
     /// Returns the errors of the wait and of the lookup, and `State` if the segment was freed
     /// meanwhile.
     #[cold]
@@ -88,8 +86,8 @@ impl Ops {
     }
 
     /// Orders the operations issued to `target` so far before a later store there: a rank that sees
-    /// the store also sees their effects. Unlike [`Ops::fence`], it does not wait until direct
-    /// stores have left this core.
+    /// the store also sees their effects. Unlike [`Ops::fence`], does not wait until direct stores
+    /// have left this core.
     #[inline]
     pub(crate) fn order(&self, target: usize) -> Result<()> {
         std::sync::atomic::fence(Ordering::Release);
@@ -97,7 +95,6 @@ impl Ops {
         if dirty == 0 { Ok(()) } else { self.settle_others(target, dirty) }
     }
 
-    /// Performs [`Ops::fence`] for all targets.
     #[inline]
     pub fn fence_all(&self) -> Result<()> {
         self.observed_often(
@@ -110,8 +107,7 @@ impl Ops {
         )
     }
 
-    /// Performs [`Ops::fence_all`] for operations that move data. Requests to mutexes may still be
-    /// in flight.
+    /// Like [`Ops::fence_all`], but requests to mutexes may still be in flight.
     pub(crate) fn fence_data(&self) -> Result<()> {
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.peers().any_dirty() { self.fence_dirty(true) } else { Ok(()) }
@@ -119,7 +115,7 @@ impl Ops {
 
     fn fence_dirty(&self, data: bool) -> Result<()> {
         let what = if data { Flush::Data } else { Flush::All };
-        // Begins all flushes before it waits for any.
+        // Begin all flushes before waiting for any.
         let mut begun = Vec::new();
         for (rank, _) in self.peers().iter() {
             for path in Path::REMOTE {

@@ -1,7 +1,7 @@
 //! Collective creation and freeing of segments and groups.
 //!
-//! Invariant: all operations on a segment are complete before its memory is freed. Freeing
-//! therefore starts with a fence, and waits for the other ranks.
+//! Invariant: all operations on a segment are complete before its memory is freed, so freeing
+//! starts with a fence, and waits for the other ranks.
 
 use super::Ops;
 use super::traced::number_of;
@@ -29,8 +29,7 @@ impl Ops {
         self.allocate_checked(group, Ok(bytes))
     }
 
-    /// Performs [`Ops::allocate`] for an interface that has already checked its arguments. If
-    /// `bytes` is an error on one rank, all ranks return an error and none waits.
+    /// Like [`Ops::allocate`]. If `bytes` is an error on one rank, all ranks fail and none waits.
     pub fn allocate_checked(
         &self,
         group: &Arc<Group>,
@@ -39,7 +38,7 @@ impl Ops {
         self.allocate_for(Purpose::Addresses, group, bytes)
     }
 
-    /// Performs [`Ops::allocate_checked`] for a purpose. All ranks pass the same purpose.
+    /// Like [`Ops::allocate_checked`], for a purpose that all ranks pass alike.
     pub fn allocate_for(
         &self,
         purpose: Purpose,
@@ -59,8 +58,8 @@ impl Ops {
         Ok(made)
     }
 
-    /// Allocates several segments at once, with the error handling of [`Ops::allocate_checked`].
-    /// Collective over the group.
+    /// Allocates several segments at once, like [`Ops::allocate_checked`]. Collective over the
+    /// group.
     pub fn allocate_many(
         &self,
         group: &Arc<Group>,
@@ -69,7 +68,7 @@ impl Ops {
         self.allocate_many_for(Purpose::Addresses, group, bytes)
     }
 
-    /// Performs [`Ops::allocate_many`] for a purpose. All ranks pass the same purpose.
+    /// Like [`Ops::allocate_many`], for a purpose that all ranks pass alike.
     pub fn allocate_many_for(
         &self,
         purpose: Purpose,
@@ -91,7 +90,6 @@ impl Ops {
         Ok(made)
     }
 
-    /// Defines a segment in the trace.
     fn record_of(&self, segment: &Segment) {
         if self.is_observed() {
             self.observer().segments_change();
@@ -101,7 +99,7 @@ impl Ops {
         }
     }
 
-    /// Frees a segment. All ranks of its group pass the same segment. Collective over the group.
+    /// Frees a segment, the same on all ranks. Collective over its group.
     pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
         let group = segment.group().clone();
         self.observer().segments_change();
@@ -117,8 +115,8 @@ impl Ops {
         )
     }
 
-    /// Frees the segment that begins at address `mine` on this rank. A rank without bytes of the
-    /// segment passes `None`. Collective over the group.
+    /// Frees the segment that begins at address `mine` on this rank, or `None` on a rank without
+    /// bytes of it. Collective over the group.
     pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
         self.observer().segments_change();
         self.observed(
@@ -140,7 +138,7 @@ impl Ops {
     }
 
     /// Creates the group of `ranks`, which are ranks of `parent`. Collective over those ranks.
-    /// Returns `None` on a rank that is not among them.
+    /// Returns `None` on any other rank.
     pub fn create_group(&self, parent: &Group, ranks: &[usize]) -> Result<Option<Arc<Group>>> {
         let policy = self.memory.policy();
         let crowded = self.is_crowded();
@@ -155,7 +153,7 @@ impl Ops {
         Ok(group)
     }
 
-    /// Frees a group. Collective over the group. Segments of the group stay until they are freed.
+    /// Frees a group. Collective over it. Segments of the group stay until they are freed.
     pub fn free_group(&self, group: &Arc<Group>) -> Result<()> {
         if Arc::ptr_eq(group, self.world()) {
             fail!(Argument, "the group of all ranks cannot be freed");
@@ -174,7 +172,7 @@ impl Ops {
         if !group.is_freed() || self.memory.any_live_of(group) {
             return Ok(());
         }
-        // MPI's own wait in the freeing of windows would not serve other ranks. This barrier does.
+        // MPI's own wait in the freeing of windows does not serve other ranks. This barrier does.
         if self.memory.has_windows(group) {
             group.barrier(self.core())?;
         }

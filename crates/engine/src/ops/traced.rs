@@ -1,7 +1,7 @@
 //! Trace records of operations ([`crate::trace`]): the paths that they took, and their places.
 //!
-//! Each operation that the interfaces call has its body in a separate function. If calls are not
-//! observed, only the body runs. The body returns the path that it took. Block lists need a second
+//! Each operation that the interfaces call has its body in a separate function, which returns the
+//! path that it took. If calls are not observed, only the body runs. Block lists need a second
 //! lookup.
 
 use super::Ops;
@@ -17,26 +17,23 @@ impl From<Path> for PathTaken {
         match path {
             Path::Direct => PathTaken::Direct,
             Path::Rma => PathTaken::Rma,
-            // The trace format has no name of its own for an installed transport.
+            // The trace format has no name for an installed transport.
             Path::Message | Path::Installed => PathTaken::Message,
         }
     }
 }
 
-/// Converts the path of a call. `None` means that no bytes were moved.
 pub(crate) fn path_taken(path: Option<Path>) -> PathTaken {
     path.map_or(PathTaken::None, PathTaken::from)
 }
 
-/// Returns the number of a segment in traces. It is derived from the segment's id, so it is the
-/// same on all ranks.
+/// Returns the number of a segment in traces, derived from its id and so the same on all ranks.
 pub fn number_of(id: SegmentId) -> u64 {
     let group = id.group ^ id.group >> 24;
     (group & 0xff_ffff) << 24 ^ id.number
 }
 
-/// Returns the call of a transfer for the trace. A `blocking` call returns when the caller may use
-/// its memory again.
+/// Returns the call of a transfer in traces. A `blocking` one returns when its memory is reusable.
 pub fn call_of(kind: TransferKind, blocking: bool) -> Call {
     match (kind, blocking) {
         (TransferKind::Put, true) => Call::Put,
@@ -64,15 +61,14 @@ impl Ops {
         path_taken(path)
     }
 
-    /// Returns the number of the segment that contains an address of a rank, and the range of its
-    /// addresses on that rank.
+    /// Returns the segment at an address of a rank, and the range of its addresses there.
     pub(crate) fn block_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {
         let (id, found) = self.memory.registry.locate(target, remote)?;
         Some((number_of(id), found))
     }
 
-    /// Describes a transfer along a shape that took `path`. The record of an accumulate includes
-    /// the place, because ranks may contend there.
+    /// Describes a transfer along a shape. An accumulate has a place, because ranks may contend
+    /// there.
     #[inline(always)]
     pub(crate) fn call_info_of_shape(
         &self,
@@ -97,7 +93,7 @@ impl Ops {
         }
     }
 
-    /// Describes a list of blocks after its transfer. The path is the path of the first block.
+    /// Describes a list of blocks after its transfer, with the path of the first block.
     pub(crate) fn call_info_of_blocks(
         &self,
         call: Call,

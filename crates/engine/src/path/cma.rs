@@ -2,8 +2,8 @@
 //! `process_vm_writev` (cross-memory attach).
 //!
 //! The kernel checks both sides, so a bad address is an error here and harms no process. For each
-//! iovec the kernel looks up the pages of the other process again, so a KiB on its own is several
-//! times slower than a KiB within a long iovec. Spans that are adjacent in the other process are
+//! iovec it looks up the pages of the other process again, so a KiB on its own is several times
+//! slower than a KiB within a long iovec. Spans that are adjacent in the other process are
 //! therefore passed as one iovec. Spans with small gaps between them are read together with the
 //! gaps into a buffer, and copied from there.
 //!
@@ -15,16 +15,15 @@ use crate::path::ops::Span;
 use std::cell::Cell;
 use std::io;
 
-/// Maximum number of spans passed to the kernel in one call (IOV_MAX).
+/// Maximum number of spans in one call of the kernel (IOV_MAX).
 const MOST: usize = 1024;
 /// Longest gap that is read together with its neighbours, in bytes.
 const GAP: usize = 1024;
 /// Minimum number of gaps that is worth a copy through the buffer.
 const FEW: usize = 4;
-/// Maximum size of the buffer in bytes. It fits into the private cache of a core.
+/// Maximum size of the buffer in bytes, within the private cache of a core.
 const COVER: usize = 128 << 10;
 
-/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the other process to this one.
@@ -37,7 +36,6 @@ fn vector(address: usize, bytes: usize) -> libc::iovec {
     libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes }
 }
 
-/// Returns the iovecs of one side. Adjacent runs become one iovec.
 fn vectors(runs: impl Iterator<Item = (usize, usize)>) -> Vec<libc::iovec> {
     let mut vectors: Vec<libc::iovec> = Vec::new();
     for (address, bytes) in runs {
@@ -69,12 +67,9 @@ unsafe fn call(
     usize::try_from(moved).ok()
 }
 
-/// Transfers the bytes of all spans between this process and process `pid`. The transfer is
-/// complete on return.
-///
-/// # Errors
-/// Returns `Address` if a side is not mapped; the message names the address in the other process.
-/// Returns `State` for other failures, for example if the system does not permit the access.
+/// Transfers the bytes of all spans between this process and process `pid`. Fails with `Address`,
+/// with the address in the other process, if a side is not mapped, and `State` for other failures,
+/// for example if the system does not permit the access.
 ///
 /// # Safety
 /// The local bytes must be valid for reads, or for writes if `direction` is `Read`.
@@ -87,7 +82,7 @@ pub unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result
             if gaps >= FEW {
                 each(pid, &spans[done..at], direction)?;
                 done = at;
-                // The read fails if a gap is not mapped; the spans are then transferred one by one.
+                // If a gap is not mapped, the read fails and the spans go one by one.
                 if read_covering(pid, &spans[at..at + n]) {
                     done = at + n;
                 }
@@ -102,9 +97,6 @@ pub unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result
 /// Like [`transfer`], but only the kernel accesses the bytes, on both sides. For addresses that
 /// another process supplied: a local or remote address that is not mapped is an error.
 ///
-/// # Errors
-/// Returns the errors of [`transfer`].
-///
 /// # Safety
 /// The local bytes that are mapped must meet the requirements of [`transfer`].
 pub(crate) unsafe fn transfer_checked(
@@ -112,12 +104,11 @@ pub(crate) unsafe fn transfer_checked(
     spans: &[Span],
     direction: Direction,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees the local bytes that are mapped, and the kernel refuses the
-    // others.
+    // SAFETY: the caller guarantees the mapped local bytes, and the kernel refuses the others.
     unsafe { each(pid, spans, direction) }
 }
 
-/// Returns how many of the first spans form a group, and the number of gaps in it. The spans of a
+/// Returns how many of the first spans form a group, and the number of its gaps. The spans of a
 /// group follow each other in the other process with gaps of at most [`GAP`] bytes, and cover at
 /// most [`COVER`] bytes.
 fn group(spans: &[Span]) -> (usize, usize) {
@@ -140,7 +131,7 @@ thread_local! {
 }
 
 /// Reads a [`group`] together with its gaps, and copies the spans from the buffer. Returns false,
-/// and writes nothing to the spans, if the group cannot be read as a whole.
+/// and writes nothing, if the group cannot be read as a whole.
 ///
 /// # Safety
 /// The local bytes must be valid for writes.
@@ -250,7 +241,6 @@ mod tests {
         let from: Vec<u8> = (0..3_000_000u32).map(|i| (i / 7 * 31 + i) as u8).collect();
         for (bytes, step) in [(1, 2), (100, 100), (1000, 1001), (64, 1000), (1024, 3000), (8, 1032)]
         {
-            // Every 300th step is longer, so that the groups end.
             let mut to = vec![0xeeu8; 2_000_000];
             let (mut remote, mut spans) = (5, Vec::new());
             while remote + bytes < from.len() && (spans.len() + 1) * (bytes + 3) < to.len() {
@@ -275,8 +265,7 @@ mod tests {
     #[test]
     fn a_gap_without_pages_does_no_harm() {
         const PAGE: usize = 4096;
-        // SAFETY: the test maps the pages itself, and accesses the protected page only through the
-        // kernel.
+        // SAFETY: the test maps the pages itself. Only the kernel accesses the protected page.
         let base = unsafe {
             let (protection, flags) =
                 (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);

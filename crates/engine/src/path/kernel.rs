@@ -1,11 +1,10 @@
 //! The inner loops: copy and accumulate along a shape, on local addresses.
 //!
-//! All other modules move bytes through these functions. Addresses may be unaligned. Blocks of the
-//! usual element sizes have their own loops, because a call of memcpy costs more than the copy of a
-//! number. Rows that are a page or more apart, as in a column of a matrix, are prefetched
-//! ([`AHEAD`]). Long accumulates are compiled twice; the features of the processor select the
-//! version at run time, as the C library does for memcpy. Both versions give the same bits, because
-//! each rounds the multiplication and the addition separately.
+//! Addresses may be unaligned. Blocks of the usual element sizes have their own loops, because a
+//! call of memcpy costs more than the copy of a number. Rows that are a page or more apart, as in a
+//! column of a matrix, are prefetched ([`AHEAD`]). Long accumulates are compiled twice, and the
+//! features of the processor select the version at run time. Both versions give the same bits,
+//! because each rounds the multiplication and the addition separately.
 
 use super::long_copy;
 use crate::layout::{Dim, Shape};
@@ -13,8 +12,8 @@ use num_complex::Complex;
 use std::ops::{Add, Mul, Neg};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
-/// Copies from `src` to `dst` along `shape`. If `put`, the local side of the shape is the source
-/// and the remote side the destination, otherwise the reverse.
+/// Copies from `src` to `dst` along `shape`. With `put`, the source is the local side of the shape
+/// and the destination the remote side, otherwise the reverse.
 ///
 /// # Safety
 /// Every byte of the shape must be valid for reads at `src` and for writes at `dst`.
@@ -30,7 +29,7 @@ pub unsafe fn copy(src: *const u8, dst: *mut u8, shape: &Shape, put: bool) {
     }
 }
 
-/// Copies one row of bytes. The two rows may overlap.
+/// Copies one row of bytes. Source and destination may overlap.
 ///
 /// # Safety
 /// `src` must be valid for reads and `dst` for writes of `bytes` bytes.
@@ -86,14 +85,14 @@ unsafe fn copy_dims(src: *const u8, dst: *mut u8, block: usize, dims: &[Dim], pu
     }
 }
 
-/// Row distance in bytes at which hardware prefetchers fail: they stop at the end of a page.
+/// Row distance in bytes at which hardware prefetchers fail, as they stop at the end of a page.
 const FAR: usize = 4096;
 
-/// Number of far rows that are fetched at once. It exceeds the loads and stores that a processor
-/// overlaps by itself, and is small enough to cost little if the rows are already in the cache.
+/// Number of far rows that are fetched at once: more than a processor overlaps by itself, and few
+/// enough to cost little if the rows are in the cache.
 const AHEAD: usize = 32;
 
-/// Copies `n` blocks of the size of `T`. The compiler unrolls the loop over them.
+/// Copies `n` blocks of the size of `T`, in loops that the compiler unrolls.
 #[inline]
 unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: isize, d: isize) {
     let mut left = n;
@@ -112,19 +111,18 @@ unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: 
                 // each other.
                 keep_loop();
             }
-            // SAFETY: the caller guarantees `n` blocks on both sides, and this loop copies the
-            // first `n - AHEAD`.
+            // SAFETY: the caller guarantees `n` blocks on both sides. This copies the first
+            // `n - AHEAD`.
             unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
         }
     }
     for _ in 0..left {
-        // SAFETY: the caller guarantees `n` blocks on both sides, and `left` of them remain.
+        // SAFETY: of the `n` blocks that the caller guarantees on both sides, `left` remain.
         unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
     }
 }
 
-/// Copies one block and advances both pointers to the next one. After the last block they may point
-/// past the end, so they advance with wrapping arithmetic.
+/// Copies one block and advances both pointers. They may pass the end, so they wrap.
 #[inline(always)]
 unsafe fn copy_row<T: Copy>(src: &mut *const u8, dst: &mut *mut u8, s: isize, d: isize) {
     // SAFETY: the caller guarantees one block at both pointers.
@@ -134,16 +132,16 @@ unsafe fn copy_row<T: Copy>(src: &mut *const u8, dst: &mut *mut u8, s: isize, d:
 }
 
 /// Prefetches the cache line at `at` into the second-level cache, which supports more outstanding
-/// lines than the first level.
+/// lines than the first.
 #[inline(always)]
 fn prefetch(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is only a hint. It does not fault, whatever the address is.
+    // SAFETY: a prefetch is only a hint, and faults at no address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a prefetch is only a hint. It does not fault, whatever the address is.
+    // SAFETY: a prefetch is only a hint, and faults at no address.
     unsafe {
         std::arch::asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
@@ -151,7 +149,7 @@ fn prefetch(at: *const u8) {
     let _ = at;
 }
 
-/// Keeps the compiler from unrolling or vectorizing the loop that contains the call.
+/// Keeps the compiler from unrolling or vectorizing the loop around the call.
 #[inline(always)]
 pub(super) fn keep_loop() {
     #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -161,25 +159,18 @@ pub(super) fn keep_loop() {
     }
 }
 
-/// The element type and the scale of an accumulate: `target += scale * source`.
+/// The element type, as in C, and the scale of an accumulate: `target += scale * source`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// C `int`.
     Int(i32),
-    /// C `long`.
     Long(i64),
-    /// C `float`.
     Float(f32),
-    /// C `double`.
     Double(f64),
-    /// A complex number of two C `float`s.
     FloatComplex(Complex<f32>),
-    /// A complex number of two C `double`s.
     DoubleComplex(Complex<f64>),
 }
 
 impl Scale {
-    /// Returns the size of an element in bytes.
     pub fn element(self) -> usize {
         match self {
             Scale::Int(_) | Scale::Float(_) => 4,
@@ -188,7 +179,6 @@ impl Scale {
         }
     }
 
-    /// Returns the natural alignment of an element in bytes.
     #[inline]
     pub fn alignment(self) -> usize {
         match self {
@@ -197,13 +187,11 @@ impl Scale {
         }
     }
 
-    /// Returns whether the elements are integers.
     #[inline]
     pub fn is_integer(&self) -> bool {
         matches!(self, Scale::Int(_) | Scale::Long(_))
     }
 
-    /// Returns whether the scale is one, so that elements are only added.
     pub fn is_one(self) -> bool {
         match self {
             Scale::Int(s) => s == 1,
@@ -221,11 +209,11 @@ impl Scale {
 const LONG: usize = 128;
 
 /// Computes `dst[i] += scale * src[i]` over `bytes` bytes, a multiple of the element size. Not
-/// atomic: the caller holds the lock (see `crate::atomics`).
+/// atomic: the caller holds the lock (`crate::atomics`).
 ///
 /// # Safety
-/// `src` must be valid for reads and `dst` for writes of `bytes` bytes. They must be equal or must
-/// not overlap.
+/// `src` must be valid for reads and `dst` for writes of `bytes` bytes. They must be equal or
+/// disjoint.
 pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
     #[cfg(target_arch = "x86_64")]
     if bytes >= LONG && std::is_x86_feature_detected!("avx2") {
@@ -255,7 +243,7 @@ unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
 }
 
 /// Accumulates 64-bit integers. AVX-512 is faster only here, because no older extension multiplies
-/// vectors of 64-bit integers. Written in assembly because the oldest supported compiler lacks the
+/// vectors of 64-bit integers. Written in assembly, because the oldest supported compiler lacks the
 /// intrinsics.
 ///
 /// # Safety
@@ -289,8 +277,7 @@ unsafe fn accumulate_longs_avx512(src: *const u8, dst: *mut u8, bytes: usize, sc
     }
 }
 
-/// Contains the loops. Always inlined, so that they are compiled for the target features of the
-/// caller.
+/// Contains the loops. Inlined, so that they use the target features of the caller.
 ///
 /// # Safety
 /// The requirements of [`accumulate`] apply.
@@ -313,8 +300,7 @@ unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
     }
 }
 
-/// Like [`accumulate`], for integers that other ranks may use in read-modify-writes. Adds each by an
-/// atomic instruction.
+/// Like [`accumulate`], with atomic additions, for integers that ranks use in read-modify-writes.
 ///
 /// # Safety
 /// The requirements of [`accumulate`] apply, and `dst` must be aligned.
@@ -357,8 +343,7 @@ pub(crate) unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) 
     unsafe { dst.write_unaligned(dst.read_unaligned() + scale * src.read_unaligned()) };
 }
 
-/// Computes `dst[i] = scale * src[i]`. MPI's accumulate does not scale, so it gets the result of
-/// this function.
+/// Computes `dst[i] = scale * src[i]`, for MPI's accumulate, which does not scale.
 ///
 /// # Safety
 /// The requirements of [`accumulate`] apply.
@@ -381,7 +366,7 @@ unsafe fn axpy<T: Copy>(src: *const u8, dst: *mut u8, bytes: usize, f: impl Fn(T
     let n = bytes / std::mem::size_of::<T>();
     let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
     for i in 0..n {
-        // SAFETY: `i` is below the number of elements, and the caller guarantees that many.
+        // SAFETY: `i` is below the number of elements that the caller guarantees.
         unsafe {
             let x = src.add(i).read_unaligned();
             let y = dst.add(i).read_unaligned();
@@ -390,10 +375,9 @@ unsafe fn axpy<T: Copy>(src: *const u8, dst: *mut u8, bytes: usize, f: impl Fn(T
     }
 }
 
-/// Computes `dst[i] += s * src[i]` for complex numbers. `T` is the type of the real and the
-/// imaginary part. Each result is computed from the part at the same position and from its
-/// neighbour, so the vectors contain the parts in memory order. The compiler would deinterleave
-/// real and imaginary parts and interleave them again, which takes three times as long.
+/// Computes `dst[i] += s * src[i]` for complex numbers of parts `T`. Each result is computed from
+/// the part at the same position and from its neighbour, so the vectors contain the parts in memory
+/// order. The compiler would deinterleave and interleave them, which takes three times as long.
 #[inline(always)]
 unsafe fn axpy_complex<T>(src: *const u8, dst: *mut u8, bytes: usize, s: Complex<T>)
 where
@@ -404,8 +388,7 @@ where
     let (n, mut i) = (bytes / size_of::<T>(), 0);
     let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
     while i + GROUP <= n {
-        // SAFETY: the caller guarantees `n` parts on both sides, and the group ends at or before
-        // `n`.
+        // SAFETY: the caller guarantees `n` parts on both sides, and the group ends by `n`.
         unsafe { add_products::<T, GROUP>(src.add(i), dst.add(i), s.re, crossed) };
         i += GROUP;
         keep_loop(); // across groups the compiler would deinterleave again
@@ -460,8 +443,8 @@ mod tests {
         }
     }
 
-    /// Copies rows that are far apart, and therefore prefetched: with each block size that has its
-    /// own loop and one that has none, and with strides of either sign on either side.
+    /// Copies far rows, which are prefetched, with each block size that has a loop of its own and
+    /// one that has none, and with strides of either sign on either side.
     #[test]
     fn far_rows_are_copied_as_near_ones() {
         let (mut numbers, mut blocks) = (
@@ -514,8 +497,8 @@ mod tests {
         assert_eq!(z[0], i32::MIN);
     }
 
-    /// Long accumulates, whose loop depends on the processor, give the same bits as a series of
-    /// single-element accumulates, at any alignment.
+    /// Long accumulates, whose loop depends on the processor, give the same bits as series of
+    /// single elements, at any alignment.
     #[test]
     fn long_accumulates_round_as_short_ones() {
         let scales = [
@@ -530,7 +513,7 @@ mod tests {
         for scale in scales {
             let element = scale.element();
             for (bytes, shift) in [(96, 0), (128, 1), (1040, 0), (4096, 3), (4112, 8)] {
-                // The exponents are small, so that no NaN occurs, whose bits are not determined.
+                // Small exponents avoid NaNs, whose bits are not determined.
                 let byte = |i: usize, salt: usize| {
                     if i % 4 == 3 { 0x3f } else { (i * salt % 251) as u8 }
                 };

@@ -2,27 +2,27 @@
 //!
 //! A region begins with [`LOCK_STRIPES`] spin locks, one per cache line. The byte at offset `o`
 //! belongs to the lock stripe of its [`SPAN`]-byte part of the region. An operation on a longer
-//! extent takes the stripes one after the other, so that each element is combined atomically, as
-//! the interfaces require.
+//! extent takes the stripes one after the other: each element is combined atomically, as the
+//! interfaces require.
 //!
-//! **Invariant.** A thread that accumulates holds the stripe of each byte that it changes. Elements
-//! that overlap in part, or are not aligned, are therefore also combined one after the other. Two
-//! stripes are held only for an element that lies in both. The stripe with the lower number is taken
-//! first, and the thread holds no other stripe at that time, so no deadlock is possible.
+//! **Invariant.** A thread that accumulates holds the stripe of each byte that it changes, also for
+//! elements that overlap in part or are not aligned. Two stripes are held only for an element that
+//! lies in both, the lower number first, by a thread that holds no other stripe, so no deadlock is
+//! possible.
 //!
-//! A read-modify-write takes no stripe: it is one atomic instruction. Ranks that use different
-//! counters of an array therefore do not wait for each other. Accumulates of integers must not
-//! change such a number by plain stores meanwhile. The first read-modify-write in a cache line of
-//! the region *marks* the line, under its stripe, and the mark stays. An accumulate looks for marks
-//! under the same stripe, so it is either over before the mark is set, or it sees the mark. It then
-//! adds each integer of the line by an atomic instruction too. Read-modify-writes change no other
-//! types, which need no mark.
+//! A read-modify-write takes no stripe, so that ranks that use different counters of an array do
+//! not wait for each other: it is one atomic instruction. Accumulates of integers must not change
+//! such a number by plain stores meanwhile. The first read-modify-write in a cache line of the
+//! region *marks* the line, under its stripe, and the mark stays. An accumulate looks for marks
+//! under the same stripe, so it is either over before the mark is set, or it sees the mark and adds
+//! each integer of the line by an atomic instruction too. Read-modify-writes change no other types,
+//! which need no mark.
 
 use crate::memory::arena::HEADER;
 use crate::wait::{self, Turns};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Number of locks per region.
+/// Locks per region.
 pub(crate) const LOCK_STRIPES: usize = 64;
 /// Number of consecutive bytes that share a lock.
 pub(crate) const SPAN: usize = 16 << 10;
@@ -33,14 +33,12 @@ pub const LINE: usize = 64;
 /// Offset of the marks in a region.
 const MARKS: usize = LOCK_STRIPES * LINE;
 /// Number of marks. Lines at a multiple of this distance share a mark, which costs accumulates time
-/// but no result: they also share a stripe, under which the mark is set.
+/// but no result: they share the stripe under which it is set.
 const MARKED_LINES: usize = 8 * (HEADER - MARKS);
-/// Number of bytes whose marks are in one word.
 const WORD_SPAN: usize = 32 * LINE;
 
 const _: () = assert!((MARKED_LINES * LINE).is_multiple_of(LOCK_STRIPES * SPAN));
 
-/// Returns the stripe of the byte at `offset`.
 #[inline]
 pub fn of(offset: usize) -> usize {
     (offset / SPAN) % LOCK_STRIPES
@@ -55,12 +53,12 @@ pub fn holds(offset: usize, bytes: usize) -> bool {
 /// Returns the word with the mark of the line of `offset`, and its bit.
 ///
 /// # Safety
-/// `region` must be the mapping of a region, and must stay mapped during `'a`.
+/// `region` must be the mapping of a region during `'a`.
 #[inline]
 unsafe fn mark<'a>(region: *mut u8, offset: usize) -> (&'a AtomicU32, u32) {
     let at = offset / LINE % MARKED_LINES;
-    // SAFETY: the header of a mapped region contains the marks behind the locks. They are accessed
-    // only as atomics.
+    // SAFETY: the header of a mapped region has the marks behind the locks, accessed only as
+    // atomics.
     let word = unsafe { &*region.wrapping_add(MARKS).cast::<AtomicU32>().wrapping_add(at / 32) };
     (word, 1 << (at % 32))
 }
@@ -76,8 +74,8 @@ pub(crate) unsafe fn is_marked(region: *mut u8, offset: usize) -> bool {
     word.load(Ordering::Acquire) & bit != 0
 }
 
-/// Marks the line of `offset`. On return, no thread changes its integers by plain stores. The caller
-/// must hold no stripe.
+/// Marks the line of `offset`. On return, no thread changes its integers by plain stores. The
+/// caller must hold no stripe.
 ///
 /// # Safety
 /// The requirements of [`take`] apply.
@@ -126,12 +124,12 @@ pub(crate) struct LockStripeGuard {
 /// Takes a stripe of the region that is mapped at `region`.
 ///
 /// # Safety
-/// `region` must be the mapping of a region, and must stay mapped while the guard lives.
+/// `region` must be the mapping of a region while the guard lives.
 #[inline]
 pub unsafe fn take(region: *mut u8, lock_stripe: usize) -> LockStripeGuard {
     let word = region.wrapping_add(lock_stripe * LINE).cast::<AtomicU32>();
-    // SAFETY: the header of a mapped region contains `LOCK_STRIPES` aligned words that are accessed
-    // only as atomics. A new file contains zeros, which is the unlocked state.
+    // SAFETY: the header of a mapped region has `LOCK_STRIPES` aligned words, accessed only as
+    // atomics. A new file contains zeros, which is the unlocked state.
     let lock = unsafe { &*word };
     if lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         contended(lock);
@@ -146,13 +144,13 @@ pub unsafe fn take(region: *mut u8, lock_stripe: usize) -> LockStripeGuard {
 #[cold]
 pub(crate) unsafe fn take_two(region: *mut u8, offset: usize) -> [LockStripeGuard; 2] {
     let (a, b) = (of(offset), of(offset + SPAN));
-    // SAFETY: the caller guarantees that the region stays mapped while the guards live.
+    // SAFETY: the caller keeps the region mapped while the guards live.
     unsafe { [take(region, a.min(b)), take(region, a.max(b))] }
 }
 
 #[cold]
 fn contended(lock: &AtomicU32) {
-    // Poll with loads: a failed exchange would take the cache line away from the holder.
+    // Poll with loads: a failed exchange takes the cache line away from the holder.
     let held = || {
         lock.load(Ordering::Relaxed) != 0
             || lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err()
@@ -193,8 +191,8 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(move || {
                     for _ in 0..TIMES {
-                        // SAFETY: `region` and `total` outlive the scope, and the lock serializes
-                        // the increments.
+                        // SAFETY: `region` and `total` outlive the scope. The lock serializes the
+                        // increments.
                         unsafe {
                             let _held = take(base as *mut u8, 5);
                             *(shared as *mut u64) += 1;
@@ -217,13 +215,12 @@ mod tests {
         let mut total = 0u64;
         let shared = &raw mut total as usize;
         std::thread::scope(|scope| {
-            // Stripes 62 and 63, 63 and 0, 0 and 1: a deadlock if each thread took its lower offset
-            // first.
+            // Stripes 62, 63; 63, 0; 0, 1: deadlock if each thread took its lower offset first.
             for lock_stripe in [62, 63, 64] {
                 scope.spawn(move || {
                     for _ in 0..TIMES {
-                        // SAFETY: `region` and `total` outlive the scope. Only the thread that
-                        // holds stripes 63 and 0 changes the number.
+                        // SAFETY: `region` and `total` outlive the scope, and stripes 63 and 0
+                        // guard it.
                         unsafe {
                             let _both = take_two(base as *mut u8, lock_stripe * SPAN);
                             if lock_stripe == 63 {

@@ -9,14 +9,13 @@
 
 use std::ops::Range;
 
-/// Lengths in bytes that are affected. The C library copies longer rows in another way, or at the
-/// speed of memory.
+/// Affected lengths in bytes. The C library copies longer rows otherwise, or at memory speed.
 const LENGTHS: Range<usize> = 2048..1 << 20;
-/// Distances from the source below this are affected, in bytes modulo the page size.
+/// Affected distances from the source are below this, in bytes modulo the page size.
 const FEW: usize = 64;
 const PAGE: usize = 4096;
 
-/// Copies `bytes` bytes. The two rows may overlap.
+/// Copies `bytes` bytes. Source and destination may overlap.
 ///
 /// # Safety
 /// `src` must be valid for reads and `dst` for writes of `bytes` bytes.
@@ -32,8 +31,7 @@ pub(super) unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
     }
 }
 
-/// Copies a row of one of the affected lengths. Not inlined, to keep this code off the path of
-/// short rows.
+/// Copies a row of an affected length. Not inlined, to keep this code off the path of short rows.
 ///
 /// # Safety
 /// The requirements of [`copy`] apply.
@@ -49,8 +47,8 @@ unsafe fn copy_long(src: *const u8, dst: *mut u8, bytes: usize) {
     unsafe { std::ptr::copy(src, dst, bytes) };
 }
 
-/// Returns whether the destination lies a few bytes after the source, modulo the page size, and the
-/// two rows do not overlap.
+/// Returns whether the rows do not overlap and the destination is a few bytes behind, modulo a
+/// page.
 #[inline]
 fn lie_badly(src: *const u8, dst: *mut u8, bytes: usize) -> bool {
     let behind = (dst as usize).wrapping_sub(src as usize);
@@ -66,7 +64,7 @@ unsafe fn copy_vectors(src: *const u8, dst: *mut u8, bytes: usize) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256 as load, _mm256_storeu_si256 as store};
     const STEP: usize = 4 * size_of::<__m256i>();
     let mut at = dst.align_offset(size_of::<__m256i>()).min(bytes);
-    // SAFETY: `at` never exceeds `bytes`, and the caller guarantees that many bytes on both sides.
+    // SAFETY: `at` never exceeds `bytes`, which the caller guarantees on both sides.
     unsafe {
         std::ptr::copy_nonoverlapping(src, dst, at);
         while at + STEP <= bytes {
@@ -100,8 +98,7 @@ mod tests {
                 let src = source[start..].as_ptr();
                 let apart = (src as usize + behind).wrapping_sub(target.as_ptr() as usize);
                 let at = apart % PAGE;
-                // SAFETY: both vectors have at least `bytes` bytes from there on, and they do not
-                // overlap.
+                // SAFETY: from there on, both vectors, which are disjoint, have `bytes` bytes.
                 unsafe { copy(src, target.as_mut_ptr().add(at), bytes) };
                 let dst = target[at..].as_mut_ptr();
                 assert_eq!(

@@ -1,7 +1,6 @@
 //! The paths to the memory of a target, and the choice between them.
 //!
-//! * [`shm_atomics`]: load and store through the shared mapping of the node. Complete on return;
-//!   the target does not take part.
+//! * [`shm_atomics`]: load and store through the shared mapping of the node.
 //! * [`rma`]: MPI's one-sided calls on the window of the arena.
 //! * [`two_sided`]: a request to the target, which its progress engine executes.
 //!
@@ -9,13 +8,12 @@
 //! further transport is a folder here, a variant of [`Path`] and a row in the table of [`Paths`].
 //! The simulation installs one of its own ([`install`]).
 //!
-//! The path is chosen for each operation. A region that is mapped here is accessed directly; this
-//! includes the rank's own region. Otherwise the operation goes through the window, if the arena
-//! has one, and else by message. `PORTOLAN_PATH` decides which arenas are mapped and have windows
-//! ([`crate::memory::arena::Policy`]). For atomic operations the atomicity domain of the arena
-//! decides, so that all ranks use one mechanism: direct or message in the native domain, the window
-//! in the MPI domain. Accumulates on elements that are not aligned go direct or by message in both
-//! domains.
+//! A region that is mapped here, such as the rank's own, is accessed directly. Otherwise the
+//! operation goes through the window, if the arena has one, and else by message. `PORTOLAN_PATH`
+//! decides which arenas are mapped and have windows ([`crate::memory::arena::Policy`]). For atomic
+//! operations the atomicity domain of the arena decides, so that all ranks use one mechanism:
+//! direct or message in the native domain, the window in the MPI domain. Accumulates on unaligned
+//! elements go direct or by message in both domains.
 //!
 //! **Order** (invariant 1). Direct operations are complete on return. Messages to one target are
 //! handled in order. A window operation that overlaps an unfinished one of another kind flushes
@@ -41,8 +39,7 @@ pub use transport::{Flush, Prepared, RemotePlace, Transport};
 
 use crate::memory::arena::{Arena, Domain};
 
-/// Returns the path of puts and gets to a region. `region` is the address of its mapping in this
-/// process, or null if it is not mapped.
+/// Returns the path of puts and gets to a region, which is mapped at `region` or null.
 #[inline]
 pub fn for_transfer(arena: &Arena, region: *mut u8) -> Path {
     if region.is_null() { arena.transfer_path() } else { Path::Direct }
@@ -55,8 +52,7 @@ pub fn for_atomics(arena: &Arena, region: *mut u8) -> Path {
 }
 
 /// Returns the path of accumulates. Elements that are not aligned are never passed to MPI, whose
-/// accumulates may use instructions that fault on them or are not atomic. They belong to the native
-/// domain of every arena (see [`crate::atomics`]).
+/// accumulates may use instructions that fault on them or are not atomic.
 #[inline]
 pub(crate) fn for_accumulate(arena: &Arena, region: *mut u8, aligned: bool) -> Path {
     match arena.domain() {

@@ -3,7 +3,6 @@
 use super::kernel::Scale;
 use bytemuck::{Pod, Zeroable};
 
-/// The kind of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TransferKind {
     /// Stores local bytes at the target.
@@ -24,11 +23,11 @@ impl TransferKind {
     }
 }
 
-/// A number of a read-modify-write: an integer of 4 or 8 bytes.
+/// An integer of 4 or 8 bytes, for read-modify-writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Number {
-    /// The value. The bits of a 32-bit number are extended by its highest bit, whether it is signed
-    /// or not. This keeps the order of signed and of unsigned numbers.
+    /// A 32-bit number is extended by its highest bit, whether it is signed or not. This keeps the
+    /// order of signed and of unsigned numbers.
     value: i64,
     wide: bool,
     signed: bool,
@@ -53,19 +52,17 @@ numbers! {
 }
 
 impl Number {
-    /// Returns the value, with the bits of a 32-bit number extended by its highest bit.
+    /// Returns the value. A 32-bit number is extended by its highest bit.
     #[inline]
     pub fn value(self) -> i64 {
         self.value
     }
 
-    /// Returns whether the number has 8 bytes.
     #[inline]
     pub fn is_wide(self) -> bool {
         self.wide
     }
 
-    /// Returns whether the number is signed.
     #[inline]
     pub fn is_signed(self) -> bool {
         self.signed
@@ -76,23 +73,15 @@ impl Number {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Combine {
-    /// Reads the number.
     Load = 0,
-    /// Replaces the number.
     Swap = 1,
     /// Adds, with wrap-around.
     Add = 2,
-    /// Bitwise and.
     And = 3,
-    /// Bitwise or.
     Or = 4,
-    /// Bitwise exclusive or.
     Xor = 5,
-    /// Stores the minimum.
     Min = 6,
-    /// Stores the maximum.
     Max = 7,
-    /// Replaces the number if it has the expected value.
     CompareSwap = 8,
 }
 
@@ -103,12 +92,11 @@ impl Combine {
     };
 }
 
-/// A read-modify-write operation with its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rmw {
     combine: Combine,
     operand: Number,
-    /// The value that [`Combine::CompareSwap`] expects, as in [`Number::value`].
+    /// The value that [`Combine::CompareSwap`] expects.
     expected: i64,
 }
 
@@ -119,25 +107,21 @@ impl Rmw {
         Rmw { combine, operand: operand.into(), expected: 0 }
     }
 
-    /// Reads a number of type `N`.
     #[inline]
     pub fn load<N: Into<Number> + Default>() -> Rmw {
         Rmw::new(Combine::Load, N::default())
     }
 
-    /// Adds to the number, with wrap-around.
     #[inline]
     pub fn add<N: Into<Number>>(operand: N) -> Rmw {
         Rmw::new(Combine::Add, operand)
     }
 
-    /// Replaces the number.
     #[inline]
     pub fn swap<N: Into<Number>>(new: N) -> Rmw {
         Rmw::new(Combine::Swap, new)
     }
 
-    /// Replaces the number by `new` if it equals `expected`.
     #[inline]
     pub fn compare_swap<N: Into<Number>>(expected: N, new: N) -> Rmw {
         Rmw { expected: expected.into().value, ..Rmw::new(Combine::CompareSwap, new) }
@@ -149,25 +133,22 @@ impl Rmw {
         if self.operand.wide { 8 } else { 4 }
     }
 
-    /// Returns what the operation does.
     #[inline]
     pub fn combine(self) -> Combine {
         self.combine
     }
 
-    /// Returns the operand.
     #[inline]
     pub fn operand(self) -> Number {
         self.operand
     }
 
-    /// Returns the value that a compare-and-swap expects.
     #[inline]
     pub fn expected(self) -> i64 {
         self.expected
     }
 
-    /// Returns the operation with another operand, truncated to the size of the number.
+    /// Returns the operation with another operand, truncated to the number's size.
     pub(crate) fn with_value(self, value: i64) -> Rmw {
         let value = if self.operand.wide { value } else { i64::from(value as i32) };
         Rmw { operand: Number { value, ..self.operand }, ..self }
@@ -178,8 +159,8 @@ impl Rmw {
         Rmw { combine, expected, ..self.with_value(value) }
     }
 
-    /// Returns the number that replaces `old`. Both are values as in [`Number::value`], except that
-    /// the result may exceed the size of the number, and must be truncated.
+    /// Returns the number that replaces `old`, as [`Number::value`]. It may exceed the size of the
+    /// number, and must be truncated.
     #[inline]
     pub fn apply(self, old: i64) -> i64 {
         let Number { value, signed, .. } = self.operand;
@@ -199,14 +180,13 @@ impl Rmw {
         }
     }
 
-    /// Returns the operation as numbers, for messages: its kind, the operand, and the expected
-    /// value.
+    /// Returns the operation for messages: its kind, the operand, and the expected value.
     pub(crate) fn encode(self) -> (u8, [u64; 2]) {
         let flags = u8::from(self.operand.wide) << 4 | u8::from(self.operand.signed) << 5;
         (self.combine as u8 | flags, [self.operand.value as u64, self.expected as u64])
     }
 
-    /// Decodes the result of [`Rmw::encode`]. Returns `None` if the kind is unknown.
+    /// Decodes [`Rmw::encode`], or returns `None` for an unknown kind.
     pub(crate) fn decode(kind: u8, [value, expected]: [u64; 2]) -> Option<Rmw> {
         let (wide, signed) = (kind & 1 << 4 != 0, kind & 1 << 5 != 0);
         let combine = *Combine::ALL.get(usize::from(kind & !(3 << 4)))?;
@@ -216,7 +196,7 @@ impl Rmw {
     }
 }
 
-/// A contiguous run of bytes to move: its addresses at this rank and at the other rank.
+/// A contiguous run of bytes to move between this rank and another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Span {

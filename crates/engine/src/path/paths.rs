@@ -11,18 +11,16 @@ use crate::wait;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// Creates a transport for an engine.
 pub type Maker = fn() -> Box<dyn Transport>;
 
 static INSTALLED: OnceLock<Maker> = OnceLock::new();
 
-/// Installs a transport for all engines that this process starts from now on. Every rank must
-/// install the same one. Only the first call has an effect.
+/// Installs a transport for all engines that this process starts from now on, the same on every
+/// rank. Only the first call has an effect.
 pub fn install(maker: Maker) {
     let _ = INSTALLED.set(maker);
 }
 
-/// The layer of the paths.
 #[derive(Debug)]
 pub struct Paths {
     core: Core,
@@ -47,15 +45,13 @@ impl Paths {
         Paths { core, two_sided, rma: Rma::default(), installed }
     }
 
-    /// Returns what the transport that the next engine gets from [`install`] can do.
+    /// Returns the capabilities of the transport that the next engine gets from [`install`].
     pub fn installed_capabilities() -> Capabilities {
         INSTALLED.get().map_or(Capabilities::default(), |make| make().capabilities())
     }
 
-    /// Returns the transport of a path: the table of all transports.
-    ///
-    /// # Errors
-    /// Returns `Internal` if the job does not use the path, or if the path is direct.
+    /// Returns the transport of a path: the table of all transports. Fails with `Internal` if the
+    /// job does not use the path, or if the path is direct.
     #[inline]
     pub fn transport(&self, path: Path) -> Result<&dyn Transport> {
         match path {
@@ -78,30 +74,22 @@ impl Paths {
         }
     }
 
-    /// Frees the MPI objects that must not outlive MPI and are not collective.
     pub fn forget_types(&self) {
         self.rma.forget_types();
     }
 
-    /// Returns the layer below.
     pub fn core(&self) -> &Core {
         &self.core
     }
 
     /// Returns the arena that contains `len` bytes at `address` of this rank, and their offset in
-    /// this rank's region of it. Checks addresses that come from other ranks.
-    ///
-    /// # Errors
-    /// Returns `Address` if the bytes do not all lie in one region of this rank, and `Argument` if
-    /// the address is null.
+    /// this rank's region of it. Checks addresses that come from other ranks. Fails with `Address`
+    /// if the bytes do not all lie in one region, and `Argument` for a null address.
     pub fn own(&self, address: u64, len: usize) -> Result<(Arc<Arena>, usize)> {
         self.memory.registry.in_region(self.rank(), address as usize, len)
     }
 
-    /// Returns the message path.
-    ///
-    /// # Errors
-    /// Returns `Internal` if the job uses no messages.
+    /// Returns the message path, or `Internal` if the job uses no messages.
     #[inline]
     pub fn two_sided(&self) -> Result<&TwoSided> {
         match &self.two_sided {
@@ -130,8 +118,7 @@ impl Paths {
         self.two_sided.as_ref().map_or(0, TwoSided::outstanding)
     }
 
-    /// Receives and serves all messages still in flight, before the communicators are freed.
-    /// Collective.
+    /// Serves all messages still in flight, before the communicators are freed. Collective.
     pub(crate) fn drain_messages(&self) -> Result<()> {
         let Some(two_sided) = &self.two_sided else {
             return Ok(());
@@ -141,7 +128,7 @@ impl Paths {
         let mut barrier = comm.ibarrier()?;
         let mut passed = false;
         wait::until(self, Cause::Start, &|| "the last messages of other ranks".into(), || {
-            // A message sent before the barrier may become visible only after it.
+            // A message that was sent before the barrier may become visible only after it.
             let idle = !two_sided.poll(self)?;
             let before = passed;
             passed = passed || barrier.test()?;

@@ -1,11 +1,11 @@
 //! Accumulates and read-modify-writes through the shared mapping of the node.
 //!
 //! An operation is complete when it returns, at the target too: x86 and the release ordering of the
-//! locks make its stores visible in program order, and a fence drains them. The target does not
-//! take part. [`lock_stripe`] describes how accumulates and read-modify-writes exclude each other.
+//! locks make its stores visible in program order, and a fence drains them. [`lock_stripe`]
+//! describes how accumulates and read-modify-writes exclude each other.
 //!
 //! Scales are passed by reference. A copy of a `Scale` that was just built loads as a whole what
-//! was stored in parts, and that stall of the processor costs more than taking a lock.
+//! was stored in parts, and that stall costs more than taking a lock.
 
 use super::kernel::{self, Scale};
 use super::lock_stripe;
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicI32, AtomicI64, Ordering, fence};
 /// Computes `region[offset..] += scale * local` along `shape`, atomically for each element.
 ///
 /// # Safety
-/// `region` must be the mapping of a region that contains the remote extent of the shape at
-/// `offset`. `local` must be valid for reads of the local extent.
+/// `region` must be a mapped region that contains the remote extent of the shape at `offset`.
+/// `local` must be valid for reads of the local extent.
 pub unsafe fn accumulate(
     region: *mut u8,
     offset: usize,
@@ -65,9 +65,9 @@ pub(crate) unsafe fn accumulate_one(region: *mut u8, offset: usize, local: *cons
     }
 }
 
-/// Accumulates one row, taking the lock stripes that it covers one after the other. `held` is the
-/// stripe still held from the previous row, if any. An element that is not aligned may lie in two
-/// stripes; then both are held.
+/// Accumulates one row, taking its lock stripes one after the other. `held` is the stripe that is
+/// still held from the previous row. An unaligned element may lie in two stripes; then both are
+/// held.
 #[inline]
 unsafe fn row(
     region: *mut u8,
@@ -81,7 +81,6 @@ unsafe fn row(
     let end = at + bytes;
     while at < end {
         let room = lock_stripe::SPAN - at % lock_stripe::SPAN;
-        // Process whole elements up to the end of the stripe.
         let mut n = (room - room % element).min(end - at);
         if n == 0 {
             n = element;
@@ -138,8 +137,8 @@ unsafe fn integers(
     }
 }
 
-/// Combines a number with the operand of `op`, and returns the old value. Each operation is also a
-/// fence between the caller's earlier and later accesses.
+/// Combines a number with the operand of `op`, and returns the old value. Also a fence between the
+/// caller's earlier and later accesses.
 macro_rules! combine {
     ($number:expr, $ty:ty, $op:expr) => {{
         let (number, op) = ($number, $op);
@@ -173,7 +172,7 @@ macro_rules! combine {
 /// Combines the number at `region[offset..]` with the operand of `op`, and returns the old value.
 ///
 /// # Safety
-/// `region` must be the mapping of a region that contains the aligned number at `offset`.
+/// `region` must be a mapped region that contains the aligned number at `offset`.
 #[inline]
 pub unsafe fn rmw(region: *mut u8, offset: usize, op: Rmw) -> i64 {
     let at = region.wrapping_add(offset);
@@ -208,7 +207,7 @@ mod tests {
         const COUNTER: usize = 9;
         let mut region = Box::new(Region([0; 3 * lock_stripe::SPAN]));
         let base = &AtomicPtr::new(region.0.as_mut_ptr());
-        // The first elements lie in a line that is not marked, and the last in another stripe.
+        // The first elements lie in an unmarked line, and the last in another stripe.
         let at = 2 * lock_stripe::SPAN - 8 * (N - 2);
         assert!(at > HEADER);
         std::thread::scope(|scope| {

@@ -2,8 +2,8 @@
 //!
 //! Any thread can hold a class, context, call or bulk handle of function shipping, even after the
 //! runtime has ended. Calls on these objects reach the engine by [`Engine::admit`], which costs two
-//! plain memory accesses and a load ([`Door`]). Once the engine begins to stop, `admit` returns an
-//! error. The thread that stops the engine ([`shut`]) wakes the threads that wait in such calls,
+//! plain memory accesses and a load ([`Door`]), and returns an error once the engine begins to
+//! stop. The thread that stops the engine ([`shut`]) wakes the threads that wait in such calls,
 //! waits until all calls have returned, and only then touches the state that they use. Nothing
 //! therefore reaches MPI or the engine's shared state after the end.
 //!
@@ -30,30 +30,27 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 static DOOR: Door = Door::new();
 
 /// The thread of the `portolan::Runtime`, or 0 without one. Safe Rust code may be in calls that are
-/// not admitted, because the compiler bounds them by the life of the `Runtime`. Such calls may run
-/// on this thread and, once `ENDPOINTS` is set, on any thread.
+/// not admitted, because the compiler bounds them by the life of the `Runtime`: on this thread and,
+/// once `ENDPOINTS` is set, on any thread.
 static RUNTIME_THREAD: AtomicUsize = AtomicUsize::new(0);
 static ENDPOINTS: AtomicBool = AtomicBool::new(false);
 
 /// Held while the process's engine starts or stops.
 static LIFE: Mutex<()> = Mutex::new(());
 
-/// Callbacks of the module that owns objects that may outlive the runtime. They run when the
-/// runtime ends.
+/// Callbacks, at the end of the runtime, of the module that owns objects that may outlive it.
 #[derive(Debug, Clone, Copy)]
 pub struct Guests {
     /// Wakes the threads that wait in calls. The door is shut by then.
     pub wake: fn(),
     /// Runs when no call is in progress any more, while MPI still works.
     pub leave: fn(),
-    /// Runs when the engine is gone. Operations that were in progress on it will not complete, so
-    /// the callback must end them.
+    /// Runs when the engine is gone. Must end the operations that were in progress on it.
     pub gone: fn(),
 }
 
 static GUESTS: Mutex<Option<Guests>> = Mutex::new(None);
 
-/// An admitted call. The engine does not stop until this is dropped.
 #[derive(Debug)]
 pub struct Admitted<'a> {
     engine: &'a Engine,
@@ -70,11 +67,8 @@ impl Deref for Admitted<'_> {
 }
 
 impl Engine {
-    /// Begins a call that may send messages or wait for them. The call must not wait for user code.
-    ///
-    /// # Errors
-    /// Returns `State` if the engine is stopping or has stopped, or if this thread may not call
-    /// MPI.
+    /// Begins a call that may send messages or wait for them, but not for user code. Returns
+    /// `State` if the engine is stopping or has stopped, or if this thread may not call MPI.
     #[inline]
     pub fn admit(&self) -> Result<Admitted<'_>> {
         let inside = DOOR.pass();
@@ -88,18 +82,11 @@ impl Engine {
     }
 
     /// Begins a call like [`Engine::admit`], for a call that also uses MPI directly.
-    ///
-    /// # Errors
-    /// Returns `State` under the conditions of [`Engine::admit`], or if this thread may not call
-    /// MPI.
     pub fn admit_to_mpi(&self) -> Result<Admitted<'_>> {
         if self.may_call_mpi() { self.admit() } else { Err(self.refusal()) }
     }
 
-    /// Checks whether a call would be admitted now.
-    ///
-    /// # Errors
-    /// Fails under the conditions of [`Engine::admit`].
+    /// Checks whether [`Engine::admit`] would admit a call now.
     #[inline]
     pub fn check_admits(&self) -> Result<()> {
         self.admit().map(drop)
@@ -122,8 +109,8 @@ impl Engine {
         Error::new(ErrorKind::State, text)
     }
 
-    /// Returns whether the engine is stopping or has stopped. While it is stopping, the result is
-    /// still false for the threads inside an admitted call.
+    /// Returns whether the engine is stopping or has stopped. While it is stopping, the threads
+    /// inside an admitted call still get false.
     pub fn is_over(&self) -> bool {
         self.is_gone() || DOOR.is_shut() && !DOOR.am_inside()
     }
@@ -141,24 +128,20 @@ fn over() -> Error {
     Error::new(ErrorKind::State, text)
 }
 
-/// Begins a call on the running engine that neither sends nor waits.
-///
-/// # Errors
-/// Returns `State` if no engine is running, or if it is stopping.
+/// Begins a call on the running engine, if it is not stopping, that neither sends nor waits.
 pub fn admit_current() -> Result<Admitted<'static>> {
     let Some(inside) = DOOR.pass() else { return Err(not_running()) };
     // The engine stays while this thread is inside.
     Ok(Admitted { engine: super::current()?, _inside: inside })
 }
 
-/// Admits an active-message handler that belongs to function shipping. The handler runs inside the
-/// engine, which cannot end meanwhile, so its own calls must be admitted. The handler must hold the
-/// result while it runs.
+/// Admits a handler of function shipping, which holds the result while it runs. The engine cannot
+/// end meanwhile, so the handler's own calls must be admitted.
 pub fn in_handler() -> door::InsideDoor {
     DOOR.pass_anyway()
 }
 
-/// Progress for waits of threads that may not use the engine. The waits fail when the engine ends.
+/// Progress for waits of threads that may not use the engine. They fail when the engine ends.
 #[derive(Debug)]
 pub struct Outside;
 
@@ -174,7 +157,6 @@ impl Progress for Outside {
     }
 }
 
-/// Sets the callbacks for the end of the runtime.
 pub fn set_guests(guests: Guests) {
     *GUESTS.lock() = Some(guests);
 }
@@ -185,15 +167,12 @@ pub fn set_runtime(lives: bool) {
     ENDPOINTS.store(false, Ordering::Release);
 }
 
-/// Records that threads may hold endpoints, which live as long as the runtime.
 pub fn endpoint_given() {
     ENDPOINTS.store(true, Ordering::Release);
 }
 
-/// Checks whether the calling thread may finalise MPI while the runtime runs.
-///
-/// # Errors
-/// Returns `State` if other threads may be in calls that borrow from a `portolan::Runtime`.
+/// Returns `State` if the calling thread must not finalise MPI while the runtime runs: other
+/// threads may be in calls that borrow from a `portolan::Runtime`.
 pub(super) fn check_end_by_host() -> Result<()> {
     let thread = RUNTIME_THREAD.load(Ordering::Acquire);
     if thread != 0 && (thread != this_thread() || ENDPOINTS.load(Ordering::Acquire)) {
@@ -206,16 +185,13 @@ pub(super) fn check_end_by_host() -> Result<()> {
     Ok(())
 }
 
-/// Waits until no other thread starts or stops the engine, and excludes other threads until the
-/// guard is dropped.
+/// Waits until no other thread starts or stops the engine, and excludes others until dropped.
 pub fn begin() -> MutexGuard<'static, ()> {
     LIFE.lock()
 }
 
-/// Excludes other threads from starting or stopping the engine, without waiting for one that does.
-///
-/// # Errors
-/// Returns `State` in a handler, or if another thread starts or stops the engine.
+/// Like [`begin`], but returns `State` if another thread starts or stops the engine, or in a
+/// handler.
 pub(super) fn begin_to_end() -> Result<MutexGuard<'static, ()>> {
     if let Some(name) = handler::running() {
         fail!(State, "the handler {name} is running, and a handler cannot end the runtime");
@@ -231,11 +207,8 @@ pub fn open() {
     DOOR.open();
 }
 
-/// Stops the admission of calls, and waits until the calls in progress have returned. A second call
-/// has no effect.
-///
-/// # Errors
-/// Returns `State` inside an admitted call.
+/// Stops the admission of calls, and waits until those in progress have returned. A second call has
+/// no effect. Returns `State` inside an admitted call.
 pub(super) fn shut(engine: &Engine) -> Result<()> {
     if DOOR.is_shut() {
         return Ok(());
@@ -259,7 +232,6 @@ pub(super) fn shut(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Runs the callback for an engine that is gone.
 pub(super) fn gone() {
     let guests = *GUESTS.lock();
     if let Some(guests) = guests {

@@ -7,14 +7,14 @@
 //! and win clearly. Their cost, averaged over the classes of transfer, must be at most
 //! 1/[`CLEARLY`] of the cost of messages, and in no class more than [`WORST`] times that cost. The
 //! margins are wide, so that a disturbance does not change the choice. If a class could not be
-//! measured undisturbed, messages are chosen. Accumulates are measured for information only. They
-//! reach the owner by message in any case, because all ranks must use one mechanism for them, even
-//! within a node.
+//! measured undisturbed, messages are chosen. Accumulates are measured for information only: all
+//! ranks must use one mechanism for them, even within a node, so they reach the owner by message in
+//! any case.
 //!
 //! **One choice for all puts and gets.** With a choice for each class, a program that mixes classes
-//! would have to complete one path before each use of the other. This was measured between virtual
-//! nodes with Open MPI, with windows for contiguous transfers (whose cost is about the same on both
-//! paths) and messages for all others. A sparse matrix product in the style of Global Arrays became
+//! would have to complete one path before each use of the other. Measured between virtual nodes
+//! with Open MPI, with windows for contiguous transfers (whose cost is about the same on both
+//! paths) and messages for all others, a sparse matrix product in the style of Global Arrays became
 //! 1.5 to 2 times slower than with messages alone, and no program became faster.
 
 /// Windows must be at least this many times cheaper on average (geometric mean).
@@ -25,9 +25,8 @@ pub(super) const WORST: f64 = 2.0;
 /// The relation between two ranks on different nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Between {
-    /// Both ranks are on one host that is partitioned into virtual nodes.
+    /// Both are on one host that is partitioned into virtual nodes.
     Nodes,
-    /// The ranks are on two hosts.
     Hosts,
 }
 
@@ -40,7 +39,7 @@ impl Between {
     }
 }
 
-/// A class of transfer. A sample is a put and a get, each until it is complete, or one accumulate.
+/// A class of transfer. A sample is a complete put and a complete get, or one accumulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransferClass {
     /// Few contiguous bytes.
@@ -65,7 +64,6 @@ impl TransferClass {
         TransferClass::Accumulate,
     ];
 
-    /// Returns whether the choice depends on the class.
     fn counts(self) -> bool {
         self != TransferClass::Accumulate
     }
@@ -89,22 +87,19 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Returns the cost of windows relative to messages.
     fn ratio(self) -> f64 {
         self.window.max(1) as f64 / self.message.max(1) as f64
     }
 }
 
-/// The measurements between one pair of ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Trial {
     pub between: Between,
-    /// The two ranks.
     pub pair: (usize, usize),
     /// Whether puts and gets complete while their target makes no MPI call.
     pub alone: bool,
     /// Costs in the order of [`TransferClass::ALL`]. `None` if too few samples were undisturbed, or
-    /// if no samples were taken because windows do not complete alone.
+    /// windows do not complete alone.
     pub costs: [Option<Cost>; 5],
 }
 
@@ -142,8 +137,7 @@ impl Trial {
         if classes < self.counted().count() {
             return (false, "the ranks were too busy to measure MPI's windows".into());
         }
-        // Comparing the product is equivalent to comparing the geometric mean with 1/`CLEARLY`.
-        // `powf` would make programs link with libm.
+        // Equivalent to comparing the geometric mean with 1/`CLEARLY`. `powf` would link libm.
         let clearly: f64 = (0..classes).map(|_| 1.0 / CLEARLY).product();
         if product > clearly {
             return (false, format!("MPI's windows are not {CLEARLY} times cheaper"));
@@ -181,14 +175,13 @@ impl Trial {
         text
     }
 
-    /// Returns the name of the relation between the ranks.
     pub(super) fn place(&self) -> &'static str {
         self.between.name()
     }
 }
 
-/// Chooses windows only if every kind of pair favours them, because a window spans all ranks of the
-/// job. Returns the choice and the reason.
+/// Chooses windows only if every kind of pair favours them, because a window spans all ranks.
+/// Returns the choice and the reason.
 pub(super) fn choose(trials: &[Trial]) -> (bool, String) {
     let mut chosen = (false, String::from("there is no pair of ranks to measure"));
     for trial in trials {
@@ -205,8 +198,7 @@ pub(super) fn choose(trials: &[Trial]) -> (bool, String) {
 mod tests {
     use super::*;
 
-    /// Nanoseconds by window and by message for each class. Zeros mean that the class was
-    /// disturbed.
+    /// Nanoseconds by window and by message for each class. Zeros mean a disturbed class.
     fn trial(between: Between, alone: bool, costs: [(u64, u64); 5]) -> Trial {
         let costs = costs.map(|(window, message)| (window > 0).then_some(Cost { window, message }));
         Trial { between, pair: (0, 1), alone, costs }
@@ -231,8 +223,7 @@ mod tests {
     fn one_dear_class_is_enough_against_windows() {
         let (windows, why) = choose(&[trial(Between::Nodes, true, SHARED)]);
         assert!(!windows && why.contains("strided"), "{why}");
-        // This holds even if the other classes were disturbed, or if the figures are wrong by a
-        // factor of four.
+        // This holds if other classes were disturbed, or if figures are wrong by a factor of four.
         let mut part = SHARED;
         part[0] = (0, 0);
         part[3] = (0, 0);

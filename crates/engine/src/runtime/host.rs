@@ -1,9 +1,8 @@
 //! Waits of the program inside MPI's blocking calls, carried out by the engine's wait loop.
 //!
-//! The wrappers of these calls, in the crate `portolan-interpose`, use [`HostWait`]. A thread of
-//! the program may wait while another thread stops the engine. A waiter therefore holds the engine
-//! by reference count, and polls it only until [`Engine::shut_host`]. Afterwards it polls only its
-//! own request.
+//! The wrappers of these calls, in the crate `portolan-interpose`, use [`HostWait`]. Another thread
+//! may stop the engine meanwhile. A waiter therefore holds the engine by reference count, and polls
+//! it only until [`Engine::shut_host`], afterwards only its own request.
 
 use super::introduction::Introduction;
 use super::{Engine, try_running};
@@ -20,8 +19,7 @@ use std::time::Duration;
 pub struct HostWait(Arc<Engine>);
 
 impl HostWait {
-    /// Returns the engine if it takes part in the program's waits and this thread does not run a
-    /// handler.
+    /// Returns the engine if it takes part in the program's waits and this thread runs no handler.
     pub fn of_running() -> Option<HostWait> {
         let engine = try_running()?;
         let takes_part = engine.host_waits
@@ -38,19 +36,18 @@ impl HostWait {
     }
 }
 
-/// Returns whether this rank may take part: `PORTOLAN_MPI_WAITS` allows it, `world` has all ranks of
-/// a job of several ranks, and the program has not requested `MPI_THREAD_MULTIPLE`. A collective of
-/// one thread may otherwise overlap with the start of the engine by another, which only some ranks
-/// have completed.
+/// Returns whether this rank may take part: `PORTOLAN_MPI_WAITS` allows it, `world` has all ranks
+/// of a job of several ranks, and the program has not requested `MPI_THREAD_MULTIPLE`. With it, a
+/// collective of one thread may overlap with the start of the engine by another, which only some
+/// ranks have completed.
 pub(super) fn may_take_part(config: &Config, world: &Comm) -> Result<bool> {
     // SAFETY: `MPI_COMM_WORLD` is live while MPI runs.
     let job = unsafe { Comm::size_of(Comm::world_handle()) }?;
     Ok(config.mpi_waits && world.size() > 1 && world.size() == job && !life::program_is_threaded())
 }
 
-/// Returns whether the engine takes part: all ranks may, and the engine serves other nodes by
-/// messages, or ranks share cores, which MPI's own waits do not yield. The result is the same on
-/// all ranks.
+/// Returns, the same on all ranks, whether the engine takes part: all ranks may, and the engine
+/// serves other nodes by messages, or ranks share cores, which MPI's own waits do not yield.
 pub(super) fn takes_part(messages: bool, crowded: bool, all: &[Introduction]) -> bool {
     (messages || crowded) && all.iter().all(|one| one.may_wait != 0)
 }
@@ -79,7 +76,6 @@ impl Progress for HostWait {
 }
 
 impl Engine {
-    /// Makes the program's waits stop polling the engine.
     pub(super) fn shut_host(&self) {
         *self.host_open.write() = false;
     }

@@ -2,10 +2,10 @@
 //!
 //! * The node: ranks are on one node if their machines have the same name, their kernels have the
 //!   same boot ID, and they find the same directory for shared memory. `MPI_Comm_split_type` would
-//!   need several exchanges for this, in which ranks that share cores wait for each other inside
-//!   MPI. A rank whose kernel does not provide a boot ID counts as a separate node.
-//! * The cores that the rank may run on. From these the others determine whether ranks outnumber
-//!   cores ([`super::oversubscription`]).
+//!   need several exchanges, in which ranks that share cores would wait for each other inside MPI.
+//!   A rank whose kernel does not provide a boot ID counts as a separate node.
+//! * The cores that the rank may run on, to find whether ranks outnumber cores
+//!   ([`super::oversubscription`]).
 //! * Whether the engine may carry out the waits inside MPI's own calls ([`super::host`]).
 //! * The settings that must agree ([`crate::config::agreed`]).
 
@@ -17,7 +17,6 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 
-/// The data that a rank sends.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Introduction {
@@ -25,38 +24,33 @@ pub(super) struct Introduction {
     pub boot: u64,
     /// Hash that is the same for all ranks of a node.
     host: u64,
-    /// The cores that the rank may run on. `available` is the number that it may use at the same
-    /// time.
+    /// The cores that the rank may run on, and the number that it may use at the same time.
     pub cores: Cores,
     pub available: u32,
     /// The key of the world group, used if this is rank 0.
     pub key: u32,
     /// Nonzero if the engine may carry out this rank's waits inside MPI.
     pub may_wait: u64,
-    /// The settings that must be the same on all ranks.
     pub settings: Agreed,
 }
 
 fn digest(of: impl Hash) -> u64 {
-    // `DefaultHasher::new` uses fixed keys, so the hash is the same on all ranks.
+    // `DefaultHasher::new` has fixed keys, so all ranks get the same hash.
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Returns the kernel's boot ID, which changes with every boot.
 fn boot_id() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Returns a hash of the kernel's boot ID, or 0 if it is unknown.
 pub(super) fn boot_number() -> u64 {
     boot_id().map_or(0, digest)
 }
 
 impl Introduction {
-    /// Returns the data of the calling rank.
     pub(super) fn own(config: &Config, may_wait: bool) -> Introduction {
         let boot = boot_number();
         let dir = std::fs::metadata(&config.shm_dir).map(|meta| (meta.dev(), meta.ino())).ok();

@@ -10,22 +10,19 @@ pub type Sink = Box<dyn Fn(Level, &[u8]) + Send + Sync>;
 
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);
 
-/// Sends the log to `sink` from now on.
 pub fn set(sink: Sink) {
     *SINK.write() = Some(sink);
 }
 
-/// The level set by an interface.
 static LEVEL: RwLock<Option<LevelFilter>> = RwLock::new(None);
 
-/// Sets the maximum level of the log from now on.
 pub fn set_level(level: LevelFilter) {
     *LEVEL.write() = Some(level);
     log::set_max_level(level);
 }
 
-/// Installs the logger, unless the program or an earlier call has installed one, which then receives
-/// the records. A level that an interface has set remains.
+/// Installs the logger, unless the program or an earlier call has installed one. A level that an
+/// interface has set remains.
 pub fn start(config: &Config) {
     let verbose = std::env::var("ARMCI_VERBOSE")
         .is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "n" | "no" | "f" | "false"));
@@ -41,7 +38,6 @@ pub fn start(config: &Config) {
     }
 }
 
-/// Writes a log record in one write.
 fn write(record: &Record<'_>) {
     let line = message::of_record(record);
     match &*SINK.read() {

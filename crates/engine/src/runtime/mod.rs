@@ -1,13 +1,13 @@
 //! The process's engine, from start to stop.
 //!
 //! [`Engine::start`] initialises or adopts MPI, finds the topology, decides which paths the job
-//! uses, and starts the progress thread if one is needed. [`Engine::stop`] undoes this. Both are
+//! uses, and starts the progress thread if needed. [`Engine::stop`] undoes this. Both are
 //! collective. The engine can be started again after a stop while MPI runs.
 //!
-//! The C interfaces reach the engine through [`current`], which is one atomic load. The Rust
-//! interface holds it by reference count. C calls on other threads must have returned before the
-//! engine is stopped, as with MPI itself. Objects that may outlive the engine, or that any thread
-//! may use, reach it through [`admission`].
+//! The C interfaces reach the engine through [`current`], one atomic load. The Rust interface holds
+//! it by reference count. C calls on other threads must have returned before the engine is stopped,
+//! as with MPI itself. Objects that may outlive the engine, or that any thread may use, reach it
+//! through [`admission`].
 
 use crate::am::{Am, Handler, HandlerId, Owner};
 use crate::any_memory::AnyMemory;
@@ -39,17 +39,14 @@ pub struct Engine {
     layers: AnyMemory,
     /// The reason for the path of transfers between nodes.
     pub remote_reason: String,
-    /// The measurements behind `remote_reason`, one entry for each kind of pair: its name and the
-    /// figures.
+    /// The measurements behind `remote_reason`: the name and the figures of each kind of pair.
     pub remote_measured: Vec<(&'static str, String)>,
     ours: bool,
     stopped: AtomicBool,
     thread: Mutex<Option<ProgressThread>>,
     started: Instant,
-    /// Time of the last reset of the statistics.
     counted_since: Mutex<Instant>,
     watchdog: Mutex<Option<Watchdog>>,
-    /// Whether the engine carries out the program's waits inside MPI's blocking calls.
     host_waits: bool,
     /// Whether these waits may poll the engine.
     host_open: RwLock<bool>,
@@ -75,10 +72,7 @@ impl Owner for Engine {
 static CURRENT: AtomicPtr<Engine> = AtomicPtr::new(std::ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
 
-/// Returns the running engine.
-///
-/// # Errors
-/// Returns `State` before the start and after the stop, and in a forked child.
+/// Returns the running engine, or `State` without one and in a forked child.
 #[inline]
 pub fn current() -> Result<&'static Engine> {
     let engine = CURRENT.load(Ordering::Acquire);
@@ -111,35 +105,29 @@ fn not_running() -> Error {
     )
 }
 
-/// Returns whether an engine is running.
 pub fn is_running() -> bool {
     !CURRENT.load(Ordering::Acquire).is_null()
 }
 
-/// Returns the running engine by reference count.
 pub fn current_arc() -> Result<Arc<Engine>> {
     // In a forked child, a thread of the parent may hold the lock.
     unless_forked()?;
     OWNER.lock().clone().ok_or_else(not_running)
 }
 
-/// Returns the engine by reference count if one is running.
 fn try_running() -> Option<Arc<Engine>> {
     if is_running() { OWNER.lock().clone() } else { None }
 }
 
-/// Returns what the engine has pending. Returns `None` without an engine, or while a thread starts
-/// or stops one.
+/// Returns what the engine has pending, or `None` without one or while a thread starts or stops it.
 fn pending() -> Option<String> {
     Some(OWNER.try_lock()?.as_ref()?.pending())
 }
 
 impl Engine {
-    /// Registers handlers like [`Am::add_handlers`]. The first call starts active messages.
-    ///
-    /// # Errors
-    /// Fails under the conditions of [`Am::add_handlers`]. Returns `Memory` if active messages need
-    /// shared memory (`PORTOLAN_AM=node`, or an engine without messages) and it is not available.
+    /// Registers handlers like [`Am::add_handlers`]. The first call starts active messages, and
+    /// returns `Memory` if they need shared memory (`PORTOLAN_AM=node`, or an engine without
+    /// messages) and it is not available.
     pub fn register_handlers(
         &self,
         handlers: Vec<(String, Arc<dyn Handler>)>,
@@ -148,7 +136,6 @@ impl Engine {
         self.add_handlers(handlers)
     }
 
-    /// Returns the name of the handler that this thread runs, if any.
     pub fn running_handler() -> Option<String> {
         handler::running().map(str::to_string)
     }

@@ -11,14 +11,13 @@ use super::introduction::Introduction;
 use crate::topology::Topology;
 use std::collections::HashSet;
 
-/// The set of cores that a process may run on, one bit for each core.
+/// The cores that a process may run on, one bit for each.
 pub(super) type Cores = [u64; 16];
 
-/// Returns the cores of the calling process.
 pub(super) fn own_cores() -> Cores {
     let mut cores: Cores = [0; 16];
-    // SAFETY: the buffer has the given number of bytes, and any bits form a valid set. On a machine
-    // with more than 1024 cores the call fails and leaves the set empty.
+    // SAFETY: the buffer has the given number of bytes, and any bits form a valid set. With more
+    // than 1024 cores the call fails and leaves the set empty.
     unsafe { libc::sched_getaffinity(0, size_of_val(&cores), cores.as_mut_ptr().cast()) };
     cores
 }
@@ -48,9 +47,8 @@ fn overlap(a: &Cores, b: &Cores) -> bool {
     a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
-/// Returns whether the first rank of a machine must share its cores. `ranks` contains the cores of
-/// each rank of the machine, and `available` is the number of cores that the first rank may use at
-/// the same time.
+/// Returns whether the first rank of a machine must share its cores. `ranks` has the cores of each
+/// rank of the machine, and `available` how many cores the first rank may use at a time.
 fn shares(ranks: &[Cores], available: usize) -> bool {
     let Some(mine) = ranks.first() else { return false };
     if count(mine) == 0 {
@@ -104,8 +102,7 @@ mod tests {
         // Each rank has its own core, even a distant one. Then two ranks share a core.
         assert!(!shares(&[set(&[0]), set(&[1]), set(&[70])], 1));
         assert!(shares(&[set(&[70]), set(&[1]), set(&[70])], 1));
-        // Two ranks have a pair of cores and the third rank runs elsewhere. Then the third rank may
-        // run here, too.
+        // Two ranks have a pair of cores. The third runs elsewhere, and then may run here, too.
         assert!(!shares(&[two, two, set(&[2])], 2));
         assert!(shares(&[two, two, set(&[1])], 2));
         // A container is limited to half of the machine.

@@ -1,10 +1,10 @@
 //! The choice of paths to memory, made once and identically on all ranks.
 //!
-//! Ranks of a node map each other's memory. Between nodes, transfers use windows or messages.
-//! Windows are better if the network serves them itself. If MPI implements them by messages, the
-//! target must take part through MPI, and the engine's own messages are several times faster,
-//! because its progress thread serves them while the target computes. [`super::trial`] measures at
-//! start which case applies, and [`super::choice`] evaluates the result.
+//! Ranks of a node map each other's memory. Between nodes, windows are better if the network serves
+//! them itself. If MPI implements them by messages, the target must take part through MPI, and the
+//! engine's own messages are several times faster, because its progress thread serves them while
+//! the target computes. [`super::trial`] measures at start which case applies, and
+//! [`super::choice`] evaluates the result.
 
 use super::choice::{self, Trial};
 use super::trial::{self, Ground};
@@ -18,24 +18,18 @@ use crate::topology::Topology;
 use crate::wait::Boot;
 use std::time::Instant;
 
-/// The choice of paths for the job, identical on all ranks.
 pub(super) struct Decision {
-    /// The policy for memory.
     pub policy: Policy,
-    /// Whether messages are needed.
     pub messages: bool,
-    /// The reason for the path between nodes.
     pub reason: String,
-    /// The measurements behind `reason`: the kind of pair and the figures.
+    /// The figures behind `reason` for each kind of pair.
     pub measured: Vec<(&'static str, String)>,
 }
 
 /// Makes the choice. Collective over `world`. `in_vain` means that all ranks are on one machine and
-/// outnumber its cores. While they create a window, such ranks occupy the cores that the others
-/// need, and its cost could not be measured.
-///
-/// # Errors
-/// Returns `Argument` for invalid settings. Returns `Mpi` if windows are requested and do not work.
+/// outnumber its cores: while such ranks create a window, they occupy the cores that the others
+/// need, and its cost could not be measured. Fails with `Argument` for invalid settings, and `Mpi`
+/// if windows are requested and do not work.
 pub(super) fn decide(
     config: &Config,
     topology: &Topology,
@@ -67,7 +61,7 @@ pub(super) fn decide(
         }
         AtomicsChoice::Mpi => true,
     };
-    // A single rank reaches all memory directly. (Open MPI cannot create a window of one rank.)
+    // A single rank reaches all memory directly. Open MPI cannot create a window of one rank.
     let wanted = world.size() > 1 && (remote.is_some() || mpi_atomics);
     let forced = remote == Some(true) || config.atomics == AtomicsChoice::Mpi;
     let (mut windows, mut reason) = (false, String::from("all ranks share one node"));
@@ -142,7 +136,7 @@ fn job_size() -> Result<usize> {
 }
 
 /// Tests a window over all ranks: creation, a flush and the release. With `measure`, also measures
-/// its cost for each kind of neighbourhood in the job.
+/// its cost for each kind of neighbourhood.
 fn try_windows(world: &Comm, topology: &Topology, measure: bool) -> Result<Vec<Trial>> {
     let ground = Ground::create(world)?;
     let mut used = ground.flush(world.rank());

@@ -1,11 +1,11 @@
 //! Start and stop of the engine.
 //!
 //! The start creates two communicators and exchanges the data of all ranks once
-//! ([`super::introduction`]). The ranks of a node then meet in shared memory.
-//! [`super::path_selection`] chooses the paths to memory on the way.
+//! ([`super::introduction`]). [`super::path_selection`] chooses the paths to memory. The ranks of a
+//! node then meet in shared memory.
 //!
 //! Invariant: the start does not wait inside MPI, where many ranks that share cores delay each
-//! other. The exception is the creation of windows, which takes place only if they may be used.
+//! other, except for the creation of windows, if they may be used.
 
 use super::introduction::{self, Introduction};
 use super::{CURRENT, Engine, OWNER, admission, host, log_sink, oversubscription, path_selection};
@@ -50,16 +50,13 @@ unsafe fn check_comm(comm: CommHandle) -> Result<()> {
     Ok(())
 }
 
-/// How many times the process's engine has been started.
 static STARTS: AtomicUsize = AtomicUsize::new(0);
 
 impl Engine {
-    /// Starts the engine over all ranks of `comm`, or of the job for `None`. Collective.
-    ///
-    /// # Errors
-    /// Returns `State` if the engine already runs or MPI is not usable, and `Argument` for an
-    /// invalid variable or a communicator that is null or an intercommunicator. Fails under the
-    /// conditions of [`Engine::over`].
+    /// Starts the engine over all ranks of `comm`, or of the job for `None`. Collective. Fails as
+    /// [`Engine::over`] does. Fails with `State` if the engine already runs or MPI is not usable,
+    /// and `Argument` for an invalid variable or a communicator that is null or an
+    /// intercommunicator.
     ///
     /// # Safety
     /// `comm`, if given, must be a live communicator.
@@ -102,7 +99,6 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Writes the line that identifies the library in the log of a job.
     fn log_start(&self) {
         if self.rank() == 0 {
             let (version, mpi) = (env!("CARGO_PKG_VERSION"), Flavour::name_of_built());
@@ -111,16 +107,13 @@ impl Engine {
         }
     }
 
-    /// Checks that the engine runs over the ranks of `comm`, in the same order. Local.
-    ///
-    /// # Errors
-    /// Returns `Argument` if `comm` is null or an intercommunicator, and `State` if its ranks
-    /// differ.
+    /// Checks that the engine runs over the ranks of `comm`, in the same order. Local. Returns
+    /// `Argument` if `comm` is null or an intercommunicator, and `State` if its ranks differ.
     ///
     /// # Safety
-    /// `comm` must be a live communicator, or null.
+    /// `comm` must be live, or null.
     pub unsafe fn check_same(&self, comm: CommHandle) -> Result<()> {
-        // SAFETY: the caller guarantees that `comm` is live or null, and `check_comm` rejects null.
+        // SAFETY: the caller guarantees a live or null `comm`, and `check_comm` rejects null.
         let same = unsafe {
             check_comm(comm)?;
             self.world().comm()?.has_ranks_of(comm)?
@@ -136,12 +129,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Creates an engine over `world`, which it then owns. Collective. An engine is a value, and a
-    /// process may have several. Only [`Engine::start`] makes one of them the process's engine.
-    /// [`Engine::close`] ends it.
-    ///
-    /// # Errors
-    /// Returns `Argument` for invalid settings, and `Mpi` or `Memory` for allocation failures.
+    /// Creates an engine over `world`, which it then owns. Collective. A process may have several
+    /// engines; [`Engine::start`] makes one of them the process's engine. [`Engine::close`] ends
+    /// it. Fails with `Argument` for invalid settings, and `Mpi` or `Memory` for allocation
+    /// failures.
     pub fn over(config: Config, started: init::Started, world: Comm) -> Result<Arc<Engine>> {
         let engine = Arc::new(Engine::build(config, started, world)?);
         engine.connect();
@@ -259,21 +250,15 @@ impl Engine {
     }
 
     /// Stops the engine: waits for calls of function shipping, completes all operations, frees all
-    /// segments and communicators, and finalises MPI if the library must do so. Collective.
-    ///
-    /// # Errors
-    /// Returns `State` if no engine is running, in a handler, inside a call of function shipping,
-    /// or if another thread starts or stops the engine. Fails under the conditions of
-    /// [`Engine::close`].
+    /// segments and communicators, and finalises MPI if the library must do so. Collective. Fails
+    /// as [`Engine::close`] does. Fails with `State` if no engine is running, in a handler, inside
+    /// a call of function shipping, or if another thread starts or stops the engine.
     pub fn stop() -> Result<()> {
         if Engine::stop_within_mpi()? { init::finalize() } else { Ok(()) }
     }
 
     /// Stops the engine like [`Engine::stop`], but does not finalise MPI, so that an engine can be
     /// started again. Returns whether the library must finalise MPI. Collective.
-    ///
-    /// # Errors
-    /// Fails as [`Engine::stop`] does.
     pub fn stop_within_mpi() -> Result<bool> {
         let _one = admission::begin_to_end()?;
         let engine = super::current_arc()?;
@@ -294,10 +279,8 @@ impl Engine {
     }
 
     /// Completes all operations, frees all segments and communicators, and ends the engine's
-    /// threads. Collective. A second call has no effect.
-    ///
-    /// # Errors
-    /// Returns the error of a flush hook or of MPI.
+    /// threads. Collective. A second call has no effect. Returns the error of a flush hook or of
+    /// MPI.
     pub fn close(&self) -> Result<()> {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -307,8 +290,7 @@ impl Engine {
 
     fn end_all(&self) -> Result<()> {
         process::ask_keeps_mapped();
-        // Other ranks may need this rank until every rank has fenced. The end is recorded as one
-        // barrier. The rest is not recorded.
+        // Other ranks may need this rank until every rank has fenced. Recorded as one barrier.
         self.observed(
             || CallInfo::new(Call::Barrier),
             || {
@@ -329,7 +311,7 @@ impl Engine {
             }
             self.memory.close_group(group)?;
         }
-        // After this point no rank sends requests, but credit acks may be in flight.
+        // Now no rank sends requests, but credit acks may be in flight.
         self.barrier_of(self.world())?;
         self.stop_threads();
         self.shut_host();
@@ -346,8 +328,8 @@ impl Engine {
         freed
     }
 
-    /// Ends the engine's threads after the queued completion handlers have run. In the calls that
-    /// follow, waiting threads do the work of these threads.
+    /// Ends the engine's threads after the queued completion handlers have run. From now on,
+    /// waiting threads do their work.
     fn stop_threads(&self) {
         self.end_threads();
         if let Some(state) = self.started() {
@@ -371,7 +353,7 @@ fn host_will_finalize() {
         .and_then(|()| admission::begin_to_end())
         .and_then(|_one| admission::shut(&engine));
     if let Err(error) = shut {
-        // MPI would disappear under a running call.
+        // MPI would end under a running call.
         log::error!("MPI_Finalize is called while the runtime is in use: {error}");
         process::end_job(error.kind().code());
     }
@@ -384,7 +366,7 @@ fn host_finalizes() {
     let Ok(engine) = super::current_arc() else {
         return;
     };
-    // Without the crate `portolan-interpose`, nothing has called it before `MPI_Finalize`.
+    // Without the crate `portolan-interpose`, nothing has called this before `MPI_Finalize`.
     host_will_finalize();
     if let Err(error) = engine.close() {
         log::error!("closing before MPI_Finalize: {error:#}");

@@ -1,8 +1,8 @@
 //! The statistics of an engine, for the program and for the table of `PORTOLAN_STATS`.
 //!
 //! Each rank has its own statistics ([`Engine::statistics`]). At the end of the engine the ranks
-//! reduce all values to sum, minimum, maximum and the rank that has the maximum. Rank 0 writes the
-//! table.
+//! reduce all values to sum, minimum, maximum and the rank that has the maximum, and rank 0 writes
+//! the table.
 
 use super::Engine;
 use crate::collective::Operator;
@@ -17,23 +17,17 @@ use std::time::Instant;
 pub struct Statistics {
     /// Whether all calls were counted: `PORTOLAN_STATS` or `PORTOLAN_TRACE` is set.
     pub complete: bool,
-    /// Duration of the count in seconds.
     pub seconds: f64,
-    /// Sum of the counters of all threads.
     pub sum: Sum,
-    /// Number of naps of waiting threads.
     pub naps: u64,
-    /// Number of messages whose data stayed at this rank until the target requested it.
+    /// Number of messages whose data stayed here until the target requested it.
     pub rendezvous: u64,
-    /// Number of messages that carried aggregated items.
     pub aggregated_messages: u64,
-    /// Number of aggregated items.
     pub aggregated_items: u64,
     /// Number of requests of other ranks that this rank served.
     pub requests: u64,
     /// Peak resident memory of the process in bytes.
     pub peak_memory: u64,
-    /// Number of events that are missing from the trace.
     pub dropped_events: u64,
 }
 
@@ -63,7 +57,6 @@ impl Statistics {
         }
     }
 
-    /// Returns the values in the order of [`rows`].
     fn values(&self) -> Vec<i64> {
         let mut values = Vec::new();
         for paths in &self.sum.calls {
@@ -95,7 +88,6 @@ fn total<'a>(all: impl Iterator<Item = &'a Calls>) -> Calls {
     })
 }
 
-/// Returns the names of the values.
 fn rows() -> Vec<String> {
     let mut rows = Vec::new();
     for call in Call::ALL {
@@ -125,7 +117,6 @@ const SINGLE: [&str; 9] = [
     "dropped events",
 ];
 
-/// A value reduced over all ranks.
 #[derive(Debug, Clone, Copy, Default)]
 struct Row {
     sum: i64,
@@ -135,7 +126,6 @@ struct Row {
 }
 
 impl Engine {
-    /// Returns the counts of this rank since the start or the last reset.
     pub fn statistics(&self) -> Statistics {
         self.statistics_of(false)
     }
@@ -158,13 +148,11 @@ impl Engine {
         }
     }
 
-    /// Resets the statistics.
     pub fn reset_statistics(&self) {
         self.observer().reset();
         *self.counted_since.lock() = Instant::now();
     }
 
-    /// Writes the counts since the start to the trace.
     pub(super) fn trace_statistics(&self) {
         self.statistics_of(true).record(|name, value| self.observer().counter(name, value));
     }
@@ -206,7 +194,6 @@ impl Engine {
     }
 }
 
-/// Formats the table.
 fn table(rows: &[Row], waited_for: &[i64], ranks: usize, seconds: f64) -> String {
     let mut text = format!("Portolan's statistics: {ranks} ranks, {seconds:.3} s\n");
     let mut head = |what: &str| {
@@ -327,7 +314,6 @@ fn scaled(mut value: f64, units: &[(&str, f64)]) -> String {
     format!("{value}")
 }
 
-/// Returns the peak resident memory of the process in bytes.
 fn peak_memory() -> u64 {
     // SAFETY: zeros are a valid `rusage`, which the call overwrites.
     let usage = unsafe {
@@ -338,7 +324,7 @@ fn peak_memory() -> u64 {
     usage.ru_maxrss as u64 * 1024
 }
 
-/// Numbers of calls, paths, wait causes and kinds of service, for the C interface.
+/// Numbers of calls, paths, wait causes and kinds of service.
 pub const COUNTS: [usize; 4] = [CALLS, PATHS, CAUSES, SERVED];
 
 #[cfg(test)]

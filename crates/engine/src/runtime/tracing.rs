@@ -2,14 +2,14 @@
 //!
 //! The file of rank 7 is `PORTOLAN_TRACE/rank-000007.ptrace`. The second start of the engine in a
 //! process writes to the subdirectory `start-2`, and so on. If a file cannot be created, the job
-//! continues without it. The first rank of a node reports the error. A rank that would overwrite a
-//! file other than a trace reports this itself.
+//! continues without it. The first rank of a node reports the error, and so does a rank that would
+//! overwrite a file other than a trace.
 //!
 //! **Clocks.** The ranks of a host share a clock. At the start and at the end of the trace, one
 //! rank of each host compares its clock with the clock of rank 0. It sends a message and receives
-//! rank 0's time in the answer, [`TURNS`] times. Of these round trips the shortest counts. It
-//! assumes that rank 0 read its clock halfway, with an error of at most half of the round trip. The
-//! hosts are compared one after the other, so that no round trip waits for another host.
+//! rank 0's time in the answer, [`TURNS`] times. The shortest round trip counts. It assumes that
+//! rank 0 read its clock halfway, with an error of at most half of the round trip. The hosts are
+//! compared one after the other, so that no round trip waits for another host.
 
 use super::Engine;
 use super::introduction::boot_number;
@@ -27,24 +27,22 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Number of round trips of a comparison.
 const TURNS: usize = 20;
-/// The message tag of clock comparisons. No group uses it on the engine's communicator.
+/// The tag of clock comparisons, which no group uses on the engine's communicator.
 const TAG: i32 = 0;
 
-/// The kind of the error about an existing file that must not be overwritten.
 const NO_TRACE: io::ErrorKind = io::ErrorKind::InvalidInput;
 
-/// Returns whether a regular file starts like a trace. A shorter prefix is also accepted, because
-/// the writer may have been killed at the first bytes.
+/// Returns whether a file starts like a trace. A shorter prefix is accepted, because its writer may
+/// have been killed.
 fn is_trace(file: &File) -> io::Result<bool> {
     let mut head = [0; FILE_MAGIC.len()];
     let bytes = file.read_at(&mut head, 0)?;
     Ok(head[..bytes] == FILE_MAGIC[..bytes])
 }
 
-/// Creates a rank's file with mode 0600. An existing regular file must be a trace, and symbolic links
-/// are not followed. The call does not wait for the reader of a pipe.
+/// Creates a rank's file with mode 0600, without waiting for the reader of a pipe. An existing
+/// regular file must be a trace, and symbolic links are not followed.
 fn open_trace(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).mode(0o600).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
@@ -66,7 +64,7 @@ fn open_trace(path: &Path) -> io::Result<File> {
             "a file that is not a trace, which is not overwritten",
         ));
     }
-    // Another job may still write the old file, which is therefore replaced if the directory permits it.
+    // Another job may still write the old file, so replace it if the directory permits that.
     if fs::remove_file(path).is_ok() {
         return options.create_new(true).open(path);
     }
@@ -94,7 +92,6 @@ fn paths_text(name: &str, ranks: usize) -> String {
 }
 
 impl Engine {
-    /// Starts the trace if `PORTOLAN_TRACE` is set, and compares clocks. Collective.
     pub(super) fn begin_trace(&self) -> Result<()> {
         if !self.observer().settings().traces {
             return Ok(());
@@ -103,8 +100,7 @@ impl Engine {
         let path = dir.join(file_name(self.rank()));
         match self.trace_file(dir, &path) {
             Ok(file) => self.observer().write_to(file, &self.metadata().to_json()),
-            // Errors of the directory are the same for all ranks of a node, so one rank reports
-            // them.
+            // Errors of the directory are the same on a node, so one rank reports them.
             Err(error)
                 if error.kind() == NO_TRACE
                     || self.topology.ranks_of(self.topology.my_node())[0] == self.rank() =>
@@ -120,7 +116,7 @@ impl Engine {
         self.compare_clocks()
     }
 
-    /// Compares clocks and adds the counters to the trace, before the file is closed. Collective.
+    /// Compares clocks and adds the counters, before the file is closed. Collective.
     pub(super) fn end_trace(&self) -> Result<()> {
         if self.observer().settings().traces {
             self.compare_clocks()?;
@@ -188,7 +184,6 @@ impl Engine {
         }
     }
 
-    /// Compares the clock of each host with the clock of rank 0. Collective.
     fn compare_clocks(&self) -> Result<()> {
         let me = self.rank();
         let wire = self.world().live_team()?.wire().comm();
@@ -222,7 +217,6 @@ impl Engine {
         self.observer().clock().map_or(0, |(_, now)| now)
     }
 
-    /// Sends a number to a rank, or receives one.
     fn exchange(&self, wire: &Comm, rank: usize, send: Option<u64>, receive: bool) -> Result<u64> {
         let mut number = send.unwrap_or(0).to_ne_bytes();
         let what = || format!("rank {rank} to compare clocks for the trace");

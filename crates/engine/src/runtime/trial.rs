@@ -3,15 +3,15 @@
 //! **Whether windows complete alone** is determined by the target. It sleeps, and checks its memory
 //! before it calls MPI again. Meanwhile the origin does a put and a get of each class except
 //! accumulates, completes them, and only then puts a number. If the target finds the number, all
-//! transfers before it were complete without the target. This does not need a clock, and preemption
-//! cannot cause a false positive. An origin that is late can cause a false negative, so there are
-//! several sleeps of increasing length.
+//! transfers before it were complete without the target. This needs no clock, and preemption cannot
+//! cause a false positive. An origin that is late can cause a false negative, so there are several
+//! sleeps of increasing length.
 //!
 //! **Costs** are then measured alternately by windows and by messages, class by class. The best
 //! undisturbed sample counts. A sample is undisturbed if neither of the two threads lost its core
 //! (`getrusage`). A transfer by message does the same work as in the engine: the origin packs the
-//! bytes into one message, the target unpacks them and sends an answer. The target waits for the
-//! message like a rank inside a call of this library.
+//! bytes into one message, and the target, which waits like a rank inside a call of this library,
+//! unpacks them and sends an answer.
 //!
 //! If the ranks have their own cores, both parts end within [`ASLEEP`] and [`LONGEST`], about 50 ms
 //! in total.
@@ -35,20 +35,16 @@ const ASLEEP: [Duration; 4] = [
 ];
 /// Maximum time to measure the costs of one pair.
 const LONGEST: Duration = Duration::from_millis(20);
-/// Maximum number of samples of each class.
 const SAMPLES: usize = 16;
 /// How long a side busy-waits for the other before it may yield its core.
 const AWAKE: Duration = Duration::from_micros(500);
 /// Minimum number of undisturbed samples of a class.
 const ENOUGH: usize = 3;
 
-/// Size of the window on each rank in bytes: the number that the target checks, and data.
+/// Bytes of the window on each rank: the number that the target checks, and data.
 const BYTES: usize = 128 << 10;
-/// Offset of the data in bytes.
 const DATA: usize = 64;
-/// The request that ends the target's part.
 const STOP: u64 = u64::MAX;
-/// Size in bytes of the header of a message.
 const HEAD: usize = 8;
 const TAG: i32 = 1;
 
@@ -80,8 +76,8 @@ impl Rows {
         row * self.stride..row * self.stride + self.block
     }
 
-    /// Copies the rows of `memory` into `packed`. A single row is not copied, because the engine
-    /// sends contiguous bytes from their place.
+    /// Copies the rows of `memory` into `packed`, except a single row, because the engine sends
+    /// contiguous bytes from their place.
     fn pack(self, memory: &[u8], packed: &mut [u8]) {
         if self.rows == 1 {
             return;
@@ -109,10 +105,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Creates the window. Collective.
-    ///
-    /// # Errors
-    /// Fails on all ranks if the creation fails on one.
+    /// Creates the window. Collective. Fails on all ranks if the creation fails on one.
     pub(super) fn create(world: &Comm) -> Result<Ground> {
         let mut memory = vec![0u64; BYTES / 8];
         let base = memory.as_mut_ptr().cast::<u8>();
@@ -135,7 +128,6 @@ impl Ground {
         self.window.flush(rank)
     }
 
-    /// Frees the window. Collective.
     pub(super) fn free(self) -> Result<()> {
         self.window.free()
     }
@@ -189,7 +181,7 @@ impl Ground {
     /// Completes a put and a get of each class except accumulates, and then puts the number.
     fn each_once(&self, target: usize, source: &mut Source, turn: u64) -> Result<()> {
         for class in TransferClass::ALL {
-            // Accumulates may need the target's processor on any network.
+            // Accumulates may need the target's processor anywhere.
             if class != TransferClass::Accumulate {
                 self.by_window(class, target, source)?;
             }
@@ -203,8 +195,8 @@ impl Ground {
         self.window.flush(target)
     }
 
-    /// The origin's part: takes samples until there are enough or the time is up, and then releases
-    /// the target, even after an error.
+    /// Takes samples until there are enough or the time is up, and then releases the target, even
+    /// after an error.
     fn costs(
         &self,
         world: &Comm,
@@ -253,7 +245,6 @@ impl Ground {
         Ok(())
     }
 
-    /// Does a put and a get, or an accumulate, and completes each of them.
     fn by_window(&self, class: TransferClass, target: usize, source: &mut Source) -> Result<()> {
         let Source { memory, strided } = source;
         let rows = Rows::of(class);
@@ -275,7 +266,7 @@ impl Ground {
             }
         };
         // SAFETY: `BYTES` is large enough for both sides, so they lie in `memory` and in the
-        // window. `memory` stays borrowed until all operations are complete.
+        // window. `memory` is borrowed until all operations are complete.
         unsafe {
             if class == TransferClass::Accumulate {
                 self.window.accumulate(&transfers[0], false)?;
@@ -293,7 +284,6 @@ impl Ground {
     }
 }
 
-/// The origin's memory, and the datatype of its rows.
 struct Source {
     memory: Vec<u8>,
     strided: DerivedType,
@@ -308,7 +298,6 @@ impl Source {
     }
 }
 
-/// The messages of the origin.
 struct Talk<'a> {
     world: &'a Comm,
     peer: usize,
@@ -328,8 +317,7 @@ impl<'a> Talk<'a> {
         Talk { world, peer, buffer: vec![0; BYTES], answer: vec![0; BYTES], theirs: 0 }
     }
 
-    /// Sends a request with `send` bytes of data, and waits for the answer with `receive` bytes of
-    /// data.
+    /// Sends a request with `send` bytes of data, and waits for an answer with `receive` bytes.
     fn exchange(&mut self, send: usize, receive: usize) -> Result<()> {
         let (world, peer) = (self.world, self.peer);
         // SAFETY: both buffers stay borrowed until `finish` has completed the requests.
@@ -372,7 +360,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// The target's part: answers requests until it receives `STOP`.
+/// Answers requests until it receives `STOP`.
 fn answer(world: &Comm, origin: usize) -> Result<()> {
     let mut memory = vec![0u8; BYTES];
     let mut request = vec![0u8; BYTES];
@@ -415,8 +403,8 @@ fn add(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Waits for requests. It does not yield the core for the first `AWAKE`, because that would spoil
-/// the sample. If the wait fails, MPI may still use the buffers, so the job ends.
+/// Waits for requests, without a yield for the first `AWAKE`, which would spoil the sample. If the
+/// wait fails, the job ends, because MPI may still use the buffers.
 fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
     let begun = Instant::now();
     for mut request in requests {
@@ -437,7 +425,6 @@ fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of context switches of the calling thread.
 fn switches() -> u64 {
     // SAFETY: zeros are a valid `rusage`, which the call overwrites.
     let usage = unsafe {
@@ -448,8 +435,7 @@ fn switches() -> u64 {
     (usage.ru_nvcsw + usage.ru_nivcsw) as u64
 }
 
-/// Returns a pair of ranks for each kind of neighbourhood between nodes: the lowest ranks of the
-/// first two nodes that have this relation.
+/// Returns for each kind of neighbourhood the lowest ranks of the first two nodes that have it.
 pub(super) fn pairs(topology: &Topology) -> Vec<(Between, (usize, usize))> {
     let masters = topology.masters();
     let find = |same_host: bool| {

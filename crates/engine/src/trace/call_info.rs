@@ -1,5 +1,4 @@
-//! Types that describe calls and waits to the observer, its settings, and the counters that are
-//! always active.
+//! Descriptions of calls and waits, settings of the observer, and counters that are always active.
 
 use super::counters::CAUSES;
 use portolan_trace_format::event::Place;
@@ -7,16 +6,14 @@ use portolan_trace_format::kinds::{Call, Cause, PathTaken};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The settings of an observer.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     pub stats: bool,
     pub traces: bool,
-    /// Sampling period: every `sample`-th short call of a kind is recorded in the trace.
+    /// Every `sample`-th short call of a kind is recorded in the trace.
     pub sample: u32,
     /// Limit of the file in bytes; 0 means no limit.
     pub limit: u64,
-    /// Whether the time-stamp counter may be used as the clock.
     pub counter: bool,
     /// Offset added to the clock, for tests.
     pub shift: Duration,
@@ -26,15 +23,13 @@ pub struct Settings {
 /// thread waits, or once for many calls.
 #[derive(Debug, Default)]
 pub struct Always {
-    /// Waits that yielded or slept, by cause: their number, and the total nanoseconds since their
-    /// first rest.
+    /// Waits that yielded or slept, by cause, and the nanoseconds since their first rest.
     rests: [(AtomicU64, AtomicU64); CAUSES],
     pub naps: AtomicU64,
     pub rendezvous: AtomicU64,
-    /// Messages of aggregated items, and the number of items in them.
+    /// Messages of aggregated items, and these items.
     pub batches: AtomicU64,
     pub items: AtomicU64,
-    /// Requests of other ranks that this rank has served.
     pub requests: AtomicU64,
 }
 
@@ -55,13 +50,11 @@ impl Always {
     }
 }
 
-/// Adds `n` to a counter of [`Always`].
 #[inline]
 pub fn count(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
-/// The attributes of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct CallInfo {
     pub call: Call,

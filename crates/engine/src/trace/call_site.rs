@@ -1,19 +1,17 @@
-//! Call sites: the return addresses of the library's calls, in the program.
+//! Call sites: the return addresses of the library's calls, in the program. A binding to another
+//! language may know the source line instead ([`crate::process::set_caller`]).
 //!
-//! A binding to another language may know the source line instead ([`crate::process::set_caller`]).
-//! Then the line is the call site, and this module is not used.
-//!
-//! An unwinder needs microseconds, which is too long for each call. The size of a stack frame,
-//! however, is constant at each place in the code. So the positions of the return addresses,
-//! relative to the stack pointer, depend only on the code path through the library. A thread
-//! unwinds the stack once for each path and each caller, and remembers the positions. Later calls
-//! read the return addresses there and compare them.
+//! An unwinder needs microseconds, too long for each call. But the size of a stack frame is
+//! constant at each place in the code. So the positions of the return addresses, relative to the
+//! stack pointer, depend only on the code path through the library. A thread unwinds the stack once
+//! for each path and each caller, and remembers the positions. Later calls read the return
+//! addresses there and compare them.
 //!
 //! **Invariant.** A position is read only after all return addresses below it were equal to the
-//! remembered ones. These determine the sizes of the frames up to the position, so it holds the next
-//! return address. A frame of variable size in the program breaks this. Therefore no position is
-//! read beyond the highest one that the unwinder has found in the thread's stack. Memory below it
-//! belongs to the stack as long as the thread runs.
+//! remembered ones. These determine the sizes of the frames up to the position, so it holds the
+//! next return address. A frame of variable size in the program breaks this. Therefore no position
+//! is read beyond the highest one that the unwinder has found in the thread's stack. Memory below
+//! it belongs to the stack while the thread runs.
 //!
 //! If the library is linked dynamically, a chain of return addresses ends with the first one
 //! outside of it. In a statically linked program it has up to [`MOST`] addresses, and the report
@@ -23,11 +21,10 @@ use std::cell::{Cell, UnsafeCell};
 
 /// Maximum number of return addresses in a chain.
 const MOST: usize = 12;
-/// Number of sets of remembered sites, and of sites in a set. A set has the sites of one kind of
-/// call, which may be many.
+/// Number of sets, one for each kind of call, and the number of sites that a set remembers.
 const SETS: usize = 32;
 const WAYS: usize = 32;
-/// Number of stacks that a thread unwinds at any rate, and the number of searches that permit one more.
+/// Number of stacks that a thread unwinds at least, and of searches that permit one more.
 const FREE: u64 = 1000;
 const EACH: u64 = 64;
 
@@ -37,32 +34,28 @@ struct KnownSite {
     len: usize,
     chain: [(usize, usize); MOST],
     site: Option<u64>,
-    /// The highest position.
     last: usize,
-    /// Index in the set of the site that was found after this one. In loops it is found again.
+    /// Index in the set of the site that was found after this one, as in loops.
     next: usize,
 }
 
-/// The call sites of one kind of call.
 #[derive(Debug, Clone)]
 struct Set {
-    /// Index of the site that was found last.
     recent: usize,
     sites: [KnownSite; WAYS],
 }
 
 impl Set {
-    /// A constant: code that fills the fields one by one takes 40 KiB.
+    /// A constant, because code that fills the fields one by one takes 40 KiB.
     const EMPTY: Set = {
         let site = KnownSite { len: 0, chain: [(0, 0); MOST], site: None, last: 0, next: 0 };
         Set { recent: 0, sites: [site; WAYS] }
     };
 }
 
-/// The call sites that a thread remembers.
 #[derive(Debug)]
 pub(super) struct CallSites {
-    /// The highest address of a return address in the thread's stack that the unwinder has found.
+    /// The highest address of a return address in the stack that the unwinder has found.
     top: Cell<usize>,
     sites: UnsafeCell<Box<[Set]>>,
     searched: Cell<u64>,
@@ -70,11 +63,10 @@ pub(super) struct CallSites {
 }
 
 impl CallSites {
-    /// Creates the memory of a thread. It finds call sites only if `enabled`.
     pub(super) fn new(enabled: bool) -> CallSites {
         let sets = if enabled { SETS } else { 0 };
         if enabled && let Some(stack) = stack::pointer() {
-            // The first use of the unwinder reads its tables, which can take milliseconds.
+            // The unwinder first reads its tables, which can take milliseconds.
             let _ = stack::unwind(stack);
         }
         CallSites {
@@ -85,9 +77,8 @@ impl CallSites {
         }
     }
 
-    /// Returns the number of the call site that the calling thread is in. `kind` is the number of
-    /// the call's kind. `intern` returns the number for a chain of return addresses, innermost
-    /// first.
+    /// Returns the number of the call site that the calling thread is in. `kind` is the call's.
+    /// `intern` numbers a chain of return addresses, innermost first.
     #[inline(never)]
     pub(super) fn find(
         &self,
@@ -95,7 +86,7 @@ impl CallSites {
         intern: &dyn Fn(&[usize]) -> Option<u64>,
     ) -> Option<u64> {
         let stack = stack::pointer()?;
-        // SAFETY: only the thread of the log calls this function, and `unwind` is not running.
+        // SAFETY: only the log's thread calls this, and `unwind` is not running.
         let set = unsafe { &mut *self.sites.get() }.get_mut(kind % SETS)?;
         let here = |site: &KnownSite| {
             let chain = &site.chain[..site.len.min(MOST)];
@@ -117,7 +108,6 @@ impl CallSites {
         set.sites[set.recent].site
     }
 
-    /// Unwinds the stack, and remembers the call site.
     #[cold]
     #[inline(never)]
     fn unwind(
@@ -127,8 +117,8 @@ impl CallSites {
         intern: &dyn Fn(&[usize]) -> Option<u64>,
     ) -> Option<u64> {
         self.searched.set(self.searched.get() + 1);
-        // SAFETY: only the thread of the log calls these functions, which are not entered again
-        // before they return, and `find` no longer uses its reference.
+        // SAFETY: only the log's thread calls these functions, which are not entered again before
+        // they return, and `find` no longer uses its reference.
         let set = unsafe { &mut *self.sites.get() }.get_mut(kind % SETS)?;
         if self.unwound.get() > FREE + self.searched.get() / EACH {
             return None;
@@ -157,7 +147,6 @@ pub(super) struct InModule {
     pub offset: u64,
 }
 
-/// Returns the module of a return address.
 pub(super) fn module_of(address: usize) -> Option<InModule> {
     let module = stack::module(address)?;
     let file = match module.name.is_empty() || module.base == stack::program_base()? {
@@ -202,7 +191,7 @@ mod stack {
         unsafe { std::ptr::with_exposed_provenance::<usize>(position).read_volatile() }
     }
 
-    /// The frames of a stack, innermost first: the address in the code, and the stack pointer.
+    /// The frames of a stack, innermost first: address in the code, stack pointer.
     struct Frames {
         all: [(usize, usize); 32],
         len: usize,
@@ -222,8 +211,8 @@ mod stack {
         0
     }
 
-    /// Unwinds the stack from the function that had this stack pointer. Returns the positions of its
-    /// return address and of those above it, relative to the pointer, with their values.
+    /// Unwinds the stack from the function that had this stack pointer. Returns the positions of
+    /// its return address and of those above, relative to the pointer, with their values.
     #[cold]
     #[inline(never)]
     pub(super) fn unwind(pointer: usize) -> Option<KnownSite> {
@@ -238,8 +227,8 @@ mod stack {
         let mut path = KnownSite::default();
         for (address, stack) in all[start..].iter().take(MOST) {
             let position = stack - 8;
-            // SAFETY: the unwinder has found the frame in this thread's stack, and on this
-            // architecture the return address of a frame is below the stack pointer of its caller.
+            // SAFETY: the unwinder has found the frame in this thread's stack. On this architecture
+            // the return address of a frame is below the stack pointer of its caller.
             if unsafe { read(position) } != *address {
                 break;
             }
@@ -257,7 +246,6 @@ mod stack {
         pub name: String,
     }
 
-    /// Returns the loaded module that contains an address.
     pub(super) fn module(address: usize) -> Option<Module> {
         // SAFETY: zeroes are a valid `Dl_info`.
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
@@ -354,7 +342,6 @@ mod tests {
         assert!(all.iter().all(|three| *three == all[0]), "{all:?}");
         let [a, b, c] = all[0].map(|site| site.expect("the stack can be unwound"));
         assert!(a != b && b != c && a != c, "{a} {b} {c}");
-        // The stack was unwound once for each place.
         assert_eq!((sites.unwound.get(), CHAINS.with_borrow(Vec::len)), (3, 3));
         CHAINS.with_borrow(|chains| {
             let module = module_of(chains[0][0]).expect("it is in this program");
@@ -363,7 +350,7 @@ mod tests {
         });
     }
 
-    /// Calls from a depth of recursion, which is a call site of its own.
+    /// Calls from a depth of recursion, a site of its own.
     #[inline(never)]
     fn deep(sites: &CallSites, kind: usize, depth: u64) -> Option<u64> {
         match depth {
@@ -376,7 +363,7 @@ mod tests {
     fn each_kind_of_call_has_its_own_sites() {
         let (sites, kinds, depths) = (CallSites::new(true), 8, 8);
         let mut unwound = Vec::new();
-        // A loop that the compiler unrolls would have a call site for each round.
+        // A loop that is unrolled has a call site for each round.
         for _ in 0..black_box(3) {
             for (kind, n) in (0..kinds).flat_map(|kind| (0..depths).map(move |n| (kind, n))) {
                 let _ = deep(&sites, kind, n);

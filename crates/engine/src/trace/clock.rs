@@ -4,8 +4,8 @@
 //! Reading the counter takes a third of the time of a call of the clock. A line through two samples
 //! of both clocks converts ticks to nanoseconds of `CLOCK_MONOTONIC`. [`Clock::refine`] redraws the
 //! line from time to time. One of its ends is always the first sample, so the slope becomes more
-//! exact the longer the job runs. The ranks of a host therefore agree, although each of them takes
-//! its own samples.
+//! exact the longer the job runs, and the ranks of a host agree, although each takes its own
+//! samples.
 //!
 //! Invariant: a sequence number protects the line, so no reader combines values of two lines.
 
@@ -15,7 +15,6 @@ use std::time::Duration;
 /// A sample of both clocks: ticks, and nanoseconds of the monotonic clock.
 type Both = (u64, u64);
 
-/// The clock of an observer.
 #[derive(Debug)]
 pub struct Clock {
     counter: bool,
@@ -26,8 +25,7 @@ pub struct Clock {
     ns: AtomicU64,
     /// Nanoseconds per tick, in units of 2^-32.
     rate: AtomicU64,
-    /// Nanoseconds added to the monotonic clock. Tests use it to simulate hosts whose clocks
-    /// differ.
+    /// Nanoseconds added to the monotonic clock, for tests of hosts whose clocks differ.
     shift: u64,
 }
 
@@ -35,8 +33,7 @@ pub struct Clock {
 const FIRST_LINE: Duration = Duration::from_millis(5);
 
 impl Clock {
-    /// Starts the clock. It uses the time-stamp counter if `may_count` is true and the counter is
-    /// steady. `shift` is added to the time.
+    /// Starts the clock, with the time-stamp counter if `may_count` and it is steady.
     pub fn start(may_count: bool, shift: Duration) -> Clock {
         let counter = may_count && counter::is_steady();
         let mut clock = Clock {
@@ -61,18 +58,16 @@ impl Clock {
         if self.counter { "tsc" } else { "monotonic" }
     }
 
-    /// Returns the current time in ticks.
     #[inline(always)]
     pub fn ticks(&self) -> u64 {
         if self.counter { counter::now() } else { monotonic() }
     }
 
-    /// Returns the current time in nanoseconds.
     pub fn now(&self) -> u64 {
         self.time(self.ticks(), 0).0
     }
 
-    /// Converts the time `begun` and the duration `length` from ticks to nanoseconds.
+    /// Converts a start and a duration from ticks to nanoseconds.
     #[inline]
     pub fn time(&self, begun: u64, length: u64) -> (u64, u64) {
         loop {
@@ -91,7 +86,6 @@ impl Clock {
         }
     }
 
-    /// Converts a duration from ticks to nanoseconds.
     pub fn length(&self, ticks: u64) -> u64 {
         scaled(ticks, self.rate.load(Ordering::Relaxed))
     }
@@ -121,7 +115,7 @@ impl Clock {
         self.sequence.store(before + 2, Ordering::Release);
     }
 
-    /// Samples both clocks several times and returns the sample that took the least time.
+    /// Samples both clocks several times and returns the fastest sample.
     fn compare(&self) -> Both {
         let attempt = || {
             let before = counter::now();
@@ -138,7 +132,6 @@ fn scaled(ticks: u64, rate: u64) -> u64 {
     ((u128::from(ticks) * u128::from(rate)) >> 32) as u64
 }
 
-/// Returns the nanoseconds of the monotonic clock.
 pub fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
@@ -157,9 +150,9 @@ fn read(clock: libc::clockid_t) -> u64 {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod counter {
-    /// Returns whether the counter runs at a constant rate on all cores and in all power states.
-    /// The processor's flags must say so, and the kernel must use the counter for its own clock,
-    /// directly or through a hypervisor clock that is based on it.
+    /// Returns whether the counter runs at a constant rate on all cores and in all power states:
+    /// the processor's flags say so, and the kernel uses it for its own clock, directly or through
+    /// a hypervisor clock that is based on it.
     pub(super) fn is_steady() -> bool {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();

@@ -2,8 +2,8 @@
 //!
 //! Each thread updates its own counters with plain loads and stores. A reader adds up the counters
 //! of all threads. Times are in ticks of the clock. Only a sample of the short calls is timed,
-//! because reading the clock is costly for them ([`super::observer`]). The mean of the timed calls
-//! then stands for all calls of a cell.
+//! because reading the clock is costly for them ([`super::observer`]), and its mean stands for all
+//! calls of a cell.
 
 use parking_lot::Mutex;
 use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};
@@ -24,7 +24,6 @@ pub struct CounterCell {
     ticks: AtomicU64,
 }
 
-/// A number of occurrences with their total and longest time.
 #[derive(Debug, Default)]
 struct Timed {
     count: AtomicU64,
@@ -48,7 +47,6 @@ impl Timed {
     }
 }
 
-/// The counters of a thread.
 #[derive(Debug)]
 pub struct Counters {
     calls: [[CounterCell; PATHS]; CALLS],
@@ -56,7 +54,7 @@ pub struct Counters {
     served: [Timed; SERVED],
     served_bytes: AtomicU64,
     delays: Timed,
-    /// Ticks waited, by the rank that was waited for. The lock costs little compared with a wait.
+    /// Ticks waited, by awaited rank. The lock costs little compared with a wait.
     waited_for: Mutex<HashMap<u32, u64>>,
 }
 
@@ -74,7 +72,6 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Counts a call, and its time if it was timed.
     #[inline]
     pub fn call(&self, call: Call, path: PathTaken, bytes: u64, ticks: Option<u64>) {
         let cell = &self.calls[call as usize][path as usize];
@@ -133,48 +130,40 @@ impl Counters {
     }
 }
 
-/// The calls of one kind that took the same path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Number of calls.
     pub calls: u64,
-    /// Total number of bytes.
     pub bytes: u64,
-    /// Total time in nanoseconds.
     pub ns: u64,
 }
 
-/// A number of occurrences with their total and longest time.
+/// A number of occurrences, with times in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Number of occurrences.
     pub count: u64,
-    /// Total time in nanoseconds.
     pub ns: u64,
-    /// Longest time in nanoseconds.
     pub longest: u64,
 }
 
 /// The sum of the counters of all threads of a rank.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Calls, by kind and path.
+    /// By kind and path.
     pub calls: [[Calls; PATHS]; CALLS],
-    /// Waits, by cause.
+    /// By cause.
     pub waits: [Spent; CAUSES],
-    /// Requests served for other ranks, by kind.
+    /// By kind.
     pub served: [Spent; SERVED],
-    /// Bytes of the served requests.
     pub served_bytes: u64,
     /// Upper bounds of the delay between the arrival of a request and the start of its service.
     pub delays: Spent,
-    /// Nanoseconds waited, by the rank that was waited for.
+    /// Nanoseconds waited, by awaited rank.
     pub waited_for: HashMap<u32, u64>,
 }
 
 impl Sum {
-    /// Returns the difference to the earlier sum `before`. The longest times remain those since the
-    /// start, except that they are zero if nothing was counted since `before`.
+    /// Returns the difference to the earlier sum `before`. The longest times remain, but are zero
+    /// if nothing was counted since `before`.
     pub fn since(mut self, before: &Sum) -> Sum {
         let spent = |now: &mut Spent, then: &Spent| {
             now.count = now.count.saturating_sub(then.count);

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 /// Length below which calls are sampled, if sampling is enabled.
 pub const SHORT_NS: u64 = 1_000;
 
-/// A call that is being recorded. The thread leaves the call when this is dropped.
+/// A call that is being recorded. The thread leaves it when this is dropped.
 #[derive(Debug)]
 pub struct Entered<'a> {
     pub(super) running: &'a Recording,
@@ -24,8 +24,8 @@ pub struct Entered<'a> {
 
 impl Entered<'_> {
     /// Returns the segment and the offset of an address of `target`. `find` looks up the number of
-    /// the segment and the address range of its part on that rank. The thread caches the last
-    /// result, because consecutive calls often access the same part.
+    /// the segment and its address range there. The thread caches the last result, because
+    /// consecutive calls often access the same part.
     pub fn place(
         &self,
         target: usize,
@@ -44,25 +44,21 @@ impl Entered<'_> {
         Some(Place { segment: Some(last.segment), offset: (address - last.start) as u64 })
     }
 
-    /// Replaces the start time of the call by `begun`, if there is one.
     pub fn since(mut self, begun: Option<u64>) -> Self {
         self.begun = begun.unwrap_or(self.begun);
         self
     }
 
-    /// Returns whether the call counts: it is the outermost one.
     pub fn counts(&self) -> bool {
         self.outer
     }
 
-    /// Records the end of the call.
     pub fn leave(self, call_info: &CallInfo) {
         self.leave_by(call_info.call, call_info.path, call_info.bytes, |_| *call_info);
     }
 
     /// Records the end of a call that moved `bytes` bytes by `path`. `call_info` returns the
-    /// remaining attributes. It runs only if a trace is written, so statistics alone do not pay for
-    /// it.
+    /// remaining attributes, and runs only if a trace is written.
     #[inline(always)]
     pub(crate) fn leave_by(
         self,
@@ -117,7 +113,6 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// A request that is being served for another rank.
 #[derive(Debug)]
 pub struct Serving<'a> {
     pub(super) running: &'a Recording,
@@ -127,9 +122,8 @@ pub struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    /// Records the end of the service for `origin`, which is `None` if it is unknown. `polled` is
-    /// the time, in ticks, of this rank's previous poll for requests; the request has waited at most
-    /// since then.
+    /// Records the end of the service for `origin`, if known. `polled` is the time, in ticks, of
+    /// this rank's previous poll, since when the request has waited at most.
     pub fn end(self, kind: Served, origin: Option<usize>, bytes: usize, polled: Option<u64>) {
         let ticks = self.running.clock.ticks().saturating_sub(self.begun);
         let waited = polled.map(|polled| self.begun.saturating_sub(polled));

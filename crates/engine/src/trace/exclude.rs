@@ -1,19 +1,18 @@
-//! Exclusion of the calls that the library makes for itself, so that the record contains only calls
-//! of the program, and inclusion of the program's calls that the library completes inside others.
+//! Exclusion of the library's own calls, so that the record contains only calls of the program, and
+//! inclusion of the program's calls that the library completes inside others.
 
 use super::Observer;
 use super::entered::Entered;
 use super::log::ThreadLog;
 
-/// A period whose calls are not recorded ([`Observer::exclude_calls`]).
+/// A period of [`Observer::exclude_calls`].
 #[derive(Debug)]
 pub struct Excluded<'a> {
     entered: Entered<'a>,
     meeting: bool,
 }
 
-/// A period whose calls are recorded, whatever call the thread is in
-/// ([`Observer::include_calls`]).
+/// A period of [`Observer::include_calls`].
 #[derive(Debug)]
 pub struct Included<'a> {
     log: &'a ThreadLog,
@@ -21,22 +20,22 @@ pub struct Included<'a> {
 }
 
 impl Observer {
-    /// Excludes the calls of this thread from the record until the result is dropped. Their waits
-    /// are recorded.
+    /// Excludes the calls of this thread, but not their waits, from the record until the result is
+    /// dropped.
     pub fn exclude_calls(&self) -> Option<Excluded<'_>> {
         let entered = self.enter(false)?;
         Some(Excluded { meeting: entered.log.meeting.get(), entered })
     }
 
-    /// Performs [`Observer::exclude_calls`], and also excludes the waits in collective calls.
+    /// Like [`Observer::exclude_calls`], also for the waits in collective calls.
     pub fn exclude_meetings(&self) -> Option<Excluded<'_>> {
         let excluded = self.exclude_calls()?;
         excluded.entered.log.meeting.set(true);
         Some(excluded)
     }
 
-    /// Records the calls of this thread until the result is dropped, even inside another call or
-    /// where calls are excluded. This is for work that the program has ordered earlier.
+    /// Records the calls of this thread until the result is dropped, even inside another or
+    /// excluded call, for work that the program has ordered earlier.
     pub fn include_calls(&self) -> Option<Included<'_>> {
         let log = self.own_log()?;
         Some(Included { log, depth: log.depth.replace(0) })

@@ -2,14 +2,12 @@
 //!
 //! The panic boundary of the C interfaces passes the name of each call to this module. If any
 //! engine of the process writes a trace, the first letters of the name select the interface, which
-//! is stored for the thread. A thread that no C interface has called belongs to a Rust program or
-//! to the engine.
+//! is stored for the thread. Other threads belong to a Rust program or to the engine.
 
 use crate::thread::fast_tls;
 use portolan_trace_format::kinds::Interface;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-/// Whether any engine of the process writes a trace.
 static WANTED: AtomicBool = AtomicBool::new(false);
 /// The interface of the program, for threads that no C interface has called.
 static DEFAULT: AtomicU8 = AtomicU8::new(Interface::Engine as u8);
@@ -25,7 +23,6 @@ fast_tls! {
     static NAME: usize = 0;
 }
 
-/// Enables the recording of interfaces.
 pub(super) fn want() {
     WANTED.store(true, Ordering::Relaxed);
 }
@@ -45,21 +42,20 @@ pub fn enter(call: &'static str) {
 
 #[cold]
 fn note(call: &str) {
-    // Programs repeat calls, and the name of a call is at a constant address.
+    // Programs repeat calls, whose names have constant addresses.
     let name = call.as_ptr() as usize;
     if NAME.get() == name {
         return;
     }
     NAME.set(name);
     let known = of(call);
-    // A call that belongs to no interface counts for the previous interface of the thread.
+    // Other calls count for the previous interface of the thread.
     if known != Interface::Engine {
         INTERFACE.set(known as u8);
     }
 }
 
-/// Returns the interface of a call by the first letters of its name. This must be fast, because it
-/// is on the path of every traced call.
+/// Returns the interface of a call by the first letters of its name, fast for traced calls.
 fn of(call: &str) -> Interface {
     let letter = |at| call.as_bytes().get(at).map_or(0, u8::to_ascii_lowercase);
     match (letter(0), letter(1)) {
@@ -72,7 +68,6 @@ fn of(call: &str) -> Interface {
     }
 }
 
-/// Returns the interface that the calling thread is in.
 #[inline]
 pub(super) fn current() -> Interface {
     let number = match INTERFACE.get() {

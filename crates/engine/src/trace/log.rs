@@ -2,9 +2,9 @@
 //!
 //! The memory is a ring of chunks. The thread appends each event to its current chunk and publishes
 //! it with one store. When the chunk is full, the thread continues with the next one. If the writer
-//! has not yet emptied the next chunk, the thread drops the event and counts it, so it never waits.
-//! The writer takes full chunks, and also the published part of the chunk that is being filled. A
-//! thread that stops recording therefore leaves no events in memory.
+//! has not yet emptied it, the thread drops the event and counts it, so it never waits. The writer
+//! takes full chunks, and also the published part of the current one, so a thread that stops
+//! recording leaves no events in memory.
 //!
 //! **Invariants.** Only the thread whose number the log holds records in it
 //! ([`crate::thread::this_thread`]). The bytes of a chunk below the published length do not change
@@ -18,9 +18,9 @@ use portolan_trace_format::kinds::Call;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-/// Bytes of a chunk. A chunk becomes one or several blocks of the file.
+/// Bytes of a chunk, which becomes one or several blocks of the file.
 const CHUNK: usize = 64 << 10;
-/// Chunks per thread. They bound how far the thread can be ahead of the writer.
+/// Chunks per thread, which bound its lead over the writer.
 const CHUNKS: usize = 32;
 
 /// The published state of a chunk.
@@ -28,10 +28,10 @@ const CHUNKS: usize = 32;
 struct Published {
     /// Bytes in the lower half, number of events in the upper half.
     committed: AtomicU64,
-    /// End times of the last two events, indexed by the parity of the number of events. The time
-    /// that belongs to `committed` thus stays unchanged while the next event is written.
+    /// End times of the last two events, indexed by the parity of the number of events, so that the
+    /// time that belongs to `committed` stays unchanged while the next event is written.
     last: [AtomicU64; 2],
-    /// The time that the first event of the chunk is relative to.
+    /// The time that the chunk's first event is relative to.
     first: AtomicU64,
 }
 
@@ -44,7 +44,7 @@ pub struct Taken<'a> {
     pub last_time: u64,
 }
 
-/// The writer's position in a log: what it has already taken of the current chunk.
+/// The writer's position in a log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogPlace {
     chunk: usize,
@@ -53,40 +53,35 @@ pub struct LogPlace {
     last: u64,
 }
 
-/// The part of a segment that the thread's last call with a place accessed. It is valid until
-/// segments change.
+/// The part of a segment that the thread's last call with a place accessed, until segments change.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LastBlock {
-    /// The number of changes to segments at the time of the lookup.
+    /// Changes to segments at the time of the lookup.
     pub changes: u64,
     pub target: usize,
-    /// Address range on the target.
     pub start: usize,
     pub end: usize,
     pub segment: u64,
 }
 
-/// The log of one thread.
 pub(crate) struct ThreadLog {
     pub thread: usize,
     pub number: u32,
     pub role: Role,
     pub counters: Counters,
-    /// Number of nested calls that the thread is in.
     pub(super) depth: Cell<u32>,
     pub(super) last_block: Cell<LastBlock>,
     pub(super) sites: CallSites,
     /// Whether the thread is in a collective call, whose waits are recorded as one.
     pub(super) meeting: Cell<bool>,
-    /// Number of calls until the next timed one, and the state of the generator that chooses this
-    /// number.
+    /// Number of calls until the next timed one, and the generator's state that chooses it.
     pub(super) untimed: Cell<u32>,
     pub(super) dice: Cell<u32>,
-    /// By kind of call: number of calls that sampling has skipped since the last recorded one.
+    /// By kind of call: calls that sampling has skipped since the last recorded one.
     pub(super) unsampled: [Cell<u32>; super::counters::CALLS],
     memory: UnsafeCell<Box<[u8]>>,
     chunks: [Published; CHUNKS],
-    /// Number of chunks that the thread has filled, and number that the writer has released.
+    /// Chunks that the thread has filled, and that the writer has released.
     filled: AtomicUsize,
     released: AtomicUsize,
     dropped: AtomicU64,
@@ -96,8 +91,7 @@ pub(crate) struct ThreadLog {
 }
 
 // SAFETY: only the thread of the log accesses the cells and the memory beyond the published length,
-// see the module. The writer reads only published bytes, and the other fields are atomic or do not
-// change.
+// see the module. The writer reads only published bytes. Other fields are atomic or constant.
 unsafe impl Sync for ThreadLog {}
 
 impl std::fmt::Debug for ThreadLog {
@@ -107,8 +101,7 @@ impl std::fmt::Debug for ThreadLog {
 }
 
 impl ThreadLog {
-    /// Creates the log of the calling thread. `now` is the current time in nanoseconds. The log can
-    /// hold events only if `traces` is true.
+    /// Creates the log of the calling thread, with space for events only if `traces`.
     pub fn new(number: u32, role: Role, now: u64, traces: bool) -> ThreadLog {
         let log = ThreadLog {
             thread: crate::thread::this_thread(),
@@ -122,7 +115,7 @@ impl ThreadLog {
             untimed: Cell::new(0),
             dice: Cell::new(number.wrapping_mul(0x9e37_79b9) | 1),
             unsampled: [const { Cell::new(0) }; super::counters::CALLS],
-            // The kernel allocates these pages only when they are touched.
+            // The kernel allocates these pages when they are touched.
             memory: UnsafeCell::new(vec![0; if traces { CHUNK * CHUNKS } else { 0 }].into()),
             chunks: std::array::from_fn(|_| Published::default()),
             filled: AtomicUsize::new(0),
@@ -151,8 +144,8 @@ impl ThreadLog {
         }
         let index = self.filled.load(Ordering::Relaxed) % CHUNKS;
         let (at, mut encoder) = (self.at.get(), self.encoder.get());
-        // SAFETY: only this thread writes to the chunk, and only beyond the published length, while
-        // the writer reads only below it. The chunk has at least `MAX_EVENT` bytes left.
+        // SAFETY: only this thread writes to the chunk, beyond the published length, and the writer
+        // reads below it. The chunk has at least `MAX_EVENT` bytes left.
         let room = unsafe {
             let memory = (*self.memory.get()).as_mut_ptr();
             std::slice::from_raw_parts_mut(memory.add(index * CHUNK + at), MAX_EVENT)
@@ -168,8 +161,8 @@ impl ThreadLog {
         full
     }
 
-    /// Returns whether to time a short call. About one call in thirty is timed. The distance is
-    /// random, because programs repeat the same sequence of calls.
+    /// Returns whether to time a short call: about one in thirty, at random distances, because
+    /// programs repeat the same sequence of calls.
     #[inline(always)]
     pub(super) fn is_turn(&self) -> bool {
         let untimed = self.untimed.get();
@@ -191,8 +184,8 @@ impl ThreadLog {
         self.untimed.set(dice % 61);
     }
 
-    /// Returns the number of calls that the event of this short call stands for, or `None` if
-    /// sampling skips the call.
+    /// Returns the number of calls that the event of this short call stands for, or `None` to skip
+    /// it.
     #[inline]
     pub(super) fn is_sampled(&self, call: Call, sample: u32) -> Option<u64> {
         let skipped = &self.unsampled[call as usize];
@@ -201,25 +194,23 @@ impl ThreadLog {
         (weight >= sample).then_some(u64::from(weight))
     }
 
-    /// Counts an event that is dropped.
     #[cold]
     pub(crate) fn drop_one(&self) {
         let dropped = self.dropped.load(Ordering::Relaxed);
         self.dropped.store(dropped + 1, Ordering::Relaxed);
     }
 
-    /// Returns the number of events dropped so far.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Continues with the next chunk. Returns false if the writer has not emptied it yet, or if the
-    /// log holds no events.
+    /// Continues with the next chunk. Returns false if the log holds no events, or the writer has
+    /// not emptied it.
     #[cold]
     fn next_chunk(&self) -> bool {
         let filled = self.filled.load(Ordering::Relaxed);
         let memory = self.memory.get();
-        // SAFETY: the box and its length never change; only the bytes in it do.
+        // SAFETY: the box and its length never change, unlike its bytes.
         let traces = unsafe { !(&*memory).is_empty() };
         if !traces || filled + 1 - self.released.load(Ordering::Acquire) >= CHUNKS {
             return false;
@@ -236,7 +227,7 @@ impl ThreadLog {
     }
 
     /// Passes the events published after `place` to `with`, chunk by chunk, and advances `place`.
-    /// Only the writer calls this.
+    /// Only for the writer.
     pub fn take(&self, place: &mut LogPlace, mut with: impl FnMut(Taken<'_>)) {
         loop {
             let filled = self.filled.load(Ordering::Acquire);

@@ -1,8 +1,8 @@
 //! Statistics (`PORTOLAN_STATS`) and trace files (`PORTOLAN_TRACE`) of a run.
 //!
 //! Each engine has an [`Observer`]. The layers report calls, waits and served requests to it. Each
-//! thread counts and records for itself, without locks and without waiting. A separate thread of
-//! the observer writes the file.
+//! thread counts and records for itself, without locks and waits. A separate thread writes the
+//! file.
 //!
 //! | module | contents |
 //! |---|---|
@@ -20,9 +20,9 @@
 //!
 //! The crate `portolan_trace_format` defines the format of the files.
 //!
-//! **Cost.** If neither is enabled, a call only loads one flag, which lies beside data that the
-//! call reads anyway. The code of the other case is kept out of its path. Statistics time about one
-//! in thirty short calls; a trace times all calls.
+//! **Cost.** If neither is enabled, a call only loads one flag, beside data that it reads anyway,
+//! and the code of the other case is out of its path. Statistics time about one in thirty short
+//! calls; a trace times all calls.
 
 mod call_info;
 mod call_site;

@@ -1,11 +1,9 @@
 //! Records the calls, waits and served requests that the layers report.
 //!
 //! A call is recorded once, by its outermost function: the put inside a put with a flag is not a
-//! separate call. Waits inside a call, and requests that are served meanwhile, are recorded
-//! separately. So are the calls of a handler that runs meanwhile.
-//!
-//! Without statistics and trace, only rare events are counted ([`Always`]), and [`Recording`] is
-//! absent.
+//! separate call. Waits inside a call, and requests and handlers' calls meanwhile, are recorded
+//! separately. Without statistics and trace, only rare events are counted ([`Always`]), and
+//! [`Recording`] is absent.
 
 use super::call_info::{Always, Awaited, CallInfo, Settings};
 use super::call_site;
@@ -27,7 +25,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Maximum number of call sites in a file.
 const MOST_SITES: u64 = 1 << 14;
 
 /// The state of an observer that collects statistics or writes a trace.
@@ -36,16 +33,14 @@ pub(super) struct Recording {
     pub(super) clock: Clock,
     pub(super) settings: Settings,
     pub(super) logs: Mutex<Vec<Arc<ThreadLog>>>,
-    /// Length below which events are dropped, because the file is nearly full or full.
     pub(super) shortest: AtomicU64,
     strings: Mutex<HashMap<String, u64>>,
-    /// Numbers of call sites, by the site of the caller and the return address.
+    /// Numbers of call sites, by the caller's site and the return address.
     sites: Mutex<HashMap<(Option<u64>, usize), u64>>,
-    /// Number of times that segments were made or freed.
+    /// Number of changes to segments.
     pub(super) changes: AtomicU64,
     pub(super) definitions: Mutex<Vec<Definition>>,
     writer: Mutex<Option<TraceWriter>>,
-    /// The writer's thread, which is unparked when a chunk is full.
     thread: OnceLock<std::thread::Thread>,
 }
 
@@ -55,7 +50,6 @@ pub struct Observer {
     id: u64,
     pub always: Always,
     running: Option<Arc<Recording>>,
-    /// The counters at the last reset of the statistics.
     before: Mutex<(Sum, Vec<u64>)>,
 }
 
@@ -65,7 +59,6 @@ fast_tls! {
 }
 
 impl Observer {
-    /// Creates an observer with these settings.
     pub fn new(settings: Settings) -> Observer {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let running = (settings.stats || settings.traces).then(|| {
@@ -93,7 +86,6 @@ impl Observer {
         }
     }
 
-    /// Returns whether calls are recorded.
     pub(crate) fn is_on(&self) -> bool {
         self.running.is_some()
     }
@@ -103,7 +95,7 @@ impl Observer {
         self.running.as_ref().map(|running| running.settings.clone()).unwrap_or_default()
     }
 
-    /// Returns the name of the clock and its current time in nanoseconds.
+    /// Returns the clock's name and time in nanoseconds.
     pub fn clock(&self) -> Option<(&'static str, u64)> {
         self.running.as_ref().map(|running| (running.clock.name(), running.clock.now()))
     }
@@ -127,8 +119,8 @@ impl Observer {
         }
     }
 
-    /// Starts to record a call. Returns `None` if calls are not recorded. `short` marks a call that
-    /// is made often, so the statistics need not time each of them.
+    /// Starts to record a call, if calls are recorded. `short` marks a frequent call, which the
+    /// statistics need not time each time.
     #[inline]
     pub fn enter(&self, short: bool) -> Option<Entered<'_>> {
         let running = self.running.as_deref()?;
@@ -140,8 +132,8 @@ impl Observer {
         Some(Entered { running, log, outer: depth == 0, timed, begun })
     }
 
-    /// Runs a collective call that moves `bytes` bytes, and records it if it succeeds. The whole
-    /// call counts as one wait for the other ranks, whatever it consists of.
+    /// Runs a collective call that moves `bytes` bytes, and records it if it succeeds. All of it
+    /// counts as one wait for the other ranks.
     pub fn meet<R>(&self, call: Call, bytes: usize, body: impl FnOnce() -> Result<R>) -> Result<R> {
         unless_forked()?;
         let Some(running) = self.running.as_deref() else { return body() };
@@ -159,8 +151,7 @@ impl Observer {
         done
     }
 
-    /// Returns the time in ticks at which a thread starts to wait or to serve, or `None` if nothing
-    /// is recorded.
+    /// Returns the start in ticks of a wait or a service, or `None` if nothing is recorded.
     #[inline]
     pub fn begin(&self) -> Option<u64> {
         self.running.as_deref().map(|running| running.clock.ticks())
@@ -168,8 +159,7 @@ impl Observer {
 
     /// Records the end of a wait. Without statistics and trace, a wait is counted only if the
     /// thread yielded or slept; `rested` is the time since it first did so. A wait for a collective
-    /// inside [`Observer::meet`] is part of the wait that `meet` records, and is not recorded
-    /// itself.
+    /// inside [`Observer::meet`] is part of the wait that `meet` records.
     pub fn waited(&self, begun: Option<u64>, awaited: Awaited, rested: Option<Duration>) {
         if let (Some(running), Some(begun)) = (self.running.as_deref(), begun) {
             let log = self.log(running);
@@ -191,20 +181,18 @@ impl Observer {
         }
     }
 
-    /// Starts to record a request that this thread serves for another rank. Calls made meanwhile
-    /// belong to a handler and are recorded separately.
+    /// Starts to record a request that this thread serves. Calls meanwhile belong to a handler and
+    /// are recorded separately.
     pub fn serve(&self) -> Option<Serving<'_>> {
         let running = self.running.as_deref()?;
         let log = self.log(running);
         Some(Serving { running, log, depth: log.depth.replace(0), begun: running.clock.ticks() })
     }
 
-    /// Records the start of a region of the program.
     pub fn region_begins(&self, name: &str) {
         self.say(name, |time, string| Event::RegionBegin { time, string });
     }
 
-    /// Records a mark of the program.
     pub fn mark(&self, name: &str) {
         self.say(name, |time, string| Event::Mark { time, string });
     }
@@ -217,35 +205,30 @@ impl Observer {
         }
     }
 
-    /// Records the end of the thread's innermost region.
     pub fn region_ends(&self) {
         if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
             running.put(self.log(running), &Event::RegionEnd { time: running.clock.now() });
         }
     }
 
-    /// Records that segments were made or freed, so that threads look up the places of addresses
-    /// again.
+    /// Records that segments changed, so that threads look up addresses again.
     pub(crate) fn segments_change(&self) {
         if let Some(running) = &self.running {
             running.changes.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Records a new segment or set of mutexes. `bytes` is the length of this rank's part, in bytes
-    /// or in mutexes.
+    /// Records a new segment or set of mutexes with `bytes` bytes or mutexes on this rank.
     pub fn made(&self, segment: u64, bytes: u64, ranks: u64, kind: SegmentKind) {
         self.define(|| Definition::Segment { segment, bytes, ranks, kind });
     }
 
-    /// Records a comparison with the clock of rank 0: when this rank's clock showed `time`, the
-    /// clock of rank 0 showed `time + offset`, with an error of at most `bound`. All values are in
-    /// nanoseconds.
+    /// Records a comparison with the clock of rank 0, which showed `time + offset` nanoseconds,
+    /// with an error of at most `bound`, when this rank's clock showed `time`.
     pub fn compared(&self, time: u64, offset: i64, bound: u64) {
         self.define(|| Definition::Clock { time, offset, bound });
     }
 
-    /// Writes the value of a statistics counter to the trace.
     pub fn counter(&self, name: &str, value: u64) {
         if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
             let (string, time) = (running.string(name), running.clock.now());
@@ -259,8 +242,8 @@ impl Observer {
         }
     }
 
-    /// Returns the counters since the last [`Observer::reset`], or since the start if `of_all_time`
-    /// is true. The array holds the counters of [`Always`] without the rests.
+    /// Returns the counters since the last [`Observer::reset`], or since the start if
+    /// `of_all_time`. The array holds the counters of [`Always`] without the rests.
     pub fn sum(&self, of_all_time: bool) -> (Sum, [u64; 5]) {
         let before = if of_all_time { Default::default() } else { self.before.lock().clone() };
         let (sum, always) = self.all();
@@ -274,7 +257,6 @@ impl Observer {
         (sum, std::array::from_fn(|n| since(2 * CAUSES + n)))
     }
 
-    /// Resets the statistics.
     pub fn reset(&self) {
         let mut before = self.before.lock();
         *before = self.all();
@@ -291,19 +273,16 @@ impl Observer {
         (sum, self.always.read())
     }
 
-    /// Returns the number of dropped events.
     pub fn dropped(&self) -> u64 {
         self.running
             .as_ref()
             .map_or(0, |running| running.logs.lock().iter().map(|log| log.dropped()).sum())
     }
 
-    /// Returns the calling thread's log, or `None` if nothing is recorded.
     pub(super) fn own_log(&self) -> Option<&ThreadLog> {
         self.running.as_deref().map(|running| self.log(running))
     }
 
-    /// Returns the calling thread's log.
     #[inline]
     fn log<'a>(&self, running: &'a Recording) -> &'a ThreadLog {
         let (id, log) = LAST.get();
@@ -340,7 +319,7 @@ impl Observer {
 }
 
 impl Recording {
-    /// Returns the number of a string. A new string is also defined in the file.
+    /// Returns the number of a string, and defines a new string in the file.
     fn string(&self, text: &str) -> u64 {
         let mut strings = self.strings.lock();
         if let Some(&number) = strings.get(text) {
@@ -352,8 +331,8 @@ impl Recording {
         number
     }
 
-    /// Returns the number of the call site with these return addresses, innermost first. Defines
-    /// new sites in the file. Returns `None` if there are too many or a module is unknown.
+    /// Returns the number of the call site with these return addresses, innermost first, and
+    /// defines new sites in the file. Returns `None` if there are too many or a module is unknown.
     #[cold]
     pub(super) fn site(&self, chain: &[usize]) -> Option<u64> {
         let mut caller = None;
@@ -377,13 +356,12 @@ impl Recording {
         caller
     }
 
-    /// Returns the number of the call site of a source line of the program. Defines a new one in the
-    /// file. Returns `None` if there are too many.
+    /// Returns the number of the call site of a source line, as [`Recording::site`] does.
     #[cold]
     pub(super) fn line(&self, line: &str) -> Option<u64> {
         let module = self.string(line);
         let mut sites = self.sites.lock();
-        // No site has this number, so no return address has the same key.
+        // No site, and so no return address, has this key.
         let key = (Some(MOST_SITES), module as usize);
         if let Some(&known) = sites.get(&key) {
             return Some(known);

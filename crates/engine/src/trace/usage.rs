@@ -3,7 +3,6 @@
 use portolan_trace_format::event::{Delays, Usage};
 use std::fs;
 
-/// Returns what the kernel counts for `whose`, `RUSAGE_SELF` or `RUSAGE_THREAD`.
 fn used_by(whose: libc::c_int) -> libc::rusage {
     // SAFETY: zeroes are a valid `rusage`.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
@@ -17,7 +16,6 @@ pub(crate) fn involuntary_switches() -> u64 {
     used_by(libc::RUSAGE_THREAD).ru_nivcsw as u64
 }
 
-/// Returns the totals since the start of the process.
 pub(super) fn current() -> Usage {
     let used = used_by(libc::RUSAGE_SELF);
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
@@ -32,7 +30,6 @@ pub(super) fn current() -> Usage {
     }
 }
 
-/// Returns the number of threads and their delays.
 fn threads() -> (u64, Option<Delays>) {
     let (mut threads, mut delays) = (0, None);
     let main = std::process::id().to_string();
@@ -50,11 +47,10 @@ fn threads() -> (u64, Option<Delays>) {
     (threads, delays)
 }
 
-/// Returns the processor time and the delay of a thread from the text of its `schedstat`.
 fn schedstat(text: &str) -> Option<(u64, u64)> {
     let mut numbers = text.split_whitespace().map(str::parse);
     let (cpu, delay) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-    // A kernel that does not count them writes zeroes.
+    // A kernel that does not count writes zeroes.
     (cpu > 0).then_some((cpu, delay))
 }
 

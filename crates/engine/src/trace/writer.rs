@@ -2,21 +2,20 @@
 //!
 //! It wakes twice a second, and whenever a thread has filled a chunk. It takes the recorded events
 //! from the logs ([`super::log`]) and writes them as blocks, so a killed job loses at most its last
-//! half second. The last event of a complete file is `End`. Only this thread ever waits for the disk. While a write makes no progress, threads
-//! whose logs are full drop their events and count them.
+//! half second. The last event of a complete file is `End`. Only this thread ever waits for the
+//! disk. While a write makes no progress, threads whose logs are full drop their events and count
+//! them.
 //!
 //! - If the disk is full, or the reader of a pipe is slow, the writer keeps its pending blocks and
 //!   tries again later. The file then continues without a gap.
 //! - From three quarters of the file's limit on, only events of at least [`LONG_NS`] are kept, and
 //!   at the limit none.
 //! - The end of the job waits for the disk for at most [`LAST_WRITE`]. The number of events that
-//!   are then missing in the file is given in its last block, which replaces the partially written
-//!   one, and in a warning.
+//!   are then missing is given in the last block, which replaces the partially written one, and in
+//!   a warning.
 //!
-//! It also records the processor use of the process, at least every [`EVERY`].
-//!
-//! The next block of a thread states how many events the thread has dropped. At the end, a block
-//! without events states the remaining ones.
+//! It also records the processor use of the process, at least every [`EVERY`]. The next block of a
+//! thread, or one without events at the end, states how many events the thread has dropped.
 
 use super::log::{LogPlace, Taken, ThreadLog};
 use super::observer::Recording;
@@ -36,14 +35,13 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(500);
 /// Time that the end of the job waits for the disk.
 const LAST_WRITE: Duration = Duration::from_secs(5);
-/// Shortest event that is kept when the file is nearly full, in nanoseconds.
+/// Shortest event in a nearly full file, in nanoseconds.
 const LONG_NS: u64 = 10_000;
 /// The thread number in blocks of definitions.
 const NO_THREAD: u32 = u32::MAX;
 /// Longest text of a string in bytes. Longer texts are truncated.
 const MAX_TEXT: usize = 4096;
 
-/// Contents of the file other than the events of threads.
 #[derive(Debug)]
 pub(super) enum Definition {
     String { string: u64, text: String },
@@ -79,7 +77,6 @@ impl Definition {
     }
 }
 
-/// The running writer thread.
 #[derive(Debug)]
 pub(super) struct TraceWriter {
     handle: JoinHandle<()>,
@@ -87,8 +84,7 @@ pub(super) struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Starts the thread, which writes `file` from its beginning. Logs a warning and returns `None`
-    /// if the thread cannot be started.
+    /// Starts the thread, which writes `file` from its beginning, or warns and returns `None`.
     pub(super) fn start(
         running: &Arc<Recording>,
         file: File,
@@ -127,13 +123,11 @@ impl TraceWriter {
         }
     }
 
-    /// Returns the thread, for unparking it.
     pub(super) fn thread(&self) -> Thread {
         self.handle.thread().clone()
     }
 
-    /// Stops the thread after it has written everything. Logs a warning and returns if the disk
-    /// makes no progress.
+    /// Stops the thread after it has written everything, or warns if the disk makes no progress.
     pub(super) fn stop(self) {
         self.stop.store(true, Ordering::Release);
         self.handle.thread().unpark();
@@ -154,26 +148,20 @@ impl TraceWriter {
 struct Written {
     place: LogPlace,
     blocks: u32,
-    /// Events that the writer left out because the file was full.
     left_out: u64,
-    /// Dropped and left-out events that the blocks of the file state.
     reported: u64,
 }
 
 struct Output {
     file: File,
-    /// Whole blocks. The first one may already be written in part.
+    /// Whole blocks, the first perhaps already written in part.
     pending: Vec<u8>,
-    /// The pending blocks, each with its offset in the file.
     unwritten: VecDeque<(u64, BlockHeader)>,
-    /// Length of the file in bytes, including the pending blocks.
     written: u64,
     limit: u64,
     threads: Vec<Written>,
-    /// Number of blocks of definitions.
     definitions: u32,
     traced: bool,
-    /// Whether writing has failed permanently.
     broken: bool,
 }
 
@@ -219,8 +207,7 @@ impl Output {
         self.give_up(running);
     }
 
-    /// Counts the events that are missing in the file. Reports their number in a warning and in a
-    /// last block.
+    /// Reports the number of missing events in a warning and in a last block.
     fn give_up(&mut self, running: &Recording) {
         let pending = self.unwritten.iter().map(|(_, b)| u64::from(b.events) + b.dropped);
         let mut lost: u64 = pending.sum();
@@ -238,8 +225,8 @@ impl Output {
             let last_time = block.first_time;
             let traced =
                 BlockHeader { payload_bytes: 0, events: 0, dropped: lost, last_time, ..block };
-            // The space that the partial block has allocated on the disk is sufficient, unless it
-            // begins in the last bytes of a page or the file is a pipe.
+            // The space of the partial block on the disk is sufficient, unless it begins in the
+            // last bytes of a page or the file is a pipe.
             let cut = self.file.set_len(start);
             let _ = cut.and_then(|()| self.file.write_all_at(&traced.encode(&[]), start));
         }
@@ -277,8 +264,8 @@ impl Output {
         self.threads[at] = thread;
     }
 
-    /// Returns whether a block with a payload of `bytes` bytes may be added to the file. As the
-    /// limit approaches, also makes threads drop short events, and finally all events.
+    /// Returns whether a block with `bytes` bytes may be added to the file. Near the limit, also
+    /// makes threads drop short events, and finally all.
     fn has_room(&self, running: &Recording, bytes: usize) -> bool {
         if self.limit == 0 {
             return true;
@@ -346,7 +333,6 @@ impl Output {
         }
     }
 
-    /// Writes the pending bytes. Returns false if some of them remain.
     fn flush(&mut self) -> bool {
         let mut at = 0;
         while at < self.pending.len() && !self.broken {

@@ -1,5 +1,4 @@
-//! Accumulates of contiguous elements. A single `f64`, the most frequent case, has its own fast
-//! path.
+//! Accumulates of contiguous elements, with a fast path for a single `f64`, the most frequent case.
 
 use super::TransferKind;
 use crate::error::Result;
@@ -10,11 +9,8 @@ use crate::path::kernel::Scale;
 use crate::path::{self, shm_atomics};
 
 impl Ops {
-    /// Accumulates `bytes` contiguous bytes. On return the source may be reused.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Ops::put`], and `Type` if `bytes` is not a multiple of the element
-    /// size.
+    /// Accumulates `bytes` contiguous bytes. On return the source may be reused. Returns the errors
+    /// of [`Ops::put`], and `Type` if `bytes` is not a multiple of the element size.
     ///
     /// # Safety
     /// `local` must be valid for reads of `bytes` bytes.
@@ -41,11 +37,7 @@ impl Ops {
         }
     }
 
-    /// Adds a single `f64`, the most frequent accumulate, if the path is direct. Else returns
-    /// false.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Ops::move_direct`].
+    /// Adds a single `f64` if the path is direct. Else returns false.
     ///
     /// # Safety
     /// `local` must be valid for a read. It need not be aligned.
@@ -66,8 +58,6 @@ impl Ops {
         })
     }
 
-    /// Implements [`Ops::accumulate`] for any number of bytes.
-    ///
     /// # Safety
     /// The requirements of [`Ops::accumulate`] apply.
     #[inline(never)]
@@ -79,8 +69,8 @@ impl Ops {
         local: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes. An accumulate
-        // only reads it.
+        // SAFETY: the caller guarantees `bytes` readable bytes at `local`. An accumulate only reads
+        // it.
         unsafe {
             if self.is_observed() {
                 let (local, shape) = (local.cast_mut(), Shape::contiguous(bytes));
@@ -108,16 +98,13 @@ impl Ops {
         bytes: usize,
     ) -> Result<bool> {
         let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
-        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes. An accumulate
-        // only reads it.
+        // SAFETY: the caller guarantees `bytes` readable bytes at `local`. An accumulate only reads
+        // it.
         Ok(whole && unsafe { self.move_direct(kind, target, remote, local.cast_mut(), bytes) }?)
     }
 
     /// Performs a transfer of contiguous bytes if the path is direct. Else returns false, and no
     /// byte has moved.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.

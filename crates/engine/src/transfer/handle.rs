@@ -1,12 +1,12 @@
 //! Handles of non-blocking transfers.
 //!
-//! A handle may carry any number of transfers, and a wait for the handle waits for all of them. The
-//! handle can be reused afterwards. A handle without transfers is complete.
+//! A handle may carry any number of transfers, and a wait for the handle waits for all of them.
+//! Then it can be reused. A handle without transfers is complete.
 //!
 //! An *aggregate* handle collects contiguous puts, or gets, of any sizes to any targets, and issues
 //! them when it is waited for. Transfers that are adjacent on both sides are merged first. Small
-//! blocks to one target on the message path share messages. Transfers on the direct path cost less
-//! than collecting them, so they are performed at once.
+//! blocks to one target on the message path share messages. Direct transfers cost less than
+//! collecting them, so they are performed at once.
 
 use super::TransferKind;
 use crate::error::{Result, fail};
@@ -18,7 +18,6 @@ use crate::trace::{Call, CallInfo, PathTaken};
 use crate::wait;
 use std::sync::Arc;
 
-/// A handle of non-blocking transfers.
 #[derive(Debug, Default)]
 pub struct Handle {
     counter: Option<Arc<CompletionCounter>>,
@@ -27,7 +26,6 @@ pub struct Handle {
     values: Vec<Box<[u8]>>,
 }
 
-/// A transfer that an aggregate handle has collected.
 #[derive(Debug, Clone, Copy)]
 struct Item {
     target: usize,
@@ -36,11 +34,10 @@ struct Item {
     bytes: usize,
 }
 
-// SAFETY: the address is dereferenced only after the caller has promised that it stays valid until
-// the handle was waited for.
+// SAFETY: the address is used only after the caller has promised that it stays valid until the
+// handle was waited for.
 unsafe impl Send for Item {}
 
-/// The collected transfers of an aggregate handle.
 #[derive(Debug, Default)]
 pub struct Aggregate {
     items: Vec<Item>,
@@ -48,7 +45,7 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
-    /// Number of collected transfers at which an aggregate handle issues them.
+    /// Number of collected transfers at which they are issued.
     pub const MOST: usize = 4096;
 }
 
@@ -58,10 +55,7 @@ impl Handle {
         self.aggregate.is_some()
     }
 
-    /// Makes the handle aggregate.
-    ///
-    /// # Errors
-    /// Returns `Handle` if transfers of the handle are unfinished.
+    /// Makes the handle aggregate. Fails with `Handle` if its transfers are unfinished.
     pub fn set_aggregate(&mut self) -> Result<()> {
         if self.counter.as_ref().is_some_and(|t| t.outstanding() > 0) {
             fail!(
@@ -80,16 +74,12 @@ impl Handle {
         Ok(())
     }
 
-    /// Issues a transfer on the handle.
-    ///
-    /// # Errors
-    /// Returns the errors of the blocking calls, and `Handle` for a mix of puts and gets on an
-    /// aggregate handle.
+    /// Issues a transfer on the handle. Returns the errors of the blocking calls, and `Handle` for
+    /// a mix of puts and gets on an aggregate handle.
     ///
     /// # Safety
     /// `local` must stay valid for the local extent of the shape until the handle was waited for.
-    /// Until then the destination of a get must not be read, and the source of a put must not be
-    /// changed.
+    /// Until then the destination of a get must not be read, and the source of a put not changed.
     pub unsafe fn issue(
         &mut self,
         ops: &Ops,
@@ -117,8 +107,7 @@ impl Handle {
             return ops.observed_often(|| true, |&path| call_info.by(path), body).map(drop);
         }
         if self.aggregate.is_some() {
-            // This transfer cannot be merged. The collected ones are issued first to keep the
-            // order.
+            // This transfer cannot be merged. Issue the collected ones first to keep the order.
             self.flush(ops)?;
         }
         let counter = self.counter.get_or_insert_default();
@@ -149,7 +138,7 @@ impl Handle {
                 "puts and gets are mixed on one aggregate handle; wait for it in between"
             );
         }
-        // Bytes that continue in the next segment remain a separate block.
+        // Bytes that continue in the next segment are a separate block.
         let one_segment = |last: &Item| {
             ops.memory.registry.lookup(target, last.remote, last.bytes + bytes).is_some()
         };
@@ -170,8 +159,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Puts a copy of `bytes`, which the handle keeps until the put is complete. The caller may
-    /// reuse `bytes` on return.
+    /// Puts a copy of `bytes`, which the handle keeps until the put is complete.
     pub fn put_value(
         &mut self,
         ops: &Ops,
@@ -182,7 +170,7 @@ impl Handle {
         let kept: Box<[u8]> = bytes.into();
         let (local, shape) = (kept.as_ptr().cast_mut(), Shape::contiguous(kept.len()));
         // SAFETY: the boxed bytes do not move, and stay until `wait` or `test` has seen the
-        // completion of the put. If the handle is dropped before, `drop` leaks them.
+        // completion of the put. Otherwise `drop` leaks them.
         unsafe { self.issue(ops, TransferKind::Put, target, remote, local, &shape) }?;
         if self.is_pending() {
             self.values.push(kept);
@@ -220,18 +208,17 @@ impl Handle {
         let counter = self.counter.get_or_insert_default().clone();
         let mut rest = &items[..];
         while let Some(first) = rest.first() {
-            // Consecutive transfers to one target are issued together.
+            // Issue consecutive transfers to one target together.
             let run = rest.iter().take_while(|i| i.target == first.target).count();
             let blocks = rest[..run].iter().map(|i| (i.local as usize, i.remote, i.bytes));
-            // SAFETY: the caller of `issue` promised for each item that its memory stays valid
-            // until the handle was waited for.
+            // SAFETY: the caller of `issue` promised that the memory stays valid until the handle
+            // was waited for.
             unsafe { ops.issue_blocks(kind, first.target, blocks, &counter) }?;
             rest = &rest[run..];
         }
         Ok(())
     }
 
-    /// Waits until all transfers of the handle are complete.
     pub fn wait(&mut self, ops: &Ops) -> Result<()> {
         let (done, call_info) = (!self.is_pending(), |(): &()| CallInfo::new(Call::Wait));
         ops.observed_often(|| done, call_info, || self.wait_for_all(ops))
@@ -248,7 +235,6 @@ impl Handle {
         done
     }
 
-    /// Frees the kept sources when no transfer uses them.
     fn forget_values(&mut self) {
         if !self.is_pending() {
             self.values.clear();

@@ -1,5 +1,4 @@
-//! Selection of the path of a transfer along a shape. A counter counts the transfers that are not
-//! complete on return.
+//! Selection of the path of a transfer along a shape.
 
 use super::{check_elements, check_local, differs_by_row, path_of};
 use crate::error::{Error, Result};
@@ -12,11 +11,9 @@ use crate::peer::CompletionCounter;
 use crate::wait::Progress as _;
 use std::sync::Arc;
 
-/// An issued transfer.
 #[derive(Debug, Default)]
 pub struct Issued {
-    /// The path of the transfer, or of its first row if rows take different paths. `None` if there
-    /// were no bytes to move.
+    /// The path of the transfer, or of its first row. `None` without bytes to move.
     pub path: Option<Path>,
     /// The new counter, if one is needed and the caller passed none.
     pub counter: Option<Arc<CompletionCounter>>,
@@ -24,10 +21,10 @@ pub struct Issued {
 
 impl Ops {
     /// Issues a transfer without recording it. `counter` counts the transfer if it is not complete
-    /// on return. If `counter` is `None` and a counter is needed, returns a new one.
+    /// on return. Returns a new counter if one is needed and `counter` is `None`.
     ///
     /// # Safety
-    /// The requirements of [`Ops::blocking`] apply until the counter is done.
+    /// The requirements of [`Ops::blocking`] apply, until the counter is done.
     pub unsafe fn issue_by_path(
         &self,
         kind: TransferKind,
@@ -64,9 +61,9 @@ impl Ops {
                 hit = self.find_in_order(target, region, (first, extent))?;
             }
             let _open = hit;
-            // SAFETY: the registry has checked that the remote extent lies in the region, which
-            // stays mapped while `_open` is held. The caller guarantees that `local` is valid for
-            // the local extent.
+            // SAFETY: the registry has checked that the remote extent lies in the region, mapped
+            // while `_open` is held. The caller guarantees that `local` is valid for the local
+            // extent.
             unsafe {
                 match &kind {
                     TransferKind::Put => {
@@ -92,7 +89,7 @@ impl Ops {
         drop(hit);
         match counter {
             Some(counter) => counter.toward(target),
-            // The caller waits for the bytes. Other kinds may be complete when they have started.
+            // The caller waits for the bytes. Other kinds may complete when they start.
             None if matches!(kind, TransferKind::Get) => self.may_wait()?,
             None => (),
         }
@@ -107,15 +104,15 @@ impl Ops {
         }
     }
 
-    /// Ends the job. All arguments were checked before, so the failure comes from MPI. Part of the
-    /// transfer may be in flight, and MPI may still use the caller's memory.
+    /// Ends the job. All arguments were checked, so the failure comes from MPI, which may still use
+    /// the caller's memory.
     #[cold]
     fn abort_partial(&self, kind: TransferKind, target: usize, error: &Error) -> ! {
         log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
         crate::process::end_job(error.kind().code());
     }
 
-    /// Issues each row of a shape separately. The remote extent was checked.
+    /// Issues the rows of a shape, whose remote extent was checked, one by one.
     ///
     /// # Safety
     /// The requirements of [`Ops::issue_by_path`] apply.

@@ -3,11 +3,9 @@
 //!
 //! A call checks the rank, finds the remote extent in the registry (an error is returned before any
 //! byte moves), chooses the path, issues the transfer, and completes it. Blocking puts and
-//! accumulates return when their source may be reused. Blocking gets return when the bytes have
-//! arrived. Non-blocking transfers complete in a [`Handle`], or in the target's implicit counter if
-//! there is no handle.
-//!
-//! A transfer of zero bytes is valid for any addresses and does nothing.
+//! accumulates return when their source may be reused, blocking gets when the bytes have arrived.
+//! Non-blocking transfers complete in a [`Handle`], or in the target's implicit counter. A transfer
+//! of zero bytes is valid for any addresses and does nothing.
 
 mod accumulate;
 mod handle;
@@ -40,7 +38,6 @@ pub(crate) fn check_local(local: *const u8) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the blocks of an accumulate consist of whole elements.
 fn check_elements(scale: Scale, block: usize) -> Result<()> {
     let element = scale.element();
     if !block.is_multiple_of(element) {
@@ -49,7 +46,7 @@ fn check_elements(scale: Scale, block: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of a transfer of contiguous bytes, or of rows that all have the same alignment.
+/// Returns the path of contiguous bytes, or of rows that all have the same alignment.
 #[inline]
 fn path_of(kind: &TransferKind, arena: &Arena, region: *mut u8, remote: usize) -> Path {
     match kind {
@@ -60,8 +57,7 @@ fn path_of(kind: &TransferKind, arena: &Arena, region: *mut u8, remote: usize) -
     }
 }
 
-/// Returns whether the rows of an accumulate differ in alignment, so that they take different paths
-/// in the MPI domain.
+/// Returns whether rows of an accumulate differ in alignment, and so in path in the MPI domain.
 fn differs_by_row(kind: TransferKind, shape: &Shape) -> bool {
     let TransferKind::Accumulate(scale) = kind else {
         return false;
@@ -70,11 +66,9 @@ fn differs_by_row(kind: TransferKind, shape: &Shape) -> bool {
 }
 
 impl Ops {
-    /// Puts `bytes` contiguous bytes. On return the source may be reused.
-    ///
-    /// # Errors
-    /// Returns `Rank` for an invalid target, `Address` if the remote bytes are not all in one
-    /// segment, and `Argument` if the source is null. No byte has moved then.
+    /// Puts `bytes` contiguous bytes. On return the source may be reused. Fails with `Rank` for an
+    /// invalid target, `Address` if the remote bytes are not all in one segment, and `Argument` if
+    /// the source is null. No byte has moved then.
     ///
     /// # Safety
     /// `local` must be valid for reads of `bytes` bytes.
@@ -86,15 +80,12 @@ impl Ops {
         local: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes. A put only
-        // reads it.
+        // SAFETY: the caller guarantees `bytes` readable bytes at `local`. A put only reads it.
         unsafe { self.contiguous::<true>(target, remote, local.cast_mut(), bytes) }
     }
 
-    /// Gets `bytes` contiguous bytes. On return the bytes have arrived.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Ops::put`].
+    /// Gets `bytes` contiguous bytes, which have arrived on return. Returns the errors of
+    /// [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for writes of `bytes` bytes.
@@ -123,8 +114,8 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
-        // SAFETY: the caller guarantees that `local` is readable in a put, and writable in a get,
-        // for `bytes` bytes.
+        // SAFETY: the caller guarantees `bytes` bytes at `local`, readable in a put, writable in a
+        // get.
         unsafe {
             if self.is_observed() {
                 return self.contiguous_observed::<PUTS>(target, remote, local, bytes);
@@ -136,8 +127,8 @@ impl Ops {
         }
     }
 
-    /// Performs [`Ops::contiguous`] if calls are counted or traced. It has the arguments of its
-    /// caller, which then needs no registers for this case.
+    /// Performs [`Ops::contiguous`] if calls are counted or traced. It has the same arguments, so
+    /// that [`Ops::contiguous`] needs no registers for this case.
     ///
     /// # Safety
     /// The requirements of [`Ops::contiguous`] apply.
@@ -160,7 +151,7 @@ impl Ops {
     /// Performs a transfer that is counted or traced. With `counter`, only issues it.
     ///
     /// # Safety
-    /// The requirements of [`Ops::blocking`] apply; with `counter`, of [`Ops::issue`].
+    /// The requirements of [`Ops::blocking`] apply; with `counter`, those of [`Ops::issue`].
     #[cold]
     #[inline(never)]
     unsafe fn observed_transfer(
@@ -178,8 +169,8 @@ impl Ops {
                 self.call_info_of_shape(entered, call, target, remote, shape, path)
             });
         };
-        // SAFETY: the caller guarantees that `local` is valid for the bytes of the shape, and keeps
-        // it valid until the counter is done.
+        // SAFETY: the caller guarantees the bytes of the shape at `local`, until the counter is
+        // done.
         let body = || unsafe {
             if shape.is_contiguous()
                 && self.contiguous_direct(kind, target, remote, local, bytes)?
@@ -197,10 +188,8 @@ impl Ops {
     }
 
     /// Puts or gets contiguous bytes if the path is direct. Else returns false, and no byte has
-    /// moved. Always returns false for an accumulate of at least one byte.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Ops::put`].
+    /// moved. Always returns false for an accumulate of at least one byte. Returns the errors of
+    /// [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
@@ -228,9 +217,6 @@ impl Ops {
     /// Performs a transfer of contiguous bytes if the path is direct. Else returns false, and no
     /// byte has moved. All calls with contiguous bytes choose their path here.
     ///
-    /// # Errors
-    /// Returns `Address` if the remote bytes are not all in one segment.
-    ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes: for writes in a get, else for reads. The bytes must
     /// be whole elements.
@@ -245,23 +231,22 @@ impl Ops {
     ) -> Result<bool> {
         let path = |arena: &Arena, region| path_of(kind, arena, region, remote);
         let remote = (remote, bytes);
-        // Each kind has its own copy of the code, which is then short enough to need no arguments
-        // in memory.
+        // Each kind has its own copy of the code, short enough to need no arguments in memory.
         match kind {
             TransferKind::Put => self.at_direct(target, remote, path, move |region, offset| {
-                // SAFETY: the registry has checked that the bytes lie in the region. The caller
-                // guarantees that `local` is readable.
+                // SAFETY: the registry has checked the bytes in the region. The caller guarantees
+                // that `local` is readable.
                 unsafe { kernel::copy_block(local, region.wrapping_add(offset), bytes) }
             }),
             TransferKind::Get => self.at_direct(target, remote, path, move |region, offset| {
-                // SAFETY: the registry has checked that the bytes lie in the region. The caller
-                // guarantees that `local` is writable.
+                // SAFETY: the registry has checked the bytes in the region. The caller guarantees
+                // that `local` is writable.
                 unsafe { kernel::copy_block(region.wrapping_add(offset), local, bytes) }
             }),
             TransferKind::Accumulate(scale) => {
                 self.at_direct(target, remote, path, |region, offset| {
-                    // SAFETY: the registry has checked that the bytes lie in the region. The caller
-                    // guarantees that `local` is readable, and that the bytes are whole elements.
+                    // SAFETY: the registry has checked the bytes in the region. The caller
+                    // guarantees that `local` is readable and that the bytes are whole elements.
                     unsafe { shm_atomics::accumulate_row(region, offset, local, bytes, scale) }
                 })
             }
@@ -270,10 +255,7 @@ impl Ops {
 
     /// Runs `work` on bytes that this rank may load and store, if their path is direct; else
     /// returns false. `work` receives the region, which stays mapped meanwhile, and the offset of
-    /// the bytes in it.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Ops::move_direct`].
+    /// the bytes.
     #[inline(always)]
     fn at_direct(
         &self,
@@ -302,7 +284,7 @@ impl Ops {
     /// Issues a transfer without a handle. [`Ops::wait_implicit_to`] waits for it.
     ///
     /// # Safety
-    /// The requirements of [`Ops::blocking`] apply until the transfer was waited for.
+    /// The requirements of [`Ops::blocking`] apply, until the transfer was waited for.
     pub unsafe fn implicit(
         &self,
         kind: TransferKind,
@@ -319,11 +301,8 @@ impl Ops {
 
     /// Issues a transfer. `counter` counts it if it is not complete on return.
     ///
-    /// # Errors
-    /// Returns the errors of [`Ops::blocking`].
-    ///
     /// # Safety
-    /// The requirements of [`Ops::blocking`] apply until the counter is done.
+    /// The requirements of [`Ops::blocking`] apply, until the counter is done.
     pub unsafe fn issue(
         &self,
         kind: TransferKind,
@@ -373,11 +352,9 @@ impl Ops {
         unsafe { self.blocking(TransferKind::Put, target, remote, local.cast_mut(), shape) }
     }
 
-    /// Issues a transfer and waits until it is complete locally.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Ops::put`], and `Type` if the block of an accumulate is not a
-    /// multiple of the element size.
+    /// Issues a transfer and waits until it is complete locally. Returns the errors of
+    /// [`Ops::put`], and `Type` if the block of an accumulate is not a multiple of the element
+    /// size.
     ///
     /// # Safety
     /// `local` must be valid for the local extent of the shape: for writes in a get, else for

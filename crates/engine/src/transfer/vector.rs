@@ -1,8 +1,8 @@
 //! Vector transfers: blocks of equal length at arbitrary pairs of addresses.
 //!
 //! All addresses are checked before any byte moves. Blocks that are adjacent on both sides are
-//! joined. If one segment contains all blocks, which is the usual case, one lookup serves all of
-//! them. Otherwise the blocks may take different paths.
+//! joined. If one segment contains all blocks, as usual, one lookup serves all of them. Otherwise
+//! the blocks may take different paths.
 
 use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
@@ -51,8 +51,7 @@ impl Ops {
         Ok(())
     }
 
-    /// Returns the address and the length in bytes of the range from the first to the last block,
-    /// if it lies in one segment.
+    /// Returns address and length of the range of all blocks, if it lies in one segment.
     fn stretch(&self, target: usize, vector: &Vector<'_>) -> Option<(usize, usize)> {
         let widen = |(lo, hi): (usize, usize), at: &usize| (lo.min(*at), hi.max(*at));
         let (lo, hi) = vector.remote.iter().fold((usize::MAX, 0), widen);
@@ -97,8 +96,8 @@ impl Ops {
         })
     }
 
-    /// Issues a vector transfer that [`Ops::check_vector`] accepted. `counter` counts the parts
-    /// that are not complete on return.
+    /// Issues a vector transfer that [`Ops::check_vector`] accepted. `counter` counts incomplete
+    /// parts.
     ///
     /// # Safety
     /// The local blocks must stay valid until the counter is done: for writes in a get, else for
@@ -125,8 +124,7 @@ impl Ops {
         unsafe { self.issue_blocks(kind, target, rows, counter) }
     }
 
-    /// Issues checked blocks `(local, remote, bytes)`. Small blocks share messages if their
-    /// transport can send batches.
+    /// Issues checked blocks `(local, remote, bytes)`. Small blocks share messages if possible.
     ///
     /// # Safety
     /// The requirements of [`Ops::issue_vector`] apply.
@@ -147,15 +145,15 @@ impl Ops {
                 && let Some(path) = self.batching_path(kind, target, remote, bytes)
             {
                 if path != batch.path || !batch.has_room(bytes, self.config.chunk_bytes) {
-                    // SAFETY: the caller keeps the local blocks of the batch valid until the
-                    // counter is done.
+                    // SAFETY: the caller keeps the batch's local blocks valid until the counter is
+                    // done.
                     unsafe { self.send_batch(&mut batch, target, counter) }?;
                     batch.path = path;
                 }
                 batch.push(local, remote, bytes);
                 continue;
             }
-            // The batch is sent first, so that blocks are issued in the given order.
+            // Send the batch first, so that blocks are issued in the given order.
             // SAFETY: the caller keeps the local blocks valid until the counter is done.
             unsafe {
                 self.send_batch(&mut batch, target, counter)?;
@@ -212,8 +210,8 @@ impl Ops {
         remote: usize,
         bytes: usize,
     ) -> Result<bool> {
-        // Joined neighbours may lie in two adjacent segments. `issue_by_path` reports the error if
-        // the address is invalid.
+        // Joined neighbours may lie in two adjacent segments. `issue_by_path` reports a bad
+        // address.
         // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes.
         match unsafe { self.move_direct(&kind, target, remote, local as *mut u8, bytes) } {
             Err(error) if error.kind() == ErrorKind::Address => Ok(false),
@@ -221,11 +219,9 @@ impl Ops {
         }
     }
 
-    /// Performs a list of vector transfers and waits until they are complete locally.
-    ///
-    /// # Errors
-    /// Returns the errors of the contiguous calls. If one descriptor is invalid, no byte of any
-    /// descriptor has moved.
+    /// Performs a list of vector transfers and waits until they are complete locally. Returns the
+    /// errors of the contiguous calls. If one descriptor is invalid, no byte of any descriptor has
+    /// moved.
     ///
     /// # Safety
     /// The local blocks must be valid: for writes in a get, else for reads.
@@ -248,11 +244,10 @@ impl Ops {
         )
     }
 
-    /// Issues a list of vector transfers. `counter` counts the transfers that are not complete on
-    /// return.
+    /// Issues a list of vector transfers. `counter` counts those that are not complete on return.
     ///
     /// # Safety
-    /// The requirements of [`Ops::vector`] apply until the counter is done.
+    /// The requirements of [`Ops::vector`] apply, until the counter is done.
     pub unsafe fn issue_vectors(
         &self,
         kind: TransferKind,
@@ -288,8 +283,8 @@ impl Ops {
         Ok(())
     }
 
-    /// Completes operations on other paths once for a list of blocks, if the target's memory is
-    /// reached directly. Otherwise each block would have to do this.
+    /// Completes operations on other paths once for a list of blocks instead of once a block, if
+    /// the target's memory is reached directly.
     pub(super) fn order_before_all(&self, target: usize) -> Result<()> {
         if self.reaches_directly(target, self.rank()) {
             self.order_before(target, Path::Direct)?;

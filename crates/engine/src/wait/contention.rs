@@ -10,13 +10,13 @@
 //! yield that takes a time slice is evidence too. Contention is then assumed for a while, which
 //! doubles if the next long poll is preempted again.
 //!
-//! The kernel counts a yield that gives the core away as an involuntary switch. So the thread counts
-//! its own yields and expects that many switches. Otherwise ranks that share a core and yield to
+//! The kernel counts a yield that gives the core away as an involuntary switch, so the thread
+//! expects one switch for each of its own yields. Otherwise ranks that share a core and yield to
 //! each other would assume contention.
 //!
-//! The state belongs to the thread, so the threads of a rank may be on cores with different load,
-//! and no cache line moves. The kernel is asked only after a long gap, so a thread with a core of
-//! its own makes no system call.
+//! The state is per thread: the threads of a rank may be on cores with different load, and no cache
+//! line moves. The kernel is asked only after a long gap, so a thread with a core of its own makes
+//! no system call.
 
 use crate::trace::usage;
 use std::cell::Cell;
@@ -30,15 +30,13 @@ const SLICE: Duration = Duration::from_millis(1);
 const FIRST_SPAN: Duration = Duration::from_millis(20);
 const LONGEST_SPAN: Duration = Duration::from_secs(1);
 
-/// The state of a thread.
 #[derive(Debug, Clone, Copy)]
 struct Knowledge {
-    /// The time of the last poll or yield, and the number of involuntary switches that the thread
-    /// expects: those at the last gap, and one for each yield since.
+    /// The time of the last poll or yield, and the expected number of involuntary switches: that at
+    /// the last gap, and one for each yield since.
     polled: Option<(Instant, u64)>,
     /// The time until which contention is assumed.
     until: Option<Instant>,
-    /// The length of the last assumption.
     span: Duration,
 }
 
@@ -48,7 +46,7 @@ thread_local! {
 }
 
 impl Knowledge {
-    /// Records a poll at `now`. `switches` returns the number of involuntary switches so far.
+    /// Records a poll at `now`. `switches` returns the involuntary switches so far.
     fn polls(&mut self, now: Instant, switches: impl FnOnce() -> u64) {
         let Some((last, before)) = self.polled else {
             self.polled = Some((now, switches()));
@@ -64,7 +62,6 @@ impl Knowledge {
         }
     }
 
-    /// Records a yield that ended at `now` and took `took`.
     fn yielded(&mut self, now: Instant, took: Duration) {
         if let Some((last, switches)) = &mut self.polled {
             (*last, *switches) = (now, *switches + 1);
@@ -74,7 +71,6 @@ impl Knowledge {
         }
     }
 
-    /// Assumes contention from `now` on.
     fn assume(&mut self, now: Instant) {
         let again = self.until.is_some_and(|until| now < until + self.span);
         self.span = if again { (self.span * 2).min(LONGEST_SPAN) } else { FIRST_SPAN };
@@ -86,8 +82,8 @@ impl Knowledge {
     }
 }
 
-/// Returns whether a thread that has been idle for `idle` may poll again instead of napping. If
-/// other work competes for its core, it may for `limit`. Must be called between the polls of a wait.
+/// Returns whether a thread that has been idle for `idle` may poll again instead of napping, for
+/// `limit` if other work competes for its core. Call it between the polls of a wait.
 pub(super) fn may_poll(idle: Duration, limit: Duration) -> bool {
     let now = Instant::now();
     let mut known = KNOWN.get();
@@ -102,7 +98,7 @@ pub(super) fn is_present() -> bool {
     known.until.is_some() && known.is_contended(Instant::now())
 }
 
-/// Yields the core and returns how long that took. A long yield is evidence of contention.
+/// Yields the core and returns how long that took. Long yields are evidence of contention.
 pub(super) fn timed_yield() -> Duration {
     let begun = Instant::now();
     std::thread::yield_now();

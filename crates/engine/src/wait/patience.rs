@@ -2,23 +2,20 @@
 
 use std::time::Duration;
 
-/// Time that a thread polls before the first nap, since the wait began or something last happened.
+/// Time that a thread polls before the first nap, since something last happened.
 const POLL_FOR: Duration = Duration::from_micros(2000);
-/// Time that a thread polls while other work competes for its core: about the cost of a nap and a
-/// wake-up.
+/// Time to poll while other work competes for the core: about the cost of a nap and a wake-up.
 const CONTENDED: Duration = Duration::from_micros(250);
-/// Shorter time for a rank that shares its core with other ranks. Its polls keep the core from a rank
-/// that it may wait for, and look like other work to that rank.
+/// Shorter time for a rank that shares its core. Its polls keep the core from a rank that it may
+/// wait for, and look like other work to that rank.
 const SHARED_AND_CONTENDED: Duration = Duration::from_micros(20);
 pub(super) const FIRST_NAP: Duration = Duration::from_micros(20);
 pub const LONGEST_NAP: Duration = Duration::from_micros(100);
 const MEETING_NAP: Duration = Duration::from_millis(1);
 const SERVED_NAP: Duration = Duration::from_millis(1);
-/// A yield between ranks that share a core takes at most this time. A longer one gave the core to
-/// other work.
+/// Longest yield between ranks that share a core. A longer one gave the core to other work.
 const SOON: Duration = Duration::from_micros(120);
 
-/// The naps of an idle thread. Each nap is double the previous one.
 #[derive(Debug, Clone)]
 pub struct Naps {
     first: Duration,
@@ -27,43 +24,36 @@ pub struct Naps {
 }
 
 impl Naps {
-    /// Creates naps that grow from `first` to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Naps {
         Naps { first, longest, next: first }
     }
 
-    /// Returns the length of the next nap.
     pub fn take(&mut self) -> Duration {
         self.take_up_to(self.longest)
     }
 
-    /// Returns the length of the next nap, which is at most `longest` this time. Later naps grow
-    /// from the returned length.
+    /// Returns the length of the next nap, now at most `longest`. Later naps grow from it.
     pub(crate) fn take_up_to(&mut self, longest: Duration) -> Duration {
         let nap = self.next.min(longest);
         self.next = nap * 2;
         nap
     }
 
-    /// Starts again with the first nap, because something happened.
     pub fn reset(&mut self) {
         self.next = self.first;
     }
 }
 
-/// The event that ends a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
     /// An event that the waiting thread may have to poll for.
     Polled,
     /// Another thread, which wakes the waiting one.
     Woken,
-    /// The last of several ranks to arrive, which wakes the others. The ranks share a node and its
-    /// cores.
+    /// The last of several ranks to arrive, which wakes the others. They share the cores of a node.
     Meeting,
 }
 
-/// How long a thread polls, yields and naps while it waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// Number of polls before the thread reads the clock.
@@ -72,8 +62,7 @@ pub struct Patience {
     pub polls: Duration,
     /// Time that the thread polls while other work competes for its core.
     pub contended: Duration,
-    /// Longest yield, if the thread yields its core between polls. After a longer yield, the thread
-    /// naps. `None` for a thread that does not yield.
+    /// Longest yield between polls, if the thread yields. After a longer one it naps.
     pub yields: Option<Duration>,
     /// Length of the first nap, if nothing has happened since the wait began.
     pub first_nap: Duration,
@@ -81,8 +70,8 @@ pub struct Patience {
     pub longest_nap: Duration,
     /// Longest nap in any case.
     pub limit: Duration,
-    /// Whether the thread naps before its first poll. This is possible if it is woken at the end of
-    /// its wait and another thread serves requests meanwhile.
+    /// Whether the thread naps before its first poll: it is woken at the end of its wait, and
+    /// another thread serves requests meanwhile.
     pub naps_first: bool,
 }
 
@@ -103,10 +92,9 @@ impl Patience {
     pub(crate) const SHARING: Patience =
         Patience { contended: SHARED_AND_CONTENDED, yields: Some(SOON), ..Patience::POLLING };
 
-    /// For ranks that share cores and wait for each other. If there are only a few ranks per core,
-    /// they meet without sleeping. If there are many, their yields would keep the core from the
-    /// rank that they wait for, so they sleep. A rank that receives requests meanwhile naps like a
-    /// polling one.
+    /// For ranks that share cores and wait for each other. A few ranks per core meet without
+    /// sleeping. The yields of many would keep the core from the rank that they wait for, so they
+    /// sleep. A rank that receives requests meanwhile naps like a polling one.
     pub(crate) const MEETING: Patience = Patience {
         spin: 20,
         polls: Duration::from_micros(400),
@@ -118,11 +106,11 @@ impl Patience {
         naps_first: false,
     };
 
-    /// For a thread that waits for a lock, which others hold for a few instructions.
+    /// For a lock, which others hold for a few instructions.
     pub(super) const LOCK: Patience = Patience { spin: 127, ..Patience::POLLING };
 
-    /// For a thread that another one wakes, while a third serves other ranks. A wake-up may be
-    /// missing, so the naps are short.
+    /// For a thread that another one wakes, while a third serves other ranks. Naps are short,
+    /// because a wake-up may be missing.
     pub(super) const SERVED: Patience = Patience {
         spin: 0,
         polls: Duration::ZERO,
@@ -132,8 +120,7 @@ impl Patience {
         ..Patience::POLLING
     };
 
-    /// Adapts the parameters to `ranks` ranks per core, which together poll about as long
-    /// as a single rank.
+    /// Adapts the parameters to ranks that share a core: together they poll about as long as one.
     pub fn shared(self, ranks: u32) -> Patience {
         Patience { spin: (self.spin / ranks).max(1), polls: self.polls / ranks, ..self }
     }

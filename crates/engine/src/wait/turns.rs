@@ -2,8 +2,7 @@
 //!
 //! Each wait has its own clock, so a loop of short waits would never report itself. [`Turns`] times
 //! the whole loop. A change of the state that the caller passes counts as progress, and so does a
-//! request or a message that this rank handles. The loop's own reductions and barriers do not
-//! count.
+//! request or a message that this rank handles, but not the loop's own reductions and barriers.
 
 use super::{Backoff, Ends, Patience, Progress, Waiting};
 use crate::error::Result;
@@ -12,7 +11,6 @@ use crate::watchdog::{self, Standing, Watch};
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-/// The turns of a loop.
 #[derive(Debug)]
 pub struct Turns<S> {
     watch: Watch,
@@ -23,12 +21,11 @@ pub struct Turns<S> {
 }
 
 impl<S: PartialEq> Turns<S> {
-    /// Starts to time the loop.
     pub fn begin() -> Turns<S> {
         Turns { watch: Watch::new(), seen: None, since: Instant::now(), backoff: None }
     }
 
-    /// Must be called after each turn, with the state of the call. Returns a report if one is due.
+    /// Called after each turn, with the state of the call. Returns a report if one is due.
     pub fn check<'a>(&mut self, state: S, what: &'a str) -> Option<Standing<'a>> {
         let now = Instant::now();
         let seen = Some((watchdog::handled(), state));
@@ -41,10 +38,8 @@ impl<S: PartialEq> Turns<S> {
         Some(Standing { cause, what, waited, idle: now - self.since })
     }
 
-    /// Calls [`Turns::check`], reports, and yields or naps before the next turn.
-    ///
-    /// # Errors
-    /// Returns `State` if the thread must not wait.
+    /// Calls [`Turns::check`], reports, and yields or naps before the next turn. Fails with `State`
+    /// if the thread must not wait.
     pub fn again<P: Progress + ?Sized>(
         &mut self,
         progress: &P,
@@ -72,8 +67,8 @@ impl<S: PartialEq> Turns<S> {
 }
 
 impl Turns<u32> {
-    /// Like [`Turns::again`], for a thread that does not poll, because another thread serves other
-    /// ranks. Sleeps for a short time while `word` equals `value`, or until the word is woken.
+    /// Like [`Turns::again`], for a thread that does not poll, because another serves other ranks.
+    /// Sleeps for a short time while `word` equals `value`, or until the word is woken.
     pub fn asleep<P: Progress + ?Sized>(
         &mut self,
         progress: &P,

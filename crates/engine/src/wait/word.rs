@@ -1,6 +1,5 @@
-//! Waits that sleep on a word of shared memory instead of napping.
-//!
-//! The thread that ends such a wait changes the word and wakes it, so the wait continues at once.
+//! Waits that sleep on a word of shared memory instead of napping. The thread that ends such a wait
+//! changes the word and wakes it, so the wait continues at once.
 
 use super::{Ends, GivenUp, Patience, Progress, until};
 use crate::error::Result;
@@ -9,7 +8,6 @@ use crate::watchdog::Standing;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Progress whose naps are sleeps on a word.
 struct OnWord<'a, P: ?Sized> {
     inner: &'a P,
     on: Word<'a>,
@@ -57,20 +55,17 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
 
 /// A word of shared memory that a wait sleeps on.
 pub struct Word<'a> {
-    /// The word.
     pub word: &'a AtomicU32,
     /// A thread sleeps while the word has this value.
     pub value: u32,
-    /// Number of threads that sleep on the word. A waker may skip its system call while it is zero.
+    /// Number of threads that sleep on the word. At zero, a waker may skip its system call.
     pub sleepers: Option<&'a AtomicU32>,
-    /// The event that ends the wait.
     pub ends: Ends,
     /// Returns whether the caller is the rank of its node that warns of a slow wait.
     pub warns: &'a dyn Fn() -> bool,
 }
 
-/// Waits like [`until`], but sleeps on a word instead of napping. The wait continues as soon as a
-/// thread changes the word and wakes it.
+/// Waits like [`until`], but sleeps on a word, which a thread changes and wakes to end the wait.
 pub(crate) fn on_word<P: Progress + ?Sized>(
     progress: &P,
     awaited: impl Into<Awaited>,
@@ -81,8 +76,8 @@ pub(crate) fn on_word<P: Progress + ?Sized>(
     until(&OnWord { inner: progress, on }, awaited, what, done)
 }
 
-/// Waits while a word of shared memory equals `value`, and sleeps on the word instead of napping. A
-/// thread that changes the word must wake it, unless `sleepers` is zero.
+/// Waits while a word of shared memory equals `value`, and sleeps on it. A thread that changes the
+/// word must wake it, unless `sleepers` is zero.
 pub fn while_equal<P: Progress + ?Sized>(
     progress: &P,
     awaited: impl Into<Awaited>,

@@ -1,14 +1,14 @@
 //! Blocking MPI calls, recorded so that another thread notices if one hangs.
 //!
-//! A wait of the engine checks the clock itself. A call such as `MPI_Win_flush` cannot, because it
-//! does not return meanwhile. The thread therefore stores the call in a slot of its own before, and
-//! clears the slot afterwards. Both are plain stores. The watchdog's thread reads the slots.
+//! A wait of the engine checks the clock itself. A call such as `MPI_Win_flush` cannot, so the
+//! thread stores the call in a slot of its own before, and clears the slot afterwards. Both are
+//! plain stores. The watchdog's thread reads the slots.
 
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Names of the calls, in the order of [`Call`].
+/// Names of the calls, in the order of [`MpiCall`].
 const NAMES: [&str; 6] = [
     "MPI_Win_flush",
     "MPI_Win_flush_local",
@@ -18,30 +18,22 @@ const NAMES: [&str; 6] = [
     "MPI_Comm_free",
 ];
 
-/// A blocking MPI call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MpiCall {
-    /// `MPI_Win_flush`
     WinFlush,
-    /// `MPI_Win_flush_local`
     WinFlushLocal,
-    /// `MPI_Win_create`
     WinCreate,
-    /// `MPI_Win_free`
     WinFree,
-    /// `MPI_Comm_create_group`
     CommCreate,
-    /// `MPI_Comm_free`
     CommFree,
 }
 
-/// The blocking call that one thread is in.
 #[derive(Debug)]
 struct ThreadSlot {
-    /// Start of the call in milliseconds of the coarse clock, or 0 if the thread is in no call.
+    /// Start of the call in milliseconds of the coarse clock, or 0 if in no call.
     since: AtomicU64,
     call: AtomicUsize,
-    /// The rank in the window or communicator, or `usize::MAX` for all ranks.
+    /// The rank in the window or communicator, or `usize::MAX` for all.
     rank: AtomicUsize,
 }
 
@@ -53,7 +45,7 @@ thread_local! {
 
 #[cold]
 fn new_slot() -> &'static ThreadSlot {
-    // Slots are never freed. They are small, and few threads block in MPI.
+    // Never freed. Slots are small, and few threads block in MPI.
     let slot: &'static ThreadSlot = Box::leak(Box::new(ThreadSlot {
         since: AtomicU64::new(0),
         call: AtomicUsize::new(0),
@@ -64,13 +56,11 @@ fn new_slot() -> &'static ThreadSlot {
     slot
 }
 
-/// Records a call until it is dropped.
 #[derive(Debug)]
 pub struct InMpi(&'static ThreadSlot);
 
 impl InMpi {
-    /// Records that the calling thread enters a call. `rank` is the rank that the call concerns, or
-    /// `None` for all ranks.
+    /// Records that the calling thread enters a call that concerns `rank`, or all ranks.
     #[inline]
     pub fn enter(call: MpiCall, rank: Option<usize>) -> InMpi {
         let slot = SLOT.get().unwrap_or_else(new_slot);
@@ -88,7 +78,6 @@ impl Drop for InMpi {
     }
 }
 
-/// A blocking call that some thread is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stuck {
     /// The name of the call, and the rank that it concerns.

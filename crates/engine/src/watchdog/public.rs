@@ -1,26 +1,24 @@
 //! The public call of the Rust interface that a thread is in, and the source line that made it.
 //!
-//! Calls that wait for other ranks record both while they run. The C interfaces need no such
-//! record: the names of the C function and of its callers are on the stack.
+//! Calls that wait for other ranks record both while they run. The C interfaces do not need this:
+//! the names of the C function and of its callers are on the stack.
 
 use crate::thread::fast_tls;
 use std::panic::Location;
 
-/// The name of a call, and the place that made it.
 type Call = (&'static str, &'static Location<'static>);
 
 fast_tls! {
     static CALL: Option<Call> = None;
 }
 
-/// Records a call until it is dropped. Only the outermost of nested calls counts.
+/// Records a call until dropped. Only the outermost of nested calls counts.
 #[derive(Debug)]
 pub struct PublicCall {
     outermost: bool,
 }
 
 impl PublicCall {
-    /// Records that the calling thread is in `call`, which was made at `place`.
     #[inline]
     pub fn enter(call: &'static str, place: &'static Location<'static>) -> PublicCall {
         let outermost = CALL.get().is_none();
@@ -30,7 +28,6 @@ impl PublicCall {
         PublicCall { outermost }
     }
 
-    /// Returns the call that the calling thread is in.
     pub(super) fn current() -> Option<Call> {
         CALL.get()
     }

@@ -1,9 +1,8 @@
 //! The handler of `SIGUSR1`, and the futex that wakes the watchdog's thread.
 //!
-//! The handler increments a counter and wakes the thread that sleeps on another word. It does
-//! nothing else, because it may interrupt any code. It is installed only if the signal has its
-//! default action or a handler of MPI, which it then calls. It is removed only if the program has
-//! not replaced it.
+//! The handler increments a counter and wakes the thread that sleeps on another word: nothing else,
+//! because it may interrupt any code. It is installed only if the signal has its default action or
+//! a handler of MPI, which it then calls, and removed only if the program has not replaced it.
 //!
 //! Invariant: before a thread makes a report, it sets `ANSWERED` to the value of `ASKED` that it
 //! saw. Each wait that sees a signal therefore answers it once, and the watchdog's thread answers
@@ -18,18 +17,16 @@ static ANSWERED: AtomicU32 = AtomicU32::new(0);
 /// Changes with each signal, and when the thread has to end.
 static BELL: AtomicU32 = AtomicU32::new(0);
 static STOP: AtomicBool = AtomicBool::new(false);
-/// The handler that ours replaced, and calls in turn.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Returns the number of signals so far.
 #[inline]
 pub(super) fn asked() -> u32 {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// Returns the number of signals that have been answered.
+/// Returns the number of answered signals.
 #[inline]
 pub(super) fn answered() -> u32 {
     ANSWERED.load(Ordering::Relaxed)
@@ -48,9 +45,9 @@ fn ring() {
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    // SAFETY: `errno` belongs to this thread. It is restored, because the interrupted code may read
-    // it and the system call may change it. A handler that was installed before has this type,
-    // because it was installed without SA_SIGINFO.
+    // SAFETY: `errno` belongs to this thread, and is restored for the interrupted code, because the
+    // system call may change it. An earlier handler has this type, because it was installed without
+    // SA_SIGINFO.
     unsafe {
         let errno = libc::__errno_location();
         let kept = *errno;
@@ -112,7 +109,6 @@ fn is_of_mpi(action: &libc::sigaction) -> bool {
     }
 }
 
-/// Prepares the state for a new watchdog thread.
 pub fn open() {
     STOP.store(false, Ordering::Relaxed);
     answer();
@@ -129,8 +125,7 @@ pub(super) fn install() -> bool {
     true
 }
 
-/// Removes the handler, unless the program has installed its own meanwhile, and ends the wait of
-/// the watchdog's thread.
+/// Removes the handler, unless the program has replaced it, and ends the watchdog's wait.
 pub(super) fn close() {
     if current().sa_sigaction == ours() {
         set(BEFORE.load(Ordering::Relaxed));

@@ -1,8 +1,6 @@
-//! Finds the library call that a thread is in, and the functions that called it, from the thread's
-//! own stack.
-//!
-//! The names of calls are not recorded while the program runs, because the cheapest calls take only
-//! a few nanoseconds. A report is rare and may take long.
+//! Finds the library call that a thread is in, and its callers, from the thread's own stack. The
+//! names of calls are not recorded while the program runs, because the cheapest calls take only a
+//! few nanoseconds. A report is rare and may take long.
 
 use super::PublicCall;
 use crate::message::is_of_library;
@@ -11,18 +9,17 @@ use std::backtrace::Backtrace;
 /// Number of callers that a report names.
 const CALLERS: usize = 6;
 
-/// The result of reading the stack.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stack {
-    /// The library call: the name of a C function or of a Rust function of this crate.
+    /// The name of a C function or of a Rust function of this crate.
     pub call: String,
     /// The source line of the call, if it was recorded.
     pub place: Option<String>,
-    /// The functions that called it, the nearest first.
+    /// The callers, the nearest first.
     pub callers: String,
 }
 
-/// Returns whether a function belongs to Rust's own libraries, so that its name does not describe
+/// Returns whether a name is that of a function of Rust's own libraries, which does not describe
 /// the call.
 fn is_plumbing(name: &str) -> bool {
     let name = name.trim_start_matches('<');
@@ -31,21 +28,19 @@ fn is_plumbing(name: &str) -> bool {
 
 fn is_ours(name: &str) -> bool {
     let name = name.trim_start_matches('<').trim_start_matches('&');
-    // In a stripped library only the exported C functions have names.
     is_of_library(name) || name == "unknown>"
 }
 
-/// Removes closures and generic arguments from a name:
-/// `portolan::api::group::Group::barrier::{closure#0}` becomes
-/// `portolan::api::group::Group::barrier`.
+/// Removes closures and generic arguments: `portolan::api::group::Group::barrier::{closure#0}`
+/// becomes `portolan::api::group::Group::barrier`.
 fn shorter(name: &str) -> &str {
-    // In both mangling schemes `::{` starts the name of a closure.
+    // In both mangling schemes `::{` starts a closure.
     name.split("::{").next().and_then(|n| n.split("::<").next()).unwrap_or(name)
 }
 
 impl Stack {
-    /// Reads the stack of the calling thread. The recorded call of the Rust interface, if there is
-    /// one, gives the name and the source line.
+    /// Reads the stack of the calling thread. A recorded call of the Rust interface gives the name
+    /// and the source line.
     pub(super) fn here() -> Stack {
         let stack = Stack::of(&Backtrace::force_capture().to_string());
         match PublicCall::current() {
@@ -57,7 +52,7 @@ impl Stack {
         }
     }
 
-    /// Returns the call, followed by its source line or by the functions that called it.
+    /// Returns the call, with its source line or its callers.
     pub(super) fn name(&self) -> String {
         match &self.place {
             Some(place) => format!("{} ({place})", self.call),
@@ -66,7 +61,7 @@ impl Stack {
     }
 
     fn of(trace: &str) -> Stack {
-        // A line has the form `  12: name`. A line `at file` follows it if the place is known.
+        // A line has the form `  12: name`. `at file` follows if the place is known.
         let names = trace.lines().filter_map(|line| {
             let name = match line.trim_start().split_once(": ") {
                 Some((number, name)) if number.parse::<u32>().is_ok() => name,

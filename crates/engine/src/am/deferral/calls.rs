@@ -13,13 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Am {
-    /// Sets whether the handlers of a deferral queue run in calls only or on any thread.
-    ///
-    /// If `polling` is true, none of them runs outside of calls on return, unless the caller is
-    /// such a handler. If it is false, what the queue held has begun to run on return.
-    ///
-    /// # Errors
-    /// Returns `State` before handlers were registered.
+    /// Sets whether the handlers of a deferral queue run in calls only or on any thread. On return,
+    /// if `polling`, none of them runs outside of calls, unless the caller is such a handler.
+    /// Otherwise, what the queue held has begun to run.
     pub fn set_polling(&self, deferral: &Arc<Deferral>, polling: bool) -> Result<()> {
         let state = self.state()?;
         if handler::running().is_some() {
@@ -74,15 +70,13 @@ impl Am {
     }
 
     /// Returns when the messages that the targets hold for the deferral queue of `handler` are in
-    /// place. The caller has called [`Am::fence_messages`] for each target before.
-    ///
-    /// # Errors
-    /// Returns `Argument` if the handler does not use a deferral queue.
+    /// place, after a call of [`Am::fence_messages`] for each target. Returns `Argument` if the
+    /// handler uses no deferral queue.
     pub fn fence_deferral(&self, handler: HandlerId, targets: &[usize]) -> Result<()> {
         let state = self.state()?;
         let Some(deferral) = state.handlers.get(handler).and_then(|entry| entry.deferral.as_ref())
         else {
-            fail!(Argument, "handler {} has no gate", handler.0);
+            fail!(Argument, "handler {} has no deferral queue", handler.0);
         };
         let counter = Arc::new(CompletionCounter::default());
         let mut asked = Vec::new();

@@ -1,20 +1,20 @@
-//! Mutexes: sets that are created collectively, with numbered locks on each rank. Each lock is
-//! granted in first-come, first-served order.
+//! Mutexes: sets that are created collectively, with numbered first-come, first-served locks on
+//! each rank.
 //!
 //! A set is a segment. **Native domain**: a mutex on rank `p` is a small state in `p`'s part of the
-//! segment. The state consists of the holder, a queue of waiting ranks (linked through one word for
-//! each rank), and a "granted" word for each rank. A rank on `p`'s node changes the state itself
-//! under the stripe lock, and sleeps on its own granted word (futex). Any other rank sends a
-//! request to `p`'s progress engine, and receives a message when it holds the mutex. The releasing
-//! rank hands the mutex over to the first rank in the queue, by a wake-up or a message. Ranks of
-//! one node that want the same mutex of another node form their own queue ([`super::node_queue`]).
-//! The first rank sends the request to the owner, and the mutex passes from one rank to the next
-//! without the owner, up to [`PASSES`] times. Then it returns to the owner, in the name of the rank
-//! that requested it, and ranks of other nodes get their turn.
+//! segment: the holder, a queue of waiting ranks (linked through one word for each rank), and a
+//! "granted" word for each rank. A rank on `p`'s node changes the state itself under the stripe
+//! lock, and sleeps on its own granted word (futex). Any other rank sends a request to `p`'s
+//! progress engine, and receives a message when it holds the mutex. The releasing rank hands the
+//! mutex over to the first rank in the queue, by a wake-up or a message. Ranks of one node that
+//! want the same mutex of another node form their own queue ([`super::node_queue`]). The first one
+//! sends the request to the owner, and the mutex passes from one rank to the next without the
+//! owner, up to [`PASSES`] times. Then it returns to the owner, in the name of the rank that
+//! requested it, and ranks of other nodes get their turn.
 //!
-//! **MPI domain**: a queue lock on the window. The state is one word, which holds the last rank of
-//! the queue. A rank swaps itself in, notifies its predecessor by message, and receives a message
-//! when the predecessor releases the mutex. No rank polls the window.
+//! **MPI domain**: a queue lock on the window. Its only word holds the last rank of the queue. A
+//! rank swaps itself in, notifies its predecessor by message, and receives a message when the
+//! predecessor releases the mutex. No rank polls the window.
 //!
 //! Invariant: exactly one rank holds a mutex or is being notified that it does.
 
@@ -34,11 +34,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 mod set;
 mod traced;
 
-/// Maximum number of times that a mutex passes on within a node. Passing it on costs a wake-up.
-/// Sending it through the owner to another node costs two messages to ranks that have slept.
+/// Maximum number of times that a mutex passes on within a node. Each time costs a wake-up. Sending
+/// it to another node through the owner costs two messages to ranks that have slept.
 const PASSES: usize = 15;
 
-/// Returns a number above zero that identifies the calling thread.
 fn thread_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -49,7 +48,7 @@ fn thread_number() -> u64 {
 
 impl Ops {
     /// Records that this thread is about to hold the mutex. With `wait`, waits while another thread
-    /// of this rank holds it. Returns whether the claim succeeded.
+    /// of this rank holds it. Returns whether this succeeded.
     fn claim(&self, found: &FoundMutex<'_>, wait: bool) -> Result<bool> {
         let me = thread_number();
         let claim = || match found.held.compare_exchange(
@@ -80,11 +79,9 @@ impl Ops {
         Ok(got)
     }
 
-    /// Takes a mutex. Waits in the queue while another rank holds it.
-    ///
-    /// # Errors
-    /// Returns `Rank` or `Argument` if the mutex does not exist, and `State` if the set was
-    /// destroyed or the calling thread already holds the mutex.
+    /// Takes a mutex. Waits in the queue while another rank holds it. Fails with `Rank` or
+    /// `Argument` if the mutex does not exist, and `State` if the set was destroyed or the calling
+    /// thread already holds the mutex.
     pub fn lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         self.observed(
@@ -173,8 +170,8 @@ impl Ops {
         }
     }
 
-    /// Takes a mutex if it is free. Returns whether the caller holds it now. Never waits for
-    /// another rank to release it.
+    /// Takes a mutex if it is free. Returns whether the caller holds it now. Never waits for its
+    /// release.
     pub fn try_lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<bool> {
         let found = set.find(index, rank, self.size())?;
         self.observed(|| found.call_info(Call::Lock), || self.try_take(&found))
@@ -208,17 +205,13 @@ impl Ops {
         }
     }
 
-    /// Performs a compare-and-swap on the word of a mutex.
     fn swap_if(&self, path: Path, found: &FoundMutex<'_>, expected: i64, new: i64) -> Result<i64> {
         self.transport(path)?.rmw(self, &self.word_place(found)?, Rmw::compare_swap(expected, new))
     }
 
-    /// Releases a mutex. All data transfers that this rank has issued are complete before another
-    /// rank can take the mutex.
-    ///
-    /// # Errors
-    /// Returns `Rank` or `Argument` if the mutex does not exist, and `State` if this rank does not
-    /// hold it.
+    /// Releases a mutex. Before another rank can take it, all data transfers of this rank are
+    /// complete. Fails with `Rank` or `Argument` if the mutex does not exist, and `State` if this
+    /// rank does not hold it.
     pub fn unlock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         if found.held.load(Ordering::Relaxed) == 0 {

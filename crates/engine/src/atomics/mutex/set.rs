@@ -16,7 +16,6 @@ use crate::trace::{Call, CallInfo, PathTaken, SegmentKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A set of mutexes, created collectively.
 #[derive(Debug)]
 pub struct MutexSet {
     segment: Arc<Segment>,
@@ -26,28 +25,22 @@ pub struct MutexSet {
     live: AtomicBool,
 }
 
-/// The location of the mutexes of one rank of a set.
 #[derive(Debug)]
 pub(super) struct OwnerMutexes {
-    /// World rank of the owner.
     pub(super) world: usize,
-    /// Address of the first mutex in the address space of the owner.
     address: usize,
-    /// Address of the owner's region in this rank, or null if it is not mapped, and the byte offset
-    /// of the first mutex in it.
+    /// Address of the owner's region here, or null if not mapped, and the offset of the first
+    /// mutex.
     region: *mut u8,
     offset: usize,
     pub(super) access: Access,
-    /// Queues of this node for the mutexes, if the node uses any.
     queues: Option<NodeFile>,
-    /// Number of mutexes on all lower ranks of the group.
     before: usize,
 }
 
-// SAFETY: the pointer refers to the mapping of an arena, which the segment of the set keeps alive.
+// SAFETY: the pointer refers to an arena's mapping, which the segment of the set keeps alive.
 unsafe impl Send for OwnerMutexes {}
-// SAFETY: the mapping is shared memory that is changed only through atomics, and the segment of the
-// set keeps it alive.
+// SAFETY: the mapping, which the segment of the set keeps alive, changes only through atomics.
 unsafe impl Sync for OwnerMutexes {}
 
 /// How a rank takes and releases the mutexes of an owner.
@@ -58,7 +51,7 @@ pub(super) enum Access {
     /// By requests to the owner.
     ByOwner,
     /// By swaps of a word in the MPI domain, through the transport of this path. The word names the
-    /// last rank in the queue, and a message tells a rank its successor.
+    /// last rank in the queue. A message names a rank's successor.
     ByWord(Path),
 }
 
@@ -93,14 +86,13 @@ impl FoundMutex<'_> {
         self.place.offset + self.at
     }
 
-    /// Returns the queue of this node for the mutex, if the node uses one.
     #[inline]
     pub(super) fn queue(&self) -> Option<NodeQueue> {
         const KIND: u64 = 2;
         self.place.queues.map(|file| file.queue(self.place.world, self.address(), KIND))
     }
 
-    /// Takes the stripe lock over the state on the direct path. Returns the state and the guard.
+    /// Takes the stripe lock over the state on the direct path.
     #[inline]
     pub(super) fn state(&self) -> (MutexState, lock_stripe::LockStripeGuard) {
         let region = self.place.region;
@@ -116,12 +108,10 @@ impl FoundMutex<'_> {
 pub(super) const BY_QUEUE: u64 = 1 << 63;
 
 impl MutexSet {
-    /// Returns the number of mutexes of each rank of the group.
     pub fn counts(&self) -> &[usize] {
         &self.counts
     }
 
-    /// Returns the group that created the set.
     pub fn group(&self) -> &Arc<Group> {
         self.segment.group()
     }
@@ -156,7 +146,6 @@ impl MutexSet {
         }
     }
 
-    /// Returns the mutexes that this rank holds.
     fn held(&self, ranks: usize) -> Vec<FoundMutex<'_>> {
         let all = self.places.iter().zip(&self.counts);
         let all = all.flat_map(|(place, &count)| (0..count).map(move |i| self.at(place, i, ranks)));
@@ -165,14 +154,13 @@ impl MutexSet {
 }
 
 impl Ops {
-    /// Creates a set with `count` mutexes on this rank. Each rank passes its own count. Collective
-    /// over the group.
+    /// Creates a set with `count` mutexes on this rank. Collective. Counts may differ.
     pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
         self.create_mutexes_checked(group, Ok(count))
     }
 
-    /// Performs [`Ops::create_mutexes`] for an interface that has already checked its arguments. If
-    /// `count` is an error on one rank, all ranks return an error and none waits.
+    /// Like [`Ops::create_mutexes`]. If `count` is an error on one rank, all ranks fail and none
+    /// waits.
     pub fn create_mutexes_checked(
         &self,
         group: &Arc<Group>,
@@ -192,8 +180,8 @@ impl Ops {
         let segment = self.allocate_for(Purpose::Internal, group, asked)?;
         let base = segment.my_base();
         if !base.is_null() {
-            // SAFETY: this rank's part of the new segment has `bytes` bytes, and no rank uses it
-            // before the barrier.
+            // SAFETY: this rank's part of the new segment has `bytes` bytes. No rank uses it before
+            // the barrier.
             unsafe { std::ptr::write_bytes(base, 0, bytes) };
         }
         self.barrier_of(group)?;
@@ -226,11 +214,9 @@ impl Ops {
         Ok(Arc::new(MutexSet { segment, counts, places, held, live: AtomicBool::new(true) }))
     }
 
-    /// Destroys a set. Collective over its group.
-    ///
-    /// # Errors
-    /// Returns `State` if this rank still holds a mutex of the set, or if the set was destroyed
-    /// before. Ranks without a held mutex succeed. The set is destroyed in any case.
+    /// Destroys a set. Collective over its group. Fails with `State` if the set was destroyed
+    /// before, or if this rank still holds a mutex of the set. Other ranks succeed, and the set is
+    /// destroyed in any case.
     pub fn destroy_mutexes(&self, set: &MutexSet) -> Result<()> {
         if !set.live.swap(false, Ordering::AcqRel) {
             fail!(State, "the mutexes were destroyed already");
@@ -260,8 +246,8 @@ impl Ops {
     }
 
     /// Returns how this rank accesses the mutexes of a region. If the transport of the MPI domain
-    /// has no compare-and-swap, the native lock is used there too. This is safe, because only the
-    /// lock accesses the state, so all accesses use the same mechanism.
+    /// lacks compare-and-swap, the native lock is used. This is safe, because only the lock
+    /// accesses the state.
     fn mutex_access(&self, hit: &Hit<'_>) -> Result<Access> {
         if hit.arena().domain() == Domain::Mpi {
             let path = path::for_atomics(hit.arena(), hit.region());

@@ -11,13 +11,11 @@ impl FoundMutex<'_> {
         Place { segment: Some(number_of(id)), offset: u64::from(self.name.index) }
     }
 
-    /// Describes a call on the mutex for the trace.
     pub(super) fn call_info(&self, call: Call) -> CallInfo {
         let call_info = CallInfo::new(call).to(self.place.world).by(self.place.access.into());
         call_info.at(Some(self.place_in_traces()))
     }
 
-    /// Describes a wait for the mutex.
     pub(super) fn awaited(&self) -> Awaited {
         let place = Some(self.place_in_traces());
         Awaited { place, ..Awaited::of(Cause::Lock, self.place.world) }

@@ -27,14 +27,13 @@ impl SharedArea {
         if differs { Err(self.disagree(running, step)) } else { Ok(()) }
     }
 
-    /// Raises the alarm because ranks made different calls in a step.
     #[cold]
     pub(super) fn disagree<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         step: u32,
     ) -> Error {
-        // The first step with different calls. `begin` has compared all steps before these.
+        // Find the first step with different calls. `begin` has compared all steps before these.
         let mut steps = (0..TURNS as u32).rev().map(|back| self.calls_of(step.wrapping_sub(back)));
         let differing = steps.find(|calls| calls.len() > 1);
         let calls = differing.unwrap_or_else(|| self.calls_of(step));
@@ -45,7 +44,6 @@ impl SharedArea {
         running.alarm.raise(&text)
     }
 
-    /// Returns the different calls that ranks made in a step, each with its ranks.
     fn calls_of(&self, step: u32) -> Vec<(Vec<usize>, Call)> {
         let mut calls: Vec<(Vec<usize>, Call)> = Vec::new();
         for (place, &rank) in self.members.iter().enumerate() {

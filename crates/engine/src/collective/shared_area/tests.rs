@@ -7,7 +7,6 @@ use crate::wait::Boot;
 
 const RANKS: usize = 3;
 
-/// Runs ranks on threads, each with its own mapping of the file.
 fn ranks(body: impl Fn(usize, &SharedArea) + Sync) {
     let dir = std::env::temp_dir();
     let len = Slots::file_len(RANKS);
@@ -28,7 +27,6 @@ fn what() -> String {
     "a test".into()
 }
 
-/// Returns the alarm of the group of `shared_area`.
 fn alarm_of(shared_area: &SharedArea) -> Alarm {
     let alarm = Alarm::new(None, Key::Group(0), Arc::from([5, 6, 7]));
     alarm.set_slots(shared_area.slots().clone());
@@ -39,8 +37,7 @@ fn running(alarm: &Alarm, call: Signature) -> Running<'_, Boot> {
     Running { progress: &Boot, what: &what, call, alarm, warns: &|| true }
 }
 
-/// Steps of all kinds follow each other. Each rank gets correct results, however far ahead
-/// other ranks are.
+/// Each rank gets correct results in steps of all kinds, however far ahead other ranks are.
 #[test]
 fn steps_of_all_kinds_follow_each_other() {
     const ROUNDS: u64 = if cfg!(miri) { 5 } else { 2000 };
@@ -115,8 +112,7 @@ fn a_root_is_not_too_far_ahead() {
     });
 }
 
-/// Ranks that only provide values take several steps before they wait. The error names the
-/// first calls that differ.
+/// Ranks that only provide values take several steps first. The error names the first difference.
 #[test]
 fn the_first_different_calls_are_named() {
     for steps in 1..2 * TURNS {
@@ -147,8 +143,7 @@ fn the_first_different_calls_are_named() {
     }
 }
 
-/// For every pair of different steps, each rank fails with the same text, at once or in its
-/// next step.
+/// For all pairs of different steps, each rank fails with the same text, now or in its next step.
 #[test]
 fn different_calls_raise_the_alarm() {
     let sum = Signature::here(Kind::AllReduce).of(ElementType::of::<i64>(), 2).by(Operator::Sum);

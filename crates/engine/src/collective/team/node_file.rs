@@ -9,13 +9,10 @@ use crate::shm::{Descriptor, SharedFile};
 use crate::wait::Progress;
 
 impl Team {
-    /// Creates a file of `len` bytes on the leader of each node, and maps it on the other members
-    /// of the node. Each member runs `prepare` on the file before all agree that it is available.
-    /// Collective over the group. Nodes may pass different lengths.
-    ///
-    /// # Errors
-    /// Fails on all members if any member fails. The error is `Memory` if the file cannot be
-    /// allocated.
+    /// Creates a file of `len` bytes on the leader of each node, and maps it on the members of the
+    /// node. Each member runs `prepare` on it before all agree. Collective over the group. Nodes
+    /// may pass different lengths. Fails on all members if any fails. The error is `Memory` if the
+    /// file cannot be allocated.
     pub fn share<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -27,7 +24,6 @@ impl Team {
     }
 }
 
-/// The exchange between the members of each node that creates their file.
 struct OnNodes<'a, P: Progress + ?Sized> {
     team: &'a Team,
     progress: &'a P,
@@ -49,7 +45,7 @@ impl<P: Progress + ?Sized> Meeting for OnNodes<'_, P> {
                 tag: team.tag as i32,
                 ranks: &team.here.iter().map(|&rank| team.members[rank]).collect::<Vec<_>>(),
                 me: team.place(),
-                // Not every node has this circle, so it is not counted.
+                // Not counted, because some nodes do not have this circle.
                 number: 0,
                 running,
             }

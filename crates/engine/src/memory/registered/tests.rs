@@ -43,7 +43,6 @@ fn what_is_withdrawn_cannot_be_begun_and_what_has_begun_is_waited_for() {
     registration.withdraw(&Boot, || {});
 }
 
-/// Progress of a process whose engine has ended.
 #[derive(Debug)]
 struct Ended;
 

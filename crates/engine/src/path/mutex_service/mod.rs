@@ -1,5 +1,4 @@
-//! The owner's side of mutexes: takes and releases them on behalf of other ranks, and hands them
-//! over to the next rank in the queue.
+//! The owner's side of mutexes: takes, releases and hands them over on behalf of other ranks.
 
 pub(crate) mod state;
 
@@ -13,7 +12,6 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-/// The identity of a mutex in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct MutexName {
     pub group: u64,
@@ -41,7 +39,6 @@ pub struct Mutexes {
 }
 
 impl Mutexes {
-    /// The kinds of request that `Mutexes` serves.
     pub(crate) const KINDS: [RequestKind; 5] = [
         RequestKind::Lock,
         RequestKind::TryLock,
@@ -73,7 +70,6 @@ impl Mutexes {
     }
 }
 
-/// Notifies the next holder.
 pub(crate) fn hand_over(
     paths: &Paths,
     state: MutexState,
@@ -92,8 +88,7 @@ pub(crate) fn hand_over(
             i64::from(holder) - 1
         ),
     };
-    // A rank that shares memory with the owner sleeps on its granted word. Other ranks wait for a
-    // message.
+    // A rank that maps the owner's memory sleeps on its granted word. Others wait for a message.
     if paths.reaches_directly(owner, next) {
         let word = state.granted(next);
         word.store(1, Ordering::Release);
@@ -129,12 +124,11 @@ impl Service for Mutexes {
     }
 }
 
-/// Returns the state of one of this rank's mutexes for a request, the base of this rank's region,
-/// and the lock stripe of the state.
+/// Returns the state of one of this rank's mutexes, the base of its region, and its lock stripe.
 fn own_state(paths: &Paths, header: &RequestHeader) -> Result<(MutexState, *mut u8, usize)> {
     let (arena, offset) = paths.own(header.address, state_bytes(paths.size()))?;
-    // SAFETY: the state lies in this rank's region. The region stays mapped because the requesting
-    // rank keeps the set alive until it has released the mutex.
+    // SAFETY: the state lies in this rank's region, which stays mapped because the requesting rank
+    // keeps the set alive until it has released the mutex.
     let state = unsafe { MutexState::at(arena.my_base().wrapping_add(offset)) };
     Ok((state, arena.my_base(), lock_stripe::of(offset)))
 }

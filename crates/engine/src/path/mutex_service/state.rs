@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The state of a native mutex. It begins with the words `holder`, `head` and `tail` (world rank +
-/// 1, or 0 for none). Two words for each rank of the world follow: the next rank in the queue, and
-/// whether the mutex was granted.
+/// The state of a native mutex: the words `holder`, `head` and `tail` (world rank + 1, or 0 for
+/// none), and for each rank of the world the next rank in the queue, and whether the mutex was
+/// granted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MutexState {
     words: *mut AtomicU32,
@@ -12,7 +12,6 @@ pub(crate) struct MutexState {
 
 const FIXED: usize = 4;
 
-/// Returns the size of a mutex's state in bytes.
 pub(crate) fn state_bytes(ranks: usize) -> usize {
     ((FIXED + 2 * ranks) * 4).next_multiple_of(64)
 }
@@ -25,12 +24,10 @@ impl MutexState {
     }
 
     fn word(&self, i: usize) -> &AtomicU32 {
-        // SAFETY: the state consists of FIXED + 2 * ranks aligned words, and callers pass ranks of
-        // the world.
+        // SAFETY: the state consists of FIXED + 2 * ranks aligned words. Callers pass world ranks.
         unsafe { &*self.words.add(i) }
     }
 
-    /// Returns the rank that holds the mutex.
     pub(crate) fn holder(&self) -> Option<usize> {
         (self.word(0).load(Ordering::Relaxed) as usize).checked_sub(1)
     }
@@ -63,9 +60,8 @@ impl MutexState {
         false
     }
 
-    /// Releases the mutex. The first rank in the queue becomes the holder; it is returned, and the
-    /// caller must notify it. If `rank` is not the holder, returns the `holder` word as an error.
-    /// The caller holds the stripe lock.
+    /// Releases the mutex to the first rank in the queue, which the caller must notify. If `rank`
+    /// is not the holder, returns the `holder` word as an error. The caller holds the stripe lock.
     pub(crate) fn release(&self, rank: usize) -> std::result::Result<Option<usize>, u32> {
         let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
         let found = holder.load(Ordering::Relaxed);

@@ -13,7 +13,6 @@ use crate::path::two_sided::service::{Served, Service};
 use crate::path::two_sided::wire::{self, RequestHeader, RequestKind};
 use crate::path::{Paths, RemotePlace};
 
-/// Returns whether another rank must execute a compare-and-swap.
 pub(super) fn is_needed(paths: &Paths, place: &RemotePlace) -> bool {
     Flavour::built() == Flavour::OpenMpi && place.world == paths.rank()
 }
@@ -25,12 +24,10 @@ pub(super) fn ask(paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {
     paths.two_sided()?.ask(paths, helper, header)
 }
 
-/// The service of the other rank.
 #[derive(Debug)]
 pub(crate) struct Delegate;
 
 impl Delegate {
-    /// The kinds of request that `Delegate` serves.
     pub(crate) const KINDS: [RequestKind; 1] = [RequestKind::RmwOfSender];
 }
 

@@ -1,12 +1,12 @@
 //! One-sided MPI operations on the window of an arena.
 //!
 //! The window is locked for its whole life, so an operation is one MPI call, and a flush completes
-//! it. Strided transfers use derived datatypes on both sides, which are cached. Long transfers are
-//! split into parts that fit MPI's counts.
+//! it. Strided transfers use cached derived datatypes on both sides. Long transfers are split into
+//! parts that fit MPI's counts.
 //!
-//! **Order.** MPI orders neither puts nor gets. A list of unfinished operations and the address
-//! ranges that they access ([`crate::peer::RmaPending`]) decides when an operation must wait for
-//! earlier ones. MPI orders accumulates of one kind.
+//! **Order.** MPI orders accumulates of one kind, but neither puts nor gets. A list of unfinished
+//! operations and their address ranges ([`crate::peer::RmaPending`]) decides when an operation must
+//! wait for earlier ones.
 //!
 //! | module | contents |
 //! |---|---|
@@ -26,7 +26,6 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The transport through windows.
 #[derive(Debug, Default)]
 pub struct Rma {
     types: TypeCache,
@@ -39,7 +38,6 @@ impl Rma {
     }
 }
 
-/// Maximum number of cached datatypes.
 const CACHED: usize = 256;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -49,14 +47,12 @@ struct TypeKey {
     dims: Vec<(usize, isize)>,
 }
 
-/// A cache of derived datatypes, by shape.
 #[derive(Debug, Default)]
 struct TypeCache {
     types: Mutex<HashMap<TypeKey, Arc<DerivedType>>>,
 }
 
 impl TypeCache {
-    /// Frees the datatypes. Must be called before MPI is finalized.
     fn clear(&self) {
         self.types.lock().clear();
     }

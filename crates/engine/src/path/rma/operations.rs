@@ -44,8 +44,8 @@ impl Transport for Rma {
             None => Completion::Local,
         };
         let types = &self.types;
-        // SAFETY: the caller keeps `local` valid until the operation is complete locally, and
-        // guarantees the remote extent.
+        // SAFETY: the caller keeps `local` valid until local completion, and guarantees the remote
+        // extent.
         unsafe {
             match kind {
                 TransferKind::Put => put(types, paths, place, local, shape, completion),
@@ -81,8 +81,7 @@ impl Transport for Rma {
 }
 
 /// Returns the MPI type of the elements of an accumulate. The scale is applied before the call, and
-/// complex numbers are then added part by part. They are therefore passed as real numbers: Open MPI
-/// 4.1 handles these correctly, but loses accumulates of complex types.
+/// complex numbers are passed as real ones: Open MPI 4.1 loses accumulates of complex types.
 fn datatype(scale: Scale) -> Datatype {
     match scale {
         Scale::Int(_) => Datatype::Int,
@@ -110,7 +109,6 @@ fn sides<'a>(
     (pick(local), pick(remote))
 }
 
-/// How an operation completes locally: before the call returns, or through a counter.
 #[derive(Debug, Clone, Copy)]
 enum Completion<'a> {
     /// On return, the source of a put may be reused and the bytes of a get have arrived.
@@ -130,8 +128,8 @@ fn requests_report(shape: &Shape) -> bool {
 /// Issues one operation of `kind` along `shape`.
 ///
 /// # Safety
-/// `local` must be valid for the local extent of the shape until the operation is complete locally.
-/// The remote extent must lie in the target's region.
+/// `local` must be valid for the local extent until the operation is complete locally. The remote
+/// extent must lie in the target's region.
 #[expect(clippy::too_many_arguments, reason = "one operation, described whole")]
 unsafe fn issue(
     types: &TypeCache,
@@ -177,7 +175,7 @@ unsafe fn issue(
                 offset: target.offset.wrapping_add_signed(r),
                 target_shape,
             };
-            // SAFETY: the caller keeps the local extent valid and guarantees the remote extent. The
+            // SAFETY: the caller keeps the local extent valid and guarantees the remote one. The
             // part lies in both.
             let request = unsafe {
                 match kind {
@@ -198,8 +196,7 @@ unsafe fn issue(
         Completion::Local => window(target).flush_local(target.rank),
         Completion::Counted(counter) => {
             let two_sided: &TwoSided = paths.two_sided()?;
-            // All requests keep the buffer of a scaled accumulate, because any of its parts may
-            // complete last.
+            // All requests keep the buffer of a scaled accumulate, because any may complete last.
             let keep = buffer.take().map(Arc::new);
             for request in requests {
                 counter.begin();
@@ -211,11 +208,8 @@ unsafe fn issue(
     }
 }
 
-/// Puts along a shape.
-///
 /// # Safety
-/// `local` must be valid for reads of the local extent until the put is complete locally. The
-/// remote extent must lie in the target's region.
+/// The requirements of [`issue`] apply: the local extent is read.
 unsafe fn put(
     types: &TypeCache,
     paths: &Paths,
@@ -224,7 +218,7 @@ unsafe fn put(
     shape: &Shape,
     completion: Completion<'_>,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees `local` and the remote extent, and a put only reads its origin.
+    // SAFETY: the caller guarantees both extents, and a put only reads its origin.
     unsafe {
         issue(
             types,
@@ -240,11 +234,9 @@ unsafe fn put(
     }
 }
 
-/// Gets along a shape.
-///
 /// # Safety
-/// `local` must be valid for writes of the local extent, and must not be read, until the get is
-/// complete. The remote extent must lie in the target's region.
+/// The requirements of [`issue`] apply: the local extent is written, and must not be read until the
+/// get is complete.
 unsafe fn get(
     types: &TypeCache,
     paths: &Paths,
@@ -253,7 +245,7 @@ unsafe fn get(
     shape: &Shape,
     completion: Completion<'_>,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees `local` and the remote extent.
+    // SAFETY: the caller guarantees both extents.
     unsafe {
         issue(
             types,
@@ -269,11 +261,8 @@ unsafe fn get(
     }
 }
 
-/// Accumulates along a shape.
-///
 /// # Safety
-/// `local` must be valid for reads of the local extent until the accumulate is complete locally.
-/// The remote extent must lie in the target's region.
+/// The requirements of [`issue`] apply: the local extent is read.
 unsafe fn accumulate(
     types: &TypeCache,
     paths: &Paths,
@@ -285,8 +274,7 @@ unsafe fn accumulate(
 ) -> Result<()> {
     let base = datatype(scale);
     if scale.is_one() {
-        // SAFETY: the caller guarantees `local` and the remote extent, and an accumulate only reads
-        // its origin.
+        // SAFETY: the caller guarantees both extents, and an accumulate only reads its origin.
         return unsafe {
             issue(
                 types,
@@ -301,12 +289,12 @@ unsafe fn accumulate(
             )
         };
     }
-    // MPI adds but does not scale, so the scaled elements go into a packed copy first.
+    // MPI does not scale, so the scaled elements go into a packed copy first.
     let packed = shape.packed_local();
     let bytes = shape.bytes();
     let mut buffer: Vec<u8> = vec![0; bytes];
     // SAFETY: the buffer has the bytes of the shape and is kept until the operation is complete.
-    // The caller guarantees `local` and the remote extent.
+    // The caller guarantees both extents.
     unsafe {
         let to = buffer.as_mut_ptr();
         kernel::copy(local, to, &shape.packed_remote(), true);
@@ -333,13 +321,12 @@ fn rmw(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     if op.combine() == Combine::CompareSwap && delegate::is_needed(paths, target) {
         return delegate::ask(paths, target, op);
     }
-    // SAFETY: the place is a number of this size in the region of the target, by the contract of
-    // the trait.
+    // SAFETY: by the contract of the trait, a number of this size lies at the place.
     unsafe { apply(target, op) }
 }
 
-/// Performs a read-modify-write by compare-and-swaps. MPICH 4.0 compares unsigned numbers as signed
-/// ones (tests/mpi-bugs/unsigned_max.c).
+/// Performs a read-modify-write by compare-and-swaps, because MPICH 4.0 compares unsigned numbers
+/// as signed ones (tests/mpi-bugs/unsigned_max.c).
 #[cold]
 fn replace(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     let mut old = rmw(paths, target, op.turned(Combine::Load, 0, 0))?;

@@ -1,8 +1,7 @@
 //! Prepared puts through windows: derived datatypes, created once.
 //!
-//! Each shape is one `MPI_Put` with a datatype on each side. All runs of equal length together are
-//! one `MPI_Put` too. A performance issues the puts to all targets before it flushes each target
-//! once.
+//! Each shape is one `MPI_Put` with a datatype on each side, and so are all runs of equal length. A
+//! performance issues the puts to all targets before it flushes each target once.
 
 use crate::error::{Result, reserve};
 use crate::layout::pairs::Pairs;
@@ -14,12 +13,10 @@ use crate::path::{Path, Paths, Prepared};
 use crate::peer::{CompletionCounter, RmaKind};
 use std::sync::Arc;
 
-/// Maximum length of a single put, in bytes.
 const LONGEST: usize = 1 << 30;
 /// Maximum number of blocks of one datatype.
 const MOST_BLOCKS: usize = 1 << 20;
 
-/// The layout of one side of a put.
 #[derive(Debug)]
 enum Lies {
     Row,
@@ -48,7 +45,7 @@ impl Lies {
 #[derive(Debug)]
 struct Put {
     local: usize,
-    /// Offset in the target's region of the arena, in bytes.
+    /// Offset in the target's region in bytes.
     offset: usize,
     bytes: usize,
     here: Lies,
@@ -59,21 +56,17 @@ struct Put {
 #[derive(Debug)]
 pub(super) struct Puts {
     arena: Arc<Arena>,
-    /// Rank in the arena's group.
     rank: usize,
     puts: Vec<Put>,
-    /// The range of remote addresses that the puts touch is `from..to`.
+    /// The puts touch the remote addresses `from..to`.
     from: usize,
     to: usize,
     pairs: Pairs,
 }
 
 impl Puts {
-    /// Prepares puts for all pairs, which must lie in the region of `rank`.
-    ///
-    /// # Errors
-    /// Returns `Mpi` if a datatype cannot be created, and `Memory` if the list of runs cannot be
-    /// allocated.
+    /// Prepares puts for all pairs, which must lie in the region of `rank`. Returns `Mpi` if a
+    /// datatype cannot be created, and `Memory` if the list of runs cannot be allocated.
     pub(super) fn new(arena: Arc<Arena>, rank: usize, pairs: Pairs) -> Result<Puts> {
         let base = arena.base(rank);
         let (mut from, mut to) = (usize::MAX, 0);
@@ -129,8 +122,7 @@ impl Prepared for Puts {
                 target_shape: put.there.as_mpi(put.bytes),
             };
             // SAFETY: the caller keeps the local bytes valid until the target is flushed. The
-            // remote bytes lie in the region of the target, as was checked when the transfers were
-            // prepared.
+            // remote bytes were checked to lie in the region when the transfers were prepared.
             unsafe { window.put(&transfer, false) }?;
         }
         Ok(())
@@ -141,7 +133,7 @@ impl Prepared for Puts {
     }
 }
 
-/// Adds one put for runs of equal length. A single run longer than `LONGEST` becomes several puts.
+/// Adds a put for runs of equal length. A single run longer than `LONGEST` becomes several.
 fn blocks(runs: &[&ByteRun], bytes: usize, base: usize, puts: &mut Vec<Put>) -> Result<()> {
     let first = runs[0];
     if runs.len() == 1 {

@@ -1,7 +1,6 @@
 //! Many small blocks in one request, for vector and aggregate transfers.
 //!
-//! A request lists the blocks at the target. The payload, or the answer, contains their bytes one
-//! after the other.
+//! A request lists the blocks at the target. The payload or the answer has their bytes in order.
 
 use super::wire::{self, RequestHeader, RequestKind as Request, WireBlock};
 use super::{Action, Address};
@@ -18,7 +17,6 @@ use std::sync::Arc;
 /// Blocks of one target that are sent together.
 #[derive(Debug)]
 pub struct Batch {
-    /// The path of the blocks.
     pub path: Path,
     kind: TransferKind,
     target: usize,
@@ -28,10 +26,9 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Maximum length in bytes of a block in a batch. Longer blocks are sent alone.
+    /// Maximum length in bytes of a block. Longer ones are sent alone.
     pub const LONGEST: usize = 2048;
 
-    /// Creates an empty batch of messages.
     pub fn new(kind: TransferKind, target: usize) -> Batch {
         Batch { path: Path::Message, kind, target, local: Vec::new(), remote: Vec::new(), bytes: 0 }
     }
@@ -42,24 +39,22 @@ impl Batch {
         list + self.bytes + bytes <= most
     }
 
-    /// Adds a block of `bytes` bytes.
     pub fn push(&mut self, local: usize, remote: usize, bytes: usize) {
         self.local.push((Address(local as *mut u8), bytes));
         self.remote.push(WireBlock { address: remote as u64, bytes: bytes as u64 });
         self.bytes += bytes;
     }
 
-    /// Returns whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.remote.is_empty()
     }
 
-    /// Sends the batch, which is empty afterwards. For a get, `counter` ends when the blocks have
+    /// Sends the batch, which is then empty. For a get, `counter` ends when the blocks have
     /// arrived.
     ///
     /// # Safety
-    /// The local blocks of a put or accumulate must be valid for reads until this returns. Those of
-    /// a get must be valid for writes until the counter is done.
+    /// The local blocks must be valid: for reads until this returns in a put or accumulate, for
+    /// writes until the counter is done in a get.
     pub unsafe fn send(&mut self, paths: &Paths, counter: &Arc<CompletionCounter>) -> Result<()> {
         if self.remote.is_empty() {
             return Ok(());
@@ -111,12 +106,11 @@ impl Batch {
 /// Copies an answer to the blocks that were requested.
 ///
 /// # Safety
-/// The blocks must be valid for writes, and the answer must have the total length of the blocks.
+/// The blocks must be valid for writes, and the answer must have their total length.
 pub(super) unsafe fn scatter(answer: &[u8], to: &[(Address, usize)]) {
     let mut at = 0;
     for &(to, bytes) in to {
-        // SAFETY: the caller guarantees each block, and that the answer has the bytes of all
-        // blocks.
+        // SAFETY: the caller guarantees each block, and the bytes of all blocks in the answer.
         unsafe { kernel::copy_block(answer.as_ptr().add(at), to.0, bytes) };
         at += bytes;
     }

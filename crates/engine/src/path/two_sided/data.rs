@@ -2,7 +2,7 @@
 //!
 //! The origin announces the data in a request and sends it at once. MPI's rendezvous protocol keeps
 //! the bytes at the origin until the target receives them, at the address that its service has
-//! chosen. Data that is longer than one MPI message is sent as several messages, in order.
+//! chosen. Long data is sent as several MPI messages, in order.
 
 use super::send::LONGEST;
 use super::service::{Incoming, Parcel};
@@ -15,14 +15,12 @@ use crate::path::Paths;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Data being sent. The service gets the parcel back after the last part.
 #[derive(Debug)]
 pub struct Leaving {
     kind: RequestKind,
     parcel: Parcel,
 }
 
-/// Data being received.
 #[derive(Debug)]
 pub struct Receiving {
     kind: RequestKind,
@@ -32,18 +30,14 @@ pub struct Receiving {
     done: usize,
     tag: u32,
     parcel: Option<Parcel>,
-    /// The request, if it is to be counted when its data has arrived.
     request: Option<Awaiting>,
 }
 
 /// A request that waits for its data.
 #[derive(Debug, Clone, Copy)]
 pub struct Awaiting {
-    /// Identifies the request in the queue of its origin.
     pub ticket: u64,
-    /// Length of the request itself in bytes.
     pub cost: u64,
-    /// Whether the request asks for all credits.
     pub ack: bool,
 }
 
@@ -65,8 +59,8 @@ impl TwoSided {
         self.tag() + 1
     }
 
-    /// Sends data under a tag that a request has announced. When all bytes have been sent, the
-    /// service of `kind` gets `parcel` back ([`super::service::Service::left`]).
+    /// Sends data under a tag that a request has announced. The service of `kind` gets `parcel`
+    /// back when all bytes have been sent ([`super::service::Service::left`]).
     ///
     /// # Safety
     /// The bytes must be valid for reads and unchanged until then.
@@ -90,13 +84,13 @@ impl TwoSided {
             self.started(request, Action::DataLeft(leaving.clone()))?;
         }
         mutation::window(Fault::LostSent);
-        // Another thread may already have completed all parts. This thread then holds the last
-        // reference, and must notify the service.
+        // If another thread has completed all parts, this one holds the last reference, and must
+        // notify the service.
         if mutation::is(Fault::LostSent) { Ok(()) } else { self.data_left(leaving) }
     }
 
-    /// Drops a reference: a part has been sent, or all parts have been started. The last reference
-    /// returns the parcel to the service.
+    /// Drops a reference: a part has been sent, or all were started. The last one returns the
+    /// parcel to the service.
     pub(super) fn data_left(&self, leaving: Arc<Mutex<Leaving>>) -> Result<()> {
         if let Some(Leaving { kind, parcel }) = Arc::into_inner(leaving).map(Mutex::into_inner) {
             self.services.of(kind)?.left(parcel);
@@ -116,18 +110,16 @@ impl TwoSided {
         Ok(())
     }
 
-    /// Starts to receive the next part.
     pub(super) fn receive_next(&self, receiving: Box<Receiving>) -> Result<(Request, Action)> {
         let Receiving { source, done, tag, .. } = *receiving;
         let bytes = (receiving.len - done).min(LONGEST);
         let to = receiving.to.0.wrapping_add(done);
-        // SAFETY: the service keeps the destination valid until it gets its parcel back, and the
-        // action holds the parcel.
+        // SAFETY: the service keeps the destination valid until it gets its parcel back from the
+        // action.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag as i32) }?;
         Ok((request, Action::Data(receiving)))
     }
 
-    /// Handles the arrival of a part.
     pub(super) fn data_came(
         &self,
         paths: &Paths,
@@ -143,8 +135,8 @@ impl TwoSided {
         self.offer(paths, serving, *receiving)
     }
 
-    /// Returns the parcel of completely received data to the service. If another thread blocks the
-    /// service, the next poll tries again.
+    /// Returns the parcel of received data to the service. If another thread blocks it, the next
+    /// poll tries again.
     pub(super) fn offer(
         &self,
         paths: &Paths,

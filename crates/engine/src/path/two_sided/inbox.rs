@@ -1,21 +1,20 @@
 //! Preposted receives for requests.
 //!
 //! Some receives of [`SMALL`] bytes are always posted, so that a request arrives directly in its
-//! buffer, without a probe. MPI matches receives in posting order. It is therefore enough to test
-//! the oldest one, and the requests of one origin are taken in the order they were sent. A longer
-//! request is announced by a short one and follows on the data channel.
+//! buffer, without a probe. MPI matches receives in posting order, so it is enough to test the
+//! oldest one, and the requests of one origin are taken in order. A longer request is announced by
+//! a short one and follows on the data channel.
 //!
 //! Posting a receive costs an MPI call, during which the origin waits for its request to be
 //! handled. A buffer is therefore posted again only when there is nothing else to do, or when
-//! several buffers are waiting.
+//! several wait.
 
 use crate::error::Result;
 use crate::mpi::{Comm, Request, p2p};
 use std::collections::VecDeque;
 
-/// Maximum length in bytes of a request that is received without an announcement.
+/// Maximum length in bytes of a request without an announcement.
 pub const SMALL: usize = 16 << 10;
-/// Number of posted receives.
 const POSTED: usize = 16;
 /// Number of waiting buffers at which all are posted again.
 const SPARE: usize = 8;
@@ -27,19 +26,15 @@ pub(crate) struct Inbox {
     spare: Vec<Vec<u8>>,
 }
 
-/// A received request.
 #[derive(Debug)]
 pub(crate) struct ReceivedRequest {
-    /// Rank of the origin.
     pub source: usize,
-    /// Length in bytes.
     pub bytes: usize,
-    /// The buffer that contains the request. It must be returned with [`Inbox::give_back`].
+    /// The buffer with the request, to be returned with [`Inbox::give_back`].
     pub buffer: Vec<u8>,
 }
 
 impl Inbox {
-    /// Posts all receives on a communicator.
     pub fn open(comm: &Comm) -> Result<Inbox> {
         let mut inbox = Inbox::default();
         for _ in 0..POSTED {
@@ -55,7 +50,6 @@ impl Inbox {
         if self.spare.len() >= SPARE { self.post_all(comm) } else { Ok(()) }
     }
 
-    /// Posts all waiting buffers.
     #[inline]
     pub(crate) fn post_all(&mut self, comm: &Comm) -> Result<()> {
         while let Some(buffer) = self.spare.pop() {
@@ -74,22 +68,19 @@ impl Inbox {
         Ok(())
     }
 
-    /// Returns the receive that matches the next request, so that it can be tested together with
-    /// other MPI requests.
+    /// Returns the receive of the next request, to be tested together with other MPI requests.
     #[inline]
     pub fn next(&mut self) -> Option<&mut Request> {
         self.posted.front_mut().map(|(request, _)| request)
     }
 
-    /// Takes the next request after a test of [`Inbox::next`] has returned its source rank and
-    /// length.
+    /// Takes the next request, of this source rank and length, after a test of [`Inbox::next`].
     #[inline]
     pub fn received(&mut self, (source, bytes): (usize, usize)) -> ReceivedRequest {
         let buffer = self.posted.pop_front().map(|(_, buffer)| buffer).unwrap_or_default();
         ReceivedRequest { source, bytes, buffer }
     }
 
-    /// Takes the next request, if it has arrived.
     #[inline]
     pub fn take(&mut self) -> Result<Option<ReceivedRequest>> {
         let Some(next) = self.next() else { return Ok(None) };

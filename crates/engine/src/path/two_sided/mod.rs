@@ -13,9 +13,8 @@
 //! | [`serve`] | the target of transfers |
 //!
 //! Requests travel on one communicator with one tag, into receives that are posted in advance
-//! ([`inbox`]). The requests of one origin are therefore handled in the order they were sent.
-//! Answers, and bytes that are received in place, travel on a second communicator, each with a tag
-//! that the origin chose.
+//! ([`inbox`]). The requests of one origin are therefore handled in order. Answers, and bytes that
+//! are received in place, travel on a second communicator, each with a tag that the origin chose.
 //!
 //! **Bounds.** An origin has at most `PORTOLAN_FLIGHT_BYTES` bytes and [`MOST_IN_FLIGHT`] requests
 //! unconfirmed at a target. Beyond that it waits, and serves other ranks meanwhile. The target
@@ -62,26 +61,23 @@ pub(crate) const CREDIT_EVERY: u64 = 32;
 /// Maximum number of messages taken in one poll.
 const PER_POLL: usize = 32;
 
-/// An address that an outstanding request names.
 #[derive(Debug, Clone, Copy)]
 pub struct Address(pub *mut u8);
 
 // SAFETY: the address is only a number here. Each dereference has its own justification.
 unsafe impl Send for Address {}
 
-/// A number that an answer will deliver.
 #[derive(Debug, Default)]
 pub struct Number {
     pub counter: CompletionCounter,
     pub value: AtomicI64,
 }
 
-/// The action to take when an MPI request completes.
 #[derive(Debug)]
 pub enum Action {
-    /// A message has been sent from a buffer of this path, which is now free.
+    /// A message has left a buffer of this path, which is now free.
     Sent(Vec<u8>),
-    /// A message has been sent from memory of the caller or of a segment.
+    /// A message has left memory of the caller or of a segment.
     Left { counter: Option<Arc<CompletionCounter>>, _keep: Option<Arc<Arena>> },
     /// An answer has arrived at its destination.
     Answer { counter: Arc<CompletionCounter>, bytes: usize },
@@ -101,12 +97,11 @@ pub enum Action {
     Rma { counter: Arc<CompletionCounter>, _buffer: Option<Arc<Vec<u8>>> },
 }
 
-/// A queued request of an origin.
 #[derive(Debug)]
 struct WaitingRequest {
     ticket: u64,
-    /// The request and its length in bytes. `None` while the request itself, or the data that
-    /// follows it, is still in flight.
+    /// The request and its length in bytes. `None` while it, or the data that follows it, is in
+    /// flight.
     ready: Option<(Vec<u8>, usize)>,
 }
 
@@ -120,22 +115,19 @@ struct Origin {
     confirmed_bytes: u64,
 }
 
-/// The state of the target, and the outstanding MPI requests of both sides.
 #[derive(Debug, Default)]
 struct ServiceState {
     requests: Requests<Action>,
-    /// The origins, by world rank.
     origins: Sparse<Origin>,
     next_ticket: u64,
     inbox: Inbox,
-    /// Whether the last poll found a request.
     in_stream: bool,
-    /// The time at which the last poll ended, if calls are observed. Requests that the next poll
-    /// finds are taken to have arrived after it.
+    /// When the last poll ended, if calls are observed. The requests that the next poll finds have
+    /// arrived after it.
     polled: Option<u64>,
-    /// Origins whose first queued request is ready, but whose service is blocked by another thread.
+    /// Origins whose first queued request is ready, but whose service another thread blocks.
     stalled: Vec<usize>,
-    /// Data that has arrived, but whose service is blocked by another thread.
+    /// Data that has arrived, but whose service another thread blocks.
     arrived: Vec<data::Receiving>,
 }
 
@@ -146,17 +138,13 @@ pub struct TwoSided {
     data: Comm,
     serving: Mutex<ServiceState>,
     services: Services,
-    /// MPI requests that were started since the last poll.
     fresh: Mutex<Vec<(Request, Action)>>,
-    /// Whether `fresh` contains any.
     any_fresh: AtomicBool,
     buffers: BufferPool,
     next_tag: AtomicU32,
 }
 
-/// Maximum number of free buffers in the pool.
 const KEEP_BUFFERS: usize = 64;
-/// Maximum number of bytes in the free buffers of the pool.
 const KEEP_BYTES: usize = 4 << 20;
 
 impl TwoSided {
@@ -180,7 +168,6 @@ impl TwoSided {
         })
     }
 
-    /// Returns the services, by kind of request.
     pub fn services(&self) -> &Services {
         &self.services
     }
@@ -192,7 +179,6 @@ impl TwoSided {
         self.data.free()
     }
 
-    /// Returns an empty buffer with a capacity of at least `bytes` bytes.
     pub fn buffer(&self, bytes: usize) -> Vec<u8> {
         self.buffers.take(bytes)
     }
@@ -201,15 +187,13 @@ impl TwoSided {
         self.buffers.give(buffer);
     }
 
-    /// Returns a tag for an answer; it is even, and the tag after it is for data that follows a
-    /// request. Tags are reused. If the last use of a tag is still outstanding, both uses are
-    /// matched correctly, because MPI matches messages with the same tag in order.
+    /// Returns an even tag for an answer; the next one is for data that follows a request. Tags are
+    /// reused: MPI matches messages with the same tag in order, so outstanding uses do not matter.
     fn tag(&self) -> u32 {
         self.next_tag.fetch_add(1, Ordering::Relaxed) % 16_000 * 2
     }
 
-    /// Passes a started request to the next poll. The buffer of a send that is already complete
-    /// goes back to the pool instead.
+    /// Passes a started request to the next poll, unless it is a send that is already complete.
     pub fn started(&self, mut request: Request, action: Action) -> Result<()> {
         if let Action::Sent(buffer) = action {
             if request.test()? {
@@ -234,8 +218,8 @@ impl TwoSided {
         self.fresh.lock().len() + self.serving.try_lock().map_or(0, |s| s.requests.len())
     }
 
-    /// Completes own requests and serves other ranks. Returns whether anything happened. Returns at
-    /// once if another thread is polling.
+    /// Completes own requests and serves other ranks, unless another thread is polling. Returns
+    /// whether anything happened.
     pub fn poll(&self, paths: &Paths) -> Result<bool> {
         let Some(mut serving) = self.serving.try_lock() else {
             return Ok(false);
@@ -249,8 +233,7 @@ impl TwoSided {
                 serving.requests.push(request, action);
             }
         }
-        // A single MPI call tests all requests, because each call takes about the time of a small
-        // message.
+        // A single MPI call, which takes about the time of a small message, tests all requests.
         let mut done = Vec::new();
         let message = serving.requests.poll(serving.inbox.next(), &mut done)?;
         let mut next = message.map(|message| serving.inbox.received(message));
@@ -278,9 +261,9 @@ impl TwoSided {
             let accepted = self.accept(paths, serving, arrived.source, message);
             serving.inbox.give_back(&self.requests, arrived.buffer)?;
             accepted?;
-            // Each further check costs an MPI call, and the caller may be waiting for the request
-            // just handled. So continue only if own requests are outstanding, or if the last poll
-            // found a request too.
+            // Each further check costs an MPI call, and the caller may wait for the request just
+            // handled. So continue only if own requests are outstanding, or if the last poll found
+            // a request too.
             let last = serving.requests.is_empty() && !serving.in_stream;
             if last || taken == PER_POLL {
                 break;
@@ -374,7 +357,6 @@ impl TwoSided {
         Ok(())
     }
 
-    /// Starts to receive a long request that the message announces.
     fn await_request(
         &self,
         serving: &mut ServiceState,
@@ -388,8 +370,8 @@ impl TwoSided {
         let mut buffer = self.buffer(bytes);
         buffer.resize(bytes, 0);
         let (to, tag) = (buffer.as_mut_ptr(), header.tag as i32);
-        // SAFETY: the action owns the buffer until the receive has completed, and nothing accesses
-        // it before. Moving a `Vec` does not move its bytes.
+        // SAFETY: the action owns the buffer, which nothing else accesses, until the receive has
+        // completed. Moving a `Vec` does not move its bytes.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
         serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready: None });
         serving.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
@@ -411,7 +393,7 @@ impl TwoSided {
         }
     }
 
-    /// Handles a request and records it. Returns false if another thread blocks its service.
+    /// Handles a request and records it, or returns false if another thread blocks its service.
     fn serve(
         &self,
         paths: &Paths,

@@ -1,7 +1,7 @@
 //! Prepared puts by message: which blocks have a message of their own, and which share one.
 //!
 //! A large shape or a long run is one message, packed or sent straight from memory. Short runs and
-//! the blocks of small shapes share messages that list them. The caller has checked all addresses.
+//! the blocks of small shapes share messages that list them. All addresses were checked.
 
 use super::blocks::Batch;
 use crate::error::{Result, reserve};
@@ -14,10 +14,9 @@ use crate::path::{Path, Paths, Prepared};
 use crate::peer::CompletionCounter;
 use std::sync::Arc;
 
-/// Shapes of at most this many blocks are sent as runs.
+/// Maximum number of blocks of shapes that are sent as runs.
 const SMALL: usize = 64;
 
-/// The messages to one rank.
 #[derive(Debug)]
 pub(super) struct Schedule {
     alone: Vec<StridedBlock>,
@@ -27,10 +26,8 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Prepares messages for all pairs.
-    ///
-    /// # Errors
-    /// Returns `Memory` if the list of runs that share messages cannot be allocated.
+    /// Prepares messages for all pairs, or returns `Memory` if the list of runs cannot be
+    /// allocated.
     pub(super) fn new(arena: Arc<Arena>, pairs: Pairs) -> Result<Schedule> {
         let (mut alone, mut together) = (Vec::new(), Vec::new());
         for strided_block in &pairs.strided_blocks {
@@ -67,7 +64,7 @@ impl Prepared for Schedule {
         let two_sided = paths.two_sided()?;
         for StridedBlock { local, remote, shape } in &self.alone {
             // SAFETY: the caller keeps the local bytes valid until the counter is done. The remote
-            // bytes were checked when the transfers were prepared.
+            // ones were checked when the transfers were prepared.
             unsafe { two_sided.put(paths, target, *remote, *local as *const u8, shape, counter) }?;
         }
         let mut batch = Batch::new(TransferKind::Put, target);

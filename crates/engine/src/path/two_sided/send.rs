@@ -20,7 +20,6 @@ use std::sync::atomic::Ordering;
 
 /// Minimum length in bytes of a contiguous put that is received in place.
 const IN_PLACE: usize = 32 << 10;
-/// Maximum length of a single MPI message, in bytes.
 pub(super) const LONGEST: usize = 1 << 30;
 /// A sending thread polls once per this many requests.
 const SENDS_PER_POLL: u32 = 16;
@@ -49,29 +48,28 @@ pub(super) fn number_arrived(number: &Number, buffer: &[u8], got: usize) {
 /// Copies packed bytes along the local side of a shape.
 ///
 /// # Safety
-/// The buffer must have the bytes of the shape. `to` must be valid for writes of the local extent.
+/// The buffer must have the bytes of the shape, and `to` must be valid for writes of the local
+/// extent.
 pub(super) unsafe fn spread(buffer: &[u8], to: Address, shape: &Shape) {
     let packed = shape.packed_remote();
     // SAFETY: the caller guarantees the length of the buffer and the local extent.
     unsafe { kernel::copy(buffer.as_ptr(), to.0, &packed, false) };
 }
 
-/// The decision of flow control about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
     /// It may be sent.
     Now,
     /// It must wait for a confirmation that the target sends only on demand: the unconfirmed
-    /// requests are too few for credits to return by themselves, but the request is too long to be
-    /// sent in addition.
+    /// requests are too few to be confirmed by themselves, but too long for this one in addition.
     WhenAsked,
     /// It must wait until the target has confirmed more.
     Later,
 }
 
 impl TwoSided {
-    /// Sends a counted request as soon as flow control permits. A handler must not wait, so a
-    /// request from a handler is sent at once.
+    /// Sends a counted request as soon as flow control permits, or at once from a handler, which
+    /// must not wait.
     pub fn request(&self, paths: &Paths, target: usize, mut buffer: Vec<u8>) -> Result<Sent> {
         let peer = paths.peer(target);
         let cost = buffer.len() as u64;
@@ -84,7 +82,7 @@ impl TwoSided {
         if count(paths.polls()).is_multiple_of(SENDS_PER_POLL) && !in_handler {
             self.poll(paths)?;
         }
-        // The last demand for a confirmation is fulfilled when this many requests are confirmed.
+        // The last demand is fulfilled when this many requests are confirmed.
         let mut asked = 0;
         let room = |sent: &Sent, asked: u64| {
             let in_flight = peer.in_flight(sent);
@@ -134,8 +132,8 @@ impl TwoSided {
         }
     }
 
-    /// Sends without counting. For answers and notices, whose number is bounded by the requests
-    /// that cause them. Never waits.
+    /// Sends without counting and without waiting. Only for answers and notices, whose number is
+    /// bounded by the counted requests that cause them.
     pub fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
         let mut channel = (&self.requests, 0);
         if buffer.len() > inbox::SMALL {
@@ -153,7 +151,6 @@ impl TwoSided {
         self.started(request, Action::Sent(buffer))
     }
 
-    /// Sends a notice, which needs no credit.
     pub fn notice(&self, target: usize, header: RequestHeader) -> Result<()> {
         let mut buffer = self.buffer(wire::MAX_HEAD);
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
@@ -170,8 +167,8 @@ impl TwoSided {
     /// Puts along a shape. The source may be reused when `counter` is done.
     ///
     /// # Safety
-    /// Until then, `local` must be valid for reads of the local extent and must not change. The
-    /// remote extent must lie in a segment of the target.
+    /// Until then, `local` must be valid for reads of the local extent and unchanged. The remote
+    /// extent must lie in a segment of the target.
     pub unsafe fn put(
         &self,
         paths: &Paths,
@@ -297,8 +294,8 @@ impl TwoSided {
             header.tag = self.tag();
             let tag = header.tag as i32;
             counter.begin();
-            // SAFETY: the caller keeps the destination valid until the counter is done, and the
-            // action owns the buffer.
+            // SAFETY: the caller keeps the destination valid until the counter is done. The action
+            // owns the buffer.
             unsafe {
                 if chunk.is_contiguous_on(Side::Local) {
                     let request = p2p::irecv(&self.data, to, bytes, Some(target), tag)?;
@@ -343,13 +340,12 @@ impl TwoSided {
         Ok(number.value.load(Ordering::Relaxed))
     }
 
-    /// Combines a number at the target and returns its old value.
     pub fn rmw(&self, paths: &Paths, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         self.ask(paths, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
     }
 
-    /// Makes `target` confirm everything sent so far, for a fence. Returns the count to wait for
-    /// with [`TwoSided::confirmed`]. Records the fence, so that later ones can be predicted.
+    /// Makes `target` confirm everything sent so far, for a fence, which is recorded for
+    /// predictions. Returns the count for [`TwoSided::confirmed`].
     pub fn ask_confirmation(&self, paths: &Paths, target: usize) -> Result<u64> {
         paths.peer(target).sent.lock().fenced();
         self.ask_for_ack(paths, target)
@@ -367,9 +363,9 @@ impl TwoSided {
         Ok(self.command(paths, target, flush)?.count)
     }
 
-    /// Waits for acknowledgements that are still in flight although answers have already confirmed
-    /// the same requests. None may arrive at a rank that has left. Acknowledgements of a target
-    /// arrive in order, so the function asks each such target for a last one.
+    /// Waits for acknowledgements that are still in flight although answers have confirmed the same
+    /// requests: none may arrive at a rank that has left. Acknowledgements of a target arrive in
+    /// order, so a last one is requested from each such target.
     pub(crate) fn await_acks(&self, paths: &Paths) -> Result<()> {
         let flush = RequestHeader::new(RequestKind::FlushReq, 0);
         let mut asked = Vec::new();

@@ -13,10 +13,9 @@ use crate::path::{kernel, shm_atomics};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// Minimum length in bytes of an answer that is sent directly from the segment.
+/// Minimum length in bytes of an answer straight from the segment.
 const FROM_PLACE: usize = 16 << 10;
 
-/// The kinds of request that this module serves.
 const KINDS: [RequestKind; 9] = [
     RequestKind::Put,
     RequestKind::PutRndv,
@@ -29,7 +28,6 @@ const KINDS: [RequestKind; 9] = [
     RequestKind::FlushReq,
 ];
 
-/// Returns the services of the message path itself.
 pub(super) fn services() -> Services {
     static TRANSFERS: Transfers = Transfers;
     static CONFIRMATIONS: Confirmations = Confirmations;
@@ -42,7 +40,6 @@ pub(super) fn services() -> Services {
     services
 }
 
-/// Receives a target's confirmations of requests from this rank.
 struct Confirmations;
 
 impl Service for Confirmations {
@@ -59,7 +56,6 @@ impl Service for Confirmations {
     }
 }
 
-/// Puts, gets, accumulates and read-modify-writes on this rank's segments.
 struct Transfers;
 
 impl Service for Transfers {
@@ -118,7 +114,7 @@ impl Service for Transfers {
                     Err(_) => two_sided.refuse(source, header.tag)?,
                 }
             }
-            // A flush asks only to be handled in order. Its flag returns the credits.
+            // Its flag returns the credits, after all earlier requests.
             RequestKind::FlushReq => {}
             kind => fail!(Internal, "a request of kind {kind:?} reached the wrong handler"),
         }
@@ -126,7 +122,6 @@ impl Service for Transfers {
     }
 }
 
-/// Stores or accumulates a payload at a list of blocks.
 fn store_blocks(
     paths: &Paths,
     kind: RequestKind,
@@ -140,7 +135,7 @@ fn store_blocks(
             fail!(Internal, "a message ends inside the payload of its blocks");
         };
         payload = rest;
-        // A later block may be a flag, which must not become visible before the earlier blocks.
+        // A later block may be a flag, which must not be visible before the earlier blocks.
         fence(Ordering::Release);
         let (arena, offset) = paths.own(block.address, bytes.len())?;
         // SAFETY: the block lies in this rank's region, and the payload has its bytes.
@@ -163,8 +158,8 @@ fn store_blocks(
     Ok(())
 }
 
-/// Returns the arena that contains the remote extent of a request, and the offset of the shape's
-/// start in this rank's region of it.
+/// Returns the arena with the remote extent of a request, and the offset of the shape's start in
+/// this rank's region.
 fn own(paths: &Paths, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Arena>, usize)> {
     let (lo, hi) = shape.extent(Side::Remote);
     let first = header.address.wrapping_add_signed(lo as i64);
@@ -259,8 +254,8 @@ impl TwoSided {
         self.started(request, Action::Sent(buffer))
     }
 
-    /// Counts a handled request of `cost` bytes. Confirms all handled requests if `now`, or if
-    /// enough requests or bytes are unconfirmed.
+    /// Counts a handled request of `cost` bytes. Confirms all if `now`, or if enough requests or
+    /// bytes are unconfirmed.
     pub(super) fn handled(
         &self,
         paths: &Paths,

@@ -1,8 +1,8 @@
 //! Services: the handlers of requests, by kind.
 //!
 //! The message path determines how requests travel, how they are ordered, and how they are
-//! confirmed. The [`Service`] that is registered for the kind of a request executes it: transfers
-//! ([`super::serve`]), mutexes ([`crate::atomics::mutex`]), active messages ([`crate::am`]).
+//! confirmed. The [`Service`] for the kind of a request executes it: transfers ([`super::serve`]),
+//! mutexes ([`crate::atomics::mutex`]), active messages ([`crate::am`]).
 //!
 //! Invariant: a service never waits. If another thread holds a lock that it needs, it returns
 //! [`Served::Busy`], and the next poll calls it again. Later requests of the same origin wait.
@@ -20,33 +20,26 @@ pub type Parcel = Box<dyn Any + Send>;
 /// Data that a service wants to receive.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Destination. Must be valid for writes until the service gets its parcel back.
+    /// Destination, valid for writes until the service gets its parcel back.
     pub to: Address,
-    /// Length in bytes.
     pub len: usize,
-    /// The tag that the origin sends the data with.
     pub tag: u32,
     /// Returned to the service when all bytes have arrived.
     pub parcel: Parcel,
 }
 
-/// The result of an attempt to handle a request.
 #[derive(Debug)]
 pub enum Served {
-    /// The request was handled.
     Done,
     /// Nothing was done, because another thread holds a lock.
     Busy,
-    /// The request is handled when this data has arrived. Later requests of the origin wait.
+    /// The request is handled when this data has arrived. Later ones of the origin wait.
     Data(Incoming),
 }
 
-/// A handler of requests.
 pub trait Service: Send + Sync {
-    /// Handles a request from rank `source`.
-    ///
-    /// # Errors
-    /// An error ends the job, because the origin relies on the request.
+    /// Handles a request from rank `source`. An error ends the job, because the origin relies on
+    /// it.
     fn serve(
         &self,
         paths: &Paths,
@@ -55,8 +48,8 @@ pub trait Service: Send + Sync {
         message: &[u8],
     ) -> Result<Served>;
 
-    /// Takes the parcel of [`Incoming`] when all bytes have arrived. Returns it if another thread
-    /// holds a lock; the next poll then calls this again.
+    /// Takes the parcel of [`Incoming`] when all bytes have arrived, or returns it if another
+    /// thread holds a lock; the next poll then calls this again.
     fn came(&self, _source: usize, _parcel: Parcel) -> Result<Option<Parcel>> {
         Ok(None)
     }
@@ -65,7 +58,6 @@ pub trait Service: Send + Sync {
     fn left(&self, _parcel: Parcel) {}
 }
 
-/// The services, by kind of request.
 #[derive(Debug, Default)]
 pub struct Services([Above<dyn Service>; RequestKind::COUNT]);
 
@@ -81,10 +73,7 @@ impl Services {
         }
     }
 
-    /// Returns the service for requests of a kind.
-    ///
-    /// # Errors
-    /// Returns `State` if this rank does not serve the kind.
+    /// Returns the service for requests of a kind, or `State` if this rank does not serve it.
     #[inline]
     pub fn of(&self, kind: RequestKind) -> Result<&(dyn Service + 'static)> {
         match self.0[kind as usize].get() {

@@ -1,9 +1,8 @@
 //! The encoding of requests.
 //!
 //! A message consists of a [`RequestHeader`], a record for each dimension of the shape, the list of
-//! blocks (vector requests only), and the payload. All ranks of a job run the same build on the
-//! same architecture, so numbers are sent in their memory representation. Lengths are checked
-//! nevertheless.
+//! blocks (vector requests only), and the payload. All ranks of a job run the same build, so
+//! numbers are sent in their memory representation. Lengths are checked nevertheless.
 
 use crate::error::{Result, fail};
 use crate::layout::{Dim, Shape};
@@ -14,7 +13,6 @@ use crate::trace;
 use num_complex::Complex;
 use std::mem::{offset_of, size_of};
 
-/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RequestKind {
@@ -34,9 +32,7 @@ pub enum RequestKind {
     CreditAck = 7,
     /// Takes a mutex on behalf of the sender.
     Lock = 8,
-    /// Tries to take a mutex on behalf of the sender.
     TryLock = 9,
-    /// Releases a mutex on behalf of the sender.
     Unlock = 10,
     /// Reports that the sender's lock request was granted, or that its predecessor has released.
     LockGrant = 11,
@@ -54,16 +50,14 @@ pub enum RequestKind {
     AmRts = 17,
     /// A control message to the origin of active messages, for example an acknowledgement.
     AmControl = 18,
-    /// Announces a request that is longer than a posted receive. The request follows on the data
-    /// channel.
+    /// Announces a request that is longer than a posted receive and follows on the data channel.
     Announce = 19,
-    /// Changes a number of the sender through the window of its arena, and sends back the old value
+    /// Changes a number of the sender through its window, and sends back the old value
     /// (`path::rma::delegate`).
     RmwOfSender = 20,
 }
 
 impl RequestKind {
-    /// The highest number of a kind, plus one.
     pub const COUNT: usize = RequestKind::RmwOfSender as usize + 1;
 
     fn from_raw(raw: u8) -> Option<RequestKind> {
@@ -93,8 +87,8 @@ impl RequestKind {
         ALL.get(usize::from(raw).wrapping_sub(1)).copied()
     }
 
-    /// Returns the kind under which a served request is recorded. Returns `None` for messages that
-    /// only answer, and for active messages, whose handlers are recorded instead.
+    /// Returns the kind under which a served request is recorded, or `None` for answers, and for
+    /// active messages, whose handlers are recorded instead.
     pub(super) fn traced_as(self) -> Option<trace::Served> {
         use RequestKind::*;
         Some(match self {
@@ -110,10 +104,7 @@ impl RequestKind {
         })
     }
 
-    /// Returns the kind of a message.
-    ///
-    /// # Errors
-    /// Returns `Internal` if the kind is missing or unknown.
+    /// Returns the kind of a message, or `Internal` if it is missing or unknown.
     #[inline]
     pub fn of(message: &[u8]) -> Result<RequestKind> {
         match message.first().and_then(|&raw| RequestKind::from_raw(raw)) {
@@ -122,7 +113,6 @@ impl RequestKind {
         }
     }
 
-    /// Returns the weight of the request for fences.
     pub fn weight(self) -> Weight {
         match self {
             RequestKind::FlushReq => Weight::Flush,
@@ -135,8 +125,7 @@ impl RequestKind {
         }
     }
 
-    /// Returns whether the target counts the request. Counted requests need credit, and fences wait
-    /// for them.
+    /// Returns whether the target counts the request: it needs credit, and fences wait for it.
     pub fn is_counted(self) -> bool {
         !matches!(
             self,
@@ -154,13 +143,12 @@ impl RequestKind {
 #[repr(C)]
 pub struct RequestHeader {
     kind: u8,
-    /// Element type of an accumulate, or operation of a read-modify-write.
+    /// Element type of an accumulate, or kind of a read-modify-write.
     element: u8,
     levels: u8,
     flags: u8,
     /// Tag of the answer, or of the data that follows.
     pub tag: u32,
-    /// Address in the target's address space.
     pub address: u64,
     /// Length in bytes of the shape's block, or of all bytes for a request without a shape.
     pub block: u64,
@@ -168,27 +156,23 @@ pub struct RequestHeader {
     pub operand: [u64; 3],
 }
 
-/// The fixed part of an active message, kept as short as possible. The record follows it.
+/// The fixed part of an active message, as short as possible. The record follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct AmHeader {
     kind: u8,
     _pad: [u8; 2],
     flags: u8,
-    /// Tag of the data that follows.
     pub tag: u32,
 }
 
 impl AmHeader {
-    /// Creates a header.
     pub fn new(kind: RequestKind, tag: u32) -> AmHeader {
         AmHeader { kind: kind as u8, _pad: [0; 2], flags: 0, tag }
     }
 
-    /// Splits an active message into its header and its record.
-    ///
-    /// # Errors
-    /// Returns `Internal` if the message is too short.
+    /// Splits an active message into its header and its record, or returns `Internal` if it is too
+    /// short.
     pub fn split(message: &[u8]) -> Result<(AmHeader, &[u8])> {
         match message.split_at_checked(size_of::<AmHeader>()) {
             Some((header, record)) => Ok((bytemuck::pod_read_unaligned(header), record)),
@@ -197,20 +181,17 @@ impl AmHeader {
     }
 }
 
-/// Offset of the flags in all headers, in bytes.
 const FLAGS: usize = offset_of!(RequestHeader, flags);
 const _: () = assert!(FLAGS == offset_of!(AmHeader, flags));
 /// Flag: the target returns all credits when it has handled the request.
 const ACK: u8 = 1;
 
-/// Makes an encoded request ask for all credits when it is handled.
 pub(crate) fn ask_for_ack(message: &mut [u8]) {
     if let Some(flags) = message.get_mut(FLAGS) {
         *flags |= ACK;
     }
 }
 
-/// Returns whether a request asks for all credits.
 pub(crate) fn asks_for_ack(message: &[u8]) -> bool {
     message.get(FLAGS).is_some_and(|flags| flags & ACK != 0)
 }
@@ -223,20 +204,15 @@ struct WireDim {
     stride: i64,
 }
 
-/// A block of a list: its address at the target and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct WireBlock {
-    /// Address in the target's address space.
     pub address: u64,
-    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// Reads `n` blocks from the front of the body of a message. Returns them and the rest of the body.
-///
-/// # Errors
-/// Returns `Internal` if the body is too short.
+/// Reads `n` blocks from the front of the body of a message, and returns them and the rest. Returns
+/// `Internal` if the body is too short.
 pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
     let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(size_of::<WireBlock>()));
     let Some((list, rest)) = len.and_then(|len| body.split_at_checked(len)) else {
@@ -252,7 +228,6 @@ pub const MAX_HEAD: usize =
     size_of::<RequestHeader>() + crate::layout::MAX_LEVELS * size_of::<WireDim>();
 
 impl RequestHeader {
-    /// Creates a header without shape and operands.
     pub fn new(kind: RequestKind, address: usize) -> RequestHeader {
         RequestHeader {
             kind: kind as u8,
@@ -266,7 +241,6 @@ impl RequestHeader {
         }
     }
 
-    /// Returns the kind of the request.
     pub fn kind(&self) -> Result<RequestKind> {
         match RequestKind::from_raw(self.kind) {
             Some(kind) => Ok(kind),
@@ -274,7 +248,6 @@ impl RequestHeader {
         }
     }
 
-    /// Adds the element type and the scale of an accumulate.
     pub fn with_scale(mut self, scale: Scale) -> RequestHeader {
         let (element, operand) = match scale {
             Scale::Int(s) => (0, [s as u32 as u64, 0]),
@@ -289,7 +262,6 @@ impl RequestHeader {
         self
     }
 
-    /// Returns the element type and the scale of an accumulate.
     pub fn scale(&self) -> Result<Scale> {
         let [a, b, _] = self.operand;
         Ok(match self.element {
@@ -306,7 +278,6 @@ impl RequestHeader {
         })
     }
 
-    /// Adds the operation and the operands of a read-modify-write.
     pub fn with_rmw(mut self, op: Rmw) -> RequestHeader {
         let (kind, operands) = op.encode();
         self.element = kind;
@@ -314,7 +285,6 @@ impl RequestHeader {
         self
     }
 
-    /// Returns the operation and the operands of a read-modify-write.
     pub fn rmw(&self) -> Result<Rmw> {
         let [value, expected, _] = self.operand;
         match Rmw::decode(self.element, [value, expected]) {
@@ -356,11 +326,8 @@ pub(super) fn moved_bytes(kind: RequestKind, message: &[u8]) -> usize {
     }
 }
 
-/// Decodes a message. Returns the header, the shape with a packed local side, and the payload.
-///
-/// # Errors
-/// Returns `Internal` if the message is too short, or the error of [`Shape::strided`] if its shape
-/// is invalid.
+/// Decodes a message into the header, the shape with a packed local side, and the payload. Returns
+/// `Internal` if the message is too short, or the error of [`Shape::strided`].
 pub fn decode(message: &[u8]) -> Result<(RequestHeader, Shape, &[u8])> {
     let Some((head, mut rest)) = message.split_at_checked(size_of::<RequestHeader>()) else {
         fail!(Internal, "a message of {} bytes is shorter than its header", message.len());
