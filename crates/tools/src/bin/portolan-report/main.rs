@@ -43,8 +43,11 @@ use std::process::ExitCode;
 pub struct AnalysedRun {
     /// Directory of the trace.
     pub name: String,
+    /// Its files.
     pub trace: Trace,
+    /// Its figures.
     pub analysis: Analysis,
+    /// The figures in words.
     pub findings: Vec<Finding>,
 }
 
