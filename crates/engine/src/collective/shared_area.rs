@@ -303,9 +303,8 @@ impl SharedArea {
         }
         for fragment in data.chunks_mut(block_len / size_of::<T>()) {
             let step = self.begin(running)?;
-            let count = fragment.len();
             self.slots.write(Some(self.me), step, bytemuck::cast_slice(fragment));
-            let combine = || self.slots.combine::<T>((step, count), 0..count, operator);
+            let combine = || self.slots.combine::<T>(step, fragment.len(), operator);
             let len = size_of_val(fragment);
             self.all(running, step, combine, (work, len))?;
             self.slots.read(None, step, bytemuck::cast_slice_mut(fragment));
@@ -326,42 +325,45 @@ impl SharedArea {
         let elements = |bytes: usize| bytes / size_of::<T>();
         // At least four blocks, so that there is a pipeline.
         let quarter = (size_of_val(data) / 4).next_multiple_of(BLOCK);
-        let most = elements(quarter.min(self.slots.long_slot()));
-        let blocks = data.len().div_ceil(most);
-        let (mut last, mut combined, mut written) = (0, None, None::<(u32, usize)>);
-        for n in 0..=blocks {
+        let mut blocks = data.chunks_mut(elements(quarter.min(self.slots.long_slot())));
+        // Whole cache lines, so that ranks do not write to the same one.
+        let share = |block: &[T]| {
+            let count = block.len().div_ceil(self.size()).next_multiple_of(elements(SLOT));
+            let end = |place: usize| block.len().min(place * count);
+            end(self.me)..end(self.me + 1)
+        };
+        let (mut written, mut combined) = (None, None::<(u32, &mut [T])>);
+        loop {
+            let block = blocks.next();
             let step = self.begin(running)?;
-            let block = data.chunks(most).nth(n).map(|values| {
-                self.slots.write(Some(self.me), step, bytemuck::cast_slice(values));
-                (step, values.len())
-            });
-            if let Some((of, count)) = written {
-                self.released(running, of)?;
-                // Whole cache lines, so that ranks do not write to the same one.
-                let share = count.div_ceil(self.size()).next_multiple_of(elements(SLOT));
-                let mine = self.me * share..(self.me + 1) * share;
-                self.slots.combine::<T>((of, count), mine, operator);
+            if let Some(block) = &block {
+                self.slots.write_around(self.me, step, block, &share(block));
+            }
+            let mut previous: Option<(u32, &mut [T])> = written.take();
+            if let Some((of, block)) = &mut previous {
+                self.released(running, *of)?;
+                let share = share(block);
+                self.slots.combine_share(self.me, *of, (block, &share), operator);
             }
             if self.arrive(running, step, || ())? {
                 self.slots.released().set(step);
             }
-            if let Some(of) = combined {
-                self.read_block(of, &mut data[(n - 2) * most..(n - 1) * most]);
+            if let Some((of, block)) = combined.take() {
+                let share = share(block);
+                self.slots.read_around(of, block, &share);
+                self.slots.done(self.me).set(of);
             }
-            (combined, written, last) = (written.map(|(of, _)| of), block, step);
+            (written, combined) = (block.map(|block| (step, block)), previous);
+            if written.is_none() {
+                self.released(running, step)?;
+                if let Some((of, block)) = combined {
+                    let share = share(block);
+                    self.slots.read_around(of, block, &share);
+                }
+                self.slots.done(self.me).set(step);
+                return Ok(());
+            }
         }
-        self.released(running, last)?;
-        if let Some(of) = combined {
-            self.read_block(of, &mut data[(blocks - 1) * most..]);
-        }
-        self.slots.done(self.me).set(last);
-        Ok(())
-    }
-
-    /// Reads the result of a step, and finishes the step.
-    fn read_block<T: Reducible>(&self, step: u32, block: &mut [T]) {
-        self.slots.read(None, step, bytemuck::cast_slice_mut(block));
-        self.slots.done(self.me).set(step);
     }
 
     /// Waits until all ranks have arrived at a step.
@@ -382,8 +384,7 @@ impl SharedArea {
         for fragment in data.chunks_mut(block_len / size_of::<T>()) {
             let step = self.begin(running)?;
             self.slots.write(Some(self.me), step, bytemuck::cast_slice(fragment));
-            let count = fragment.len();
-            let combine = || self.slots.combine::<T>((step, count), 0..count, operator);
+            let combine = || self.slots.combine::<T>(step, fragment.len(), operator);
             let last = self.arrive(running, step, combine)?;
             if self.me == root {
                 if !last {

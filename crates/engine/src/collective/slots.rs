@@ -229,27 +229,86 @@ impl Slots {
         unsafe { std::ptr::copy_nonoverlapping(slot, data.as_mut_ptr(), data.len()) };
     }
 
-    /// Combines elements `part` of the values of all ranks in a step into the result, in rank
-    /// order. The values have `count` elements.
-    pub(super) fn combine<T: Reducible>(
-        &self,
-        (step, count): (u32, usize),
-        part: Range<usize>,
-        operator: Operator,
-    ) {
+    /// Combines the values of all ranks in a step into the result, in rank order.
+    pub(super) fn combine<T: Reducible>(&self, step: u32, count: usize, operator: Operator) {
         let len = count * size_of::<T>();
-        let part = part.start.min(count)..part.end.min(count);
         // SAFETY: all ranks have written `count` elements in this step. The slots are aligned for
         // any element, and no rank changes them before all have finished the step. Only the caller
-        // uses this part of the result now.
+        // uses the slot of the result now.
         unsafe {
-            let slot = |place| self.slot(place, step, len).cast::<T>().add(part.start);
-            let result = std::slice::from_raw_parts_mut(slot(None), part.len());
-            result.copy_from_slice(std::slice::from_raw_parts(slot(Some(0)), part.len()));
+            let slot = |place| self.slot(place, step, len).cast::<T>();
+            let result = std::slice::from_raw_parts_mut(slot(None), count);
+            result.copy_from_slice(std::slice::from_raw_parts(slot(Some(0)), count));
             for place in 1..self.ranks {
-                let theirs = std::slice::from_raw_parts(slot(Some(place)), part.len());
+                let theirs = std::slice::from_raw_parts(slot(Some(place)), count);
                 reduce::fold(result, theirs, operator);
             }
+        }
+    }
+
+    /// Writes the elements of a block outside of `share` to the slot of a rank.
+    pub(super) fn write_around<T: Reducible>(
+        &self,
+        place: usize,
+        step: u32,
+        block: &[T],
+        share: &Range<usize>,
+    ) {
+        let slot = self.slot(Some(place), step, size_of_val(block)).cast::<T>();
+        for part in [0..share.start, share.end..block.len()] {
+            // SAFETY: as in `write`. The slot is aligned for any element.
+            unsafe {
+                let from = block.as_ptr().add(part.start);
+                std::ptr::copy_nonoverlapping(from, slot.add(part.start), part.len());
+            }
+        }
+    }
+
+    /// Reads the elements of a block outside of `share` from the result.
+    pub(super) fn read_around<T: Reducible>(
+        &self,
+        step: u32,
+        block: &mut [T],
+        share: &Range<usize>,
+    ) {
+        let slot = self.slot(None, step, size_of_val(block)).cast::<T>();
+        for part in [0..share.start, share.end..block.len()] {
+            // SAFETY: as in `read`. The slot is aligned for any element.
+            unsafe {
+                let to = block.as_mut_ptr().add(part.start);
+                std::ptr::copy_nonoverlapping(slot.add(part.start), to, part.len());
+            }
+        }
+    }
+
+    /// Combines the elements `share` of a block of all ranks into the result and into `block`, in
+    /// rank order. The caller's own elements are those in `block`.
+    pub(super) fn combine_share<T: Reducible>(
+        &self,
+        me: usize,
+        step: u32,
+        (block, share): (&mut [T], &Range<usize>),
+        operator: Operator,
+    ) {
+        let len = size_of_val(block);
+        let own = &mut block[share.clone()];
+        // SAFETY: all other ranks have written these elements of their slots in this step. The
+        // slots are aligned for any element, and no rank changes them before all have finished the
+        // step. Only the caller uses this part of the result now.
+        unsafe {
+            let slot = |place| self.slot(place, step, len).cast::<T>().add(share.start);
+            let result = std::slice::from_raw_parts_mut(slot(None), own.len());
+            for place in 0..self.ranks {
+                let theirs = match place == me {
+                    true => &*own,
+                    false => std::slice::from_raw_parts(slot(Some(place)), own.len()),
+                };
+                match place {
+                    0 => result.copy_from_slice(theirs),
+                    _ => reduce::fold(result, theirs, operator),
+                }
+            }
+            own.copy_from_slice(result);
         }
     }
 }
