@@ -37,7 +37,7 @@ pub(crate) struct ShmExport {
 }
 
 /// The key that another process of the node needs to map exported memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShmKey {
     /// Device of the file.
     pub device: u64,
