@@ -208,6 +208,23 @@ fn arrays(rt: &Runtime) {
         ("creation of an array \"a\" of shape [4, 4]", &make([4, 4])),
         ("of shape [6, 4]", &make([6, 4])),
     );
+    let ends = |boundary: Boundary| {
+        move |group: &Group<'_>| {
+            let options = Options::named("a").ghosts([1]).boundaries([boundary]);
+            DistArray::<f64, Ix1>::with(group, [2 * group.size()], options)?.free()
+        }
+    };
+    let (open, periodic) = (ends(Boundary::Open), ends(Boundary::Periodic));
+    differ(rt, "boundaries", ("creation of an array", &open), ("periodic [true]", &periodic));
+    let like = |n: usize| {
+        move |group: &Group<'_>| {
+            let all = [8, 16].map(|len| DistArray::<f64, Ix1>::new(group, [len]));
+            let [one, two] = all;
+            [one?, two?][n].like::<f64>("b")?.free()
+        }
+    };
+    let text = "creation of an array \"b\" like \"unnamed\" (number ";
+    differ(rt, "arrays of one name", (text, &like(0)), (text, &like(1)));
     let reals = |group: &Group<'_>| DistArray::<f64, Ix1>::new(group, [8])?.free();
     let ints = |group: &Group<'_>| DistArray::<i64, Ix1>::new(group, [8])?.free();
     differ(rt, "elements", ("creation of an array", &reals), ("i64", &ints));
