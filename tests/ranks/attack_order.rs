@@ -91,6 +91,20 @@ pub const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "attack_order_of_first_ghosts",
+        label: "default",
+        end: End::Fails(&["exchange of ghost cells of the array \"b\" (number 1 of group"]),
+        run: || of_objects(first_ghosts),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_of_ghosts_and_composer",
+        label: "default",
+        end: End::Fails(&["creation of a composer", "exchange of ghost cells of the array \"b\""]),
+        run: || of_objects(ghosts_and_composer),
+        ..ALONE_BASE
+    },
+    Alone {
         name: "attack_order_of_messages",
         label: "free",
         end: End::Fails(&["the ranks' collective calls differ", "removal of handlers (number "]),
@@ -322,6 +336,44 @@ pub fn of_ghosts() {
             one.start_update().map(drop)
         }
     })
+}
+
+fn two_arrays(rt: &Runtime) -> Result<[DistArray<'_, u64, Ix1>; 2]> {
+    let make = |name| {
+        let options = Options::named(name).ghosts([1]).boundaries([Boundary::Periodic]);
+        DistArray::with(&rt.world(), [4 * rt.size()], options)
+    };
+    Ok([make("a")?, make("b")?])
+}
+
+/// The first updates of the ranks concern different arrays. No view of the other array changes.
+fn first_ghosts(rt: &Runtime) -> Result<()> {
+    let [mut one, mut two] = two_arrays(rt)?;
+    let (mut one, mut two) = (one.access()?, two.access()?);
+    two.local_mut().fill(7 + rt.rank() as u64);
+    if rt.rank() > 0 {
+        return two.update_ghosts();
+    }
+    let (view, before) = (two.padded(), two.padded().to_owned());
+    let updated = one.update_ghosts();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(view, before);
+    updated
+}
+
+/// One rank creates a composer, and the other updates ghost cells.
+fn ghosts_and_composer(rt: &Runtime) -> Result<()> {
+    let [_one, mut two] = two_arrays(rt)?;
+    let mut two = two.access()?;
+    two.local_mut().fill(7 + rt.rank() as u64);
+    if rt.rank() > 0 {
+        return two.update_ghosts();
+    }
+    let (view, before) = (two.padded(), two.padded().to_owned());
+    let synced = Composer::new(rt).and_then(|composer| composer.sync());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(view, before);
+    synced
 }
 
 /// The program drops the error: finalisation reports it again and hangs on no rank.
