@@ -105,6 +105,13 @@ pub const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "attack_order_of_digests",
+        label: "default",
+        end: End::Fails(&["rank 0: access to an array", "rank 1: gather of "]),
+        run: || of_objects(digests),
+        ..ALONE_BASE
+    },
+    Alone {
         name: "attack_order_of_messages",
         label: "free",
         end: End::Fails(&["the ranks' collective calls differ", "removal of handlers (number "]),
@@ -374,6 +381,28 @@ fn ghosts_and_composer(rt: &Runtime) -> Result<()> {
     std::thread::sleep(std::time::Duration::from_millis(100));
     assert_eq!(view, before);
     synced
+}
+
+/// Rank 1 computes the number of elements without bytes for which its gather has the digest of the
+/// access of rank 0, except for the secret (`collective::call`). There is no view.
+fn digests(rt: &Runtime) -> Result<()> {
+    const MULTIPLIERS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0x1656_67b1_9e37_79f9];
+    let world = rt.world();
+    let mut array = DistArray::<u64, Ix1>::new(&world, [8])?;
+    for _ in 0..8 {
+        world.gather(0, &[1u8])?; // leaves results of successful calls in the slots
+    }
+    if rt.rank() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(100)); // rank 1 arrives first
+        let held = array.access()?;
+        panic!("there is a view: {}", held.local());
+    }
+    let word = |bytes: [u8; 8]| {
+        (u64::from_ne_bytes(bytes) ^ MULTIPLIERS[1]).wrapping_mul(MULTIPLIERS[0]).rotate_left(29)
+    };
+    // The kinds of the access and of its barrier; the kind, the type and the root of the gather.
+    let (access, gather) = (word([26, 1, 0, 0, 0, 0, 0, 0]), word([0, 8, 16, 0, 1, 0, 0, 0]));
+    world.gather(0, &vec![(); access.wrapping_sub(gather) as usize]).map(drop)
 }
 
 /// The program drops the error: finalisation reports it again and hangs on no rank.
