@@ -1,7 +1,7 @@
 //! Tests misuse of distributed arrays: errors name array and patch, and races are detected.
 
 use crate::child::{self, Ctx, refused, step};
-use ndarray::{Array1, Array2, Ix1, Ix2, array};
+use ndarray::{Array1, Array2, Ix1, Ix2, IxDyn, array};
 use portolan::array::{Access, Boundary, DistArray, Distribution, Options, Patch, Tile};
 use portolan::internals::runtime;
 use portolan::messages::{Context, Handlers, Message};
@@ -52,6 +52,9 @@ pub fn errors(ctx: &Ctx) {
     h.put([0..1, 0..1], &value).expect("put");
     h.sync().expect("sync");
     assert_eq!(h.get_value([0, 0]).expect("get"), 1.0);
+
+    let deep = DistArray::<f64, IxDyn>::new(&world, vec![1; 100_000]);
+    refused(ErrorKind::Argument, "too many axes", deep);
 
     let made = |options: Options| DistArray::<f64, Ix2>::with(&world, [10, 20], options);
     let with = |d: Distribution| made(Options::named("h").distribution(d));

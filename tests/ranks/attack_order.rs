@@ -90,6 +90,27 @@ pub const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "attack_order_of_first_ghosts",
+        label: "default",
+        end: End::Fails(&["exchange of ghost cells of the array \"b\" (number 1 of group"]),
+        run: || of_objects(first_ghosts),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_of_ghosts_and_composer",
+        label: "default",
+        end: End::Fails(&["creation of a composer", "exchange of ghost cells of the array \"b\""]),
+        run: || of_objects(ghosts_and_composer),
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_of_digests",
+        label: "default",
+        end: End::Fails(&["rank 0: access to an array", "rank 1: gather of "]),
+        run: || of_objects(digests),
+        ..ALONE_BASE
+    },
+    Alone {
         name: "attack_order_of_messages",
         label: "free",
         end: End::Fails(&["the ranks' collective calls differ", "removal of handlers (number "]),
@@ -206,6 +227,23 @@ fn arrays(rt: &Runtime) {
         ("creation of an array \"a\" of shape [4, 4]", &make([4, 4])),
         ("of shape [6, 4]", &make([6, 4])),
     );
+    let ends = |boundary: Boundary| {
+        move |group: &Group<'_>| {
+            let options = Options::named("a").ghosts([1]).boundaries([boundary]);
+            DistArray::<f64, Ix1>::with(group, [2 * group.size()], options)?.free()
+        }
+    };
+    let (open, periodic) = (ends(Boundary::Open), ends(Boundary::Periodic));
+    differ(rt, "boundaries", ("creation of an array", &open), ("periodic [true]", &periodic));
+    let like = |n: usize| {
+        move |group: &Group<'_>| {
+            let all = [8, 16].map(|len| DistArray::<f64, Ix1>::new(group, [len]));
+            let [one, two] = all;
+            [one?, two?][n].like::<f64>("b")?.free()
+        }
+    };
+    let text = "creation of an array \"b\" like \"unnamed\" (number ";
+    differ(rt, "arrays of one name", (text, &like(0)), (text, &like(1)));
     let reals = |group: &Group<'_>| DistArray::<f64, Ix1>::new(group, [8])?.free();
     let ints = |group: &Group<'_>| DistArray::<i64, Ix1>::new(group, [8])?.free();
     differ(rt, "elements", ("creation of an array", &reals), ("i64", &ints));
@@ -303,6 +341,66 @@ pub fn of_ghosts() {
             one.start_update().map(drop)
         }
     })
+}
+
+fn two_arrays(rt: &Runtime) -> Result<[DistArray<'_, u64, Ix1>; 2]> {
+    let make = |name| {
+        let options = Options::named(name).ghosts([1]).boundaries([Boundary::Periodic]);
+        DistArray::with(&rt.world(), [4 * rt.size()], options)
+    };
+    Ok([make("a")?, make("b")?])
+}
+
+/// The first updates of the ranks concern different arrays. No view of the other array changes.
+fn first_ghosts(rt: &Runtime) -> Result<()> {
+    let [mut one, mut two] = two_arrays(rt)?;
+    let (mut one, mut two) = (one.access()?, two.access()?);
+    two.local_mut().fill(7 + rt.rank() as u64);
+    if rt.rank() > 0 {
+        return two.update_ghosts();
+    }
+    let (view, before) = (two.padded(), two.padded().to_owned());
+    let updated = one.update_ghosts();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(view, before);
+    updated
+}
+
+/// One rank creates a composer, and the other updates ghost cells.
+fn ghosts_and_composer(rt: &Runtime) -> Result<()> {
+    let [_one, mut two] = two_arrays(rt)?;
+    let mut two = two.access()?;
+    two.local_mut().fill(7 + rt.rank() as u64);
+    if rt.rank() > 0 {
+        return two.update_ghosts();
+    }
+    let (view, before) = (two.padded(), two.padded().to_owned());
+    let synced = Composer::new(rt).and_then(|composer| composer.sync());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(view, before);
+    synced
+}
+
+/// Rank 1 computes the number of elements without bytes for which its gather has the digest of the
+/// access of rank 0, except for the secret (`collective::call`). There is no view.
+fn digests(rt: &Runtime) -> Result<()> {
+    const MULTIPLIERS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0x1656_67b1_9e37_79f9];
+    let world = rt.world();
+    let mut array = DistArray::<u64, Ix1>::new(&world, [8])?;
+    for _ in 0..8 {
+        world.gather(0, &[1u8])?; // leaves results of successful calls in the slots
+    }
+    if rt.rank() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(100)); // rank 1 arrives first
+        let held = array.access()?;
+        panic!("there is a view: {}", held.local());
+    }
+    let word = |bytes: [u8; 8]| {
+        (u64::from_ne_bytes(bytes) ^ MULTIPLIERS[1]).wrapping_mul(MULTIPLIERS[0]).rotate_left(29)
+    };
+    // The kinds of the access and of its barrier; the kind, the type and the root of the gather.
+    let (access, gather) = (word([26, 1, 0, 0, 0, 0, 0, 0]), word([0, 8, 16, 0, 1, 0, 0, 0]));
+    world.gather(0, &vec![(); access.wrapping_sub(gather) as usize]).map(drop)
 }
 
 /// The program drops the error: finalisation reports it again and hangs on no rank.

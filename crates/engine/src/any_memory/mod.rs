@@ -20,6 +20,7 @@ use crate::am::Am;
 use crate::am::shm_transport::ShmTransport;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
+use crate::memory::registered::Table;
 use crate::path::cma::Direction;
 use crate::path::kernel;
 pub use crate::path::ops::Span;
@@ -193,8 +194,9 @@ impl AnyMemory {
 
     /// Starts to move bytes from or to a memory registration of `target`. If this rank may copy
     /// without the owner, `borrowed` is called first, and returns true if it copied the bytes
-    /// itself. Returns the errors of [`AnyMemory::start_put_anywhere`], and `Handle` if the memory
-    /// was withdrawn. The counter may receive `Handle` instead.
+    /// itself. `digest` returns the digest of the description of the registration, whose owner has
+    /// the given index in the table. Returns the errors of [`AnyMemory::start_put_anywhere`], and
+    /// `Handle` if the memory was withdrawn. The counter may receive `Handle` instead.
     ///
     /// # Safety
     /// The requirements of [`AnyMemory::start_put_anywhere`] apply.
@@ -204,13 +206,18 @@ impl AnyMemory {
         spans: &[Span],
         direction: Direction,
         (within, counter): (Within, &Arc<CompletionCounter>),
+        digest: impl FnOnce(&Table, usize) -> u64,
         borrowed: impl FnOnce() -> bool,
     ) -> Result<()> {
+        if within.id == 0 {
+            fail!(Handle, "the description of memory has no number, and names none");
+        }
         let index =
             self.state()?.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
         let copying = match index {
             Some((node, index)) if within.place > 0 => {
-                node.registrations().begin(index, within.place - 1, within.id)?
+                let table = node.registrations();
+                table.begin(index, within.place - 1, within.id, digest(table, index))?
             }
             _ => None,
         };

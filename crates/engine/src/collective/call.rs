@@ -233,13 +233,14 @@ impl Signature {
         self.scope & DETAILED != 0
     }
 
-    /// Returns a 48-bit digest of the signature.
+    /// Returns a 48-bit digest of the signature. Without the secret, a program could choose a number
+    /// of elements that gives two calls the same digest.
     #[inline]
-    pub(super) fn digest(&self) -> u64 {
+    pub(super) fn digest(&self, secret: u64) -> u64 {
         const MULTIPLIERS: [u64; 3] =
             [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
         let [a, b, c]: [u64; 3] = bytemuck::cast(*self);
-        let mixed = (a ^ MULTIPLIERS[2])
+        let mixed = (a ^ MULTIPLIERS[2] ^ secret)
             .wrapping_mul(MULTIPLIERS[0])
             .rotate_left(29)
             .wrapping_add(b)
@@ -450,11 +451,12 @@ mod tests {
             scope(Kind::Free, 0, || Signature::here(Kind::AllReduce)),
             scope(Kind::Free, 1, || Signature::here(Kind::AllReduce)),
         ];
-        let mut digests: Vec<u64> = others.iter().map(|call| call.digest()).collect();
-        digests.push(base.digest());
+        let mut digests: Vec<u64> = others.iter().map(|call| call.digest(7)).collect();
+        digests.push(base.digest(7));
+        digests.push(base.digest(8));
         digests.sort_unstable();
         digests.dedup();
-        assert_eq!(digests.len(), others.len() + 1);
+        assert_eq!(digests.len(), others.len() + 2);
         assert!(digests.iter().all(|digest| digest >> 48 == 0));
     }
 }

@@ -47,6 +47,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 #[derive(Debug)]
 pub(super) struct SharedArea {
     slots: Arc<Slots>,
+    secret: u64,
     me: usize,
     members: Vec<usize>,
     /// The number of steps that this rank has begun, and the digest of all their calls.
@@ -76,8 +77,10 @@ impl SharedArea {
         crowded: bool,
         whereabouts: Option<Arc<Wire>>,
     ) -> SharedArea {
+        let slots = Arc::new(Slots::on(file, members.len(), crowded));
         SharedArea {
-            slots: Arc::new(Slots::on(file, members.len(), crowded)),
+            secret: slots.secret(),
+            slots,
             me,
             members,
             step: AtomicU32::new(0),
@@ -178,7 +181,7 @@ impl SharedArea {
     /// Publishes the caller's call of a step. Returns the digest of its calls so far.
     #[inline]
     fn appear<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> u64 {
-        let digest = chained(self.chain.load(Ordering::Relaxed), running.call.digest());
+        let digest = chained(self.chain.load(Ordering::Relaxed), running.call.digest(self.secret));
         self.chain.store(digest, Ordering::Relaxed);
         self.slots.write_call(self.me, step, running.call);
         self.slots.digest(self.me, step).store(digest as u32, Ordering::Relaxed);

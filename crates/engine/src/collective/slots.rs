@@ -10,6 +10,7 @@ use super::mark::Mark;
 use super::{Operator, Reducible, alarm, reduce};
 use crate::futex;
 use crate::shm::{self, SharedFile};
+use std::hash::{BuildHasher, RandomState};
 use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -30,6 +31,9 @@ const HEAD: usize = (ALARM + alarm::TEXT).next_multiple_of(LINE);
 const CALL: usize = size_of::<Call>().next_multiple_of(LINE);
 /// Size in bytes of a rank's part: its marks, a slot for each turn, and the calls that are kept.
 const OF_RANK: usize = LINE + TURNS * SLOT + KEPT * CALL;
+
+/// Offset of the secret of the digests, in the cache line of the `full` mark.
+const SECRET: usize = LINE + 8;
 
 /// Offsets of the alarm's state and of its text's length, in the cache line of the `released` mark,
 /// which all ranks wait for.
@@ -71,6 +75,22 @@ impl Slots {
 
     pub(super) fn reserved_len(ranks: usize) -> usize {
         short_area(ranks)
+    }
+
+    /// Reserves that memory in a zeroed file and draws the secret, before other ranks use the file.
+    pub(super) fn prepare(file: &SharedFile, ranks: usize) -> std::io::Result<()> {
+        file.reserve(0, Slots::reserved_len(ranks))?;
+        // SAFETY: the file is mapped. The word is aligned, lies in the reserved part, and is accessed
+        // only as an atomic.
+        let secret = unsafe { &*file.base().add(SECRET).cast::<AtomicU64>() };
+        secret.store(RandomState::new().hash_one(ranks), Ordering::Release);
+        Ok(())
+    }
+
+    /// Returns the secret of the digests, a random number.
+    pub(super) fn secret(&self) -> u64 {
+        // SAFETY: the same as in `prepare`; the file is mapped while `self` lives.
+        unsafe { &*self.file.base().add(SECRET).cast::<AtomicU64>() }.load(Ordering::Acquire)
     }
 
     pub(super) fn on(file: SharedFile, ranks: usize, crowded: bool) -> Slots {

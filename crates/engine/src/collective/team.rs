@@ -108,7 +108,7 @@ impl Team {
         }
         let ranks = team.here.len();
         let reserve = |file: &SharedFile| match team.leads() {
-            true => file.reserve(0, Slots::reserved_len(ranks)).map_err(|e| {
+            true => Slots::prepare(file, ranks).map_err(|e| {
                 let bytes = Slots::reserved_len(ranks);
                 Error::new(ErrorKind::Memory, format!("{bytes} bytes of shared memory: {e}"))
             }),

@@ -31,6 +31,7 @@ use crate::wait::{self, Boot, Progress};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -47,12 +48,16 @@ struct RegistrationEntry {
     /// Bitmap, by rank modulo 64, of the node's ranks that have accessed this entry since it was
     /// opened. The owner skips the words of all others.
     seen: AtomicU64,
+    /// Digest of the description ([`Table::digest`]).
+    digest: AtomicU64,
 }
 
 /// A rank's area in the node's shared memory, initially zero.
 #[repr(C, align(64))]
 pub(crate) struct Area {
     pid: AtomicU32,
+    /// Random number that is part of each digest of the rank's descriptions.
+    secret: AtomicU64,
     /// Registrations that the rank copies from or to now, as a [`word`], or 0.
     copies: [AtomicU64; COPIES],
     places: [RegistrationEntry; PLACES],
@@ -89,6 +94,7 @@ impl Table {
         let free = Mutex::new((0..PLACES as u32).rev().collect());
         let table = Table { file, offset, ranks, me, free };
         table.area(me).pid.store(std::process::id(), SeqCst);
+        table.area(me).secret.store(RandomState::new().hash_one(me), SeqCst);
         table
     }
 
@@ -99,10 +105,26 @@ impl Table {
         unsafe { &*self.file.base().add(self.offset + rank * size_of::<Area>()).cast() }
     }
 
+    /// Returns the digest of a description of memory of `owner`. It contains the owner's secret, so
+    /// a program that changes a description cannot compute its digest.
+    pub fn digest(&self, owner: usize, description: impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.area(owner).secret.load(SeqCst).hash(&mut hasher);
+        description.hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// Begins a copy from or to registered memory of another rank of the node. Returns `None` if
-    /// too many copies are in progress; the caller must then ask the owner to copy. Fails with
-    /// `Handle` if the registration was withdrawn.
-    pub fn begin(&self, owner: usize, place: u32, id: u64) -> Result<Option<Copying<'_>>> {
+    /// too many copies are in progress, or if the digest is not that of the owner's description.
+    /// The caller must then ask the owner to copy, which checks the request. Fails with `Handle` if
+    /// the registration was withdrawn.
+    pub fn begin(
+        &self,
+        owner: usize,
+        place: u32,
+        id: u64,
+        digest: u64,
+    ) -> Result<Option<Copying<'_>>> {
         let Some(there) = self.area(owner).places.get(place as usize) else {
             return Err(withdrawn());
         };
@@ -117,12 +139,13 @@ impl Table {
         if there.id.load(SeqCst) != id {
             return Err(withdrawn());
         }
-        Ok(Some(copying))
+        Ok((there.digest.load(SeqCst) == digest).then_some(copying))
     }
 
-    fn open(&self, place: u32, id: u64) {
+    fn open(&self, place: u32, id: u64, digest: u64) {
         let there = &self.area(self.me).places[place as usize];
         there.seen.store(0, SeqCst);
+        there.digest.store(digest, SeqCst);
         there.id.store(id, SeqCst);
     }
 
@@ -198,7 +221,8 @@ pub struct Registration {
 struct Told {
     /// Whether a description was created. Without one, no rank can name the registration.
     described: bool,
-    place: Option<(Arc<Table>, u32)>,
+    /// The node's table, and the index and the digest there.
+    place: Option<(Arc<Table>, u32, u64)>,
 }
 
 static LIVE: LazyLock<Mutex<HashMap<u64, Arc<Registration>>>> = LazyLock::new(Mutex::default);
@@ -287,26 +311,32 @@ impl Registration {
 
     fn record(self: &Arc<Registration>, traced: &Told) {
         LIVE.lock().insert(self.id, self.clone());
-        if let Some((table, place)) = &traced.place {
-            table.open(*place, self.id);
+        if let Some((table, place, digest)) = &traced.place {
+            table.open(*place, self.id, *digest);
         }
     }
 
     /// Prepares the registration for a description that is sent to another rank. Returns its index
-    /// in the node's table (from `table`) plus one, or 0 if it has none.
-    pub fn describe(self: &Arc<Registration>, table: impl FnOnce() -> Option<Arc<Table>>) -> u32 {
+    /// in the node's table (from `table`) plus one, or 0 if it has none. `description` is what the
+    /// other rank hashes ([`Table::digest`]).
+    pub fn describe(
+        self: &Arc<Registration>,
+        description: impl Hash,
+        table: impl FnOnce() -> Option<Arc<Table>>,
+    ) -> u32 {
         let mut traced = self.traced.lock();
         if !traced.described {
             traced.described = true;
             traced.place = table().and_then(|table| {
                 let free = table.free.lock().pop()?;
-                Some((table, free))
+                let digest = table.digest(table.me, description);
+                Some((table, free, digest))
             });
             if self.is_open() {
                 self.record(&traced);
             }
         }
-        traced.place.as_ref().map_or(0, |(_, place)| place + 1)
+        traced.place.as_ref().map_or(0, |(_, place, _)| place + 1)
     }
 
     fn count(&self, how: How) -> &AtomicUsize {
@@ -335,7 +365,7 @@ impl Registration {
         if first && traced.described {
             LIVE.lock().remove(&self.id);
         }
-        if first && let Some((table, place)) = &traced.place {
+        if first && let Some((table, place, _)) = &traced.place {
             table.close(*place);
         }
         drop(traced);
@@ -377,7 +407,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        if let Some((table, place)) = self.traced.get_mut().place.take() {
+        if let Some((table, place, _)) = self.traced.get_mut().place.take() {
             table.free.lock().push(place);
         }
     }

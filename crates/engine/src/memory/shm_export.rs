@@ -36,7 +36,7 @@ pub(crate) struct ShmExport {
 }
 
 /// The key that another process of the node needs to map exported memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShmKey {
     pub device: u64,
     pub inode: u64,

@@ -104,6 +104,13 @@ impl<'rt> Group<'rt> {
         public("Group::barrier", || self.engine().barrier_of(&self.inner))
     }
 
+    /// Returns the key of the group, which is unique among the groups of a job and the same on all
+    /// ranks.
+    #[cfg(feature = "array")]
+    pub(crate) fn key(&self) -> u64 {
+        self.inner.key()
+    }
+
     #[cfg(feature = "array")]
     pub(crate) fn looks_for_races(&self) -> bool {
         self.engine().config.check_races

@@ -122,8 +122,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// ```
     ///
     /// # Errors
-    /// Returns `Argument` if the shape has no axes or the array exceeds the address space, `Memory`
-    /// on all ranks if the allocation fails on one rank, and `State` if the group was freed.
+    /// Returns `Argument` if the shape has no axes or more than 16, or the array exceeds the address
+    /// space, `Memory` on all ranks if the allocation fails on one rank, and `State` if the group was
+    /// freed.
     #[track_caller]
     pub fn new(
         group: &Group<'rt>,
@@ -177,8 +178,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         })?;
         ghosts::check(&name, &layout, &periodic)?;
         let fills = if unfilled { "unfilled" } else { "zeros" };
+        let ends =
+            if periodic.contains(&true) { format!("periodic {periodic:?}, ") } else { "".into() };
         let text = format!(
-            "\"{name}\" of shape {shape:?}, {distribution:?}, ghosts {widths:?}, {fills}, of {}",
+            "\"{name}\" of shape {shape:?}, {distribution:?}, ghosts {widths:?}, {ends}{fills}, of {}",
             std::any::type_name::<T>()
         );
         let part = collective::scope_of(Kind::CreateArray, &text, || {
@@ -202,8 +205,13 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         let Inner { group, layout, coords, periodic, .. } = &*self.inner;
         const CALL: &str = "DistArray::like";
         layout.check_bytes(size_of::<U>()).in_call(CALL)?;
-        let text =
-            format!("\"{name}\" like \"{}\", of {}", self.name(), std::any::type_name::<U>());
+        // Names need not be unique, so the number identifies the other array.
+        let text = format!(
+            "\"{name}\" like \"{}\" (number {}), of {}",
+            self.name(),
+            self.inner.part.segment().number(),
+            std::any::type_name::<U>()
+        );
         let part = collective::scope_of(Kind::CreateArray, &text, || {
             Exclusive::new(group, layout.part_len(group.rank()), true)
         })

@@ -56,6 +56,9 @@ impl Distribution {
     }
 }
 
+/// Maximum number of axes of an array.
+const MOST_AXES: usize = 16;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
     pub shape: Dims,
@@ -86,6 +89,10 @@ impl Layout {
                 Argument,
                 "a shape of {shape:?}: no axes, or more bytes than an address space has"
             );
+        }
+        // The search for a grid takes time and stack that grow with the number of axes.
+        if shape.len() > MOST_AXES {
+            fail!(Argument, "a shape of {} axes; {MOST_AXES} are the most", shape.len());
         }
         let chosen: Dims;
         let grid: &[usize] = match distribution {

@@ -255,7 +255,10 @@ impl<'rt, T: Element> Inner<'rt, T> {
         if self.group.members().len() < rt.size() {
             return Ok(Halo { by: By::Puts(boxes), arrivals, under_way });
         }
-        let composer = Composer::new(rt)?;
+        // The ranks compare the array once, here. Later syncs compare the composer.
+        let (name, number, key) = (&self.name, self.part.segment().number(), self.group.key());
+        let text = format!("of the array \"{name}\" (number {number} of group {key:#x})");
+        let composer = collective::scope_of(Kind::Ghosts, &text, || Composer::new(rt))?;
         let mut all: Option<Composition<'rt>> = None;
         for rank in neighbours {
             let mut one = composer.simple(self.group.members()[rank])?;

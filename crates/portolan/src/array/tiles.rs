@@ -80,7 +80,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
                 self.shape()
             );
         }
-        let text = format!("{tile:?} of the array \"{}\"", self.name());
+        let number = self.inner.part.segment().number();
+        let text = format!("{tile:?} of the array \"{}\" (number {number})", self.name());
         let counters = collective::scope_of(Kind::CreateTiles, &text, || {
             self.group().allocate_internal(1, true)
         })?;

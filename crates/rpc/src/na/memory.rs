@@ -28,7 +28,7 @@ use crate::failure::{Failure, Result, Status, refuse};
 use parking_lot::Mutex;
 use portolan_engine::any_memory::{Span, Within};
 use portolan_engine::memory::large_buffer::LargeBuffer;
-use portolan_engine::memory::registered::{Inside, Registration};
+use portolan_engine::memory::registered::{Inside, Registration, Table};
 use portolan_engine::memory::shm_export::{self, ShmKey};
 use portolan_engine::process;
 use portolan_engine::runtime::admission::{self, Outside};
@@ -36,6 +36,7 @@ use portolan_engine::shm::SharedFile;
 use runs::measure;
 use std::any::Any;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
@@ -65,6 +66,8 @@ pub struct Mem {
     /// The shared-memory file of the memory, if it is exported to the node; mapped on first use.
     shm_key: Option<ShmKey>,
     borrowed: OnceLock<Option<Arc<SharedFile>>>,
+    /// The digest of a handle of another process, computed on first use.
+    digest: OnceLock<u64>,
     /// The original of a handle that returned to the process that created it.
     original: Option<Arc<Mem>>,
     /// Parts of the memory that wait in connections.
@@ -253,6 +256,7 @@ impl Mem {
             place: 0,
             shm_key,
             borrowed: OnceLock::new(),
+            digest: OnceLock::new(),
             original: None,
             loans: Mutex::default(),
         });
@@ -280,6 +284,17 @@ impl Mem {
     /// Returns how the owner identifies the memory.
     pub fn within(&self) -> Within {
         Within { id: self.id, place: self.place }
+    }
+
+    /// Returns what the digest of the handle covers: all that a rank uses which copies without the
+    /// owner.
+    fn description(&self) -> impl Hash + '_ {
+        (&self.runs, self.access.flags(), &self.shm_key)
+    }
+
+    /// Returns the digest of the handle, whose owner has the index `owner` in the table.
+    pub(super) fn digest(&self, table: &Table, owner: usize) -> u64 {
+        *self.digest.get_or_init(|| table.digest(owner, self.description()))
     }
 
     pub fn len(&self) -> usize {

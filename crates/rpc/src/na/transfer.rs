@@ -11,6 +11,7 @@ use super::wire::CHUNK;
 use crate::failure::{Failure, Result, Status, refuse};
 use portolan_engine::any_memory::{Span, copy_own};
 use portolan_engine::error::{Error, ErrorKind};
+use portolan_engine::memory::registered::Table;
 use portolan_engine::memory::shared_bytes;
 use portolan_engine::path::cma;
 use portolan_engine::peer::CompletionCounter;
@@ -270,10 +271,11 @@ impl Transfer {
                 // The transfer is recorded as one call, with all its bytes.
                 let _own = engine.observer().exclude_calls();
                 let (direction, how) = (self.direction.across(), (self.remote.within(), &counter));
+                let digest = |table: &Table, owner| self.remote.digest(table, owner);
                 // SAFETY: the local handle keeps its memory valid, and the transfer keeps the
                 // handle until the counter is done. The handle's permission was checked.
                 let started = unsafe {
-                    engine.start_registered(rank_number, &spans, direction, how, borrowed)
+                    engine.start_registered(rank_number, &spans, direction, how, digest, borrowed)
                 };
                 if let Err(error) = started {
                     // Parts that are in flight must end before the memory is released.

@@ -11,7 +11,7 @@ fn ranks(body: impl Fn(usize, &SharedArea) + Sync) {
     let dir = std::env::temp_dir();
     let len = Slots::file_len(RANKS);
     let mut file = SharedFile::create(dir.to_str().unwrap(), len, true).unwrap();
-    file.reserve(0, Slots::reserved_len(RANKS)).unwrap();
+    Slots::prepare(&file, RANKS).unwrap();
     std::thread::scope(|scope| {
         for me in 0..RANKS {
             let (file, body) = (SharedFile::open(&file.descriptor().unwrap(), len), &body);

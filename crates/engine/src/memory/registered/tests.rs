@@ -18,20 +18,21 @@ fn what_is_withdrawn_cannot_be_begun_and_what_has_begun_is_waited_for() {
     let mine = Arc::new(table());
     let theirs = other(&mine);
     let registration = Registration::new(77, vec![(4096, 100)], (true, true), None);
-    *registration.traced.lock() = Told { described: true, place: Some((mine.clone(), 5)) };
-    assert_eq!(theirs.begin(0, 5, 77).unwrap_err().kind(), ErrorKind::Handle);
+    *registration.traced.lock() = Told { described: true, place: Some((mine.clone(), 5, 1)) };
+    assert_eq!(theirs.begin(0, 5, 77, 1).unwrap_err().kind(), ErrorKind::Handle);
     registration.open();
-    drop(theirs.begin(0, 5, 77).unwrap().expect("room"));
-    assert!(theirs.begin(0, 5, 78).is_err() && theirs.begin(0, 6, 77).is_err());
-    assert!(theirs.begin(0, PLACES as u32, 77).is_err());
-    let copying = theirs.begin(0, 5, 77).unwrap();
+    drop(theirs.begin(0, 5, 77, 1).unwrap().expect("room"));
+    assert!(theirs.begin(0, 5, 78, 1).is_err() && theirs.begin(0, 6, 77, 1).is_err());
+    assert!(theirs.begin(0, PLACES as u32, 77, 1).is_err());
+    assert!(theirs.begin(0, 5, 77, 2).unwrap().is_none(), "another description");
+    let copying = theirs.begin(0, 5, 77, 1).unwrap();
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             registration.withdraw(&Boot, || {});
             assert!(ended.load(SeqCst), "a copy was not waited for");
         });
-        while theirs.begin(0, 5, 77).is_ok() {
+        while theirs.begin(0, 5, 77, 1).is_ok() {
             std::thread::yield_now();
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -39,7 +40,7 @@ fn what_is_withdrawn_cannot_be_begun_and_what_has_begun_is_waited_for() {
         drop(copying);
     });
     registration.open();
-    assert!(theirs.begin(0, 5, 77).unwrap().is_some(), "exposed again");
+    assert!(theirs.begin(0, 5, 77, 1).unwrap().is_some(), "exposed again");
     registration.withdraw(&Boot, || {});
 }
 
@@ -62,7 +63,7 @@ impl Progress for Ended {
 fn copies_by_other_threads_are_waited_for_without_an_engine() {
     let id = u64::MAX - 6;
     let registration = Registration::new(id, vec![(4096, 100)], (true, true), None);
-    registration.describe(|| None);
+    registration.describe((), || None);
     registration.open();
     let inside = registration.enter().unwrap();
     let (recalled, ended) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -91,12 +92,12 @@ fn the_dead_are_not_waited_for() {
     let theirs = other(&mine);
     let mut child = std::process::Command::new("true").spawn().expect("true");
     theirs.area(1).pid.store(child.id(), SeqCst);
-    mine.open(3, 9);
-    std::mem::forget(theirs.begin(0, 3, 9).unwrap());
+    mine.open(3, 9, 1);
+    std::mem::forget(theirs.begin(0, 3, 9, 1).unwrap());
     mine.close(3); // a zombie, not reaped yet
     child.wait().expect("wait");
-    mine.open(3, 10);
-    std::mem::forget(theirs.begin(0, 3, 10).unwrap());
+    mine.open(3, 10, 1);
+    std::mem::forget(theirs.begin(0, 3, 10, 1).unwrap());
     mine.close(3);
     assert!(lives(std::process::id()) && lives(1));
 }
@@ -111,7 +112,7 @@ fn copies_by_the_owner_stay_within_what_is_exposed() {
     assert_eq!(ask(false, 100, 10).unwrap_err().kind(), ErrorKind::Handle);
     registration.open();
     assert!(ask(false, 100, 10).is_err(), "nobody can know it");
-    registration.describe(|| None);
+    registration.describe((), || None);
     assert!(ask(false, 100, 10).is_ok() && ask(false, 204, 1).is_ok());
     for (write, at, len) in
         [(true, 100, 1), (false, 99, 2), (false, 105, 6), (false, 110, 90), (false, usize::MAX, 2)]

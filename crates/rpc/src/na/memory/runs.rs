@@ -4,7 +4,7 @@ use crate::failure::{Result, refuse};
 use portolan_engine::any_memory::Span;
 
 /// A contiguous range of bytes in the owner's address space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Run {
     /// The start address.
     pub address: usize,

@@ -66,7 +66,8 @@ impl Mem {
 
     fn place_traced(&self) -> u32 {
         self.registration.as_ref().map_or(self.place, |registration| {
-            registration.describe(|| admission::admit_current().ok()?.registrations())
+            let table = || admission::admit_current().ok()?.registrations();
+            registration.describe(self.description(), table)
         })
     }
 
@@ -140,6 +141,7 @@ impl Mem {
             place: word(4) >> PLACE,
             shm_key,
             borrowed: OnceLock::new(),
+            digest: OnceLock::new(),
             original,
             loans: Mutex::default(),
         }))
