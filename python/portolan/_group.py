@@ -44,7 +44,8 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
         """Combine numbers or arrays of all ranks element by element. Collective.
 
         `op` is 'sum', 'prod', 'min', 'max', 'and', 'or' or 'xor'. All ranks pass the same shape and
-        dtype, and get the same result. Sums and products of bools are integers, as in NumPy.
+        dtype, and get the same result. Sums and products of bools are integers, and minima and maxima
+        with a NaN are NaN, as in NumPy.
         """
         values = np.asarray(values)
         if values.dtype == np.bool_ and op in ("sum", "prod"):

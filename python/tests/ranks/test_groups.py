@@ -168,3 +168,15 @@ def test_arrays_of_different_groups_are_refused():
             a + b
     del a
     group.free()
+
+
+@pytest.mark.parametrize("size", [1, 300, 40000])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_minima_with_nans(size, dtype):
+    for owner in range(pt.size()):
+        x = np.full(size, pt.rank(), dtype)
+        x[size // 2] = np.nan if pt.rank() == owner else pt.rank()
+        for found, plain in ((pt.world.min(x), 0), (pt.world.max(x), pt.size() - 1)):
+            expected = np.full(size, plain, dtype)
+            expected[size // 2] = np.nan
+            np.testing.assert_array_equal(found, expected)
