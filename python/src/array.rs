@@ -471,11 +471,13 @@ impl PyArray {
     /// Return an iterator over tiles of at most the given shape. Collective.
     ///
     /// Each tile, a tuple of slices, is handed out to one rank, its owner if possible. The end of
-    /// the iteration is collective; a loop that is left early calls `free` on all ranks.
+    /// the iteration is collective. If all ranks leave the loop early, its memory is freed like that
+    /// of an array.
     fn tiles(slf: &Bound<'_, Self>, shape: Vec<usize>) -> PyResult<PyTiles> {
-        let py = slf.py();
-        let tiles = slf.get().core()?.with(|a| a.tiles(py, shape))?;
-        Ok(PyTiles::new(tiles))
+        let (py, core) = (slf.py(), slf.get().core()?);
+        let number = core.home.number(py)?;
+        let tiles = core.with(|a| a.tiles(py, shape))?;
+        Ok(PyTiles::new(tiles, core.home.clone(), number))
     }
 }
 

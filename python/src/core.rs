@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// An array, and the objects that use it.
 pub struct Core {
     array: RefCell<Option<Box<dyn Elements>>>,
-    home: Rc<Home>,
+    pub home: Rc<Home>,
     number: u64,
     pub dtype: DType,
     /// The views of own elements that Python holds.

@@ -1,6 +1,7 @@
 """Operations on whole arrays, compared with NumPy."""
 
 import copy
+import gc
 import operator
 import pickle
 import warnings
@@ -354,3 +355,13 @@ def test_errors_of_values_name_the_array():
     for value, kind in ((1.5, TypeError), (np.zeros(3, int), ValueError), (2**40, OverflowError)):
         with pytest.raises(kind, match='array "plate": '):
             a[...] = value
+
+
+def test_tiles_of_a_loop_that_is_left_are_freed():
+    a = pt.zeros((11, 13))
+    pt.world.collect()
+    for _ in a.tiles((4, 5)):
+        break
+    gc.collect()
+    pt.barrier()
+    assert pt.world.collect() == 1
