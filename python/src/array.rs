@@ -292,7 +292,8 @@ impl PyArray {
         if value.cast::<numpy::PyUntypedArray>().is_err()
             && let Key::Element(index) = core.with(|a| self.key(a, index))?
         {
-            return core.with(|a| a.put_value(value, &index));
+            let put = core.with(|a| a.put_value(value, &index));
+            return put.map_err(|error| self.named(value.py(), error));
         }
         self.write(index, value, |a, lists, values| a.scatter(lists, values), |a, s, v| a.put(s, v))
     }
@@ -403,7 +404,8 @@ impl PyArray {
 
     /// Set all elements to a value. Collective.
     fn fill(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.core()?.change("fill()", |a| a.fill(value))
+        let filled = self.core()?.change("fill()", |a| a.fill(value));
+        filled.map_err(|error| self.named(value.py(), error))
     }
 
     /// Copy all elements of an array of the same shape and dtype, and any distribution. Collective.

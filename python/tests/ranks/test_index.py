@@ -367,3 +367,14 @@ def test_scalars_of_numpy():
     i.sync()
     i.fill(np.True_)
     assert i.sum() == 3 and pt.full(2, np.True_, int).sum() == 2
+
+
+def test_errors_of_elements_name_the_array_and_the_value():
+    i, u = pt.zeros(3, "i1", name="small"), pt.zeros(3, "u4", name="unsigned")
+    for call in (lambda x: i.__setitem__(0, x), i.fill):
+        with pytest.raises(OverflowError, match='array "small": 300 is out of bounds for int8'):
+            call(300)
+        with pytest.raises(TypeError, match='array "small": '):
+            call(1.5)
+    with pytest.raises(OverflowError, match='array "unsigned": -1 is out of bounds for uint32'):
+        u[0] = -1
