@@ -369,6 +369,15 @@ def test_scalars_of_numpy():
     assert i.sum() == 3 and pt.full(2, np.True_, int).sum() == 2
 
 
+def test_bools_after_all_axes():
+    x = np.arange(12).reshape(3, 4)
+    a = pt.array(x)
+    for index in ((0, 1, True), (0, np.s_[1:], np.False_), (2, 3, np.True_, True), (1, 1, np.array(True))):
+        np.testing.assert_array_equal(a[index], x[index])
+    with pytest.raises(IndexError, match="too many"):
+        a[0, 0, 0]
+
+
 def test_errors_of_elements_name_the_array_and_the_value():
     i, u = pt.zeros(3, "i1", name="small"), pt.zeros(3, "u4", name="unsigned")
     for call in (lambda x: i.__setitem__(0, x), i.fill):
