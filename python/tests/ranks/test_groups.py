@@ -180,3 +180,13 @@ def test_minima_with_nans(size, dtype):
             expected = np.full(size, plain, dtype)
             expected[size // 2] = np.nan
             np.testing.assert_array_equal(found, expected)
+
+
+def test_refused_tasks_and_owners():
+    for tasks in (1.5, None, {1: 2}, {1, 2}, (n for n in range(3))):
+        with pytest.raises(TypeError, match="tasks are a sequence"):
+            pt.WorkQueue(tasks)
+    with pytest.raises(TypeError):
+        pt.WorkQueue(3, chunk=1.5)
+    with pytest.raises(TypeError):
+        pt.Mutex(owner=0.5)
