@@ -118,7 +118,14 @@ def _part(ufunc: np.ufunc, value: Any, model: Any) -> Any:
             f"{ufunc.__name__}: numpy arrays do not combine with block-cyclic arrays; use "
             "portolan.array()"
         )
-    return np.broadcast_to(value, model.shape)[bounds]
+    found = np.asarray(value)
+    try:
+        return np.broadcast_to(found, model.shape)[bounds]
+    except ValueError:
+        raise ValueError(
+            f'operands could not be broadcast together: {ufunc.__name__} of array "{model.name}" '
+            f"{model.shape} and a numpy array {found.shape}"
+        ) from None
 
 
 def _apply(

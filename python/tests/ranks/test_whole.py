@@ -365,3 +365,17 @@ def test_tiles_of_a_loop_that_is_left_are_freed():
     gc.collect()
     pt.barrier()
     assert pt.world.collect() == 1
+
+
+def test_signatures_of_numpy():
+    a, x = pt.array(X, name="plate"), np.zeros((9, 9))
+    assert np.empty_like(prototype=a).shape == np.zeros_like(a, shape=(9, 7)).shape
+    for make in (np.zeros_like, np.empty_like):
+        with pytest.raises(ValueError, match="plate.*use zeros"):
+            make(a, shape=(3, 3))
+    assert np.linalg.norm(x=a) == pytest.approx(np.linalg.norm(X))
+    with pytest.raises(TypeError, match="matmul"):
+        np.dot(X, X.T, out=pt.array(x))
+    for other in (np.zeros(3), np.zeros((2, 9, 7)), []):
+        with pytest.raises(ValueError, match=r'add of array "plate" \(9, 7\) and a numpy array \('):
+            a + other
