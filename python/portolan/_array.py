@@ -44,7 +44,9 @@ def _tuple(shape: Shape) -> tuple[int, ...]:
     try:
         return (operator.index(shape),)  # type: ignore[arg-type]
     except TypeError:
-        return tuple(operator.index(n) for n in shape)  # type: ignore[union-attr]
+        if not hasattr(shape, "__iter__"):
+            raise
+        return tuple(operator.index(n) for n in shape)
 
 
 def _per_axis(value: Any, ndim: int, what: str) -> list[Any]:
@@ -85,7 +87,8 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         if not shape:
             raise ValueError("a distributed array has at least one axis")
         spec = (distribution,) if isinstance(distribution, str) else distribution
-        if spec[0] not in ("block", "rows", "grid", "irregular", "cyclic"):
+        kinds = ("block", "rows", "grid", "irregular", "cyclic")
+        if not isinstance(spec, tuple) or not spec or spec[0] not in kinds:
             raise ValueError(
                 f"distribution {distribution!r}: expected 'block', 'rows', grid(...), "
                 "irregular(...) or cyclic(...)"
