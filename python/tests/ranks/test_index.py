@@ -139,6 +139,7 @@ BAD = [
     (10**30, IndexError),
     ([0, 5], IndexError),
     (([0, 1], [0, 9]), IndexError),
+    (([], 4), IndexError),
     (slice(None, None, 0), ValueError),
 ]
 
