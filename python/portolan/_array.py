@@ -298,7 +298,8 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         total = self.sum(axis, dtype, out, keepdims)
         count = math.prod(self.shape[n] for n in axes_of(axis, self.ndim))
         mean = np.true_divide(total, count, out=out, casting="unsafe")
-        return mean if dtype is None or out is not None else mean.astype(dtype)
+        # NumPy 1 divides a float32 by an integer as float64.
+        return mean if out is not None else mean.astype(total.dtype if dtype is None else dtype)
 
     def prod(
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False

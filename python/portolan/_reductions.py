@@ -97,7 +97,7 @@ def variance(
     _place(array, part, kept, squares)
     total = array.group.all_reduce(part, SUM.op)
     count = math.prod(array.shape[n] for n in axes) - ddof
-    found = np.true_divide(total, max(count, 0))
+    found = np.true_divide(total, max(count, 0)).astype(part.dtype)  # NumPy 1 may give float64
     return _result(array, np.asarray(np.sqrt(found) if root else found), axes, keepdims, out)
 
 

@@ -84,7 +84,8 @@ def _check_outs(ufunc: np.ufunc, outs: Any) -> None:
 
 
 def _sample(operand: Any, ndim: int) -> Any:
-    if isinstance(operand, (_native.ArrayBase, np.ndarray)):
+    # NumPy 1 looks at the value of an array without axes.
+    if isinstance(operand, _native.ArrayBase) or isinstance(operand, np.ndarray) and operand.ndim:
         return np.ones((1,) * ndim, operand.dtype)
     return operand
 

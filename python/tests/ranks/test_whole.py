@@ -43,6 +43,11 @@ def test_dtypes_of_results():
     assert (i + 1).dtype == np.int32 and (i + f).dtype == np.float64 and (f * 2).dtype == np.float32
     assert (i / 2).dtype == np.float64 and (i + 1j).dtype == np.complex128
     assert i.astype("f4").dtype == np.float32
+    for x in (np.arange(3, dtype="u1"), np.arange(3, dtype="f4")):
+        for other in (np.array(3, "i2"), np.array(1.5), np.int64(2)):
+            assert (pt.array(x) - other).dtype == (x - other).dtype
+        for name in ("mean", "var", "std"):
+            assert getattr(pt.array(x), name)().dtype == getattr(x, name)().dtype
     np.testing.assert_array_equal(i.astype("u8")[...], np.arange(6))
 
 
