@@ -116,6 +116,10 @@ class Mutex(_native.Mutexes):  # type: ignore[misc,name-defined]
         ranks, owner = world if group is None else group, operator.index(owner)
         if not 0 <= owner < ranks.size:
             raise ValueError(f"owner {owner} in a group of {ranks.size} ranks")
+        # Ranks that lock different mutexes do not exclude each other.
+        low, high = ranks.all_reduce([owner, -owner], "min") * [1, -1]
+        if low != high:
+            raise ValueError(f"the ranks name different owners of a mutex, from {low} to {high}")
         self: Mutex = super().__new__(cls, int(ranks.rank == owner), group)
         self._owner = owner
         return self

@@ -190,3 +190,6 @@ def test_refused_tasks_and_owners():
         pt.WorkQueue(3, chunk=1.5)
     with pytest.raises(TypeError):
         pt.Mutex(owner=0.5)
+    if pt.size() > 1:
+        with pytest.raises(ValueError, match="different owners"):
+            pt.Mutex(owner=pt.rank())
