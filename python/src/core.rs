@@ -39,6 +39,7 @@ impl Drop for Core {
 
 impl Core {
     pub fn new(array: Box<dyn Elements>, home: Rc<Home>, number: u64, dtype: DType) -> Core {
+        home.made();
         Core {
             array: RefCell::new(Some(array)),
             home,
@@ -56,6 +57,7 @@ impl Core {
             return Ok(None);
         }
         self.change("the array is freed", |_| Ok(()))?;
+        self.home.freed();
         Ok(self.array.take())
     }
 

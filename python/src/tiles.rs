@@ -32,6 +32,7 @@ pub struct PyTiles(Pinned<Shared>);
 
 impl PyTiles {
     pub fn new(tiles: Tiles<'static>, home: Rc<Home>, number: u64) -> PyTiles {
+        home.made();
         PyTiles(Pinned::new(Shared { tiles: RefCell::new(Some(tiles)), home, number }))
     }
 }
@@ -60,7 +61,9 @@ impl PyTiles {
     /// Frees the counters before the end of the iteration. Collective.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let freed = || Error_::new_err("the tiles have been freed");
-        let tiles = self.0.get()?.tiles.take().ok_or_else(freed)?;
+        let shared = self.0.get()?;
+        let tiles = shared.tiles.take().ok_or_else(freed)?;
+        shared.home.freed();
         wait(py, || tiles.free())
     }
 }

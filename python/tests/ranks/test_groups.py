@@ -1,5 +1,7 @@
 """Groups, reductions of values, counters, mutexes, work queues."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -150,6 +152,27 @@ def test_dropped_groups_and_their_arrays_are_reused_and_freed():
         assert use() == pt.size()
     del use
     assert pt.world.collect() >= 1
+    assert pt.world.collect() == 0
+
+
+def test_what_is_dropped_after_its_group_is_freed():
+    n = pt.size()
+    pt.world.collect()
+    group = pt.world.subgroup(range(n - 1, -1, -1))
+    a, counter, mutex = pt.ones(1000, group=group), pt.Counter(group=group), pt.Mutex(group)
+    b = pt.ones(8, group=group)
+    group.free()
+    assert a.sum() == 1000 and counter.next() < n
+    b.free()
+    # The group of the same ranks is the same one again.
+    again = pt.world.subgroup(range(n - 1, -1, -1))
+    assert again.sum(1) == n
+    again.free()
+    del a, counter, mutex
+    gc.collect()
+    pt.barrier()
+    # All are freed with the next object of the world.
+    pt.zeros(4).free()
     assert pt.world.collect() == 0
 
 
