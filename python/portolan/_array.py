@@ -44,7 +44,9 @@ def _tuple(shape: Shape) -> tuple[int, ...]:
     try:
         return (operator.index(shape),)  # type: ignore[arg-type]
     except TypeError:
-        return tuple(operator.index(n) for n in shape)  # type: ignore[union-attr]
+        if not hasattr(shape, "__iter__"):
+            raise
+        return tuple(operator.index(n) for n in shape)
 
 
 def _per_axis(value: Any, ndim: int, what: str) -> list[Any]:
@@ -85,7 +87,8 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         if not shape:
             raise ValueError("a distributed array has at least one axis")
         spec = (distribution,) if isinstance(distribution, str) else distribution
-        if spec[0] not in ("block", "rows", "grid", "irregular", "cyclic"):
+        kinds = ("block", "rows", "grid", "irregular", "cyclic")
+        if not isinstance(spec, tuple) or not spec or spec[0] not in kinds:
             raise ValueError(
                 f"distribution {distribution!r}: expected 'block', 'rows', grid(...), "
                 "irregular(...) or cyclic(...)"
@@ -295,7 +298,8 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         total = self.sum(axis, dtype, out, keepdims)
         count = math.prod(self.shape[n] for n in axes_of(axis, self.ndim))
         mean = np.true_divide(total, count, out=out, casting="unsafe")
-        return mean if dtype is None or out is not None else mean.astype(dtype)
+        # NumPy 1 divides a float32 by an integer as float64.
+        return mean if out is not None else mean.astype(total.dtype if dtype is None else dtype)
 
     def prod(
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False

@@ -8,7 +8,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from ._array import Array, Shape
+from ._array import Array, Shape, _tuple
 from ._reductions import FMAX, FMIN, Reduction, reduce
 
 
@@ -100,28 +100,60 @@ def empty_like(other: Array, dtype: Any = None, name: str = "") -> Array:
     return other._like(other.dtype if dtype is None else dtype, name)
 
 
-def _like(make: Callable[..., Array]) -> Callable[..., Any]:
-    """Return a function of NumPy's signature. The memory layout has no effect."""
+# The functions below have NumPy's signatures. The memory layout has no effect.
 
-    def call(a: Array, dtype: Any = None, order: Any = "K", subok: bool = True) -> Array:
-        return make(a, dtype)
 
-    return call
+def _zeros_like(
+    a: Array, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None
+) -> Array:
+    return _np_like(a, shape, 0, dtype)
+
+
+def _ones_like(
+    a: Array, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None
+) -> Array:
+    return _np_like(a, shape, 1, dtype)
 
 
 def _full_like(
-    a: Array, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True
+    a: Array,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
 ) -> Array:
-    return full_like(a, fill_value, dtype)
+    return _np_like(a, shape, fill_value, dtype)
 
 
-def _norm(a: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def _empty_like(
+    prototype: Array, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None
+) -> Array:
+    _np_shape(prototype, shape)
+    return empty_like(prototype, dtype)
+
+
+def _np_like(a: Array, shape: Any, value: Any, dtype: Any) -> Array:
+    _np_shape(a, shape)
+    return full_like(a, value, dtype)
+
+
+def _np_shape(a: Array, shape: Any) -> None:
+    if shape is not None and _tuple(shape) != a.shape:
+        raise ValueError(
+            f'array "{a.name}" has the shape {a.shape}; for another one, use zeros(), full() or empty()'
+        )
+
+
+def _norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     if ord is None and axis is None and not keepdims:
-        return a.norm()
-    return np.linalg.norm(np.asarray(a), ord, axis, keepdims)
+        return x.norm()
+    return np.linalg.norm(np.asarray(x), ord, axis, keepdims)
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
+    if isinstance(out, Array):
+        raise TypeError("`out` of numpy.dot is a numpy array; use numpy.matmul or Array.matmul_from")
     alike = isinstance(a, Array) and isinstance(b, Array) and a.ndim == b.ndim
     if alike and out is None and a.ndim <= 2:
         return a.dot(b) if a.ndim == 1 else a @ b
@@ -137,10 +169,10 @@ def _nan_extremum(how: Reduction) -> Callable[..., Any]:
 
 #: Functions of NumPy that give distributed arrays, or do not need all elements on one rank.
 BY_FUNCTION: dict[Any, Callable[..., Any]] = {
-    np.zeros_like: _like(zeros_like),
-    np.ones_like: _like(ones_like),
+    np.zeros_like: _zeros_like,
+    np.ones_like: _ones_like,
     np.full_like: _full_like,
-    np.empty_like: _like(empty_like),
+    np.empty_like: _empty_like,
     np.copy: lambda a, order="K", subok=False: a.copy(),
     np.dot: _dot,
     np.linalg.norm: _norm,

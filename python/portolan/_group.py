@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from types import TracebackType
 from typing import Any, Optional, Union, cast
 
@@ -44,7 +44,8 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
         """Combine numbers or arrays of all ranks element by element. Collective.
 
         `op` is 'sum', 'prod', 'min', 'max', 'and', 'or' or 'xor'. All ranks pass the same shape and
-        dtype, and get the same result. Sums and products of bools are integers, as in NumPy.
+        dtype, and get the same result. Sums and products of bools are integers, and minima and maxima
+        with a NaN are NaN, as in NumPy.
         """
         values = np.asarray(values)
         if values.dtype == np.bool_ and op in ("sum", "prod"):
@@ -112,9 +113,13 @@ class Mutex(_native.Mutexes):  # type: ignore[misc,name-defined]
     """
 
     def __new__(cls, group: Optional[Group] = None, owner: int = 0) -> "Mutex":
-        ranks = world if group is None else group
+        ranks, owner = world if group is None else group, operator.index(owner)
         if not 0 <= owner < ranks.size:
             raise ValueError(f"owner {owner} in a group of {ranks.size} ranks")
+        # Ranks that lock different mutexes do not exclude each other.
+        low, high = ranks.all_reduce([owner, -owner], "min") * [1, -1]
+        if low != high:
+            raise ValueError(f"the ranks name different owners of a mutex, from {low} to {high}")
         self: Mutex = super().__new__(cls, int(ranks.rank == owner), group)
         self._owner = owner
         return self
@@ -162,13 +167,17 @@ class WorkQueue:
         chunk: int = 1,
         group: Optional[Group] = None,
     ) -> None:
+        chunk = operator.index(chunk)
         if chunk < 1:
             raise ValueError(f"chunks of {chunk} tasks")
         self._tasks: Sequence[Any]
         if isinstance(tasks, (int, np.integer)):
             self._tasks = range(int(tasks))
-        else:
+        elif hasattr(tasks, "__len__") and not isinstance(tasks, (Mapping, Set)):
             self._tasks = tasks
+        else:
+            kind = type(tasks).__name__
+            raise TypeError(f"tasks are a sequence or their number, and not of type {kind}")
         self._chunk, self._counter = chunk, Counter(0, group)
 
     def __iter__(self) -> Iterator[Any]:

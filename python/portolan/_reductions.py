@@ -66,15 +66,11 @@ def reduce(
     _place(array, part, kept, lambda mine, _: how.ufunc.reduce(mine.local, axis=axes, **options))
     # The group adds bools as integers.
     total = array.group.all_reduce(part, how.op).astype(part.dtype, copy=False)
-    nans: Any = False
-    if how in (MIN, MAX) and array.dtype.kind == "f":
-        nans = array.group.all_reduce(np.isnan(part), "or")
-    elif how in (FMIN, FMAX) and array.dtype.kind == "f" and np.any(total == neutral):
+    if how in (FMIN, FMAX) and array.dtype.kind == "f" and np.any(total == neutral):
         # The neutral value is the result for NaNs only, too.
         numbers = np.zeros(shape, bool)
         _place(array, numbers, kept, lambda mine, _: _has_numbers(mine.local, axes))
         nans = ~array.group.all_reduce(numbers, "or")
-    if np.any(nans):
         total = np.where(nans, array.dtype.type(np.nan), total)
     return _result(array, total, axes, keepdims, out)
 
@@ -101,7 +97,7 @@ def variance(
     _place(array, part, kept, squares)
     total = array.group.all_reduce(part, SUM.op)
     count = math.prod(array.shape[n] for n in axes) - ddof
-    found = np.true_divide(total, max(count, 0))
+    found = np.true_divide(total, max(count, 0)).astype(part.dtype)  # NumPy 1 may give float64
     return _result(array, np.asarray(np.sqrt(found) if root else found), axes, keepdims, out)
 
 

@@ -84,7 +84,8 @@ def _check_outs(ufunc: np.ufunc, outs: Any) -> None:
 
 
 def _sample(operand: Any, ndim: int) -> Any:
-    if isinstance(operand, (_native.ArrayBase, np.ndarray)):
+    # NumPy 1 looks at the value of an array without axes.
+    if isinstance(operand, _native.ArrayBase) or isinstance(operand, np.ndarray) and operand.ndim:
         return np.ones((1,) * ndim, operand.dtype)
     return operand
 
@@ -118,7 +119,14 @@ def _part(ufunc: np.ufunc, value: Any, model: Any) -> Any:
             f"{ufunc.__name__}: numpy arrays do not combine with block-cyclic arrays; use "
             "portolan.array()"
         )
-    return np.broadcast_to(value, model.shape)[bounds]
+    found = np.asarray(value)
+    try:
+        return np.broadcast_to(found, model.shape)[bounds]
+    except ValueError:
+        raise ValueError(
+            f'operands could not be broadcast together: {ufunc.__name__} of array "{model.name}" '
+            f"{model.shape} and a numpy array {found.shape}"
+        ) from None
 
 
 def _apply(

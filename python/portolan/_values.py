@@ -92,10 +92,12 @@ def _coordinates(
         return None  # NumPy's indexing has the better message
     rows = np.empty((columns[0].size, len(shape)), np.intp)
     for axis, (column, n) in enumerate(zip(columns, shape)):
-        wrong = (column < -n) | (column >= n)
+        # An integer is wrong also beside an empty array.
+        given = column if index[axis].ndim else np.atleast_1d(index[axis])
+        wrong = (given < -n) | (given >= n)
         if wrong.any():
             raise IndexError(
-                f"index {column[wrong][0]} is out of bounds for axis {axis} with size {n}"
+                f"index {given[wrong][0]} is out of bounds for axis {axis} with size {n}"
             )
         column = column.astype(np.intp)  # a small dtype may not hold the length of the axis
         rows[:, axis] = np.where(column < 0, column + n, column).reshape(-1)

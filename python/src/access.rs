@@ -7,7 +7,7 @@
 use crate::array::PyArray;
 use crate::call::{Error_, Pinned, VIEWS};
 use crate::core::Core;
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -58,6 +58,26 @@ impl PyAccess {
         let lease = Bound::new(py, Lease::new(core))?.into_any();
         core.with_mut(|a| a.view(padded, lease))
     }
+
+    /// Stores a value in a view. The value may be such a view that was changed in place.
+    fn assign(&self, value: &Bound<'_, PyAny>, padded: bool) -> PyResult<()> {
+        let py = value.py();
+        let view = self.view(py, padded)?;
+        let is_view = match value.cast::<PyUntypedArray>() {
+            Ok(array) => is_same(array, view.cast()?),
+            Err(_) => false,
+        };
+        if is_view { Ok(()) } else { view.set_item(py.Ellipsis(), value) }
+    }
+}
+
+/// Returns whether two NumPy arrays have the same elements of memory.
+fn is_same(a: &Bound<'_, PyUntypedArray>, b: &Bound<'_, PyUntypedArray>) -> bool {
+    // SAFETY: the objects are arrays of NumPy, so the pointers are valid.
+    let (at, to) = unsafe { ((*a.as_array_ptr()).data, (*b.as_array_ptr()).data) };
+    at == to
+        && a.dtype().is_equiv_to(&b.dtype())
+        && (a.shape(), a.strides()) == (b.shape(), b.strides())
 }
 
 #[pymethods]
@@ -80,6 +100,18 @@ impl PyAccess {
     #[getter]
     fn padded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.view(py, true)
+    }
+
+    /// Set this rank's elements. Makes `mine.local += 1` possible.
+    #[setter]
+    fn set_local(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.assign(value, false)
+    }
+
+    /// Set this rank's elements and the ghost cells around them.
+    #[setter]
+    fn set_padded(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.assign(value, true)
     }
 
     /// Return the global indices of this rank's elements along an axis, as a numpy array.

@@ -292,7 +292,8 @@ impl PyArray {
         if value.cast::<numpy::PyUntypedArray>().is_err()
             && let Key::Element(index) = core.with(|a| self.key(a, index))?
         {
-            return core.with(|a| a.put_value(value, &index));
+            let put = core.with(|a| a.put_value(value, &index));
+            return put.map_err(|error| self.named(value.py(), error));
         }
         self.write(index, value, |a, lists, values| a.scatter(lists, values), |a, s, v| a.put(s, v))
     }
@@ -403,7 +404,8 @@ impl PyArray {
 
     /// Set all elements to a value. Collective.
     fn fill(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.core()?.change("fill()", |a| a.fill(value))
+        let filled = self.core()?.change("fill()", |a| a.fill(value));
+        filled.map_err(|error| self.named(value.py(), error))
     }
 
     /// Copy all elements of an array of the same shape and dtype, and any distribution. Collective.
@@ -471,11 +473,13 @@ impl PyArray {
     /// Return an iterator over tiles of at most the given shape. Collective.
     ///
     /// Each tile, a tuple of slices, is handed out to one rank, its owner if possible. The end of
-    /// the iteration is collective; a loop that is left early calls `free` on all ranks.
+    /// the iteration is collective. If all ranks leave the loop early, its memory is freed like that
+    /// of an array.
     fn tiles(slf: &Bound<'_, Self>, shape: Vec<usize>) -> PyResult<PyTiles> {
-        let py = slf.py();
-        let tiles = slf.get().core()?.with(|a| a.tiles(py, shape))?;
-        Ok(PyTiles::new(tiles))
+        let (py, core) = (slf.py(), slf.get().core()?);
+        let number = core.home.number(py)?;
+        let tiles = core.with(|a| a.tiles(py, shape))?;
+        Ok(PyTiles::new(tiles, core.home.clone(), number))
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// An array, and the objects that use it.
 pub struct Core {
     array: RefCell<Option<Box<dyn Elements>>>,
-    home: Rc<Home>,
+    pub home: Rc<Home>,
     number: u64,
     pub dtype: DType,
     /// The views of own elements that Python holds.
@@ -39,6 +39,7 @@ impl Drop for Core {
 
 impl Core {
     pub fn new(array: Box<dyn Elements>, home: Rc<Home>, number: u64, dtype: DType) -> Core {
+        home.made();
         Core {
             array: RefCell::new(Some(array)),
             home,
@@ -56,6 +57,7 @@ impl Core {
             return Ok(None);
         }
         self.change("the array is freed", |_| Ok(()))?;
+        self.home.freed();
         Ok(self.array.take())
     }
 

@@ -10,7 +10,7 @@ use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use portolan::array::{Extremum, Magnitude, NpyElement, Patch, PendingArray};
 use portolan::reduce::{And, Max, Min, Or, Product, Sum, Xor};
 use portolan::{Error, Group};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
 
@@ -121,6 +121,17 @@ fn numpy_number<'py>(
     }
 }
 
+/// Gives the error of a number that a type cannot hold the text that NumPy gives it.
+#[cold]
+fn out_of_bounds(error: PyErr, value: &Bound<'_, PyAny>, dtype: &str) -> PyErr {
+    match value.str() {
+        Ok(text) if error.is_instance_of::<PyOverflowError>(value.py()) => {
+            PyOverflowError::new_err(format!("{text} is out of bounds for {dtype}"))
+        }
+        _ => error,
+    }
+}
+
 const NO_ADD: &str = "are not added atomically; int32, int64, uint32, uint64, float32, float64, \
                       complex64 and complex128 are";
 
@@ -131,10 +142,9 @@ macro_rules! scalar {
             const ONE: Self = $one;
 
             fn from_py(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-                match numpy_number(value, Self::NAME)? {
-                Some(number) => number.extract::<$ty>(),
-                None => value.extract::<$ty>(),
-            }
+                let number = numpy_number(value, Self::NAME)?;
+                let found = number.as_ref().unwrap_or(value).extract::<$ty>();
+                found.map_err(|error| out_of_bounds(error, value, Self::NAME))
             }
 
             fn all_reduce(group: &Group<'_>, data: &mut [Self], op: Op) -> Outcome<()> {

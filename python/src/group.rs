@@ -6,6 +6,9 @@
 //! have dropped, in the order of their numbers. The numbers count the creations, so they agree on all
 //! ranks.
 //!
+//! A group that is freed before its objects ends when the last of them is freed. The world's creations take care
+//! of such groups.
+//!
 //! Freeing a group is collective, too. A group that Python has dropped is therefore kept, and the next
 //! one of the same ranks is the same group. So the number of groups, and of MPI's communicators, is
 //! limited by the number of different lists of ranks.
@@ -32,6 +35,8 @@ pub struct Home {
     /// calls, so it agrees on all ranks.
     requested: Cell<usize>,
     created: Cell<u64>,
+    /// Number of objects that are not freed. It agrees on all ranks, too.
+    live: Cell<usize>,
     dropped: RefCell<BTreeMap<u64, Free>>,
 }
 
@@ -49,6 +54,7 @@ impl Home {
             group: RefCell::new(Some(group)),
             requested: Cell::new(1),
             created: Cell::new(0),
+            live: Cell::new(0),
             dropped: RefCell::default(),
         })
     }
@@ -84,14 +90,19 @@ impl Home {
         Ok(home)
     }
 
-    /// Withdraws a request of the group, and frees the group if it was the last one. Collective.
+    /// Withdraws a request of the group. Collective.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
-        let group = self.group()?;
         self.collect(py)?;
-        if self.requested.get() > 1 {
-            self.requested.set(self.requested.get() - 1);
+        self.requested.set(self.requested.get().saturating_sub(1));
+        self.end(py)
+    }
+
+    /// Frees the group if no request is left and nothing belongs to it. Collective.
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        if self.requested.get() > 0 || self.live.get() > 0 {
             return Ok(());
         }
+        let group = self.group()?;
         let members = group.members().to_vec();
         wait(py, || group.free())?;
         HOMES.with_borrow_mut(|all| all.remove(&members));
@@ -105,9 +116,31 @@ impl Home {
         self.group.borrow().clone().ok_or_else(freed)
     }
 
-    /// Returns the number of a new object. Collective, if it succeeds.
+    /// Returns the groups of this rank except the world, in the order that all ranks use.
+    fn others() -> Vec<Rc<Home>> {
+        HOMES.with_borrow(|all| all.values().cloned().collect())
+    }
+
+    /// Notes that an object was made. All ranks of the group make it.
+    pub fn made(&self) {
+        self.live.set(self.live.get() + 1);
+    }
+
+    /// Notes that an object was freed, other than by [`Home::collect`]. All ranks of the group free it.
+    pub fn freed(&self) {
+        self.live.set(self.live.get().saturating_sub(1));
+    }
+
+    /// Returns the number of a new object. Collective, if it succeeds. The world also frees what was
+    /// dropped after its group was freed.
     pub fn number(&self, py: Python<'_>) -> PyResult<u64> {
         self.collect(py)?;
+        if std::ptr::eq(self, &*Home::world()?) {
+            for other in Home::others().iter().filter(|home| home.requested.get() == 0) {
+                other.collect(py)?;
+                other.end(py)?;
+            }
+        }
         self.created.set(self.created.get() + 1);
         Ok(self.created.get())
     }
@@ -131,6 +164,7 @@ impl Home {
         for number in &common {
             let free = self.dropped.borrow_mut().remove(number);
             if let Some(free) = free {
+                self.freed();
                 free(py)?;
             }
         }
@@ -223,16 +257,16 @@ impl PyGroup {
         let home = self.home()?;
         let mut freed = home.collect(py)?;
         if Rc::ptr_eq(home, &Home::world()?) {
-            // All ranks take the groups in the same order.
-            let others: Vec<Rc<Home>> = HOMES.with_borrow(|all| all.values().cloned().collect());
-            for other in others {
+            for other in Home::others() {
                 freed += other.collect(py)?;
+                other.end(py)?;
             }
         }
         Ok(freed)
     }
 
-    /// Free the group. Its arrays stay valid. Collective. Raises ValueError for the world.
+    /// Free the group. Its arrays stay valid until they are freed or dropped. Collective. Raises
+    /// ValueError for the world.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let (home, request) = (self.home()?, self.0.get()?);
         if request.permanent {

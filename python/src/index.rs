@@ -102,6 +102,11 @@ fn is_bool(item: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
+/// Returns whether an item selects along an axis. A bool is an array without axes.
+fn has_axis(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!item.is_none() && !item.is_instance_of::<PyBool>() && !is_bool(item)?)
+}
+
 /// Interprets an index of an array.
 pub fn parse(key: &Bound<'_, PyAny>, of: &Indexed<'_>) -> PyResult<Key> {
     let ndim = of.shape.len();
@@ -122,7 +127,7 @@ pub fn parse(key: &Bound<'_, PyAny>, of: &Indexed<'_>) -> PyResult<Key> {
                 (picks.len()..upto.min(ndim)).for_each(|axis| picks.push(whole(axis)));
                 continue;
             }
-            if picks.len() == ndim && !item.is_none() {
+            if picks.len() == ndim && has_axis(item)? {
                 return Err(
                     of.error(format_args!("too many indices: {given} were given for {ndim} axes"))
                 );

@@ -57,6 +57,7 @@ impl PyCounter {
             group.barrier()?;
             Ok::<_, portolan::Error>(segment)
         })?;
+        home.made();
         Ok(PyCounter(Pinned::new(Counted { segment: RefCell::new(Some(segment)), home, number })))
     }
 
@@ -80,7 +81,9 @@ impl PyCounter {
     /// Free the memory. Collective.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let freed = || Error_::new_err("the counter has been freed");
-        let segment = self.0.get()?.segment.take().ok_or_else(freed)?;
+        let counted = self.0.get()?;
+        let segment = counted.segment.take().ok_or_else(freed)?;
+        counted.home.freed();
         wait(py, || segment.free())
     }
 }
@@ -127,6 +130,7 @@ impl PyMutexes {
         let home = home_of(group)?;
         let (group, number) = (home.group()?, home.number(py)?);
         let set = RefCell::new(Some(Box::new(wait(py, || group.mutexes(here))?)));
+        home.made();
         Ok(PyMutexes(Pinned::new(Held { guards: RefCell::default(), set, home, number })))
     }
 
@@ -161,6 +165,7 @@ impl PyMutexes {
         }
         let freed = || Error_::new_err("the mutexes have been freed");
         let set = held.set.take().ok_or_else(freed)?;
+        held.home.freed();
         wait(py, || set.free())
     }
 }

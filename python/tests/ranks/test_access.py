@@ -200,3 +200,20 @@ def test_ghost_cells_beyond_open_edges_are_zero():
         with b.access() as mine:
             edges = [n for n, rank in ((0, 0), (-1, pt.size() - 1)) if pt.rank() == rank]
             assert [mine.padded[n] for n in edges] == [0] * len(edges)
+
+
+def test_own_elements_are_assigned():
+    a = pt.ones((6, 8), ghosts=1, distribution="rows")
+    with a.access() as mine:
+        mine.local += 1
+        mine.padded *= 3
+        shape = mine.local.shape
+    np.testing.assert_array_equal(a[...], np.full((6, 8), 6.0))
+    a.sync()
+    with a.access() as mine:
+        mine.local = np.arange(8)
+        with pytest.raises(ValueError, match="broadcast"):
+            mine.local = np.zeros((shape[0], 9))
+    np.testing.assert_array_equal(a[...], np.tile(np.arange(8.0), (6, 1)))
+    with pytest.raises(pt.Error, match="released"):
+        mine.local += 1

@@ -69,6 +69,9 @@ def test_functions_of_creation():
         (((3, 3),), {"ghosts": -1}, ValueError),
         (((3, 3),), {"ghosts": 9, "periodic": True}, ValueError),
         (((3.5,),), {}, TypeError),
+        ((3.5,), {}, TypeError),
+        (((3,),), {"distribution": ()}, ValueError),
+        (((3,),), {"distribution": 3}, ValueError),
     ],
 )
 def test_refused_arguments(arguments, options, error):

@@ -1,5 +1,7 @@
 """Groups, reductions of values, counters, mutexes, work queues."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -153,6 +155,27 @@ def test_dropped_groups_and_their_arrays_are_reused_and_freed():
     assert pt.world.collect() == 0
 
 
+def test_what_is_dropped_after_its_group_is_freed():
+    n = pt.size()
+    pt.world.collect()
+    group = pt.world.subgroup(range(n - 1, -1, -1))
+    a, counter, mutex = pt.ones(1000, group=group), pt.Counter(group=group), pt.Mutex(group)
+    b = pt.ones(8, group=group)
+    group.free()
+    assert a.sum() == 1000 and counter.next() < n
+    b.free()
+    # The group of the same ranks is the same one again.
+    again = pt.world.subgroup(range(n - 1, -1, -1))
+    assert again.sum(1) == n
+    again.free()
+    del a, counter, mutex
+    gc.collect()
+    pt.barrier()
+    # All are freed with the next object of the world.
+    pt.zeros(4).free()
+    assert pt.world.collect() == 0
+
+
 def test_refused_subgroups():
     n = pt.size()
     for ranks, error in (([0, n], ValueError), ([-1], ValueError), ([0, 0], ValueError), (["a"], TypeError)):
@@ -168,3 +191,28 @@ def test_arrays_of_different_groups_are_refused():
             a + b
     del a
     group.free()
+
+
+@pytest.mark.parametrize("size", [1, 300, 40000])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_minima_with_nans(size, dtype):
+    for owner in range(pt.size()):
+        x = np.full(size, pt.rank(), dtype)
+        x[size // 2] = np.nan if pt.rank() == owner else pt.rank()
+        for found, plain in ((pt.world.min(x), 0), (pt.world.max(x), pt.size() - 1)):
+            expected = np.full(size, plain, dtype)
+            expected[size // 2] = np.nan
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_refused_tasks_and_owners():
+    for tasks in (1.5, None, {1: 2}, {1, 2}, (n for n in range(3))):
+        with pytest.raises(TypeError, match="tasks are a sequence"):
+            pt.WorkQueue(tasks)
+    with pytest.raises(TypeError):
+        pt.WorkQueue(3, chunk=1.5)
+    with pytest.raises(TypeError):
+        pt.Mutex(owner=0.5)
+    if pt.size() > 1:
+        with pytest.raises(ValueError, match="different owners"):
+            pt.Mutex(owner=pt.rank())

@@ -139,6 +139,7 @@ BAD = [
     (10**30, IndexError),
     ([0, 5], IndexError),
     (([0, 1], [0, 9]), IndexError),
+    (([], 4), IndexError),
     (slice(None, None, 0), ValueError),
 ]
 
@@ -367,3 +368,23 @@ def test_scalars_of_numpy():
     i.sync()
     i.fill(np.True_)
     assert i.sum() == 3 and pt.full(2, np.True_, int).sum() == 2
+
+
+def test_bools_after_all_axes():
+    x = np.arange(12).reshape(3, 4)
+    a = pt.array(x)
+    for index in ((0, 1, True), (0, np.s_[1:], np.False_), (2, 3, np.True_, True), (1, 1, np.array(True))):
+        np.testing.assert_array_equal(a[index], x[index])
+    with pytest.raises(IndexError, match="too many"):
+        a[0, 0, 0]
+
+
+def test_errors_of_elements_name_the_array_and_the_value():
+    i, u = pt.zeros(3, "i1", name="small"), pt.zeros(3, "u4", name="unsigned")
+    for call in (lambda x: i.__setitem__(0, x), i.fill):
+        with pytest.raises(OverflowError, match='array "small": 300 is out of bounds for int8'):
+            call(300)
+        with pytest.raises(TypeError, match='array "small": '):
+            call(1.5)
+    with pytest.raises(OverflowError, match='array "unsigned": -1 is out of bounds for uint32'):
+        u[0] = -1

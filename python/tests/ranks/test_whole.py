@@ -1,6 +1,7 @@
 """Operations on whole arrays, compared with NumPy."""
 
 import copy
+import gc
 import operator
 import pickle
 import warnings
@@ -42,6 +43,11 @@ def test_dtypes_of_results():
     assert (i + 1).dtype == np.int32 and (i + f).dtype == np.float64 and (f * 2).dtype == np.float32
     assert (i / 2).dtype == np.float64 and (i + 1j).dtype == np.complex128
     assert i.astype("f4").dtype == np.float32
+    for x in (np.arange(3, dtype="u1"), np.arange(3, dtype="f4")):
+        for other in (np.array(3, "i2"), np.array(1.5), np.int64(2)):
+            assert (pt.array(x) - other).dtype == (x - other).dtype
+        for name in ("mean", "var", "std"):
+            assert getattr(pt.array(x), name)().dtype == getattr(x, name)().dtype
     np.testing.assert_array_equal(i.astype("u8")[...], np.arange(6))
 
 
@@ -354,3 +360,27 @@ def test_errors_of_values_name_the_array():
     for value, kind in ((1.5, TypeError), (np.zeros(3, int), ValueError), (2**40, OverflowError)):
         with pytest.raises(kind, match='array "plate": '):
             a[...] = value
+
+
+def test_tiles_of_a_loop_that_is_left_are_freed():
+    a = pt.zeros((11, 13))
+    pt.world.collect()
+    for _ in a.tiles((4, 5)):
+        break
+    gc.collect()
+    pt.barrier()
+    assert pt.world.collect() == 1
+
+
+def test_signatures_of_numpy():
+    a, x = pt.array(X, name="plate"), np.zeros((9, 9))
+    assert np.empty_like(prototype=a).shape == np.zeros_like(a, shape=(9, 7)).shape
+    for make in (np.zeros_like, np.empty_like):
+        with pytest.raises(ValueError, match="plate.*use zeros"):
+            make(a, shape=(3, 3))
+    assert np.linalg.norm(x=a) == pytest.approx(np.linalg.norm(X))
+    with pytest.raises(TypeError, match="matmul"):
+        np.dot(X, X.T, out=pt.array(x))
+    for other in (np.zeros(3), np.zeros((2, 9, 7)), []):
+        with pytest.raises(ValueError, match=r'add of array "plate" \(9, 7\) and a numpy array \('):
+            a + other

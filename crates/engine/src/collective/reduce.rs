@@ -19,7 +19,9 @@ pub enum Operator {
     Sum,
     /// Product. Integers wrap.
     Product,
+    /// Minimum. NaN if a value is NaN.
     Min,
+    /// Maximum. NaN if a value is NaN.
     Max,
     /// Minimum of the absolute values.
     AbsMin,
@@ -271,6 +273,8 @@ macro_rules! floats {
                     Operator::And | Operator::LogicalAnd => (truth(self) && truth(b)).into(),
                     Operator::Or | Operator::LogicalOr => (truth(self) || truth(b)).into(),
                     Operator::Xor => (truth(self) != truth(b)).into(),
+                    // NaN wins in any order: MPI does not combine in the order of the ranks.
+                    Operator::Min | Operator::Max if b.is_nan() => b,
                     _ => ordered!(self, b, operator),
                 }
             }
@@ -365,6 +369,10 @@ mod tests {
         assert_eq!(200u8.combine(100, Operator::Sum), 44);
         assert_eq!(u64::MAX.combine(1, Operator::Max), u64::MAX);
         assert_eq!((-7i8).combine(-8, Operator::Min), -8);
+        for operator in [Operator::Min, Operator::Max] {
+            assert!(f64::NAN.combine(1.0, operator).is_nan());
+            assert!(1.0f32.combine(f32::NAN, operator).is_nan());
+        }
         assert_eq!(0b1100u16.combine(0b1010, Operator::Xor), 0b0110);
         let (i, two) = (Complex::new(0.0, 1.0), Complex::new(2.0, 0.0));
         assert_eq!(i.combine(i, Operator::Product), -two / 2.0);

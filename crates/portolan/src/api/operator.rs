@@ -51,9 +51,9 @@ operators! {
     Sum: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;
     /// The product. Integers wrap.
     Product: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;
-    /// The minimum. If one of two floats is NaN, the result is that of the lower rank.
+    /// The minimum. It is NaN if one of the floats is NaN.
     Min: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64;
-    /// The maximum. If one of two floats is NaN, the result is that of the lower rank.
+    /// The maximum. It is NaN if one of the floats is NaN.
     Max: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64;
     /// Bitwise and.
     And: i8 i16 i32 i64 isize u8 u16 u32 u64 usize;
