@@ -3,13 +3,14 @@
 
 use crate::launch::{ALONE_BASE, Alone, End, MESSAGE, RMA, no_other_mpi};
 use crate::{
-    am_errors, am_typed_errors, attack_finalize, attack_rpc, compose_life, flood, large, lifecycle,
-    limits, mismatches, observed, soak, traces, watchdog,
+    am_errors, am_typed_errors, attack_finalize, attack_forged, attack_rpc, compose_life, flood,
+    large, lifecycle, limits, mismatches, observed, soak, traces, watchdog,
 };
 
 pub fn all() -> impl Iterator<Item = &'static Alone> {
     let all = ALONE.iter().chain(crate::alone_system::ALONE);
-    let all = all.chain(attack_rpc::ALONE).chain(attack_finalize::ALONE);
+    let all =
+        all.chain(attack_rpc::ALONE).chain(attack_finalize::ALONE).chain(attack_forged::ALONE);
     all.chain(crate::attack_order::ALONE)
 }
 

@@ -40,6 +40,7 @@ mod atomics;
 mod attack_arithmetic;
 mod attack_compose;
 mod attack_finalize;
+mod attack_forged;
 mod attack_order;
 mod attack_rpc;
 mod cases;
