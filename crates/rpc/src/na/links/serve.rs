@@ -153,9 +153,6 @@ impl Links {
 
     /// Copies between registered memory and the memory of the peer's process, as a request asks.
     fn copy(&self, link: &Link, body: &[u8], direction: Direction) -> Result<()> {
-        let Some(process) = link.stream.reachable_process() else {
-            refuse!(PROTOCOL_ERROR, "this process cannot access the memory of the peer");
-        };
         let (names, rest) = body.split_at_checked(NAMES).unwrap_or((body, &[]));
         let there = decode(rest);
         let (mem, here): (InUse, Vec<Run>) = match direction {
@@ -170,10 +167,16 @@ impl Links {
             Direction::Get => cma::Direction::Write,
             Direction::Put => cma::Direction::Read,
         };
-        // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The kernel
-        // checks the peer's addresses.
-        let copied = unsafe { cma::transfer(process, &spans, across) };
+        let mut copied = None;
+        link.stream.access_peer(&mut |process| {
+            // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The kernel
+            // checks the peer's addresses.
+            copied = Some(unsafe { cma::transfer(process, &spans, across) });
+        });
         drop(mem);
+        let Some(copied) = copied else {
+            refuse!(PROTOCOL_ERROR, "this process cannot access the memory of the peer");
+        };
         copied.map_err(|error| Failure::new(Status::FAULT, error.detail()))
     }
 

@@ -37,10 +37,10 @@ pub(super) trait Stream: Send + Sync + fmt::Debug {
     /// Returns the descriptor that the poller watches.
     fn descriptor(&self) -> RawFd;
 
-    /// Returns the process ID of the peer if this process can access the peer's memory.
-    fn reachable_process(&self) -> Option<u32> {
-        None
-    }
+    /// Calls `access` with the process ID of the peer, if this process can access the peer's memory
+    /// and the peer has not cut the connection. The peer's [`Stream::cut`] waits until `access`
+    /// returns.
+    fn access_peer(&self, _access: &mut dyn FnMut(u32)) {}
 
     /// Returns whether the peer can access the memory of this process.
     fn is_reachable(&self) -> bool {
@@ -50,7 +50,7 @@ pub(super) trait Stream: Send + Sync + fmt::Debug {
     /// Announces that no more bytes are written.
     fn end_output(&self);
 
-    /// Ends the connection in both directions.
+    /// Ends the connection in both directions. The peer then accesses no memory of this process.
     fn cut(&self);
 }
 

@@ -33,7 +33,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-const MAGIC: [u8; 8] = *b"ptlnsm\0\x02";
+const MAGIC: [u8; 8] = *b"ptlnsm\0\x03";
 const NAME: usize = 264;
 const FIXED: usize = 44;
 const HELLO: usize = FIXED + NAME;

@@ -8,6 +8,11 @@
 //! reads `wants_room`, sequentially consistently. Either the writer finds the room, or the reader
 //! finds the request.
 //!
+//! The peer may also copy to and from the memory of this process. The peer counts its copy and then
+//! reads whether this process has cut the connection; this process stores that and then reads the
+//! count, sequentially consistently. Either the peer does not begin the copy, or this process waits
+//! for its end. Memory of a lost connection can thus be used for other purposes.
+//!
 //! The peer may change the rings at any time. A position that is not possible ends the connection.
 
 use super::bell::Bell;
@@ -21,6 +26,7 @@ use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Size of a ring in bytes.
 const RING: usize = 128 << 10;
@@ -39,9 +45,23 @@ struct Positions {
     wants_room: Flag,
 }
 
-/// Size in bytes of the shared memory of a connection: two times positions, then two rings.
+/// The copies that one side makes in the memory of the other.
+#[repr(C, align(64))]
+struct Copies {
+    in_progress: AtomicU32,
+    /// Nonzero if the other side has cut the connection: no copy may begin.
+    over: AtomicU32,
+}
+
+/// Size in bytes of the shared memory of a connection: two times positions and two times copies in
+/// the first page, then two rings.
 pub(super) const SIZE: usize = 4096 + 2 * RING;
-const _: () = assert!(2 * size_of::<Positions>() <= 4096);
+const COPIES: usize = 2 * size_of::<Positions>();
+const _: () = assert!(COPIES + 2 * size_of::<Copies>() <= 4096);
+
+/// Longest time that a side that cuts the connection waits for a copy of the other side. A copy
+/// takes milliseconds; only a peer that was stopped does not report its end.
+const LONGEST_COPY: Duration = Duration::from_secs(1);
 
 /// The side of a connection. The client writes the first ring and reads the second one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +70,15 @@ pub(super) enum Side {
     Client = 0,
     /// The process that listens.
     Server = 1,
+}
+
+impl Side {
+    fn other(self) -> Side {
+        match self {
+            Side::Client => Side::Server,
+            Side::Server => Side::Client,
+        }
+    }
 }
 
 /// The peer, as this process knows it.
@@ -152,7 +181,28 @@ impl Rings {
     }
 
     fn into(&self) -> (&Positions, *mut u8) {
-        self.ring(if self.side == Side::Client { Side::Server } else { Side::Client })
+        self.ring(self.side.other())
+    }
+
+    /// Returns the state of the copies that `side` makes.
+    fn copies(&self, side: Side) -> &Copies {
+        // SAFETY: the copies lie behind the positions in the first page of the mapping, and are
+        // aligned. Every value of an atomic is valid.
+        unsafe { &*self.mapping.base().add(COPIES).cast::<Copies>().add(side as usize) }
+    }
+
+    /// Forbids further copies by the peer, and waits for the end of one in progress.
+    fn end_copies(&self) {
+        let theirs = self.copies(self.side.other());
+        theirs.over.store(1, Ordering::SeqCst);
+        let begun = Instant::now();
+        let lives = || self.other.reachable.as_ref().is_none_or(|peer| peer.process().is_some());
+        while theirs.in_progress.load(Ordering::SeqCst) != 0 && lives() {
+            if begun.elapsed() > LONGEST_COPY {
+                return log::error!("a peer that copies is given up: does its process run?");
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
     }
 
     /// Returns the room in the outgoing ring, according to the reader's last known position.
@@ -272,8 +322,16 @@ impl Stream for Rings {
         self.socket.as_raw_fd()
     }
 
-    fn reachable_process(&self) -> Option<u32> {
-        self.other.reachable.as_ref()?.process()
+    fn access_peer(&self, access: &mut dyn FnMut(u32)) {
+        let Some(process) = self.other.reachable.as_ref().and_then(Reachable::process) else {
+            return;
+        };
+        let mine = self.copies(self.side);
+        mine.in_progress.fetch_add(1, Ordering::SeqCst);
+        if mine.over.load(Ordering::SeqCst) == 0 {
+            access(process);
+        }
+        mine.in_progress.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn is_reachable(&self) -> bool {
@@ -285,6 +343,52 @@ impl Stream for Rings {
     }
 
     fn cut(&self) {
+        self.end_copies();
         let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two sides of a connection between this process and itself.
+    fn connection() -> [Rings; 2] {
+        let (mapping, file) = Mapping::create(SIZE).unwrap();
+        let again = Mapping::open(&file, SIZE).unwrap();
+        let (a, b) = UnixStream::pair().unwrap();
+        let side = |mapping, side, socket: UnixStream| {
+            let (bell, _) = Bell::create().unwrap();
+            let waker = socket.try_clone().unwrap().into();
+            let reachable = Reachable::open(std::process::id());
+            let other = Other { bell, waker, number: 0, reachable, reaches_us: true };
+            Rings::new(mapping, side, other, socket).unwrap()
+        };
+        [side(mapping, Side::Client, a), side(again, Side::Server, b)]
+    }
+
+    #[test]
+    fn a_cut_waits_for_copies_and_permits_no_more() {
+        let [client, server] = connection();
+        let (begun, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                server.access_peer(&mut |process| {
+                    assert_eq!(process, std::process::id());
+                    begun.store(true, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(50));
+                    ended.store(true, Ordering::SeqCst);
+                });
+            });
+            while !begun.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            client.cut();
+            assert!(ended.load(Ordering::SeqCst), "a copy was not waited for");
+        });
+        server.access_peer(&mut |_| panic!("a copy after the cut"));
+        let mut copied = false;
+        client.access_peer(&mut |_| copied = true);
+        assert!(copied, "the server has not cut the connection");
     }
 }
