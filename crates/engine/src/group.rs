@@ -246,12 +246,15 @@ impl Group {
         if collective::needs_no_other(data, operator, root, (self.rank(), self.size())) {
             return Ok(());
         }
-        meet(progress, Call::Reduce, size_of_val(data), || match size_of_val(data) {
-            0..=LONGEST => team.reduce(progress, (data, operator), root),
-            _ => {
-                team.meet(progress, collective::reduction::<T>(data.len(), operator, root))?;
-                collective::reduce(&*self.comm()?, progress, data, operator, root)
+        // Through shared memory, the ranks divide the work of any length. MPI combines with a
+        // function of this library, and not with its own fast ones, which may not match.
+        let short = size_of_val(data) <= LONGEST || root.is_none() && team.shares_memory();
+        meet(progress, Call::Reduce, size_of_val(data), || {
+            if short {
+                return team.reduce(progress, (data, operator), root);
             }
+            team.meet(progress, collective::reduction::<T>(data.len(), operator, root))?;
+            collective::reduce(&*self.comm()?, progress, data, operator, root)
         })
     }
 

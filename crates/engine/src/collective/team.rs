@@ -348,6 +348,11 @@ impl Team {
         })
     }
 
+    /// Returns whether all members share a collective area.
+    pub fn shares_memory(&self) -> bool {
+        self.circle_size() == 1 && self.shared_area().is_some()
+    }
+
     fn reduce_to<T: Reducible, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
