@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `call` | the description of a collective call, which ranks compare |
 //! | `alarm` | the report that ranks of a group have made different calls |
-//! | `team` | the ranks of a group by node, and its collectives of short values |
+//! | `team` | the ranks of a group by node, and its collectives of short values, and all-reductions on one node |
 //! | `shared_area` | the shared-memory collective area of a node |
 //! | `slots` | the memory layout of that area: marks, and slots for values |
 //! | `mark` | a number in that area on which ranks sleep |
@@ -15,7 +15,7 @@
 //! | `reduce` | operators and their MPI operations |
 //! | [`exchange`] | scans, gathers to one rank, scatters, exchanges between all pairs |
 //!
-//! The functions of this module are the collectives of long values over a communicator. Each one
+//! The functions of this module are the collectives of other long values over a communicator. Each one
 //! starts the non-blocking MPI collective and waits in the engine's loop ([`crate::wait`]), so the
 //! rank serves other ranks meanwhile and yields its core in a long wait. Values that are too long
 //! for one MPI call are split into blocks. [`crate::group::Group`] chooses between these functions

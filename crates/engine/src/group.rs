@@ -246,11 +246,11 @@ impl Group {
         if collective::needs_no_other(data, operator, root, (self.rank(), self.size())) {
             return Ok(());
         }
-        // Through shared memory, the ranks divide the work of any length. MPI combines with a
-        // function of this library, and not with its own fast ones, which may not match.
-        let short = size_of_val(data) <= LONGEST || root.is_none() && team.shares_memory();
+        // In shared memory the ranks divide the work, which pays for any length. MPI has to call a
+        // function of this library, because its own operators may treat NaN differently.
+        let by_team = size_of_val(data) <= LONGEST || root.is_none() && team.shares_memory();
         meet(progress, Call::Reduce, size_of_val(data), || {
-            if short {
+            if by_team {
                 return team.reduce(progress, (data, operator), root);
             }
             team.meet(progress, collective::reduction::<T>(data.len(), operator, root))?;

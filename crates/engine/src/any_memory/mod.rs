@@ -210,7 +210,7 @@ impl AnyMemory {
         borrowed: impl FnOnce() -> bool,
     ) -> Result<()> {
         if within.id == 0 {
-            fail!(Handle, "the description of memory has no number, and names none");
+            fail!(Handle, "the description of the memory has no registration number");
         }
         let index =
             self.state()?.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));

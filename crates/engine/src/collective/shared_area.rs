@@ -224,7 +224,7 @@ impl SharedArea {
                 if last {
                     self.slots.full().set(step);
                 }
-                self.released(running, step)?;
+                self.wait_for_release(running, step)?;
             }
         }
         // All ranks have arrived at this step, so they have finished all earlier steps.
@@ -335,7 +335,12 @@ impl SharedArea {
             let end = |place: usize| block.len().min(place * count);
             end(self.me)..end(self.me + 1)
         };
-        let (mut written, mut combined) = (None, None::<(u32, &mut [T])>);
+        let read = |(of, block): (u32, &mut [T])| {
+            let share = share(block);
+            self.slots.read_around(of, block, &share);
+            self.slots.done(self.me).set(of);
+        };
+        let (mut written, mut combined) = (None, None);
         loop {
             let block = blocks.next();
             let step = self.begin(running)?;
@@ -344,25 +349,18 @@ impl SharedArea {
             }
             let mut previous: Option<(u32, &mut [T])> = written.take();
             if let Some((of, block)) = &mut previous {
-                self.released(running, *of)?;
+                self.wait_for_release(running, *of)?;
                 let share = share(block);
                 self.slots.combine_share(self.me, *of, (block, &share), operator);
             }
             if self.arrive(running, step, || ())? {
                 self.slots.released().set(step);
             }
-            if let Some((of, block)) = combined.take() {
-                let share = share(block);
-                self.slots.read_around(of, block, &share);
-                self.slots.done(self.me).set(of);
-            }
+            combined.take().into_iter().for_each(read);
             (written, combined) = (block.map(|block| (step, block)), previous);
             if written.is_none() {
-                self.released(running, step)?;
-                if let Some((of, block)) = combined {
-                    let share = share(block);
-                    self.slots.read_around(of, block, &share);
-                }
+                self.wait_for_release(running, step)?;
+                combined.into_iter().for_each(read);
                 self.slots.done(self.me).set(step);
                 return Ok(());
             }
@@ -370,7 +368,11 @@ impl SharedArea {
     }
 
     /// Waits until all ranks have arrived at a step.
-    fn released<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> Result<()> {
+    fn wait_for_release<P: Progress + ?Sized>(
+        &self,
+        running: &Running<'_, P>,
+        step: u32,
+    ) -> Result<()> {
         let missing = || self.missing(running, step);
         let check_others = || self.check_others(running, step);
         self.slots.released().wait_for(running, &missing, step, &check_others)

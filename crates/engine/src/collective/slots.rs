@@ -50,18 +50,11 @@ pub(super) struct Slots {
 }
 
 /// Returns the size in bytes of a slot for longer values, which is also the longest block that all
-/// ranks combine together: as long as the slots of one turn stay in the caches.
-const fn long_slot(ranks: usize) -> usize {
+/// ranks combine together. The caches hold the slots of one turn.
+fn long_slot(ranks: usize) -> usize {
     const TURN: usize = 512 << 10;
     const LONGEST: usize = 64 << 10;
-    let share = TURN / ranks / BLOCK * BLOCK;
-    if share < BLOCK {
-        BLOCK
-    } else if share > LONGEST {
-        LONGEST
-    } else {
-        share
-    }
+    (TURN / ranks / BLOCK * BLOCK).clamp(BLOCK, LONGEST)
 }
 
 fn short_area(ranks: usize) -> usize {
@@ -249,21 +242,52 @@ impl Slots {
         unsafe { std::ptr::copy_nonoverlapping(slot, data.as_mut_ptr(), data.len()) };
     }
 
-    /// Combines the values of all ranks in a step into the result, in rank order.
+    /// Combines the values of all ranks in a step into the result.
     pub(super) fn combine<T: Reducible>(&self, step: u32, count: usize, operator: Operator) {
-        let len = count * size_of::<T>();
-        // SAFETY: all ranks have written `count` elements in this step. The slots are aligned for
-        // any element, and no rank changes them before all have finished the step. Only the caller
-        // uses the slot of the result now.
-        unsafe {
-            let slot = |place| self.slot(place, step, len).cast::<T>();
-            let result = std::slice::from_raw_parts_mut(slot(None), count);
-            result.copy_from_slice(std::slice::from_raw_parts(slot(Some(0)), count));
-            for place in 1..self.ranks {
-                let theirs = std::slice::from_raw_parts(slot(Some(place)), count);
-                reduce::fold(result, theirs, operator);
+        self.combine_part::<T>((step, count * size_of::<T>()), &(0..count), None, operator);
+    }
+
+    /// Combines the elements `share` of a block of all ranks into the result and into `block`. The
+    /// caller's own elements are those in `block`.
+    pub(super) fn combine_share<T: Reducible>(
+        &self,
+        me: usize,
+        step: u32,
+        (block, share): (&mut [T], &Range<usize>),
+        operator: Operator,
+    ) {
+        let own = Some((me, &block[share.clone()]));
+        let result = self.combine_part((step, size_of_val(block)), share, own, operator);
+        block[share.clone()].copy_from_slice(result);
+    }
+
+    /// Combines the elements `part` of the values of all ranks, of `len` bytes each, into the
+    /// result, in rank order. Returns this part of the result. `own` has the place of a rank and
+    /// its elements, which are not in its slot.
+    fn combine_part<T: Reducible>(
+        &self,
+        (step, len): (u32, usize),
+        part: &Range<usize>,
+        own: Option<(usize, &[T])>,
+        operator: Operator,
+    ) -> &[T] {
+        let slot = |place| self.slot(place, step, len).cast::<T>().wrapping_add(part.start);
+        // SAFETY: the part lies in the slot of the result, which is aligned for any element. Only
+        // the caller uses this part of the result now.
+        let result = unsafe { std::slice::from_raw_parts_mut(slot(None), part.len()) };
+        for place in 0..self.ranks {
+            let theirs = match own {
+                Some((me, elements)) if me == place => elements,
+                // SAFETY: this rank has written these elements of its slot in this step, and no
+                // rank changes them before all have finished the step.
+                _ => unsafe { std::slice::from_raw_parts(slot(Some(place)), part.len()) },
+            };
+            match place {
+                0 => result.copy_from_slice(theirs),
+                _ => reduce::fold(result, theirs, operator),
             }
         }
+        result
     }
 
     /// Writes the elements of a block outside of `share` to the slot of a rank.
@@ -298,37 +322,6 @@ impl Slots {
                 let to = block.as_mut_ptr().add(part.start);
                 std::ptr::copy_nonoverlapping(slot.add(part.start), to, part.len());
             }
-        }
-    }
-
-    /// Combines the elements `share` of a block of all ranks into the result and into `block`, in
-    /// rank order. The caller's own elements are those in `block`.
-    pub(super) fn combine_share<T: Reducible>(
-        &self,
-        me: usize,
-        step: u32,
-        (block, share): (&mut [T], &Range<usize>),
-        operator: Operator,
-    ) {
-        let len = size_of_val(block);
-        let own = &mut block[share.clone()];
-        // SAFETY: all other ranks have written these elements of their slots in this step. The
-        // slots are aligned for any element, and no rank changes them before all have finished the
-        // step. Only the caller uses this part of the result now.
-        unsafe {
-            let slot = |place| self.slot(place, step, len).cast::<T>().add(share.start);
-            let result = std::slice::from_raw_parts_mut(slot(None), own.len());
-            for place in 0..self.ranks {
-                let theirs = match place == me {
-                    true => &*own,
-                    false => std::slice::from_raw_parts(slot(Some(place)), own.len()),
-                };
-                match place {
-                    0 => result.copy_from_slice(theirs),
-                    _ => reduce::fold(result, theirs, operator),
-                }
-            }
-            own.copy_from_slice(result);
         }
     }
 }

@@ -115,7 +115,7 @@ impl Table {
     }
 
     /// Begins a copy from or to registered memory of another rank of the node. Returns `None` if
-    /// too many copies are in progress, or if the digest is not that of the owner's description.
+    /// too many copies are in progress, or if the digest does not match the owner's description.
     /// The caller must then ask the owner to copy, which checks the request. Fails with `Handle` if
     /// the registration was withdrawn.
     pub fn begin(

@@ -496,7 +496,7 @@ impl ClassShared {
         let Some(context) = self.context_for(here, request.context) else {
             let (caller, number) = (self.na.text_of(&from), request.context);
             log::warn!("{caller} requests context {number}, which does not exist");
-            if !request.quiet || request.more {
+            if request.is_answered_by_call() {
                 self.answer_status(from.peer, request.token, Status::NO_MATCH);
             }
             return;

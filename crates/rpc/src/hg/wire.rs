@@ -81,7 +81,13 @@ impl CallRequest {
     /// Returns whether the origin waits for an answer: the output, or the end of the pull of its
     /// input or of the acquisition of more data.
     pub fn is_answered(&self) -> bool {
-        !self.quiet || self.long || self.more
+        self.long || self.is_answered_by_call()
+    }
+
+    /// Returns whether the origin waits for an answer after its input has arrived: the output, or
+    /// the end of the acquisition of more data.
+    pub fn is_answered_by_call(&self) -> bool {
+        !self.quiet || self.more
     }
 
     /// Writes the head to the first bytes of `to`.

@@ -128,7 +128,7 @@ impl ClassShared {
                 // The origin of a one-way call may reuse its input now, except for more data, which
                 // is still to be acquired.
                 let succeeded = ended == Status::SUCCESS;
-                if !succeeded || request.quiet && !request.more {
+                if !succeeded || !request.is_answered_by_call() {
                     self.answer_status(source.peer, request.token, ended);
                 }
                 if succeeded {

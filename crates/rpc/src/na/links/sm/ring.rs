@@ -199,7 +199,9 @@ impl Rings {
         let lives = || self.other.reachable.as_ref().is_none_or(|peer| peer.process().is_some());
         while theirs.in_progress.load(Ordering::SeqCst) != 0 && lives() {
             if begun.elapsed() > LONGEST_COPY {
-                return log::error!("a peer that copies is given up: does its process run?");
+                return log::error!(
+                    "a peer has not ended its copy after {LONGEST_COPY:?}; is its process stopped?"
+                );
             }
             std::thread::sleep(Duration::from_micros(50));
         }
