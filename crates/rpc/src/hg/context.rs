@@ -286,21 +286,22 @@ impl ContextShared {
         {
             log::error!("{failure}");
         }
-        let mut done = 0;
+        let network = &self.class.na.shared;
+        let (mut done, mut batch) = (0, network.batch());
         while done < most && !self.is_empty() {
             let mut waiting = self.work.lock();
             let Some(work) = waiting.pop(is_crowded()) else { break };
             self.count(&waiting);
             drop(waiting);
-            let network = &self.class.na.shared;
             if self.len() + 1 == MOST_QUEUED && network.has_unexpected() {
                 network.notify(); // requests wait for the room
             }
             if let Err(failure) = network.attend() {
                 log::error!("{failure}");
             }
-            self.perform(work);
             done += 1;
+            batch.next(done < most && !self.is_empty());
+            self.perform(work);
         }
         done
     }

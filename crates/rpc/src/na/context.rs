@@ -232,13 +232,14 @@ impl ContextShared {
         if most > 0 && self.queued() == 0 && !timeout.is_zero() {
             self.progress(timeout)?;
         }
-        let mut ran = 0;
+        let (mut ran, mut batch) = (0, self.class.batch());
         while ran < most {
             let mut queue = self.queue.lock();
             let Some(Completion { callback, event }) = queue.pop_front() else { break };
             self.queued.store(queue.len(), Ordering::Release);
             drop(queue);
             self.class.attend()?;
+            batch.next(ran + 1 < most && self.queued() > 0);
             callback(event);
             ran += 1;
         }

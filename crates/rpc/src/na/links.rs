@@ -9,6 +9,7 @@
 //! | `tls` | certificates, and encrypted sockets |
 //! | `door` | accepting connections |
 //! | `stream` | the interface that rings and sockets implement |
+//! | `held` | short messages that are transmitted together |
 //! | `output`, `input` | frames of a connection |
 //! | `dialling` | connections that are being made, and what waits for them |
 //! | `arrivals` | connections that other threads have made |
@@ -46,6 +47,7 @@ mod arrivals;
 mod channel;
 mod dialling;
 pub mod door;
+mod held;
 mod input;
 mod link;
 mod output;
@@ -72,6 +74,7 @@ use crate::failure::{Failure, Result, Status, refuse};
 use arrivals::Arrivals;
 use dialling::{Dialling, Kept};
 use door::{Opened, Who};
+use held::Held;
 use link::Link;
 use parking_lot::Mutex;
 use peers::{Peers, Room};
@@ -117,6 +120,7 @@ pub(crate) struct Links {
     /// The process whose threads accept connections ([`process::forks`]).
     process: AtomicUsize,
     moving: InMotion,
+    held: Held,
 }
 
 impl Links {
@@ -156,6 +160,7 @@ impl Links {
             must_collect: AtomicBool::new(false),
             process: AtomicUsize::new(process::forks()),
             moving: InMotion::default(),
+            held: Held::default(),
         })
     }
 
@@ -209,15 +214,21 @@ impl Links {
     /// The requirements of [`output::Output::post`] apply.
     unsafe fn post(
         &self,
-        link: &Link,
+        link: &Arc<Link>,
         head: &Head,
         bytes: &[u8],
         runs: &[Run],
         guard: Option<InUse>,
     ) -> Result<()> {
+        let hold = runs.is_empty() && self.held.is_holding() && link.stream.holds();
         // SAFETY: the caller guarantees the runs.
-        match unsafe { link.post(head, bytes, runs, guard) } {
-            Ok(()) => Ok(()),
+        match unsafe { link.post(head, bytes, runs, guard, hold) } {
+            Ok(()) => {
+                if hold {
+                    self.held.add(link);
+                }
+                Ok(())
+            }
             Err(why) => {
                 // The thread that polls removes the connection.
                 self.make_ready(link.number());
@@ -302,7 +313,7 @@ impl Links {
 
 impl Plugin for Links {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { wakes: true }
+        Capabilities { wakes: true, holds: self.networks.tcp.is_some() }
     }
 
     fn own_name(&self) -> Option<String> {
@@ -366,7 +377,16 @@ impl Plugin for Links {
         }
     }
 
+    fn hold(&self, hold: bool) {
+        self.held.hold(hold);
+    }
+
+    fn transmit(&self) {
+        self.held.transmit();
+    }
+
     fn poll(&self, class: &Shared) -> Result<bool> {
+        self.held.transmit();
         if self.process.load(Ordering::Relaxed) != process::forks() {
             self.continue_in_child(class)?;
         }

@@ -5,6 +5,7 @@
 //! | `address` | information strings, addresses and their text form |
 //! | `class` | sending, receiving and matching of messages; cancellation |
 //! | `options` | options of a class |
+//! | `batch` | messages of callbacks that run in a row |
 //! | `context` | completion queues, progress, trigger |
 //! | `memory` | memory handles and their serialised form |
 //! | `transfer` | put and get, in chunks |
@@ -37,6 +38,7 @@
 //! earlier is kept, within the sender's window, until its receive is posted.
 
 pub mod address;
+pub(crate) mod batch;
 pub mod blocking_wait;
 pub mod class;
 pub mod class_table;

@@ -27,6 +27,8 @@ pub(crate) struct Capabilities {
     /// Whether every event on the network ends [`Plugin::sleep`]. Otherwise a waiting thread must
     /// poll from time to time.
     pub wakes: bool,
+    /// Whether [`Plugin::hold`] has an effect.
+    pub holds: bool,
 }
 
 /// A part of a transfer, at most [`super::wire::CHUNK`] bytes long.
@@ -72,6 +74,12 @@ pub(crate) trait Plugin: Send + Sync {
         chunk: Chunk,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()>;
+
+    /// Lets the network hold the short messages that this thread sends from now on, or not any more.
+    fn hold(&self, _hold: bool) {}
+
+    /// Transmits what threads have held. [`Plugin::poll`] does so too.
+    fn transmit(&self) {}
 
     /// Handles what has arrived, without blocking. Returns whether anything happened.
     fn poll(&self, class: &Shared) -> Result<bool>;

@@ -85,7 +85,8 @@ impl Link {
         self.stream.cut();
     }
 
-    /// Sends a frame. Fails if the connection has ended; the text says why.
+    /// Sends a frame. If `hold` is set, it may stay in the stream until [`Stream::transmit`]. Fails if
+    /// the connection has ended; the text says why.
     ///
     /// # Safety
     /// The requirements of [`Output::post`] apply. Abandoning the connection clears the output.
@@ -95,13 +96,14 @@ impl Link {
         bytes: &[u8],
         runs: &[Run],
         guard: Option<InUse>,
+        hold: bool,
     ) -> Result<(), String> {
         let mut output = self.output.lock();
         if let Some(why) = self.broken.get() {
             return Err(why.clone());
         }
         // SAFETY: the caller guarantees the runs.
-        let posted = unsafe { output.post(&*self.stream, head, bytes, runs, guard) };
+        let posted = unsafe { output.post(&*self.stream, head, bytes, runs, guard, hold) };
         posted.map_err(|error| self.break_off(error.to_string()))
     }
 

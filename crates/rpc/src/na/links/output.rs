@@ -50,8 +50,8 @@ impl Output {
     }
 
     /// Writes the part of a frame that fits, and queues the rest. The body consists of `bytes`,
-    /// which are copied if they have to wait, and `runs`, which are not. Fails if the stream is
-    /// broken.
+    /// which are copied if they have to wait, and `runs`, which are not. If `hold` is set, the stream
+    /// may hold the frame. Fails if the stream is broken.
     ///
     /// # Safety
     /// `runs` must be valid for reads until they have been written or the output is cleared, or
@@ -63,6 +63,7 @@ impl Output {
         bytes: &[u8],
         runs: &[Run],
         guard: Option<InUse>,
+        hold: bool,
     ) -> io::Result<()> {
         let mut start = [0; SHORT];
         start[..4].copy_from_slice(&((bytes.len() + total(runs)) as u32).to_le_bytes());
@@ -78,7 +79,7 @@ impl Output {
         frame.extend_from_slice(runs);
         let written = match self.queue.is_empty() {
             // SAFETY: `start` and `bytes` are borrowed, and the caller guarantees the runs.
-            true => unsafe { stream.write(&frame) }?,
+            true => unsafe { stream.write(&frame, hold) }?,
             false => 0,
         };
         if written == total(&frame) {
@@ -109,7 +110,7 @@ impl Output {
                 Piece::Bytes(copied) => {
                     let left = copied.left();
                     // SAFETY: the queue owns the bytes.
-                    let written = unsafe { stream.write(&[left]) }?;
+                    let written = unsafe { stream.write(&[left], false) }?;
                     copied.advance(written);
                     (written, written == left.len)
                 }
@@ -117,12 +118,12 @@ impl Output {
                     let left = total(runs);
                     // SAFETY: by the contract of `post`, the memory is valid until it has been
                     // written.
-                    let written = unsafe { stream.write(runs) }?;
+                    let written = unsafe { stream.write(runs, false) }?;
                     *runs = after(runs, written).collect();
                     (written, written == left)
                 }
                 // SAFETY: the loan keeps its memory valid during the call.
-                Piece::Lent(loan) => loan.write(|runs| unsafe { stream.write(runs) })?,
+                Piece::Lent(loan) => loan.write(|runs| unsafe { stream.write(runs, false) })?,
             };
             busy |= written > 0;
             if !all {

@@ -52,7 +52,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<Run>> {
 struct Messages<'a> {
     links: &'a Links,
     class: &'a Shared,
-    link: &'a Link,
+    link: &'a Arc<Link>,
 }
 
 impl Sink for Messages<'_> {
@@ -101,7 +101,7 @@ impl Links {
     pub(super) fn request(
         &self,
         class: u16,
-        link: &Link,
+        link: &Arc<Link>,
         chunk: Chunk,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
@@ -133,7 +133,7 @@ impl Links {
     }
 
     /// Answers a get with the bytes of registered memory.
-    fn read(&self, class: &Shared, link: &Link, to: &Head, body: &[u8]) {
+    fn read(&self, class: &Shared, link: &Arc<Link>, to: &Head, body: &[u8]) {
         let (status, guard, runs) = match service::reading(body) {
             Ok((mem, runs)) => (Status::SUCCESS, Some(mem), runs),
             Err(failure) => (failure.status(), None, Vec::new()),
@@ -144,7 +144,7 @@ impl Links {
     }
 
     /// Answers a request that needs no bytes in return.
-    fn answer(&self, class: &Shared, link: &Link, to: &Head, done: Result<()>) {
+    fn answer(&self, class: &Shared, link: &Arc<Link>, to: &Head, done: Result<()>) {
         let status = done.map_or_else(|failure| failure.status(), |()| Status::SUCCESS);
         let head = answer_to(to, Kind::PutDone, class, status);
         // SAFETY: there are no runs.
@@ -185,7 +185,7 @@ impl Links {
     pub(super) fn step(
         &self,
         class: &Shared,
-        link: &Link,
+        link: &Arc<Link>,
         buffer: &mut [u8],
     ) -> std::result::Result<Step, String> {
         let (mut busy, pieces, copied) = link.flush()?;

@@ -315,7 +315,8 @@ fn moved(mut call: impl FnMut() -> isize) -> io::Result<Option<usize>> {
 }
 
 impl Stream for Connected {
-    unsafe fn write(&self, parts: &[Run]) -> io::Result<usize> {
+    unsafe fn write(&self, parts: &[Run], hold: bool) -> io::Result<usize> {
+        let flags = libc::MSG_NOSIGNAL | if hold { libc::MSG_MORE } else { 0 };
         let mut written = 0;
         let whole = super::stream::total(parts);
         while written < whole {
@@ -326,15 +327,22 @@ impl Stream for Connected {
             message.msg_iov = vectors.as_ptr().cast_mut();
             message.msg_iovlen = vectors.len() as _;
             // SAFETY: the caller guarantees the parts. Only the kernel accesses them.
-            let sent = moved(|| unsafe {
-                libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_NOSIGNAL)
-            })?;
+            let sent = moved(|| unsafe { libc::sendmsg(self.0.as_raw_fd(), &message, flags) })?;
             match sent {
                 Some(bytes) => written += bytes,
                 None => break,
             }
         }
         Ok(written)
+    }
+
+    fn holds(&self) -> bool {
+        true
+    }
+
+    fn transmit(&self) {
+        // The kernel transmits what is pending when the option is set, even if it was set before.
+        let _ = self.0.set_nodelay(true);
     }
 
     unsafe fn read(&self, parts: &[Run]) -> io::Result<Read> {

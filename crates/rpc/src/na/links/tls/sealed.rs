@@ -234,7 +234,7 @@ impl Sealed {
 }
 
 impl Stream for Sealed {
-    unsafe fn write(&self, parts: &[Run]) -> io::Result<usize> {
+    unsafe fn write(&self, parts: &[Run], _hold: bool) -> io::Result<usize> {
         let state = &mut *self.state.lock();
         if state.ended {
             return Err(ErrorKind::BrokenPipe.into());
