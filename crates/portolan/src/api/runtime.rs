@@ -246,11 +246,16 @@ impl Runtime {
 
     fn end(&self) -> Result<()> {
         let result = Engine::stop();
+        self.release();
+        result
+    }
+
+    /// Ends what the process does only while it has a runtime.
+    fn release(&self) {
         if self.on_panic == OnPanic::Abort {
             panic::disarm();
         }
         admission::set_runtime(false);
-        result
     }
 
     /// Returns a `Runtime` over an engine that other code started and will stop.
@@ -370,10 +375,12 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        let ours = runtime::current_arc().is_ok_and(|now| Arc::ptr_eq(&now, &self.engine));
+        let current = runtime::current_arc();
+        let ours = current.as_ref().is_ok_and(|now| Arc::ptr_eq(now, &self.engine));
         if self.finalized || !ours {
-            // The runtime is already finalised, or the program has finalised MPI, which stopped the
-            // engine.
+            if !self.finalized && current.is_err() {
+                self.release(); // the program has finalised MPI, which stopped the engine
+            }
             return;
         }
         if std::thread::panicking() {

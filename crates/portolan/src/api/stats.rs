@@ -156,7 +156,8 @@ impl Stats {
     }
 }
 
-/// A region of the program in the trace. Dropping the guard ends the region.
+/// A region of the program in the trace. Dropping the guard ends the innermost region, so nested
+/// regions end in reverse order.
 #[derive(Debug)]
 #[must_use = "the region ends when this is dropped"]
 pub struct Region<'a>(&'a Runtime);

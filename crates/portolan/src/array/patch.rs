@@ -56,17 +56,17 @@ impl Patch {
     ///
     /// # Errors
     /// Returns `Argument` if a step is 0, if the number of steps differs from the number of axes,
-    /// or if a range already has a step and its length overflows.
+    /// or if a range already has a step and its product with the new one overflows.
     pub fn every(self, steps: &[usize]) -> Result<Patch> {
         if steps.contains(&0) || steps.len() != self.spans.len() {
             fail!(Argument, "steps {steps:?} for {self}: a step of at least 1 for each axis");
         }
         let mut stepped = self.clone();
         for (span, &step) in stepped.spans.iter_mut().zip(steps) {
-            let Some(whole) = span.count.checked_mul(span.step) else {
-                fail!(Argument, "steps {steps:?} for {self}: its ranges are too long");
+            let Some(both) = span.step.checked_mul(step) else {
+                fail!(Argument, "steps {steps:?} for {self}: their products are too large");
             };
-            (span.count, span.step) = (whole.div_ceil(step), step);
+            (span.count, span.step) = (span.count.div_ceil(step), both);
         }
         Ok(stepped)
     }

@@ -240,7 +240,8 @@ fn numbers_beyond_an_address_space_are_refused() {
     assert_eq!((long.own_boxes(0).len(), long.own_boxes(1).len()), (1, 0));
 
     let far = Patch::from(0..usize::MAX).every(&[2]).expect("half of them");
-    assert!(far.clone().every(&[3]).is_err(), "a range that cannot be counted");
+    assert!(far.clone().every(&[usize::MAX]).is_err(), "a step that overflows");
+    assert!(far.clone().every(&[3]).expect("a sixth of them").check("h", &[10]).is_err());
     assert!(far.check("h", &[10]).is_err());
     assert_eq!(Patch::from([0..usize::MAX, 0..2]).len(), usize::MAX);
     assert_eq!(Patch::from([0..usize::MAX, 2..2]).len(), 0);
@@ -273,6 +274,14 @@ fn pieces_have_as_many_strides_as_a_transfer() {
     for (number, place) in &moved {
         assert_eq!(layout.locate(&global(&layout, &patch, number)), *place);
     }
+}
+
+#[test]
+fn steps_of_a_stepped_patch_count_its_own_indices() {
+    let second = Patch::strided([0..9], [2]).expect("steps");
+    let sixth = second.every(&[3]).expect("steps");
+    assert_eq!(sixth, Patch::strided([0..9], [6]).expect("steps"));
+    assert_eq!(sixth.shape(), [2]);
 }
 
 #[test]

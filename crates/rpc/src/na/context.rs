@@ -10,6 +10,7 @@ use super::transfer::Transfer;
 use super::wait_descriptor::Descriptor;
 use crate::failure::{Result, Status};
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -194,19 +195,18 @@ impl ContextShared {
     }
 
     fn carry_on(&self, active: &mut Vec<Active>) -> bool {
-        let (mut n, mut busy) = (0, false);
-        while n < active.len() {
-            let Some(status) = active[n].transfer.advance() else {
-                busy |= active[n].transfer.is_moving();
-                n += 1;
-                continue;
-            };
-            let Active { op, transfer, callback } = active.remove(n);
+        let (mut busy, ended) = (false, Cell::new(None));
+        let ends = |active: &mut Active| {
+            ended.set(active.transfer.advance());
+            busy |= ended.get().is_some() || active.transfer.is_moving();
+            ended.get().is_some()
+        };
+        for Active { op, transfer, callback } in active.extract_if(.., ends) {
+            let Some(status) = ended.take() else { continue };
             self.class.pending.lock().remove(&op);
             self.complete(callback, Event { status, what: transfer.what() });
             self.transfers.fetch_sub(1, Ordering::Release);
             self.class.wake_source.transfer_ends();
-            busy = true;
         }
         busy
     }

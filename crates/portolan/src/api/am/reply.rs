@@ -35,6 +35,31 @@ struct ReplySlot<R> {
     inner: Mutex<(Option<R>, Option<Waker>)>,
 }
 
+impl<R> ReplySlot<R> {
+    fn new() -> ReplySlot<R> {
+        ReplySlot { come: AtomicBool::new(false), inner: Mutex::new((None, None)) }
+    }
+
+    fn fill(&self, reply: R) {
+        let mut inner = self.inner.lock();
+        inner.0 = Some(reply);
+        // Inside the lock: a task whose waker comes too late for this must find the reply.
+        self.come.store(true, Ordering::Release);
+        let waker = inner.1.take();
+        drop(inner);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Stores the waker of a task that waits. Returns true if the reply has arrived instead.
+    fn wake_with(&self, waker: &Waker) -> bool {
+        let mut inner = self.inner.lock();
+        inner.1 = Some(waker.clone());
+        self.come.load(Ordering::Acquire)
+    }
+}
+
 /// Returns a callback that decodes a reply and runs `then` with it.
 pub(super) fn on_reply<M: Message>(
     then: impl FnOnce(M::Reply, &Context<'_>) + Send + 'static,
@@ -51,19 +76,10 @@ impl<'a, R: Send + 'static> Reply<'a, R> {
         engine: &'a Am,
         rank: usize,
     ) -> (Reply<'a, R>, OnReply) {
-        let slot =
-            Arc::new(ReplySlot { come: AtomicBool::new(false), inner: Mutex::new((None, None)) });
+        let slot = Arc::new(ReplySlot::new());
         let filled = slot.clone();
         let on_reply = on_reply::<M>(move |reply, _| {
-            let waker = {
-                let mut inner = filled.inner.lock();
-                inner.0 = Some(reply);
-                inner.1.take()
-            };
-            filled.come.store(true, Ordering::Release);
-            if let Some(waker) = waker {
-                waker.wake();
-            }
+            filled.fill(reply);
         });
         (Reply { engine, rank, slot, _one_thread: PhantomData }, on_reply)
     }
@@ -112,15 +128,58 @@ impl<R: Send + 'static> Future for Reply<'_, R> {
         match self.is_done() {
             Err(error) => return Poll::Ready(Err(error)),
             Ok(true) => return Poll::Ready(self.take().in_call(CALL)),
-            Ok(false) => self.slot.inner.lock().1 = Some(context.waker().clone()),
-        }
-        // The reply may have arrived before the waker was stored.
-        if self.slot.come.load(Ordering::Acquire) {
-            return Poll::Ready(self.take().in_call(CALL));
+            Ok(false) if self.slot.wake_with(context.waker()) => {
+                return Poll::Ready(self.take().in_call(CALL));
+            }
+            Ok(false) => {}
         }
         if !self.engine.has_thread() {
             context.waker().wake_by_ref();
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+    use std::time::{Duration, Instant};
+
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Count>) {
+            self.0.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// A reply that arrives while a task stores its waker either wakes the task or is found.
+    #[test]
+    fn no_wakeup_is_lost() {
+        const ROUNDS: usize = 20_000;
+        let slots: Vec<_> = (0..ROUNDS).map(|_| ReplySlot::new()).collect();
+        let meet = Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for slot in &slots {
+                    meet.wait();
+                    slot.fill(());
+                }
+            });
+            for (round, slot) in slots.iter().enumerate() {
+                let count = Arc::new(Count(AtomicUsize::new(0)));
+                let waker = Waker::from(count.clone());
+                meet.wait();
+                (0..round % 64).for_each(|_| std::hint::spin_loop());
+                let (begun, found) = (Instant::now(), slot.wake_with(&waker));
+                while !found && count.0.load(Ordering::Acquire) == 0 {
+                    assert!(begun.elapsed() < Duration::from_secs(30), "round {round}");
+                    std::thread::yield_now();
+                }
+            }
+        });
     }
 }
