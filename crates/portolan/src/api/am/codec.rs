@@ -1,7 +1,5 @@
-//! The wire format of typed messages: a head, and the encoded value.
-//!
-//! A value that fits in the header is sent there, and the data contains only the payload. A longer
-//! value precedes the payload in the data.
+//! The wire format of typed messages: a head and the encoded value. A value that fits is sent in
+//! the header. A longer one precedes the payload in the data.
 
 use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::MAX_HEADER;
@@ -18,8 +16,7 @@ use std::mem::size_of;
 pub(super) struct Head {
     /// The token of the caller that waits for the reply, or 0 if none waits.
     pub token: u64,
-    /// The number of bytes of the encoded value in the data, or [`IN_HEADER`] if it is in the
-    /// header.
+    /// The length of the encoded value in the data, or [`IN_HEADER`].
     pub encoded: u64,
 }
 

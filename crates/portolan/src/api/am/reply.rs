@@ -17,8 +17,7 @@ use std::task::{Poll, Waker};
 
 /// The reply to a call, which may not have arrived yet.
 ///
-/// Wait for it with [`Reply::wait`], or use it as a future in asynchronous code. If it is dropped,
-/// the message is still handled, and its reply is discarded.
+/// It is also a future. If it is dropped, the message is still handled and its reply is discarded.
 #[derive(Debug)]
 #[must_use = "the reply is dropped; use `spawn` if you need none"]
 pub struct Reply<'a, R> {
@@ -35,7 +34,7 @@ struct ReplySlot<R> {
     inner: Mutex<(Option<R>, Option<Waker>)>,
 }
 
-/// Returns a callback that decodes a reply and runs `then` with it.
+/// Returns a callback that decodes a reply and passes it to `then`.
 pub(super) fn on_reply<M: Message>(
     then: impl FnOnce(M::Reply, &Context<'_>) + Send + 'static,
 ) -> OnReply {
@@ -46,7 +45,7 @@ pub(super) fn on_reply<M: Message>(
 }
 
 impl<'a, R: Send + 'static> Reply<'a, R> {
-    /// Creates a pending reply, and the callback that stores the reply in it.
+    /// Creates a pending reply and the callback that fills it.
     pub(super) fn new<M: Message<Reply = R>>(
         engine: &'a Am,
         rank: usize,
