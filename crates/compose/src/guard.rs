@@ -19,25 +19,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The segments that a plan touches.
 #[derive(Debug)]
 pub struct Guard {
     /// `None` for a segment that was freed while the plan was made.
     segments: HashMap<SegmentId, Option<Arc<Segment>>>,
     /// Rank and address of the first recorded byte that lies in no segment.
     outside: Option<(usize, usize)>,
-    /// Number of segments that had been freed when all of these were last known to exist.
+    /// Number of freed segments at the last successful check.
     freed: AtomicU64,
 }
 
 impl Guard {
-    /// Creates a guard without segments.
     pub fn new(engine: &Engine) -> Guard {
         let freed = AtomicU64::new(engine.memory.freed());
         Guard { segments: HashMap::new(), outside: None, freed }
     }
 
-    /// Adds the segment of `strided_block`.
     pub fn pin(&mut self, engine: &Engine, strided_block: &Located) {
         let live = || engine.memory.segment_by_id(strided_block.segment);
         self.segments.entry(strided_block.segment).or_insert_with(live);

@@ -1,6 +1,5 @@
-//! Look-up of the segment that contains an address.
-//!
-//! The last result for each rank is tried first: ascending addresses mostly cost one comparison.
+//! Look-up of the segment that contains an address. Tries the last result for each rank first:
+//! ascending addresses mostly cost one comparison.
 
 use portolan_engine::memory::registry::SegmentId;
 use portolan_engine::runtime::Engine;
@@ -16,7 +15,6 @@ pub struct Located {
     pub span: Range<usize>,
 }
 
-/// Finds the parts of segments that contain addresses, and caches the last one of each rank.
 #[derive(Debug)]
 pub(crate) struct Locator<'e> {
     engine: &'e Engine,

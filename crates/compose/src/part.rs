@@ -1,8 +1,7 @@
 //! Sets of pairs: which local bytes go to which bytes of one target.
 //!
-//! Pairs are stored as runs of bytes that are contiguous on both sides, or as the shapes of slices.
-//! A run that continues the previous run is joined to it at once, so pairs that are added in order
-//! take no memory of their own. Otherwise, each run takes 24 bytes.
+//! Pairs are stored as runs of bytes that are contiguous on both sides, of 24 bytes each, or as the
+//! shapes of slices. A run that continues the previous run is joined to it at once.
 //!
 //! Invariant: no run and no shape is empty, has a null address, or leaves the address space.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -21,7 +20,8 @@ pub struct Part {
     strided_blocks: Vec<StridedBlock>,
 }
 
-/// Whether `lo..hi`, relative to `start`, stays in the address space without the null address.
+/// Returns whether `lo..hi`, relative to `start`, stays in the address space without the null
+/// address.
 fn fits(start: usize, lo: isize, hi: isize) -> bool {
     let first = start.checked_add_signed(lo).is_some_and(|first| first > 0);
     first && start.checked_add_signed(hi).is_some()
@@ -63,7 +63,7 @@ impl Part {
         Ok(())
     }
 
-    /// Adds the pairs of a shape. Fails with the same errors as [`Part::add`].
+    /// Adds the pairs of a shape. Fails as [`Part::add`] does.
     pub fn add_shape(&mut self, local: usize, remote: usize, shape: Shape) -> Result<()> {
         if shape.is_empty() {
             return Ok(());
@@ -85,8 +85,7 @@ impl Part {
         Ok(())
     }
 
-    /// Adds all pairs of another part. Fails with `Memory`, without a change, if a list cannot
-    /// grow.
+    /// Adds all pairs of another part. Fails with `Memory`, without a change.
     pub fn append(&mut self, mut other: Part) -> Result<()> {
         reserve(&mut self.runs, other.runs.len(), "runs of bytes")?;
         reserve(&mut self.strided_blocks, other.strided_blocks.len(), "shapes")?;
@@ -95,7 +94,6 @@ impl Part {
         Ok(())
     }
 
-    /// Reserves room for shapes.
     pub(super) fn reserve(&mut self, shapes: usize) -> Result<()> {
         reserve(&mut self.strided_blocks, shapes, "shapes")
     }
@@ -110,7 +108,6 @@ impl Part {
         &self.strided_blocks
     }
 
-    /// Returns whether the part is empty.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.strided_blocks.is_empty()

@@ -233,8 +233,8 @@ impl<'rt> Composer<'rt> {
         self.inner.rewind(number).in_call("Composer::rewind")
     }
 
-    /// Stores a composition under `number`. The first composition that a run stores under a number
-    /// replaces the file; later ones are appended.
+    /// Stores a composition under `number`. The first composition that a composer stores under a
+    /// number replaces the file; later ones are appended.
     ///
     /// # Errors
     /// Returns `Handle` if the composition has addresses added by [`Composition::add_raw`], `State`
