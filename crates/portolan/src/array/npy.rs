@@ -54,6 +54,7 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// In bytes. A longer header is invalid.
 const LONGEST: usize = 1 << 16;
 
+/// The contents of a header, and the offset of the elements.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Header {
     /// The element type, in NumPy's notation.
