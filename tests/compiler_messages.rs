@@ -34,7 +34,6 @@ fn libraries(directory: &Path) -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, path)| path).collect()
 }
 
-/// Returns what the compiler prints about a function.
 fn message(body: &str) -> String {
     let program = format!(
         "use portolan::num_complex::Complex;

@@ -23,7 +23,6 @@ impl Item for Add {
     }
 }
 
-/// An item whose size is not a power of two.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Odd([u8; 13]);
@@ -52,7 +51,7 @@ impl Item for Wide {
     }
 }
 
-/// An item without bytes: only its arrival counts.
+/// An item without bytes.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Tick;
@@ -102,7 +101,6 @@ fn totals(ctx: &Ctx, messages: &Messages<'_>, what: &str, count: u64, sum: u64) 
     ctx.barrier();
 }
 
-/// Sends items of all sizes, also from handlers and threads, and checks that none is lost.
 pub fn items(ctx: &Ctx) {
     let messages = Handlers::new()
         .state(Arc::new(Seen::default()))

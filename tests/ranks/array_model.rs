@@ -15,7 +15,6 @@ pub struct Indices {
 }
 
 impl Indices {
-    /// Returns a random patch of any kind.
     pub fn random(rng: &mut Rng, shape: &[usize]) -> Indices {
         let steps: Vec<usize> =
             shape.iter().map(|_| if rng.one_in(3) { rng.range(1, 3) } else { 1 }).collect();
@@ -58,7 +57,6 @@ impl Indices {
         }
     }
 
-    /// Returns the elements of the model in this patch.
     pub fn of(&self, model: &ArrayD<i64>) -> ArrayD<i64> {
         let mut patch = ArrayD::zeros(self.shape());
         self.each(|i, there| patch[i] = model[there]);

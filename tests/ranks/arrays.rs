@@ -54,7 +54,6 @@ fn sequence(rt: &Runtime, group: &Group<'_>, rng: &mut Rng, round: usize) {
     array.free().expect("free");
 }
 
-/// Changes the array and its model alike, and returns the name of the change.
 fn change(
     group: &Group<'_>,
     array: &mut model::Array<'_>,
@@ -261,7 +260,6 @@ fn ghosts_of(group: &Group<'_>, shape: &[usize], widths: &[usize], periodic: &[b
     new.free().expect("free");
 }
 
-/// Tests arrays of groups other than the world.
 pub fn subgroups(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();
@@ -277,7 +275,6 @@ pub fn subgroups(ctx: &Ctx) {
     world.barrier().expect("barrier");
 }
 
-/// Compares matrix products over all distributions with the product of whole matrices.
 pub fn products(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 80]);
@@ -325,8 +322,7 @@ pub fn products(ctx: &Ctx) {
     }
 }
 
-/// Tests products of other element types, which use other kernels, and other routines of BLAS if it
-/// is available.
+/// Other element types use other kernels, and other routines of BLAS if it is available.
 pub fn product_types(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 83]);

@@ -12,7 +12,6 @@ fn duplicate(ctx: &Ctx) -> Comm {
     unsafe { Comm::dup_of(handle) }.expect("a duplicate")
 }
 
-/// Tests barriers, broadcasts, allgathers and agreements.
 pub fn collectives(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let comm = duplicate(ctx);

@@ -12,7 +12,6 @@ use std::fmt::Debug;
 /// Numbers of elements: none, a few, more than a cache line, and enough for MPI's own collectives.
 const COUNTS: [usize; 5] = [0, 1, 9, 700, 70_000];
 
-/// An element type whose values the test draws.
 trait Value: Reducible + Element + PartialEq + Debug {
     fn of(value: i64) -> Self;
 }
@@ -197,7 +196,6 @@ fn wrong_lengths(group: &Group<'_>) {
     group.barrier().expect("the group is usable");
 }
 
-/// Moves parts in the world, in a group with another order, and in one of some ranks.
 pub fn exchanges(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();

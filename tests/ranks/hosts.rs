@@ -86,7 +86,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Parses the argument of `--hosts`; returns `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Layout> {
         let mut words = text.split(':');
         let counts: Option<Vec<usize>> =
@@ -97,7 +96,6 @@ impl Layout {
         only.iter().all(known).then_some(Layout { counts, only })
     }
 
-    /// Returns whether the layout selects a configuration, or the launches of a single check.
     pub fn wants(&self, what: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|word| word == what)
     }
@@ -129,8 +127,8 @@ impl Layout {
     }
 }
 
-/// Returns the directories of shared memory: this host's, and those on all hosts of the cluster
-/// that runs this program.
+/// Returns this host's directory of shared memory, and those on all hosts of the cluster that runs
+/// this program.
 pub fn shm_dirs() -> Vec<PathBuf> {
     let mut dirs = vec![PathBuf::from("/dev/shm")];
     let Some(cluster) = std::env::var_os("CLUSTER_DIR").map(PathBuf::from) else { return dirs };

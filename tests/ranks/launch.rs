@@ -2,7 +2,6 @@
 
 use crate::run::system;
 
-/// The expected outcome of a launch.
 #[derive(Debug)]
 pub enum End {
     Well,
@@ -22,7 +21,6 @@ pub struct Alone {
     pub label: &'static str,
     pub ranks: usize,
     pub env: &'static [(&'static str, &'static str)],
-    /// Deadline in seconds.
     pub seconds: u64,
     /// Whether the other MPI's launcher is used.
     pub other_mpi: bool,
@@ -41,7 +39,6 @@ fn never() -> Option<String> {
     None
 }
 
-/// Returns why the other MPI's launcher cannot be used here, or `None`.
 pub fn no_other_mpi() -> Option<String> {
     system::other_launcher().is_none().then(|| "only one MPI is installed".into())
 }

@@ -12,17 +12,15 @@ use portolan_engine::transfer::TransferKind;
 /// Bytes around a local buffer that no transfer may touch.
 const GUARD: usize = 24;
 
-/// The contents of all segments.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// The bytes, by segment and world rank.
+    /// By segment and world rank.
     pub pieces: Vec<Vec<Vec<u8>>>,
 }
 
-/// The layout of an item's bytes.
 #[derive(Debug, Clone)]
 pub enum Form {
-    /// Counts and strides, as `Shape::strided` takes them.
+    /// As `Shape::strided` takes them.
     Strided {
         /// Bytes of a block, then repetitions from the innermost level out.
         counts: Vec<usize>,
@@ -198,7 +196,7 @@ pub fn scale(rng: &mut Rng, which: usize) -> Scale {
     }
 }
 
-/// Writes elements of the scale's type over `out`; remaining bytes do not change.
+/// Remaining bytes do not change.
 pub fn fill_elements(rng: &mut Rng, scale: Scale, out: &mut [u8]) {
     let mut small = || rng.below(101) as f64 - 50.0;
     for element in out.chunks_exact_mut(scale.element()) {
@@ -222,7 +220,6 @@ pub fn fill_elements(rng: &mut Rng, scale: Scale, out: &mut [u8]) {
     }
 }
 
-/// Computes `target += scale * source`, element by element.
 fn combine(scale: Scale, source: &[u8], target: &mut [u8]) {
     fn each<T: bytemuck::Pod>(source: &[u8], target: &mut [u8], f: impl Fn(T, T) -> T) {
         let n = std::mem::size_of::<T>();

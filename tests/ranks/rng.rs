@@ -1,6 +1,5 @@
 //! Random numbers that every rank can reproduce.
 
-/// A splitmix64 generator.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 

@@ -42,7 +42,6 @@ impl Handler for Quiet {
     }
 }
 
-/// Number of times that each call is made to each target.
 const TIMES: usize = 3;
 
 fn calls(engine: &Engine) -> Result<Vec<Path>> {

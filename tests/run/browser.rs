@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 /// Time limit of an answer. It is long because a machine under test is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Possible names of the program.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 pub fn is_here() -> bool {
@@ -165,7 +164,6 @@ impl Browser {
         Ok(begun.elapsed())
     }
 
-    /// Waits until an expression is true.
     pub fn until(&mut self, expression: &str) -> Result<(), String> {
         let begun = Instant::now();
         while self.value(&format!("Boolean({expression})"))? != true {
@@ -177,7 +175,6 @@ impl Browser {
         Ok(())
     }
 
-    /// Returns the value of an expression.
     pub fn value(&mut self, expression: &str) -> Result<Value, String> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.ask("Runtime.evaluate", params)?;

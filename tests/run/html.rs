@@ -24,12 +24,10 @@ fn setting<'c>(case: &'c Case, name: &str) -> Option<&'c str> {
     Some(rest.split([' ', ']']).next().unwrap_or(rest))
 }
 
-/// Returns the number of hosts on which a case ran.
 pub fn hosts(case: &Case) -> usize {
     setting(case, "hosts").map_or(1, |layout| layout.split(',').count())
 }
 
-/// Returns the MPI, the suite and the name of a case.
 pub fn full_name(case: &Case) -> String {
     format!("{} {} {}", case.mpi, case.suite, case.name)
 }

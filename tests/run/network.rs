@@ -132,7 +132,6 @@ impl Suite {
         }
     }
 
-    /// Changes the state of the second host's link.
     fn link(&self, what: &str) {
         let status =
             system::script("cluster").args(["link", "host2", "--name", &self.name, what]).status();
@@ -181,7 +180,6 @@ impl Suite {
         false
     }
 
-    /// Returns the ranks of a case that are still running, on any host.
     fn ranks_left(case: &Case, job: &Job) -> Vec<String> {
         let ranks = processes::marked(&job.mark);
         let ranks = ranks.into_iter().filter(|pid| processes::name(*pid) == case.program);

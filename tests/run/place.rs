@@ -35,7 +35,6 @@ pub fn account(mark: &str) -> String {
     ranks.iter().map(|&(rank, pid)| describe(rank, pid)).collect()
 }
 
-/// Returns the rank that the launcher gave to a process.
 fn rank_of(pid: i32) -> Option<u32> {
     processes::environment(pid).iter().find_map(|variable| {
         let (name, value) = std::str::from_utf8(variable).ok()?.split_once('=')?;
@@ -43,7 +42,6 @@ fn rank_of(pid: i32) -> Option<u32> {
     })
 }
 
-/// Returns whether a process has a handler for SIGUSR1.
 fn answers(pid: i32) -> bool {
     let caught = u64::from_str_radix(&field(&format!("/proc/{pid}/status"), "SigCgt"), 16);
     caught.is_ok_and(|mask| mask >> (libc::SIGUSR1 - 1) & 1 == 1)

@@ -14,7 +14,6 @@ pub enum Size {
     Release,
 }
 
-/// How a case has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// With status 0 and one PASS line.

@@ -23,7 +23,6 @@ pub fn other_flavour() -> &'static str {
     if flavour() == "openmpi" { "mpich" } else { "openmpi" }
 }
 
-/// Returns the installation directory of the library for the other MPI.
 pub fn other_prefix() -> PathBuf {
     root().join("target").join(other_flavour()).join("prefix")
 }
@@ -267,7 +266,6 @@ impl<'a> Builder<'a> {
             && log.lines().next() == Some(&command.join(" "))
     }
 
-    /// Builds a program if it is not up to date. If the build fails, the log contains the reason.
     fn build(&self, program: &str) {
         let recipe = self.recipe(program);
         if self.is_fresh(program, &recipe) {

@@ -37,7 +37,6 @@ impl Process {
         command.spawn().map(Process).map_err(failed)
     }
 
-    /// Waits until the process has ended with this exit code.
     fn ends(&mut self, code: i32, what: &str) -> Result<(), String> {
         let begun = Instant::now();
         loop {
@@ -51,7 +50,6 @@ impl Process {
     }
 }
 
-/// Each program serves clients, over each network.
 pub(super) fn run(special: &Special, suite: &mut Suite<'_>) {
     let dir = suite.builder.dir.join("by-hand");
     let out = dir.join("out");

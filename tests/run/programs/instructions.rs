@@ -18,7 +18,6 @@ use std::process::Command;
 
 pub const LABEL: &str = "instructions [n=2]";
 
-/// Permitted excess of a call over its budget, in percent.
 const PERCENT: f64 = 3.0;
 /// Maximum number of runs of a call that exceeds its budget.
 const TRIES: usize = 3;
@@ -44,7 +43,6 @@ fn budget_file() -> std::path::PathBuf {
     root().join("tests/data/instructions.txt")
 }
 
-/// Returns the compiler in the format of the budget file.
 fn compiler() -> String {
     let output = Command::new("rustc").arg("-V").output();
     let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
@@ -67,7 +65,6 @@ fn key(call: &str, settings: &str) -> String {
     format!("{call} {settings}").trim().to_string()
 }
 
-/// Counts the instructions of each call. Fails if a call exceeds its budget.
 pub fn counts(special: &Special, suite: &mut Suite<'_>) {
     if !on_path("valgrind") {
         return suite.report.skip(special.label, "valgrind is not installed");
