@@ -158,8 +158,8 @@ impl<'rt> Composer<'rt> {
     /// arrives.
     ///
     /// # Errors
-    /// Returns `State` if a segment of the composition was freed, or `Handle` if the composition
-    /// has addresses added by [`Composition::add_raw`].
+    /// Returns `State` before the first [`Composer::sync`] or if a segment of the composition was
+    /// freed, or `Handle` if the composition has addresses added by [`Composition::add_raw`].
     #[inline]
     pub fn perform(&self, mapped: &Mapped<'rt>) -> Result<()> {
         const CALL: &str = "Composer::perform";
@@ -175,8 +175,10 @@ impl<'rt> Composer<'rt> {
     /// Performs any composition. It completes as [`Composer::perform`] does.
     ///
     /// # Errors
-    /// Returns `State` if a segment of the composition was freed, or `Address` if an address is not
-    /// mapped on its rank. In the latter case the performance still reaches the other ranks.
+    /// Returns `State` before the first [`Composer::sync`] or if a segment of the composition was
+    /// freed, or `Address` if an address is not mapped on its rank. In the latter case the
+    /// performance still reaches the other ranks.
+    ///
     /// # Safety
     /// Addresses added by [`Composition::add_raw`] must be valid: local ones for reads until the
     /// next wait or sync, and remote ones for writes of any bytes.
@@ -192,12 +194,16 @@ impl<'rt> Composer<'rt> {
     /// this rank have completely arrived since the last sync.
     ///
     /// # Errors
-    /// Fails as [`Composer::sync`] does.
+    /// Returns `State` before the first sync, or the error of a performance that had not yet left
+    /// when it failed.
     pub fn wait_for(&self, n: u32) -> Result<()> {
         self.inner.wait_for(self.rt.engine(), n).in_call("Composer::wait_for")
     }
 
     /// Returns the number of performances that have arrived since the last sync.
+    ///
+    /// # Errors
+    /// Returns `State` before the first sync.
     pub fn arrived(&self) -> Result<u32> {
         self.inner.arrived().in_call("Composer::arrived")
     }
