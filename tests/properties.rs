@@ -35,7 +35,6 @@ fn arrays() -> impl Strategy<Value = (Vec<usize>, Vec<isize>, Vec<isize>)> {
     })
 }
 
-/// Returns every pair of byte offsets, computed with nested loops over the arguments.
 fn pairs_of(counts: &[usize], local: &[isize], remote: &[isize]) -> Vec<(isize, isize)> {
     let mut starts = vec![(0, 0)];
     for i in (1..counts.len()).rev() {

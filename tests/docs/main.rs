@@ -177,7 +177,6 @@ fn what_the_architecture_names_is_there() {
     assert!(unknown("std::fmt").is_none());
 }
 
-/// The page of Mercury repeats the rows of its variables.
 #[test]
 fn the_page_of_mercury_has_the_variables_of_mercury() {
     let text = |name: &str| fs::read_to_string(root().join("docs").join(name)).expect(name);

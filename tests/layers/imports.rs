@@ -18,7 +18,7 @@ pub struct Import {
     pub name: String,
 }
 
-/// The path of a module that begins with its crate, for example `["engine", "am", "ring"]`.
+/// For example `["engine", "am", "ring"]`.
 type Module = Vec<String>;
 
 struct File {
@@ -129,7 +129,7 @@ impl Sources {
         }
     }
 
-    /// Returns all imports between two different files, except imports of test code.
+    /// All imports between two different files, except imports of test code.
     pub fn imports(&self) -> Vec<Import> {
         let mut all = BTreeSet::new();
         for (module, file) in &self.files {

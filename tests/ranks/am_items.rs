@@ -10,7 +10,6 @@ use portolan::messages::{Context, Handlers, Item, Messages};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A number that the target adds to its sum.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Add(pub u64);
@@ -51,7 +50,6 @@ impl Item for Wide {
     }
 }
 
-/// An item without bytes.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Tick;

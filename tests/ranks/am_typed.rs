@@ -68,7 +68,6 @@ impl Message for Parcel {
     }
 }
 
-/// Sends values and payloads of all lengths by every call, and checks what comes back.
 pub fn values(ctx: &Ctx) {
     let seen = Arc::new(Seen::default());
     let messages = Handlers::new()

@@ -20,7 +20,6 @@ fn start(ctx: &Ctx) {
     ctx.barrier();
 }
 
-/// Transfers random spans of all kinds of memory and compares them with a model.
 pub fn anywhere(ctx: &Ctx) {
     let engine = &*ctx.engine;
     start(ctx);

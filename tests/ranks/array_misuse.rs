@@ -278,7 +278,6 @@ pub fn panics() {
     share(|tile| panic!("the tile of rank {} is too hard", tile.owner));
 }
 
-/// An error of one rank ends the job with its message.
 pub fn fails() {
     share(|tile| {
         let text = format!("the tile of rank {} is too hard", tile.owner);

@@ -49,7 +49,6 @@ impl Indices {
         self.axes.iter().map(Vec::len).collect()
     }
 
-    /// Calls `call` with each index in the patch and the corresponding index in the array.
     pub fn each(&self, mut call: impl FnMut(&IxDyn, &IxDyn)) {
         for inside in ndarray::indices(IxDyn(&self.shape())) {
             let there: Vec<usize> = (0..self.axes.len()).map(|a| self.axes[a][inside[a]]).collect();
@@ -110,7 +109,6 @@ pub fn shape(rng: &mut Rng) -> Vec<usize> {
     (0..ndim).map(|_| rng.range(1, [0, 200, 30, 12, 6, 5, 4][ndim])).collect()
 }
 
-/// Compares the array with the model, through gets of this rank.
 pub fn check(rt: &Runtime, array: &Array<'_>, model: &ArrayD<i64>, rng: &mut Rng, what: &str) {
     // Every rank checks a patch of its own.
     let mut own = Rng::new(rng.next(), &[rt.rank() as u64]);

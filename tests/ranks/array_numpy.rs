@@ -69,7 +69,6 @@ fn load<T: NpyElement + PartialEq, D: Dimension>(rt: &Runtime, path: &Path, of: 
     }
 }
 
-/// Exchanges real, integer and complex numbers on one to three axes.
 pub fn files() {
     let rt = Runtime::init().expect("start");
     child::check_size(rt.size());

@@ -12,7 +12,6 @@ use portolan::{Element, ErrorKind, Group, Runtime};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-/// Runs random sequences of all operations that change elements.
 pub fn random(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 77]);
@@ -394,7 +393,6 @@ pub fn zeros(ctx: &Ctx) {
     }
 }
 
-/// Every tile is handed out once, even if one rank takes most tiles.
 pub fn shared(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let options = Options::named("done").unfilled();
@@ -422,7 +420,6 @@ pub fn shared(ctx: &Ctx) {
     done.free().expect("free");
 }
 
-/// Files are read as they were written, under any distribution, and in Fortran order.
 pub fn files(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();

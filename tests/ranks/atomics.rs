@@ -213,7 +213,6 @@ pub fn lock_stripes(ctx: &Ctx) {
 /// Bytes of the segment: enough for rows at every position relative to the lock stripes.
 const UNALIGNED: usize = 48 << 10;
 
-/// Rows of `block` bytes, `stride` bytes apart, from offset `at` on.
 #[derive(Debug, Clone, Copy)]
 struct Rows {
     at: usize,

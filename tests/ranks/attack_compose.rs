@@ -17,7 +17,6 @@ type Pair = (u32, u64, u32, u64, u64);
 /// Segment number, rank, and length in bytes.
 type Row = (u64, usize, u64);
 
-/// Writes a composition file by hand and loads it.
 struct Forger<'a> {
     rank: usize,
     ranks: usize,

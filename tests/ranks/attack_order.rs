@@ -361,7 +361,6 @@ fn first_ghosts(rt: &Runtime) -> Result<()> {
     updated
 }
 
-/// One rank creates a composer, and the other updates ghost cells.
 fn ghosts_and_composer(rt: &Runtime) -> Result<()> {
     let [_one, mut two] = two_arrays(rt)?;
     let mut two = two.access()?;

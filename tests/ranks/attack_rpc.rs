@@ -56,7 +56,6 @@ fn over<T: Debug>(what: &str, result: Result<T, Failure>) {
     }
 }
 
-/// A call that its server does not answer.
 type Kept = Call<Vec<u8>, ()>;
 
 #[derive(Clone)]
@@ -396,7 +395,6 @@ fn beside() {
     class.finalize().expect("finalize");
 }
 
-/// The program initialises MPI below `MPI_THREAD_MULTIPLE`.
 fn below() {
     let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Single).expect("MPI");
     let refused = on_a_thread(|| Runtime::init().map(drop));

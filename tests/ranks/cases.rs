@@ -187,11 +187,10 @@ pub const CONFIGS: &[Config] = &[
     },
 ];
 
-/// A check runs in a started engine, together with other checks.
 #[derive(Debug)]
 pub struct Check {
     pub name: &'static str,
-    /// Deadline in seconds.
+    /// In seconds.
     pub seconds: u64,
     /// Whether the check runs in a configuration with this number of ranks.
     pub on: fn(&Config, usize) -> bool,

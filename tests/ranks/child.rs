@@ -29,7 +29,6 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|v| !v.is_empty())
 }
 
-/// Returns the directory that the driver and the ranks of a launch share.
 pub fn directory() -> PathBuf {
     variable(job::DIR).expect("the driver sets the directory").into()
 }
@@ -80,7 +79,6 @@ fn seed() -> u64 {
     variable(job::SEED).and_then(|v| v.parse().ok()).unwrap_or(1)
 }
 
-/// Ends the job if it does not have the number of ranks that the driver asked for.
 pub fn check_size(n: usize) {
     let asked = variable(job::RANKS).and_then(|v| v.parse().ok()).unwrap_or(0);
     assert_eq!(

@@ -10,14 +10,12 @@ pub const REGION: usize = 6000;
 /// Bytes of a rank's source buffer.
 pub const SOURCE: usize = 9000;
 
-/// An addition to a composition.
 #[derive(Debug, Clone)]
 pub enum Added {
     /// Single bytes: local and remote offset.
     Pairs(Vec<(usize, usize)>),
     /// Blocks: local offset, remote offset, length in bytes.
     Runs(Vec<(usize, usize, usize)>),
-    /// A slice: local and remote blocks.
     Slice(Blocks, Blocks),
 }
 
@@ -125,7 +123,6 @@ pub fn parcel(ctx: &Ctx, round: usize, src: usize, dst: usize) -> Vec<Added> {
     out
 }
 
-/// Returns the byte that a rank sends from offset `at`.
 pub fn source_byte(src: usize, round: usize, again: usize, at: usize) -> u8 {
     (src * 101 + round * 37 + again * 59 + at * 7 + (at >> 8) * 13) as u8
 }

@@ -14,7 +14,6 @@ pub struct Ctx {
     pub engine: Arc<Engine>,
     pub me: usize,
     pub n: usize,
-    /// The seed of random checks.
     pub seed: u64,
     /// Whether the check should do less.
     pub quick: bool,

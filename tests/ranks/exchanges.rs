@@ -92,7 +92,6 @@ fn by<T: Value, O: Operator<T> + Debug>(
     }
 }
 
-/// Combines integers of all types, floats and complex numbers by all operators that they have.
 pub fn operators(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let group = rt.world();

@@ -12,7 +12,6 @@ use crate::run::system;
 use std::fs;
 use std::path::PathBuf;
 
-/// The variable that names the network interface of each host.
 pub const INTERFACE: &str = "PORTOLAN_TEST_INTERFACE";
 
 const BASE: Config = Config {
@@ -28,7 +27,6 @@ const BASE: Config = Config {
 /// A program that initialises MPI with `MPI_THREAD_SINGLE` and keeps that level.
 const SINGLE: Config = Config { served: false, threads: false, ..BASE };
 
-/// The configurations that run on each layout.
 pub const CONFIGS: &[Config] = &[
     BASE,
     Config { label: "path=message", env: &[("PORTOLAN_PATH", "message")], ..BASE },

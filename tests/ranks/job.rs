@@ -99,7 +99,6 @@ fn read_progress(dir: &Path) -> Progress {
     progress
 }
 
-/// Returns `(rank, process id, step)` of each rank.
 fn read_steps(dir: &Path) -> Vec<(String, i32, String)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {

@@ -17,7 +17,6 @@ pub enum End {
 #[derive(Debug)]
 pub struct Alone {
     pub name: &'static str,
-    /// The description of the configuration that is printed.
     pub label: &'static str,
     pub ranks: usize,
     pub env: &'static [(&'static str, &'static str)],
@@ -57,6 +56,5 @@ pub const ALONE_BASE: Alone = Alone {
     run: crate::lifecycle::start_and_stop,
 };
 
-/// Environments that select a transfer path.
 pub const RMA: &[(&str, &str)] = &[("PORTOLAN_PATH", "rma")];
 pub const MESSAGE: &[(&str, &str)] = &[("PORTOLAN_PATH", "message")];

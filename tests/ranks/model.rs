@@ -42,7 +42,6 @@ pub enum Form {
 
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// Put, get, or accumulate with its type and scale.
     pub kind: TransferKind,
     pub segment: usize,
     pub target: usize,
@@ -50,10 +49,9 @@ pub struct Item {
     pub at: usize,
     /// Offset of the form's start in the local buffer.
     pub local_at: usize,
-    /// Length of the local buffer in bytes.
+    /// In bytes.
     pub local_len: usize,
     pub form: Form,
-    /// Seed of the local contents.
     pub seed: u64,
     /// The type of the elements that fill the source of a put.
     pub elements: Option<Scale>,
@@ -264,7 +262,7 @@ impl Item {
         }
     }
 
-    /// Returns the local buffer before the transfer.
+    /// Before the transfer.
     pub fn local(&self) -> Vec<u8> {
         let mut rng = Rng::new(self.seed, &[]);
         let elements = match self.kind {

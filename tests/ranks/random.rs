@@ -124,7 +124,6 @@ impl World {
         segment.as_ref().expect("allocated").part(rank).address() + item.at
     }
 
-    /// Every member reads every part with a get, and its own part as plain memory.
     fn verify(&self, ctx: &Ctx, phase: usize) {
         for (s, (group, segment)) in self.segments.iter().enumerate() {
             let Some(segment) = segment else { continue };
@@ -176,7 +175,6 @@ fn regions(world: &World, rng: &mut Rng) -> Vec<Region> {
     all
 }
 
-/// Fills each region that all ranks accumulate into with elements of its type.
 fn prepare(ctx: &Ctx, world: &mut World, regions: &[Region], rng: &mut Rng) {
     for r in regions {
         let Owner::All(which) = r.owner else { continue };

@@ -26,7 +26,7 @@ impl Rng {
         if n == 0 { 0 } else { (self.next() % n as u64) as usize }
     }
 
-    /// Returns a number from `lo` to `hi`, both included.
+    /// Both limits are included.
     pub fn range(&mut self, lo: usize, hi: usize) -> usize {
         lo + self.below(hi - lo + 1)
     }

@@ -46,13 +46,11 @@ pub enum Suite {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// About thirty programs, once each.
     Quick,
     /// Each program with every setting, but not with every combination of settings.
     Full,
 }
 
-/// The selection of cases on several hosts.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub level: Level,

@@ -155,7 +155,7 @@ impl Browser {
         }
     }
 
-    /// Opens a file and waits until `ready` is true in it. Returns the time that this took.
+    /// Waits until `ready` is true. Returns the time that this took.
     pub fn open(&mut self, file: &Path, ready: &str) -> Result<Duration, String> {
         let begun = Instant::now();
         self.loaded = false;
@@ -188,7 +188,6 @@ impl Browser {
         Ok(self.value(expression)?.as_str().unwrap_or_default().to_string())
     }
 
-    /// Waits until everything requested so far is drawn.
     pub fn drawn(&mut self) -> Result<(), String> {
         let twice =
             "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))";
@@ -260,7 +259,6 @@ impl Browser {
         self.drawn()
     }
 
-    /// Writes the visible part, or the whole page, to a PNG file.
     pub fn picture(&mut self, file: &Path, whole: bool) -> Result<(), String> {
         let params = json!({"format": "png", "captureBeyondViewport": whole});
         let answer = self.ask("Page.captureScreenshot", params)?;

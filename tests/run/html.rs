@@ -18,7 +18,6 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns the text after `name=` in the name of a case.
 fn setting<'c>(case: &'c Case, name: &str) -> Option<&'c str> {
     let (_, rest) = case.name.split_once(&format!("{name}="))?;
     Some(rest.split([' ', ']']).next().unwrap_or(rest))
@@ -36,7 +35,6 @@ fn count(cases: &[&Case], kind: Kind) -> usize {
     cases.iter().filter(|case| case.kind == kind).count()
 }
 
-/// Returns a table of counts with one row per key.
 fn table(cases: &[Case], heads: &[&str], key: impl Fn(&Case) -> Vec<String>) -> String {
     let mut keys: Vec<Vec<String>> = cases.iter().map(&key).collect();
     keys.sort();

@@ -147,7 +147,6 @@ pub struct Ended {
     /// The exit code. `None` after a signal or a timeout.
     pub code: Option<i32>,
     pub timed_out: bool,
-    /// The state of the ranks at the deadline.
     pub account: String,
     pub seconds: f64,
     /// The longest measured nap of the runner, which shows how long it could not run.

@@ -229,7 +229,6 @@ impl Suite {
         self.tell(case, &ended, why, "");
     }
 
-    /// Checks that nothing is lost if a link is cut and comes back.
     fn cut_and_whole(&mut self, case: &Case) {
         let mut job = self.start(case, 120, &[("PORTOLAN_WATCHDOG", REPORT)], "8");
         if self.await_line(&mut job, "^RUNNING", 60) {

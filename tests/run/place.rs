@@ -9,12 +9,10 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The variables that launchers set to a process's rank.
 const RANK_VARIABLES: [&str; 2] = ["PMI_RANK", "OMPI_COMM_WORLD_RANK"];
 /// Programs that wrap a rank.
 const AROUND: [&str; 4] = ["sh", "bash", "timeout", "env"];
 
-/// Describes every rank of the launch with this mark, in one or more lines per rank.
 pub fn account(mark: &str) -> String {
     let mut ranks: Vec<(u32, i32)> = processes::marked(mark)
         .into_iter()

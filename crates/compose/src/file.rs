@@ -57,14 +57,12 @@ pub fn crc(bytes: &[u8]) -> u64 {
 #[derive(Debug)]
 pub struct Record {
     pub kind: CompositionKind,
-    /// Without the head.
     pub body: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub rank: usize,
-    /// The number of ranks in the job.
     pub ranks: usize,
 }
 

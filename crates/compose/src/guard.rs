@@ -40,7 +40,6 @@ impl Guard {
         self.segments.entry(strided_block.segment).or_insert_with(live);
     }
 
-    /// Records a byte that lies in no segment.
     pub fn pass_outside(&mut self, rank: usize, address: usize) {
         self.outside.get_or_insert((rank, address));
     }
@@ -96,7 +95,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Fails with `Address` if a byte lies outside these segments.
+    /// Fails with `Address` if a byte lies in another segment, or in none.
     pub fn check_inside(&self, segments: &[Arc<Segment>]) -> Result<()> {
         if let Some((rank, address)) = self.outside {
             fail!(Address, "{address:#x} of rank {rank} lies in no segment of the composition");

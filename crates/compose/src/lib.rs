@@ -63,7 +63,6 @@ pub enum CompositionKind {
 }
 
 impl CompositionKind {
-    /// Returns the number of the kind in files and in the C interface.
     #[doc(hidden)]
     pub fn code(self) -> u32 {
         match self {
@@ -73,7 +72,6 @@ impl CompositionKind {
         }
     }
 
-    /// Returns the name that messages use.
     pub fn name(self) -> &'static str {
         match self {
             CompositionKind::Simple => "simple",
@@ -106,7 +104,6 @@ impl Composition {
         Ok(Composition { form: Form::Simple(target, Arc::default()), keep: Vec::new() })
     }
 
-    /// Returns the kind of the composition.
     pub fn kind(&self) -> CompositionKind {
         match &self.form {
             Form::Simple(..) => CompositionKind::Simple,
@@ -115,7 +112,6 @@ impl Composition {
         }
     }
 
-    /// Returns the target of a simple composition.
     pub fn target(&self) -> Option<usize> {
         match self.form {
             Form::Simple(target, _) => Some(target),
@@ -223,7 +219,6 @@ impl Composition {
         Ok(mapped)
     }
 
-    /// Fails with `State` if a segment that the composition holds was freed.
     fn check_live(&self, engine: &Engine) -> Result<()> {
         if let Some(gone) = self.keep.iter().find(|s| engine.memory.segment_by_id(s.id()).is_none())
         {

@@ -92,7 +92,6 @@ fn nest_of(block: usize) -> Nest {
     }
 }
 
-/// Local and remote start addresses of runs of equal length.
 #[derive(Debug)]
 struct List {
     copy: unsafe fn(&[(usize, usize)], usize, isize),
@@ -140,7 +139,6 @@ impl List {
     }
 }
 
-/// A prepared copy.
 #[derive(Debug, Default)]
 pub struct Loops {
     loops: Vec<Loop>,
@@ -242,7 +240,7 @@ impl Loops {
         }
     }
 
-    /// Returns all pairs, in their prepared form. Fails with `Memory`.
+    /// Returns all pairs. Fails with `Memory`.
     pub fn pairs(&self) -> Result<Pairs> {
         let mut all = Pairs::default();
         for l in &self.loops {
@@ -264,7 +262,6 @@ impl Loops {
         Ok(all)
     }
 
-    /// Returns the number of loops, lists and deep shapes.
     pub fn steps(&self) -> usize {
         self.loops.len() + self.lists.len() + self.deep.len()
     }

@@ -31,7 +31,6 @@ enum Shaped {
     Tangled(StridedBlock),
 }
 
-/// Returns the error for two local bytes that go to one remote byte.
 fn conflict<T>(target: usize, (one, other): (usize, usize), remote: usize) -> Result<T> {
     fail!(
         Argument,

@@ -98,7 +98,6 @@ impl ArrivalCounters {
         self.phase.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns whether [`ArrivalCounters::notify_near`] can reach a rank.
     #[inline]
     pub(crate) fn is_near(&self, rank: usize) -> bool {
         !self.mapped[rank].is_null()
@@ -134,7 +133,6 @@ impl ArrivalCounters {
         near.wrapping_add(far)
     }
 
-    /// Returns the number of performances that have arrived here in this phase.
     pub fn arrived(&self) -> u32 {
         let parity = self.parity();
         self.count(parity).wrapping_sub(self.base[parity].load(Ordering::Relaxed))

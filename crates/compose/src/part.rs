@@ -13,7 +13,6 @@ use portolan_engine::layout::{Shape, Side};
 /// Shapes of at most this many blocks are stored as runs.
 const FEW: usize = 4;
 
-/// A set of pairs of addresses.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
     runs: Vec<ByteRun>,
@@ -98,12 +97,10 @@ impl Part {
         reserve(&mut self.strided_blocks, shapes, "shapes")
     }
 
-    /// Returns the runs.
     pub fn runs(&self) -> &[ByteRun] {
         &self.runs
     }
 
-    /// Returns the shapes.
     pub fn strided_blocks(&self) -> &[StridedBlock] {
         &self.strided_blocks
     }

@@ -22,7 +22,6 @@ pub struct Composer {
     arrivals: OnceLock<ArrivalCounters>,
     /// Performances that still read local memory, and notifications in flight.
     leaving: Arc<CompletionCounter>,
-    /// Files of compositions that were read or written.
     pub(super) files: Mutex<Files>,
     /// `None` for `PORTOLAN_COMPOSE_DIR`.
     pub(super) directory: Option<PathBuf>,
@@ -36,7 +35,6 @@ impl Composer {
         Composer::default()
     }
 
-    /// Creates a composer that keeps files of compositions in `directory`.
     pub fn with_directory(directory: impl Into<PathBuf>) -> Composer {
         Composer { directory: Some(directory.into()), ..Composer::default() }
     }
@@ -248,7 +246,7 @@ impl Composer {
         Ok(self.arrivals()?.arrived())
     }
 
-    /// Completes all performances and frees the counters. Collective.
+    /// Collective.
     pub fn free(self, engine: &Engine) -> Result<()> {
         // The other ranks wait in the free, so an earlier error is returned after it.
         let left = self.left(engine);

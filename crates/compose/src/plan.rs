@@ -26,12 +26,10 @@ use std::sync::Arc;
 pub struct Near {
     /// Added to an address of the target to get the address here, in bytes.
     pub shift: isize,
-    /// The prepared copies.
     pub loops: Loops,
     _arena: Option<Arc<Arena>>,
 }
 
-/// The transfers to a target that do not use load and store.
 #[derive(Debug, Default)]
 pub struct Far {
     /// Puts that the transports have prepared, for each arena.
@@ -43,13 +41,11 @@ pub struct Far {
 #[derive(Debug)]
 pub struct Toward {
     pub target: usize,
-    /// Direct copies.
     pub near: Vec<Near>,
     /// Other transfers, if any.
     pub far: Option<Box<Far>>,
 }
 
-/// A mapped composition.
 #[derive(Debug)]
 pub struct Plan {
     /// The work for each target, by rank. Targets without work are left out.

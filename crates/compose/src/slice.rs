@@ -10,16 +10,13 @@ use super::part::Part;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::Shape;
 
-/// One side of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks {
-    /// Address of the first block.
     pub start: usize,
     /// Distance between the starts of consecutive blocks, in bytes.
     pub stride: isize,
     /// Length of a block, in bytes.
     pub block: usize,
-    /// Number of blocks.
     pub count: usize,
 }
 

@@ -27,7 +27,6 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The segments that a file may name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Trust {
     /// Segments of the safe Rust interface.
@@ -437,8 +436,6 @@ impl Composer {
         decode(engine, record.kind, &record.body, self.trust)
     }
 
-    /// Makes the next load of a file start at its first composition. Fails with `Argument` if the
-    /// number is negative.
     pub fn rewind(&self, number: i32) -> Result<()> {
         self.files.lock().rewind(number)
     }

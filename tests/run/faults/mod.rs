@@ -23,7 +23,6 @@ struct Suite<'a> {
     tools: &'a Tools,
     report: Report,
     dir: PathBuf,
-    /// Whether this user may create namespaces.
     apart: bool,
     runs: usize,
 }

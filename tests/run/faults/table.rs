@@ -28,13 +28,11 @@ pub enum Kind {
 pub struct Case {
     pub kind: Kind,
     pub seconds: u64,
-    /// The program of `tests/c`.
     pub program: String,
     pub ranks: usize,
     /// Words such as `path=rma`. `shm=64m` sets the size of the launch's `/dev/shm`.
     pub settings: String,
     pub arguments: String,
-    /// Regular expressions that the output must match.
     pub texts: Vec<String>,
 }
 

@@ -63,7 +63,6 @@ fn pkg_config(files: &Path, packages: &[&str]) -> Vec<String> {
 }
 
 impl<'a> Builder<'a> {
-    /// Creates a builder for a directory, and the folders in it.
     pub fn new(tools: &'a Tools, dir: PathBuf) -> Builder<'a> {
         for folder in ["c", "ga", "fortran", "link", "cmake", "examples", "debian"] {
             std::fs::create_dir_all(dir.join(folder)).expect("a directory for programs");

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The programs, in Rust and in C, and how each calls itself.
+/// In Rust and in C.
 pub const PROGRAMS: [&str; 2] = ["examples/io_forwarding", "examples/io_forwarding.c"];
 pub const LABEL: &str = "examples/io_forwarding by hand";
 

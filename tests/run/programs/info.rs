@@ -13,7 +13,7 @@ use std::slice::from_ref;
 
 pub(super) const LABEL: &str = "info/armci of programs";
 
-/// The source of a stand-in with this soname.
+/// The sources of the stand-ins and of the programs.
 const ARMCI_MPI: &str = "int ARMCI_Init(void) { return 1; }\nvoid ARMCII_Warning(void) {}\n";
 const COMEX: &str = "int comex_init(void) { return 1; }\n";
 const COMEX_ARMCI: &str = "int comex_init(void);\nint ARMCI_Init(void) { return comex_init(); }\n";

@@ -24,7 +24,6 @@ const TRIES: usize = 3;
 /// Number of calls in a run (`CALLS` in the program).
 const CALLS: f64 = 20.0;
 
-/// The measured calls, each with its settings.
 const MEASURED: [(&str, &str); 11] = [
     ("put", ""),
     ("put_nb", ""),
@@ -50,7 +49,6 @@ fn compiler() -> String {
     format!("rustc {version} {}", std::env::consts::ARCH)
 }
 
-/// Returns the budgets by call and settings, and the compiler that they apply to.
 fn budgets() -> (HashMap<String, f64>, String) {
     let text = std::fs::read_to_string(budget_file()).unwrap_or_default();
     let compiler = text.lines().find_map(|line| line.strip_prefix("# rustc "));

@@ -39,7 +39,6 @@ pub struct Spec {
     pub build: Option<String>,
 }
 
-/// The request of a line.
 #[derive(Debug, Clone)]
 pub enum Entry {
     Case(Spec),
@@ -56,7 +55,7 @@ pub enum Entry {
 
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The folder and the name, for example `c/rmw`.
+    /// For example `c/rmw`.
     pub name: String,
     pub entries: Vec<Entry>,
 }

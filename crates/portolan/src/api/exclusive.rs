@@ -36,7 +36,6 @@ pub(crate) struct Window<D> {
 }
 
 impl<D: Dimension> Window<D> {
-    /// Returns whether all elements lie in a part of `len` elements.
     fn fits(&self, len: usize) -> bool {
         if self.shape.slice().contains(&0) {
             return true;
@@ -58,7 +57,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         Ok(Exclusive { segment, lent: Cell::new(false) })
     }
 
-    /// Returns the segment, for reads, and for writes that the caller orders against views.
+    /// For reads, and for writes that the caller orders against views.
     pub(crate) fn segment(&self) -> &Segment<'rt, T> {
         &self.segment
     }

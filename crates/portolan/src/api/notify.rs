@@ -11,7 +11,6 @@ struct Flag {
 }
 
 impl Segment<'_, i32> {
-    /// Returns flag `index` of the world rank `world`.
     fn flag(&self, world: usize, index: usize) -> Result<Flag> {
         let Some(rank) = self.group().rank_of(world) else {
             fail!(Rank, "rank {world} of the world has no flags: it is not in their group");

@@ -51,7 +51,6 @@ pub(super) fn is_done(engine: &Engine, counter: &CompletionCounter) -> Result<bo
     Ok(counter.outstanding() == 0)
 }
 
-/// The transfers of a scope.
 #[derive(Debug)]
 pub(super) struct Flights<'rt> {
     engine: &'rt Engine,

@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 use smallvec::SmallVec;
 use std::mem::size_of;
 
-/// The start of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Head {
@@ -67,13 +66,11 @@ impl Encoded {
         if self.in_header { &self.buffer } else { &self.buffer[..HEAD] }
     }
 
-    /// Returns the bytes that precede the payload in the data.
     pub(super) fn before_payload(&self) -> &[u8] {
         if self.in_header { &[] } else { &self.buffer[HEAD..] }
     }
 }
 
-/// Splits the header of a message into the head and the remaining bytes.
 pub(super) fn split(header: &[u8]) -> Result<(Head, &[u8])> {
     match header.split_at_checked(HEAD) {
         Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),

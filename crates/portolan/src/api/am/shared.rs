@@ -53,7 +53,7 @@ pub(super) struct Numbers {
 pub(super) struct Shared {
     pub numbers: OnceLock<Numbers>,
     states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
-    /// The callbacks of pending replies, by the token that a reply returns.
+    /// By the token that a reply returns.
     awaited: Mutex<Handles<OnReply>>,
 }
 
@@ -122,7 +122,7 @@ impl Shared {
         self.awaited.lock().insert(on_reply)
     }
 
-    /// Removes the callback of a reply. A token works only once.
+    /// A token works only once.
     pub(super) fn take(&self, token: u64) -> Option<OnReply> {
         self.awaited.lock().remove(token)
     }
