@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 /// Completion of a step of a chunk.
 pub enum Event {
+    /// A transfer has ended.
     Moved { job: u64, slot: Slot, result: Result<(), Failure> },
     /// A thread has finished. The result is the number of bytes, or the errno value.
     Filed { job: u64, slot: Slot, result: Result<usize, i32> },
