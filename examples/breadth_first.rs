@@ -25,7 +25,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const KARATE: &str = include_str!("data/karate.mtx");
 const NONE: u32 = u32::MAX;
-/// Number of edges of an R-MAT graph per vertex.
+/// Edges of an R-MAT graph per vertex.
 const EDGE_FACTOR: u64 = 16;
 
 /// One direction of an edge, sent to the owner of the first vertex.
@@ -109,7 +109,6 @@ impl Item for Claim {
     }
 }
 
-/// The source of the edges.
 enum Graph {
     Text(String),
     Rmat(u32),
@@ -139,7 +138,7 @@ fn arguments() -> Outcome<(Graph, Option<u32>)> {
     Ok((graph, root))
 }
 
-/// A generator of pseudo-random numbers (splitmix64).
+/// A pseudo-random number generator (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -167,7 +166,6 @@ fn rmat_edge(scale: u32, index: u64) -> (u64, u64) {
 }
 
 impl Graph {
-    /// Returns the number of vertices.
     fn vertices(&self) -> Outcome<u64> {
         let count = match self {
             Graph::Text(text) => matrix_size(text)?.0,
@@ -251,8 +249,7 @@ fn matrix_size(text: &str) -> Outcome<(u64, u64)> {
     Ok((rows, number(words.next())?))
 }
 
-/// The neighbours of this rank's vertices. Those of vertex `n` are `neighbours[starts[n]..starts[n
-/// + 1]]`.
+/// The neighbours of vertex `n` of this rank are `neighbours[starts[n]..starts[n + 1]]`.
 struct Adjacency {
     starts: Vec<usize>,
     neighbours: Vec<u32>,

@@ -1,5 +1,5 @@
-//! Sets the run path of the examples, so that they find the library of the MPI that Portolan was
-//! built for. A program needs this only if that library is in no standard directory.
+//! Sets the run path of the examples to the MPI that Portolan was built for. A program needs this
+//! only if that library is in no standard directory.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -2,8 +2,8 @@
 //!
 //! The matrix describes a grid of resistors with additional long-range connections. It is symmetric
 //! and positive definite. Each rank has the rows that match its part of the vectors, and gathers
-//! the vector elements that these rows need and other ranks own. The solution is known, so the
-//! program can check the result.
+//! the other vector elements that these rows need. The solution is known, so the program can check
+//! the result.
 //!
 //! Usage: conjugate_gradients [nodes along a side, 60]
 

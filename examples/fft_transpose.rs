@@ -33,7 +33,6 @@ fn fourier(x: &[Complex<f64>], stride: usize, n: usize, sign: f64) -> Vec<Comple
     (0..n).map(|k| (0..p).map(|r| turned(r, k)).sum()).collect()
 }
 
-/// Transforms each row of this rank.
 fn rows(matrix: &mut Matrix<'_>, sign: f64) -> portolan::Result<()> {
     let mut mine = matrix.access()?;
     for row in mine.local_mut().rows_mut() {

@@ -22,7 +22,6 @@ struct Block {
 }
 
 impl Block {
-    /// Chooses the most cubic grid for all ranks.
     fn new(n: usize, rank: usize, ranks: usize) -> Block {
         // Split z first, because planes of constant z are contiguous.
         let mut dims = [1, 1, ranks];
@@ -45,7 +44,6 @@ impl Block {
         (z * self.side() + y) * self.side() + x
     }
 
-    /// Returns the rank of the neighbour in a direction.
     fn neighbour(&self, direction: [isize; 3]) -> usize {
         let along = |i: usize| {
             let size = self.dims[i] as isize;
@@ -64,7 +62,6 @@ impl Block {
         ((z * self.n * self.dims[1] + y) * self.n * self.dims[0] + x) as f64 + step as f64 / 8.0
     }
 
-    /// Returns all directions except zero.
     fn directions() -> impl Iterator<Item = [isize; 3]> {
         (0..27).map(|d| [d % 3 - 1, d / 3 % 3 - 1, d / 9 - 1]).filter(|d| *d != [0, 0, 0])
     }

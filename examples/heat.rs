@@ -129,7 +129,6 @@ impl Tile {
         Block::of(&[h + 2, w + 2], &part)
     }
 
-    /// Returns the position of a neighbour's mailbox.
     fn mail(&self, step: usize, side: Side) -> Range<usize> {
         let (h, w) = (self.h(), self.w());
         let (at, len) = match side {
@@ -146,7 +145,6 @@ impl Tile {
         (step % 2) * 4 + side as usize
     }
 
-    /// Copies the mail from a neighbour into the frame.
     fn open(&self, mail: &Segment<'_, f64>, step: usize, side: Side, cells: &mut [f64]) {
         let (from, stride) = (self.mail(step, side), self.stride());
         match side {
@@ -164,7 +162,6 @@ impl Tile {
         }
     }
 
-    /// Computes one step of the cells inside the frame.
     fn advance(&self, old: &[f64], new: &mut [f64]) {
         let stride = self.stride();
         for i in 1..=self.h() {
@@ -213,8 +210,7 @@ fn solve(rt: &Runtime, plate: &Plate, steps: usize) -> portolan::Result<Vec<f64>
     Ok(cells)
 }
 
-/// Brings all tiles to rank 0 and returns the largest difference from the solution of the whole
-/// plate.
+/// Brings all tiles to rank 0 and returns the largest difference from the serial solution.
 fn largest_error(
     rt: &Runtime,
     plate: &Plate,

@@ -14,8 +14,8 @@ use std::time::Instant;
 
 const BATCH: usize = 100_000;
 
-/// A generator of pseudo-random bins. Each bin is the sum of two random numbers, so the middle bins
-/// are the most frequent.
+/// A generator of pseudo-random bins. Each is the sum of two random numbers, so the middle bins are
+/// the most frequent.
 struct Samples {
     state: u64,
     bins: usize,
@@ -36,7 +36,6 @@ impl Iterator for Samples {
     }
 }
 
-/// Returns the bins that a rank owns.
 fn owned(rank: usize, ranks: usize, bins: usize) -> Range<usize> {
     bins * rank / ranks..bins * (rank + 1) / ranks
 }

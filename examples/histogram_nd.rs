@@ -15,8 +15,7 @@ use std::process::ExitCode;
 
 const BATCH: usize = 10_000;
 
-/// Returns the samples of a rank. Each is the sum of two random numbers, so the middle bins are
-/// fuller.
+/// Returns the samples of a rank, sums of two random numbers, so the middle bins are fuller.
 fn samples(rank: usize, count: usize, bins: usize) -> impl Iterator<Item = [usize; 3]> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(rank as u64 + 1);
     let mut random = move || {

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 const DIFFUSION: f64 = 0.1;
 
-/// Computes the row `to` from the old row `here` and the rows around it. The old rows have one more
+/// Computes the row `to` from the old row `here` and the rows around it, which have one more
 /// element at each end.
 #[inline]
 fn row<const K: usize>(to: &mut [f64], here: &[f64], around: [&[f64]; K]) {

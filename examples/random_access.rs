@@ -23,7 +23,6 @@ use std::time::Instant;
 #[repr(transparent)]
 struct Update(u64);
 
-/// This rank's words.
 struct Table {
     words: Vec<AtomicU64>,
     /// Number of the first word.
@@ -61,7 +60,7 @@ fn power(n: u64) -> u64 {
     })
 }
 
-/// The distribution of two to the power of `bits` words over the ranks.
+/// The distribution of 2^`bits` words over the ranks.
 #[derive(Clone, Copy)]
 struct Spread {
     bits: u32,

@@ -1,10 +1,8 @@
 //! The matrix operations of a Hartree-Fock program: pairs of tiles of uneven cost, distributed
 //! dynamically.
 //!
-//! A pair reads a tile of the density matrix and accumulates into a tile of the Fock matrix. Pairs
-//! with small contributions are screened out.
-//!
-//! The "integrals" are a formula that falls off with distance. So most pairs of distant tiles are
+//! A pair reads a tile of the density matrix and accumulates into a tile of the Fock matrix. The
+//! "integrals" are a formula that falls off with distance. So most pairs of distant tiles are
 //! screened out, and a single rank can compute the whole matrix to check the result.
 //!
 //! Usage: scf_like [functions, 96] [tile, 8]

@@ -19,7 +19,6 @@ const WRONG: &[(&str, &str)] = &[
     ("group.scan(&mut [i], Max)", "`Min` and `Max` combine integers and floats"),
 ];
 
-/// Returns the compiled crates `portolan` beside this test, newest first.
 fn libraries(directory: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(directory).expect("the directory of the test");
     let mut found: Vec<_> = files
@@ -34,7 +33,6 @@ fn libraries(directory: &Path) -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, path)| path).collect()
 }
 
-/// Returns what the compiler prints about a function.
 fn message(body: &str) -> String {
     let program = format!(
         "use portolan::num_complex::Complex;

@@ -35,7 +35,6 @@ fn arrays() -> impl Strategy<Value = (Vec<usize>, Vec<isize>, Vec<isize>)> {
     })
 }
 
-/// Returns every pair of byte offsets, computed with nested loops over the arguments.
 fn pairs_of(counts: &[usize], local: &[isize], remote: &[isize]) -> Vec<(isize, isize)> {
     let mut starts = vec![(0, 0)];
     for i in (1..counts.len()).rev() {
@@ -111,7 +110,6 @@ proptest! {
         prop_assert_eq!(joined, pairs(&shape, (0, 0)));
     }
 
-    /// Every shape that is accepted is usable, for arbitrary arguments.
     #[test]
     fn any_numbers_are_a_shape_or_refused(
         counts in vec(prop_oneof![any::<usize>(), 0usize..4, Just(1usize << 62)], 0..10),
@@ -341,7 +339,7 @@ proptest! {
         }
     }
 
-    /// The file format of compositions: a record is read only if it is exactly what was written.
+    /// A record is read only if it is exactly what was written.
     #[test]
     fn stored_records_are_read_or_refused(
         body in vec(any::<u8>(), 0..100),

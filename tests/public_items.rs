@@ -34,7 +34,6 @@ fn is_hidden(attributes: &[Attribute]) -> bool {
     attributes.iter().any(hides)
 }
 
-/// Adds the names that a `use` declaration brings into a module.
 fn names_of(tree: &UseTree, module: &str, names: &mut BTreeSet<String>) {
     match tree {
         UseTree::Path(path) => names_of(&path.tree, module, names),

@@ -13,7 +13,6 @@ use std::process::Command;
 
 const SONAME: &str = "libarmci.so.1";
 
-/// Runs a command that must succeed, and returns its standard output.
 fn output(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));

@@ -4,13 +4,12 @@ use portolan::rpc::bulk::Bulk;
 use portolan::rpc::{Class, Failure, Rpc};
 use serde::{Deserialize, Serialize};
 
-/// Result of a file call: a value, or the errno value of the I/O rank's system.
+/// A value, or the errno value of the I/O rank's system.
 pub type Outcome<T> = Result<T, i32>;
 
-/// Opens a file in the I/O rank's directory.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Open {
-    /// Path relative to the directory.
+    /// Path relative to the I/O rank's directory.
     pub path: String,
     /// Whether to create or truncate the file for writing. Otherwise it is opened for reading.
     pub create: bool,
@@ -27,12 +26,9 @@ pub struct Move {
     pub data: Bulk,
 }
 
-/// Properties of a file.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Status {
-    /// Size in bytes.
     pub size: u64,
-    /// Type and permissions.
     pub mode: u32,
 }
 
@@ -55,7 +51,6 @@ pub struct Calls {
     pub end: Rpc<(), ()>,
 }
 
-/// Names of the functions.
 pub mod name {
     pub const OPEN: &str = "io.open";
     pub const WRITE: &str = "io.write";

@@ -14,14 +14,13 @@ use std::time::{Duration, Instant};
 /// How the work of a client ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ended {
-    /// All work is done.
     #[default]
     Whole,
     /// SIGTERM arrived, here or at an I/O rank.
     Stopped,
 }
 
-/// Results of a client. Times are in seconds.
+/// Times are in seconds.
 #[derive(Debug, Default)]
 pub struct Report {
     pub ended: Ended,
@@ -32,14 +31,12 @@ pub struct Report {
     pub reading: f64,
     /// The expected errno values that were returned.
     pub errors: Vec<String>,
-    /// Descriptions of failures.
     pub failures: Vec<String>,
 }
 
 /// Makes progress for up to the given time.
 pub type Pump<'a> = &'a mut dyn FnMut(Duration) -> Result<()>;
 
-/// A read or write in progress.
 struct Flying {
     number: usize,
     server: Address,
@@ -48,7 +45,6 @@ struct Flying {
     handle: Handle<Move, Outcome<u64>>,
 }
 
-/// The compute rank.
 pub struct Client<'a> {
     rank: usize,
     context: &'a Context,
@@ -59,7 +55,7 @@ pub struct Client<'a> {
     digests: Vec<Option<u64>>,
 }
 
-/// Returns the lengths of segments of `each` bytes that add up to `total` bytes.
+/// Splits `total` bytes into segments of `each` bytes.
 fn segments(total: usize, each: usize) -> Vec<usize> {
     let mut lengths = vec![each; total / each];
     if !total.is_multiple_of(each) {
@@ -68,7 +64,6 @@ fn segments(total: usize, each: usize) -> Vec<usize> {
     lengths
 }
 
-/// Returns the system's text for an errno value.
 fn words(errno: i32) -> String {
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()
@@ -87,7 +82,6 @@ impl<'a> Client<'a> {
         Client { rank, context, calls, servers, options, report, digests }
     }
 
-    /// Runs all work of the client.
     pub fn run(mut self, pump: Pump<'_>) -> Result<Report> {
         self.errors(pump)?;
         let begun = Instant::now();
@@ -102,7 +96,6 @@ impl<'a> Client<'a> {
         Ok(self.report)
     }
 
-    /// Makes a call and makes progress until it has ended.
     fn call<I: Serialize, O: DeserializeOwned>(
         &self,
         pump: Pump<'_>,
@@ -290,7 +283,6 @@ fn fill(data: &Bulk, seed: usize) -> Result<u64> {
     Ok(sum.value())
 }
 
-/// Returns the digest of the memory.
 fn digest(data: &Bulk) -> Result<u64> {
     let mut sum = Checksum::new(Method::Crc64);
     over(data, |at, part| {

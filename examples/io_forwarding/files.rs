@@ -2,7 +2,7 @@
 //!
 //! Paths in calls are relative to the rank's directory and cannot leave it. The threads take chunks
 //! from one queue, so a slow chunk delays neither the other chunks nor the rank's transfers. The
-//! threads do not communicate with other ranks. They pass their results to the thread that serves
+//! threads do not communicate: they pass their results to the thread that serves
 //! ([`Context::defer`]).
 
 use crate::moves::Event;
@@ -22,12 +22,10 @@ const THREADS: usize = 2;
 /// Name of a file in each directory that is on a full device. Clients use it to test errors.
 pub const FULL: &str = "full";
 
-/// Returns the errno value of an error.
 pub fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// The directory of an I/O rank and its open files.
 #[derive(Debug)]
 pub struct Files {
     root: PathBuf,
@@ -107,16 +105,15 @@ impl Drop for Files {
     }
 }
 
-/// A slot of the buffer, and the chunk in it.
+/// A part of the buffer, and the chunk in it.
 #[derive(Debug)]
 pub struct Slot {
     pub buffer: Buffer,
-    /// Offset of the chunk in the call's data, in bytes.
+    /// Offset in the call's data, in bytes.
     pub at: usize,
     pub len: usize,
 }
 
-/// A chunk for a thread to read or write.
 pub struct Chunk {
     pub job: u64,
     pub slot: Slot,
@@ -125,7 +122,6 @@ pub struct Chunk {
     pub write: bool,
 }
 
-/// The file threads.
 pub struct Workers {
     queue: Option<Sender<Chunk>>,
     threads: Vec<JoinHandle<()>>,
@@ -151,7 +147,6 @@ impl Workers {
         }
     }
 
-    /// Waits until the threads have ended.
     pub fn stop(mut self) {
         self.queue = None;
         for thread in self.threads {

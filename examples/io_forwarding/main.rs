@@ -61,16 +61,6 @@
 //!
 //! Exit codes: 0 if all digests agree, 1 if not or if an error occurs, 2 for invalid options, 3 if
 //! SIGTERM ended the job early.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `calls.rs` | the remote calls |
-//! | `client.rs` | the compute rank |
-//! | `server.rs` | the I/O rank: its loop, and the calls without data |
-//! | `moves.rs` | reads and writes at the I/O rank, in chunks |
-//! | `files.rs` | its files, and the threads that read and write them |
-//! | `service.rs` | servers and clients that are started by hand |
-//! | `options.rs` | the options, and the signal |
 
 mod calls;
 mod client;

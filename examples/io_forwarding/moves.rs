@@ -25,14 +25,12 @@ pub enum Event {
     Filed { job: u64, slot: Slot, result: Result<usize, i32> },
 }
 
-/// The reason why a call fails.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     Errno(i32),
     Status(Status),
 }
 
-/// A call in progress.
 struct Job {
     id: u64,
     call: Call<Move, Outcome<u64>>,
@@ -49,14 +47,13 @@ struct Job {
     fault: Option<Fault>,
 }
 
-/// What was moved so far, for the progress lines.
+/// Totals for the progress lines.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
     pub calls: usize,
     pub bytes: usize,
 }
 
-/// All calls in progress, and the buffer.
 pub struct Moves {
     context: Context,
     jobs: VecDeque<Job>,
@@ -104,7 +101,6 @@ impl Moves {
         (self.jobs.iter().map(|job| job.total - job.done.min(job.total)).sum(), self.jobs.len())
     }
 
-    /// Starts a call.
     pub fn begin(
         &mut self,
         call: Call<Move, Outcome<u64>>,
@@ -154,7 +150,6 @@ impl Moves {
         Ok(())
     }
 
-    /// Starts the next chunk of a call.
     fn start(&mut self, job: &mut Job, mut slot: Slot) {
         slot.at = job.started;
         slot.len = slot.buffer.len().min(job.total - job.started);
@@ -167,7 +162,6 @@ impl Moves {
         }
     }
 
-    /// Moves a chunk from or to the client.
     fn transfer(&self, job: &Job, slot: Slot) {
         let Slot { buffer, at, len } = slot;
         let (id, events, remote) = (job.id, self.events.clone(), job.data.at(at));
@@ -180,7 +174,6 @@ impl Moves {
         };
     }
 
-    /// Passes a chunk to the threads, to be written to the file or read from it.
     fn file(&mut self, job: &Job, slot: Slot) {
         let offset = job.offset + slot.at as u64;
         let (file, write) = (job.file.clone(), job.write);
@@ -242,7 +235,6 @@ impl Moves {
         }
     }
 
-    /// Ends the threads.
     pub fn stop(self) {
         self.workers.stop();
     }

@@ -9,7 +9,6 @@ pub const USAGE: &str = "usage: io_forwarding [--dir DIR] [--size BYTES] [--file
                          io_forwarding serve --address FILE [--network NAME] [OPTIONS]\n       \
                          io_forwarding client|end --address FILE [OPTIONS]";
 
-/// Options of the command line.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub dir: Option<PathBuf>,
@@ -110,7 +109,6 @@ pub fn watch_sigterm() {
     unsafe { libc::signal(libc::SIGTERM, note as libc::sighandler_t) };
 }
 
-/// Returns whether SIGTERM has arrived.
 pub fn terminated() -> bool {
     TERMINATED.load(Ordering::Relaxed)
 }

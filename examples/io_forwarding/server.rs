@@ -20,7 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Time between two progress lines, over all I/O ranks together.
 const LINES: Duration = Duration::from_millis(500);
 
-/// Calls that wait for the loop.
 enum Request {
     Open(Call<Open, Outcome<u64>>),
     Move(Call<Move, Outcome<u64>>, bool),
@@ -39,7 +38,6 @@ pub enum Serves {
     Anybody,
 }
 
-/// The I/O rank.
 pub struct Server {
     pub calls: Calls,
     rank: usize,
@@ -50,7 +48,6 @@ pub struct Server {
     moves: Moves,
     serves: Serves,
     left: usize,
-    /// Whether a client has called `io.end`.
     ended: bool,
     /// Whether SIGTERM has arrived.
     ending: bool,
@@ -127,7 +124,6 @@ impl Server {
         })
     }
 
-    /// Returns whether the server has nothing more to do.
     pub fn is_done(&self) -> bool {
         let over = match self.serves {
             Serves::Ranks(clients) => self.left == clients,
@@ -233,7 +229,6 @@ impl Server {
         );
     }
 
-    /// Ends the I/O rank after all clients have left.
     pub fn close(self) -> Result<()> {
         let Server { rank, moves, refused, .. } = self;
         let (calls, bytes) = (moves.tally.calls, moves.tally.bytes);

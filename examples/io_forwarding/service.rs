@@ -1,5 +1,5 @@
-//! Servers and clients that are started by hand, without MPI: they find each other by a file with the
-//! server's address.
+//! Servers and clients that are started by hand, without MPI, and find each other by a file with
+//! the server's address.
 
 use crate::Result;
 use crate::calls::Calls;
@@ -14,19 +14,14 @@ use std::time::Duration;
 /// Time limit for the server to answer `io.end`.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What this process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It serves until a client ends it.
     Serve,
-    /// It writes files, reads them back and compares them.
     Client,
-    /// It ends the server.
     End,
 }
 
 impl Role {
-    /// Parses the first word of the command line.
     pub fn parse(word: &str) -> Option<Role> {
         match word {
             "serve" => Some(Role::Serve),
@@ -37,7 +32,6 @@ impl Role {
     }
 }
 
-/// Plays the role with the options in `words`.
 pub fn main(role: Role, words: impl Iterator<Item = String>) -> ExitCode {
     let parsed = Options::parse(words).and_then(|options| match options {
         Some(Options { address: None, .. }) => Err("--address FILE is needed".into()),

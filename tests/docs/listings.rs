@@ -35,8 +35,8 @@ fn part(text: &str, name: &str) -> Option<String> {
     Some(part)
 }
 
-/// Returns a page with the listings of its sources, and the number of listings, or a message if a
-/// source or an anchor does not exist.
+/// Returns a page with current listings and their number, or a message if a source or an anchor
+/// does not exist.
 fn with_listings(page: &Path, text: &str) -> Result<(String, usize), String> {
     let (mut new, mut count) = (String::new(), 0);
     let mut lines = text.lines();

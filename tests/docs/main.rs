@@ -22,7 +22,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in a folder").to_path_buf()
 }
 
-/// Returns the anchor that the book generates for a heading.
 fn anchor(heading: &str) -> String {
     heading
         .trim()
@@ -64,7 +63,7 @@ fn page(path: &Path) -> Page {
 const MORE: [&str; 4] =
     ["ARCHITECTURE.md", "CONTRIBUTING.md", "examples/README.md", "tests/README.md"];
 
-/// Returns all pages of `docs/`, the README and the pages of [`MORE`], by their path from the root.
+/// All pages of `docs/`, the README and [`MORE`], by their path from the root.
 fn pages() -> BTreeMap<PathBuf, Page> {
     let mut found = BTreeMap::from([(PathBuf::from("README.md"), page(&root().join("README.md")))]);
     for name in MORE.into_iter().filter(|name| root().join(name).exists()) {
@@ -79,7 +78,6 @@ fn pages() -> BTreeMap<PathBuf, Page> {
     found
 }
 
-/// Returns the fault of a link on the page `from`, or `None` if the link is valid.
 fn broken(from: &Path, link: &str, pages: &BTreeMap<PathBuf, Page>) -> Option<String> {
     let (file, fragment) = link.split_once('#').unwrap_or((link, ""));
     let to = match file {
@@ -111,7 +109,6 @@ fn every_link_leads_somewhere() {
         .flat_map(|(path, page)| page.links.iter().filter_map(|l| broken(path, l, &pages)))
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    // The check detects broken links.
     assert!(broken(Path::new("docs/index.md"), "no-such-page.md", &pages).is_some());
     assert!(broken(Path::new("docs/index.md"), "clusters.md#no-such-heading", &pages).is_some());
     assert!(broken(Path::new("docs/index.md"), "../examples/c/hello.c", &pages).is_some());
@@ -129,7 +126,6 @@ fn every_page_is_in_the_table_of_contents() {
     }
 }
 
-/// Returns the words of a source file, or of all files in a module's folder.
 fn words(module: &Path) -> BTreeSet<String> {
     let mut files = vec![module.with_extension("rs")];
     files.extend(fs::read_dir(module).into_iter().flatten().flatten().map(|entry| entry.path()));
@@ -142,8 +138,8 @@ fn words(module: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Describes the first name in `path::to::something` that does not exist. Returns `None` if all
-/// names exist or if the path does not begin with a module of this crate.
+/// Describes the first name in `path::to::something` that does not exist, if the path begins with a
+/// module of the engine or of the Rust interface, or with a crate.
 fn unknown(path: &str) -> Option<String> {
     let is_module = |m: &Path| m.is_dir() || m.with_extension("rs").is_file();
     let (crates, mut rest) = (root().join("crates"), path.split("::").peekable());
@@ -176,13 +172,11 @@ fn what_the_architecture_names_is_there() {
     assert!(paths.len() > 50, "only {} paths found", paths.len());
     let faults: Vec<String> = paths.into_iter().filter_map(unknown).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    // The check detects missing names.
     assert!(unknown("am::no_such_module").is_some());
     assert!(unknown("am::send::no_such_name").is_some());
     assert!(unknown("std::fmt").is_none());
 }
 
-/// The page of Mercury repeats the rows of its variables.
 #[test]
 fn the_page_of_mercury_has_the_variables_of_mercury() {
     let text = |name: &str| fs::read_to_string(root().join("docs").join(name)).expect(name);

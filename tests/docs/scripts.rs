@@ -25,7 +25,6 @@ const SLOW: [&str; 12] = [
     "sudo",
 ];
 
-/// Creates a directory with replacements for [`SLOW`], which create the file `started`.
 fn replacements(dir: &Path) {
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).expect("a directory");
@@ -37,7 +36,6 @@ fn replacements(dir: &Path) {
     }
 }
 
-/// Returns all executable files of `scripts/`, and `mpirun.sh`.
 fn executables() -> Vec<PathBuf> {
     let executable = |path: &PathBuf| {
         path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)

@@ -11,7 +11,6 @@ const MOST_HOPS: usize = 8;
 /// The names of the workspace's crates in paths: the prefix and the short name of the crate.
 const PREFIX: &str = "portolan_";
 
-/// A name that one file imports from another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Import {
     pub from: String,
@@ -19,7 +18,7 @@ pub struct Import {
     pub name: String,
 }
 
-/// The path of a module that begins with its crate, for example `["engine", "am", "ring"]`.
+/// For example `["engine", "am", "ring"]`.
 type Module = Vec<String>;
 
 struct File {
@@ -29,7 +28,6 @@ struct File {
     exports: BTreeMap<String, Vec<String>>,
 }
 
-/// The sources of several crates, by module.
 pub struct Sources {
     files: BTreeMap<Module, File>,
 }
@@ -61,7 +59,6 @@ fn module(krate: &str, path: &Path) -> Module {
     parts
 }
 
-/// Returns whether an item is compiled only for tests.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -101,7 +98,7 @@ fn leaves(tree: &UseTree, mut path: Vec<String>, found: &mut Vec<(Vec<String>, S
 }
 
 impl Sources {
-    /// Reads all files of crates, which are given by their short names and source folders.
+    /// Reads all files of crates, given by their short names and source folders.
     pub fn read(crates: &[(&str, PathBuf)]) -> Sources {
         let mut all = Sources { files: BTreeMap::new() };
         for (krate, src) in crates {
@@ -132,7 +129,7 @@ impl Sources {
         }
     }
 
-    /// Returns all imports between two different files, except imports of test code.
+    /// All imports between two different files, except imports of test code.
     pub fn imports(&self) -> Vec<Import> {
         let mut all = BTreeSet::new();
         for (module, file) in &self.files {

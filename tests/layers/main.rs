@@ -89,7 +89,6 @@ fn module_of(file: &str) -> &str {
     }
 }
 
-/// Returns whether a file is the root of a program, or of a crate that only re-exports.
 fn is_root(file: &str) -> bool {
     ["engine/lib.rs", "capi/lib.rs", "portolan/lib.rs"].contains(&file)
         || file.ends_with("/main.rs")

@@ -16,7 +16,6 @@ struct Place {
     layer: usize,
 }
 
-/// Draws the layers with the highest on top.
 pub fn draw(layers: &[(&str, &[&str])], arrows: &BTreeMap<(String, String), usize>) -> String {
     let used = |module: &str| arrows.keys().any(|(from, to)| from == module || to == module);
     let height = layers.len() * BAND + 16;

@@ -4,7 +4,6 @@
 use crate::launch::{ALONE_BASE, Alone, End};
 use crate::{messages, system_limits};
 
-/// Launches that [`crate::alone::all`] includes.
 pub const ALONE: &[Alone] = &[
     Alone { name: "messages", label: "one write each", run: messages::whole, ..ALONE_BASE },
     Alone {

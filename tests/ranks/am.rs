@@ -23,8 +23,8 @@ where
     }
 }
 
-/// Registers one handler on all ranks. `make` receives a cell that will hold the handler's id, so
-/// that the handler can send to itself on other ranks.
+/// Registers one handler on all ranks. `make` receives a cell for the handler's id, so that the
+/// handler can send to itself on other ranks.
 pub fn register<F>(
     ctx: &Ctx,
     name: &str,
@@ -304,7 +304,6 @@ pub fn answers(ctx: &Ctx) {
     unregister(ctx, id);
 }
 
-/// Tests message fences and the handler lock.
 pub fn fences(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let inside = Arc::new(AtomicU64::new(0));
@@ -360,7 +359,6 @@ pub fn fences(ctx: &Ctx) {
     unregister(ctx, id);
 }
 
-/// A rank that computes still replies.
 pub fn computing(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let got = Arc::new(AtomicU64::new(0));

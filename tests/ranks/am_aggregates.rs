@@ -82,7 +82,6 @@ pub fn aggregates(ctx: &Ctx) {
     unregister(ctx, id);
 }
 
-/// Sends from several threads of each rank at once.
 pub fn senders(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let sum = Arc::new(AtomicU64::new(0));

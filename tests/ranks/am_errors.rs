@@ -85,12 +85,11 @@ fn one_handler(name: &str, run: fn(&Am, &Arrival<'_>) -> Result<Accept>) {
     engine.quiesce().expect("quiesce");
 }
 
-/// A handler that panics ends the job, and the report names it.
+/// A handler that panics or returns an error ends the job, and the report names it.
 pub fn panics() {
     one_handler("the unlucky one", |_, _| panic!("thirteen"));
 }
 
-/// A handler that returns an error ends the job, and the report names it.
 pub fn fails() {
     one_handler("the refusing one", |engine, _| {
         engine.check_rank(usize::MAX)?;
@@ -98,7 +97,6 @@ pub fn fails() {
     });
 }
 
-/// The engine and active messages start again after a stop.
 pub fn lives() {
     child::host_init(ThreadLevel::Multiple);
     for life in 0..3u32 {

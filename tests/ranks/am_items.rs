@@ -10,7 +10,6 @@ use portolan::messages::{Context, Handlers, Item, Messages};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A number that the target adds to its sum.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Add(pub u64);
@@ -23,7 +22,6 @@ impl Item for Add {
     }
 }
 
-/// An item whose size is not a power of two.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Odd([u8; 13]);
@@ -52,7 +50,6 @@ impl Item for Wide {
     }
 }
 
-/// An item without bytes: only its arrival counts.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Tick;
@@ -102,7 +99,6 @@ fn totals(ctx: &Ctx, messages: &Messages<'_>, what: &str, count: u64, sum: u64) 
     ctx.barrier();
 }
 
-/// Sends items of all sizes, also from handlers and threads, and checks that none is lost.
 pub fn items(ctx: &Ctx) {
     let messages = Handlers::new()
         .state(Arc::new(Seen::default()))

@@ -8,7 +8,7 @@ use portolan_engine::am::{Accept, Am, Arrival, Handler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Registers many handlers, and registers the same names again after unregistering them.
+/// Registers the same names again after unregistering them.
 pub fn many_handlers(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let hits = Arc::new(AtomicU64::new(0));

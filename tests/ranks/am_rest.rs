@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 
 const ROUNDS: u64 = 20;
 
-/// Returns a handler that runs `body` and never fails.
 fn handler(body: impl Fn(&Am, &Arrival<'_>) + Send + Sync + 'static) -> Arc<dyn Handler> {
     Arc::new(Runs(move |engine: &Am, m: &Arrival<'_>| {
         body(engine, m);

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
-/// Counts what the handlers of a rank have received.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub count: AtomicU64,
@@ -29,7 +28,6 @@ impl Seen {
     }
 }
 
-/// Returns the sum of a counter over all ranks.
 pub fn sum_over(ctx: &Ctx, value: &AtomicU64) -> u64 {
     let mine = value.load(Ordering::Relaxed);
     ctx.engine.world().allgather(&*ctx.engine, &mine).expect("allgather").iter().sum()
@@ -70,7 +68,6 @@ impl Message for Parcel {
     }
 }
 
-/// Sends values and payloads of all lengths by every call, and checks what comes back.
 pub fn values(ctx: &Ctx) {
     let seen = Arc::new(Seen::default());
     let messages = Handlers::new()
@@ -117,7 +114,6 @@ pub fn values(ctx: &Ctx) {
     messages.free().expect("free");
 }
 
-/// A number that must be the next one from its origin.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Numbered(pub u64);
 
@@ -131,7 +127,6 @@ impl Message for Numbered {
     }
 }
 
-/// Short messages from one rank to another are handled in the order of sending.
 pub fn order(ctx: &Ctx) {
     let seen = Arc::new(Seen::default());
     let messages = Handlers::new()
@@ -243,7 +238,6 @@ pub fn nesting(ctx: &Ctx) {
     messages.free().expect("free");
 }
 
-/// A number whose reply is its double.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Double(pub u64);
 
@@ -274,7 +268,6 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Replies that are waited for, polled, awaited as futures, and dropped.
 pub fn answers(ctx: &Ctx) {
     let messages = Handlers::new().message::<Double>().register_in(&ctx.engine).expect("register");
     let next = (ctx.me + 1) % ctx.n;

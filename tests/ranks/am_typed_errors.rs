@@ -150,22 +150,21 @@ fn end_by<M: Message>(handlers: Handlers, message: &M) {
     messages.quiesce().expect("quiesce");
 }
 
-/// A handler that panics ends the job.
+/// Each of these ends the job: a handler that panics, a blocking handler that panics on its own
+/// thread, a handler that asks for an unregistered state, and a message that cannot be
+/// deserialised.
 pub fn panics() {
     end_by(Handlers::new().message::<Panics>(), &Panics);
 }
 
-/// A blocking handler that panics on its own thread ends the job.
 pub fn panics_blocking() {
     end_by(Handlers::new().blocking_message::<Panics>(), &Panics);
 }
 
-/// A handler that asks for an unregistered state ends the job.
 pub fn no_state() {
     end_by(Handlers::new().message::<Stateless>(), &Stateless);
 }
 
-/// A message that cannot be deserialised ends the job.
 pub fn unreadable() {
     end_by(Handlers::new().message::<Forged>(), &Forged(String::new()));
 }

@@ -20,7 +20,6 @@ fn start(ctx: &Ctx) {
     ctx.barrier();
 }
 
-/// Transfers random spans of all kinds of memory and compares them with a model.
 pub fn anywhere(ctx: &Ctx) {
     let engine = &*ctx.engine;
     start(ctx);
@@ -120,7 +119,6 @@ pub fn anywhere(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Puts spans of `local` and gets them back.
 fn there_and_back(ctx: &Ctx, target: usize, local: &mut [u8], spans: &[Span]) {
     let mut expected = vec![0; local.len()];
     for span in spans {
@@ -192,7 +190,6 @@ pub fn together(ctx: &Ctx) {
     std::hint::black_box(&heap);
 }
 
-/// Bad addresses return errors and harm no rank.
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;
     start(ctx);

@@ -9,7 +9,6 @@ use portolan::{ErrorKind, Group, Runtime};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
-/// Refused calls move no data.
 pub fn errors(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();
@@ -275,12 +274,10 @@ fn share(fails: impl Fn(&Tile) -> portolan::Result<()>) {
     println!("the job has ended: {code:?}");
 }
 
-/// A panic of one rank ends the job with its message.
 pub fn panics() {
     share(|tile| panic!("the tile of rank {} is too hard", tile.owner));
 }
 
-/// An error of one rank ends the job with its message.
 pub fn fails() {
     share(|tile| {
         let text = format!("the tile of rank {} is too hard", tile.owner);

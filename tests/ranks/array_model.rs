@@ -15,7 +15,6 @@ pub struct Indices {
 }
 
 impl Indices {
-    /// Returns a random patch of any kind.
     pub fn random(rng: &mut Rng, shape: &[usize]) -> Indices {
         let steps: Vec<usize> =
             shape.iter().map(|_| if rng.one_in(3) { rng.range(1, 3) } else { 1 }).collect();
@@ -50,7 +49,6 @@ impl Indices {
         self.axes.iter().map(Vec::len).collect()
     }
 
-    /// Calls `call` with each index in the patch and the corresponding index in the array.
     pub fn each(&self, mut call: impl FnMut(&IxDyn, &IxDyn)) {
         for inside in ndarray::indices(IxDyn(&self.shape())) {
             let there: Vec<usize> = (0..self.axes.len()).map(|a| self.axes[a][inside[a]]).collect();
@@ -58,7 +56,6 @@ impl Indices {
         }
     }
 
-    /// Returns the elements of the model in this patch.
     pub fn of(&self, model: &ArrayD<i64>) -> ArrayD<i64> {
         let mut patch = ArrayD::zeros(self.shape());
         self.each(|i, there| patch[i] = model[there]);
@@ -112,7 +109,6 @@ pub fn shape(rng: &mut Rng) -> Vec<usize> {
     (0..ndim).map(|_| rng.range(1, [0, 200, 30, 12, 6, 5, 4][ndim])).collect()
 }
 
-/// Compares the array with the model, through gets of this rank.
 pub fn check(rt: &Runtime, array: &Array<'_>, model: &ArrayD<i64>, rng: &mut Rng, what: &str) {
     // Every rank checks a patch of its own.
     let mut own = Rng::new(rng.next(), &[rt.rank() as u64]);

@@ -31,7 +31,6 @@ fn python() -> Command {
     Command::new("python3")
 }
 
-/// Returns why NumPy cannot be used, or `None` if it can.
 pub fn missing() -> Option<String> {
     let found = python().args(["-c", "import numpy"]).output();
     let there = found.is_ok_and(|output| output.status.success());
@@ -70,7 +69,6 @@ fn load<T: NpyElement + PartialEq, D: Dimension>(rt: &Runtime, path: &Path, of: 
     }
 }
 
-/// Exchanges real, integer and complex numbers on one to three axes.
 pub fn files() {
     let rt = Runtime::init().expect("start");
     child::check_size(rt.size());

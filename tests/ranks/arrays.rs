@@ -12,7 +12,6 @@ use portolan::{Element, ErrorKind, Group, Runtime};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-/// Runs random sequences of all operations that change elements.
 pub fn random(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 77]);
@@ -54,7 +53,6 @@ fn sequence(rt: &Runtime, group: &Group<'_>, rng: &mut Rng, round: usize) {
     array.free().expect("free");
 }
 
-/// Changes the array and its model alike, and returns the name of the change.
 fn change(
     group: &Group<'_>,
     array: &mut model::Array<'_>,
@@ -261,7 +259,6 @@ fn ghosts_of(group: &Group<'_>, shape: &[usize], widths: &[usize], periodic: &[b
     new.free().expect("free");
 }
 
-/// Tests arrays of groups other than the world.
 pub fn subgroups(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();
@@ -277,7 +274,6 @@ pub fn subgroups(ctx: &Ctx) {
     world.barrier().expect("barrier");
 }
 
-/// Compares matrix products over all distributions with the product of whole matrices.
 pub fn products(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 80]);
@@ -325,8 +321,7 @@ pub fn products(ctx: &Ctx) {
     }
 }
 
-/// Tests products of other element types, which use other kernels, and other routines of BLAS if it
-/// is available.
+/// Other element types use other kernels, and other routines of BLAS if it is available.
 pub fn product_types(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 83]);
@@ -398,7 +393,6 @@ pub fn zeros(ctx: &Ctx) {
     }
 }
 
-/// Every tile is handed out once, even if one rank takes most tiles.
 pub fn shared(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let options = Options::named("done").unfilled();
@@ -426,7 +420,6 @@ pub fn shared(ctx: &Ctx) {
     done.free().expect("free");
 }
 
-/// Files are read as they were written, under any distribution, and in Fortran order.
 pub fn files(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();

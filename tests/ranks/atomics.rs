@@ -7,7 +7,7 @@ use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::transfer::{Handle, TransferKind};
 
-/// All ranks accumulate and fetch-and-add on the same numbers: both are in one atomicity domain.
+/// Accumulates and fetch-and-adds are in one atomicity domain.
 pub fn totals(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(64);
@@ -57,12 +57,11 @@ pub fn totals(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Tests counters that receive only additions, so that ranks of one node may carry each other's
+/// Counters that receive only additions, so that ranks of one node may carry each other's
 /// additions. Each value is handed out once, and the values that a rank receives grow.
 ///
 /// Then each rank accumulates to a number and adds to it, while the other ranks add 0 to the same
-/// number. Whichever rank carries the addition, it takes effect after the accumulate. (A put
-/// instead of the accumulate would not be atomic with respect to the other ranks.)
+/// number. Whichever rank carries the addition, it takes effect after the accumulate.
 pub fn combined(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let words = 4 + ctx.n;
@@ -214,7 +213,6 @@ pub fn lock_stripes(ctx: &Ctx) {
 /// Bytes of the segment: enough for rows at every position relative to the lock stripes.
 const UNALIGNED: usize = 48 << 10;
 
-/// Rows of `block` bytes, `stride` bytes apart, from offset `at` on.
 #[derive(Debug, Clone, Copy)]
 struct Rows {
     at: usize,
@@ -232,7 +230,6 @@ impl Rows {
         Shape::strided(&[self.block, self.count()], &local, &remote).expect("a shape")
     }
 
-    /// Returns the start of each row in memory that begins at `from`.
     fn places(self, from: usize) -> Vec<usize> {
         (0..self.count()).map(|i| from + self.at + i * self.stride).collect()
     }
@@ -261,7 +258,7 @@ pub fn unaligned(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Returns the elements to add: small integers, which are exact in every type.
+/// Small integers, which are exact in every type.
 fn source(rows: Rows, scale: Scale) -> Vec<u8> {
     let mut bytes = Vec::new();
     for i in 0..rows.count() * rows.block / scale.element() {

@@ -7,7 +7,6 @@ use portolan::ErrorKind::{Address, Argument, Memory};
 use portolan::internals::runtime;
 use portolan::transfer::Block;
 
-/// Tests blocks of segments.
 pub fn blocks(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let segment = rt.world().allocate::<u64>(16).expect("allocate");
@@ -71,7 +70,6 @@ pub fn blocks(ctx: &Ctx) {
     }
 }
 
-/// Tests patches of arrays, and arrays.
 #[expect(clippy::single_range_in_vec_init, reason = "a patch of one axis")]
 pub fn patches(ctx: &Ctx) {
     use ndarray::{ArrayView, Ix1, Ix2};

@@ -17,7 +17,6 @@ type Pair = (u32, u64, u32, u64, u64);
 /// Segment number, rank, and length in bytes.
 type Row = (u64, usize, u64);
 
-/// Writes a composition file by hand and loads it.
 struct Forger<'a> {
     rank: usize,
     ranks: usize,
@@ -96,7 +95,6 @@ fn with_composer(ctx: &Ctx, name: &str, run: impl FnOnce(&Runtime, &Composer<'_>
     let _ = std::fs::remove_dir_all(&dir);
 }
 
-/// Returns the segment number that files use.
 fn number_of(
     composer: &Composer<'_>,
     segment: &Segment<'_, u64>,
@@ -317,7 +315,6 @@ pub fn neighbours(ctx: &Ctx) {
     });
 }
 
-/// Slices with numbers near the ends of the address space.
 pub fn slices(ctx: &Ctx) {
     with_composer(ctx, "attack_slices", |rt, composer, _| {
         let segment = rt.world().allocate::<u64>(16).expect("allocate");

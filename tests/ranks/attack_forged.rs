@@ -21,7 +21,6 @@ const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(20);
 const RW: Access = Access::ReadWrite;
 
-/// Changes the bytes of a handle.
 type Change<'a> = dyn Fn(&mut Vec<u8>) + 'a;
 
 /// The program changes the encoding of a handle of another rank, with a correct checksum. It reaches

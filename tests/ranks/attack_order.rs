@@ -134,7 +134,6 @@ pub const ALONE: &[Alone] = &[
     },
 ];
 
-/// Messages of different handlers.
 #[derive(Serialize, Deserialize)]
 struct One;
 #[derive(Serialize, Deserialize)]
@@ -157,7 +156,7 @@ fn array(group: &Group<'_>, name: &str, shape: [usize; 2]) -> Result<()> {
     made.free()
 }
 
-/// Rank 0 makes one call, the others another. Each rank gets an error that contains both texts.
+/// Each rank gets an error that contains both texts.
 fn differ(rt: &Runtime, what: &str, first: (&str, Body<'_>), others: (&str, Body<'_>)) {
     let world = rt.world();
     let all: Vec<usize> = (0..rt.size()).collect();
@@ -176,7 +175,6 @@ fn differ(rt: &Runtime, what: &str, first: (&str, Body<'_>), others: (&str, Body
     world.barrier().expect("the world is not concerned");
 }
 
-/// Tests mismatches of lengths, types, operators and roots.
 fn values(rt: &Runtime) {
     let sum = |n: usize| {
         move |group: &Group<'_>| {
@@ -217,7 +215,6 @@ fn values(rt: &Runtime) {
     differ(rt, "an allocation", ("allocation", &allocate), (four, &sum(4)));
 }
 
-/// Tests mismatches in the creation, access and release of arrays.
 fn arrays(rt: &Runtime) {
     let make = |shape: [usize; 2]| move |group: &Group<'_>| array(group, "a", shape);
     let barrier = |group: &Group<'_>| group.barrier();
@@ -296,7 +293,6 @@ fn arrays(rt: &Runtime) {
     );
 }
 
-/// Runs all mismatches, each on a group of its own.
 pub fn orders() {
     let rt = Runtime::init().expect("start");
     crate::child::check_size(rt.size());
@@ -305,7 +301,6 @@ pub fn orders() {
     rt.finalize().expect("finalize");
 }
 
-/// A mismatch on the world itself is an error on all ranks and ends the job.
 pub fn of_world() {
     let code = portolan::run(|rt| -> Result<()> {
         let world = rt.world();
@@ -366,7 +361,6 @@ fn first_ghosts(rt: &Runtime) -> Result<()> {
     updated
 }
 
-/// One rank creates a composer, and the other updates ghost cells.
 fn ghosts_and_composer(rt: &Runtime) -> Result<()> {
     let [_one, mut two] = two_arrays(rt)?;
     let mut two = two.access()?;

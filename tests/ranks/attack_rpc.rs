@@ -56,10 +56,8 @@ fn over<T: Debug>(what: &str, result: Result<T, Failure>) {
     }
 }
 
-/// A call that its server does not answer.
 type Kept = Call<Vec<u8>, ()>;
 
-/// An object of each type, on a rank that serves calls.
 #[derive(Clone)]
 struct Net {
     class: Class,
@@ -141,7 +139,6 @@ fn transfer(net: &Net, theirs: &Bulk, size: usize, op: BulkOp) -> Result<(), Fai
     net.context.transfer(op, &net.next, theirs.at(0), mine.at(0), size, drop).map(drop)
 }
 
-/// Checks that every call that can communicate fails with kind `State`.
 fn all_are_over(net: &Net, theirs: &Bulk, never: &Handle<Vec<u8>, ()>) {
     for size in SIZES {
         let (handle, bytes) = (net.context.handle(&net.next, &net.echo), vec![1; size]);
@@ -196,7 +193,7 @@ fn all_are_over(net: &Net, theirs: &Bulk, never: &Handle<Vec<u8>, ()>) {
     assert!(never.is_done() && never.output().is_err());
 }
 
-/// Ends the remaining objects: that frees them and is not an error.
+/// Ends the remaining objects, which is not an error.
 fn end(net: Net) {
     let Net { class, network, context, plain, .. } = net;
     context.destroy().expect("destroy");
@@ -242,7 +239,6 @@ fn after() {
     end(net);
 }
 
-/// An action that a thread repeats until the runtime ends.
 type Deed = fn(&Net, &Bulk) -> Result<(), Failure>;
 
 const DEEDS: [(&str, Deed); 9] = [
@@ -280,7 +276,6 @@ fn moved(net: &Net, theirs: &Bulk, op: BulkOp) -> Result<(), Failure> {
     net.context.progress(SHORT).map(drop)
 }
 
-/// Starts a thread for each action, and returns when all have begun.
 fn busy(net: &Net, theirs: &Bulk) -> Vec<JoinHandle<()>> {
     let begun = Arc::new(Barrier::new(DEEDS.len() + 1));
     let deeds = DEEDS.map(|(what, deed)| {
@@ -400,7 +395,6 @@ fn beside() {
     class.finalize().expect("finalize");
 }
 
-/// The program initialises MPI below `MPI_THREAD_MULTIPLE`.
 fn below() {
     let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Single).expect("MPI");
     let refused = on_a_thread(|| Runtime::init().map(drop));

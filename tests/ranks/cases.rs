@@ -13,10 +13,8 @@ use crate::{array_misuse, arrays};
 
 #[derive(Debug)]
 pub struct Config {
-    /// The label that is printed.
     pub label: &'static str,
     pub env: &'static [(&'static str, &'static str)],
-    /// Rank counts of the level `full`.
     pub ranks: &'static [usize],
     /// Rank counts that the level `release` adds.
     pub release: &'static [usize],
@@ -189,11 +187,10 @@ pub const CONFIGS: &[Config] = &[
     },
 ];
 
-/// A check. It runs in a started engine, together with other checks.
 #[derive(Debug)]
 pub struct Check {
     pub name: &'static str,
-    /// Deadline in seconds.
+    /// In seconds.
     pub seconds: u64,
     /// Whether the check runs in a configuration with this number of ranks.
     pub on: fn(&Config, usize) -> bool,
@@ -242,7 +239,6 @@ fn threads_served(c: &Config, n: usize) -> bool {
     n == 2 && c.threads && c.served
 }
 
-/// All checks, in the order of execution.
 pub const CHECKS: &[Check] = &[
     Check { name: "odd_sizes", seconds: 60, on: always, run: segments::odd_sizes },
     Check { name: "random", seconds: 90, on: always, run: random::random },

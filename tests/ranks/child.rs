@@ -29,12 +29,10 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|v| !v.is_empty())
 }
 
-/// Returns the directory that the driver and the ranks of a launch share.
 pub fn directory() -> PathBuf {
     variable(job::DIR).expect("the driver sets the directory").into()
 }
 
-/// Returns the rank that the launcher assigned, which is known before MPI is initialised.
 pub fn rank_of_launcher() -> usize {
     ["OMPI_COMM_WORLD_RANK", "PMI_RANK"]
         .iter()
@@ -42,7 +40,6 @@ pub fn rank_of_launcher() -> usize {
         .unwrap_or(0)
 }
 
-/// Records the current step of this rank, for a launch that hangs or fails.
 pub fn step(text: impl Display) {
     let text = text.to_string();
     let line = format!("{} {text:<150.150}\n", std::process::id());
@@ -82,7 +79,6 @@ fn seed() -> u64 {
     variable(job::SEED).and_then(|v| v.parse().ok()).unwrap_or(1)
 }
 
-/// Ends the job if it does not have the number of ranks that the driver asked for.
 pub fn check_size(n: usize) {
     let asked = variable(job::RANKS).and_then(|v| v.parse().ok()).unwrap_or(0);
     assert_eq!(
@@ -91,7 +87,6 @@ pub fn check_size(n: usize) {
     );
 }
 
-/// Initialises MPI as a program would, and returns the thread level that MPI provides.
 pub fn host_init(level: ThreadLevel) -> ThreadLevel {
     let mut provided = 0;
     // SAFETY: MPI is not initialised yet, and null arguments are legal.
@@ -110,7 +105,6 @@ pub fn host_init(level: ThreadLevel) -> ThreadLevel {
         .expect("a thread level")
 }
 
-/// Finalises MPI as a program would.
 pub fn host_finalize() {
     // SAFETY: `host_init` has initialised MPI.
     assert_eq!(unsafe { ffi::MPI_Finalize() }, 0, "MPI_Finalize");
@@ -136,7 +130,6 @@ impl Ctx {
     }
 }
 
-/// Runs the checks that the driver asks for.
 pub fn main(spec: &str) -> ExitCode {
     set_up();
     if let Some(name) = spec.strip_prefix("alone:") {

@@ -12,7 +12,6 @@ fn duplicate(ctx: &Ctx) -> Comm {
     unsafe { Comm::dup_of(handle) }.expect("a duplicate")
 }
 
-/// Tests barriers, broadcasts, allgathers and agreements.
 pub fn collectives(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let comm = duplicate(ctx);
@@ -120,7 +119,6 @@ fn reductions_of<T: Number>(ctx: &Ctx, comm: &Comm, what: &str) {
     }
 }
 
-/// Applies every operator to every type, with the result on all ranks and on one.
 pub fn reductions(ctx: &Ctx) {
     let comm = duplicate(ctx);
     reductions_of::<i32>(ctx, &comm, "ints");

@@ -10,19 +10,16 @@ pub const REGION: usize = 6000;
 /// Bytes of a rank's source buffer.
 pub const SOURCE: usize = 9000;
 
-/// An addition to a composition.
 #[derive(Debug, Clone)]
 pub enum Added {
     /// Single bytes: local and remote offset.
     Pairs(Vec<(usize, usize)>),
     /// Blocks: local offset, remote offset, length in bytes.
     Runs(Vec<(usize, usize, usize)>),
-    /// A slice: local and remote blocks.
     Slice(Blocks, Blocks),
 }
 
 impl Added {
-    /// Returns the bytes as local offset, remote offset and length.
     pub fn bytes(&self) -> Vec<(usize, usize, usize)> {
         match self {
             Added::Pairs(pairs) => pairs.iter().map(|&(l, r)| (l, r, 1)).collect(),
@@ -37,7 +34,6 @@ impl Added {
         }
     }
 
-    /// Adds the bytes to a composition; the offsets start at `local` and `remote`.
     pub fn add(&self, c: &mut Composition, local: usize, remote: usize) -> Result<()> {
         match self {
             Added::Pairs(pairs) => {
@@ -127,12 +123,10 @@ pub fn parcel(ctx: &Ctx, round: usize, src: usize, dst: usize) -> Vec<Added> {
     out
 }
 
-/// Returns the byte that a rank sends from offset `at`.
 pub fn source_byte(src: usize, round: usize, again: usize, at: usize) -> u8 {
     (src * 101 + round * 37 + again * 59 + at * 7 + (at >> 8) * 13) as u8
 }
 
-/// Performs random compositions, between segments and other memory in every combination.
 pub fn random(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let composer = Composer::new();
@@ -222,7 +216,6 @@ pub fn random(ctx: &Ctx) {
     ctx.free(from_segment);
 }
 
-/// Returns a mapped composition of one block.
 pub fn block(ctx: &Ctx, target: usize, local: usize, remote: usize, bytes: usize) -> Composition {
     let mut c = Composition::simple(&ctx.engine, target).expect("simple");
     c.add(local, remote, bytes).expect("add");

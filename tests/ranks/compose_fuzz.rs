@@ -6,7 +6,6 @@ use crate::rng::Rng;
 use portolan_compose::{Composer, Composition, file};
 use std::fs;
 
-/// Changes bytes, integers or the length of a body.
 fn damage(rng: &mut Rng, body: &mut Vec<u8>) {
     for _ in 0..rng.range(1, 4) {
         if body.is_empty() {
@@ -29,7 +28,6 @@ fn damage(rng: &mut Rng, body: &mut Vec<u8>) {
     }
 }
 
-/// Stores, damages and loads every kind of composition.
 pub fn damaged(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let dir = child::directory().join(format!("compose_fuzz.{}", ctx.me));

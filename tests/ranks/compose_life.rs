@@ -47,7 +47,6 @@ pub fn freed(ctx: &Ctx) {
     ctx.free(c);
 }
 
-/// Refused calls change nothing.
 pub fn errors(ctx: &Ctx) {
     use ErrorKind::*;
     let engine = &*ctx.engine;
@@ -239,7 +238,6 @@ pub fn files(ctx: &Ctx) {
     ctx.free(from);
 }
 
-/// Tests the typed interface, in a launch of its own.
 pub fn typed() {
     use ErrorKind::*;
     let rt = Runtime::init().expect("init");

@@ -14,7 +14,6 @@ pub struct Ctx {
     pub engine: Arc<Engine>,
     pub me: usize,
     pub n: usize,
-    /// The seed of random checks.
     pub seed: u64,
     /// Whether the check should do less.
     pub quick: bool,
@@ -27,7 +26,6 @@ impl Ctx {
         self.engine.barrier_of(self.engine.world()).expect("barrier");
     }
 
-    /// Allocates a segment over all ranks, with `bytes` bytes on this rank.
     pub fn allocate(&self, bytes: usize) -> Arc<Segment> {
         self.engine.allocate(self.engine.world(), bytes).expect("allocate")
     }
@@ -69,7 +67,6 @@ impl Ctx {
     }
 }
 
-/// Returns this rank's own part of a segment.
 #[expect(clippy::mut_from_ref, reason = "the memory is not the segment's own")]
 pub fn own(segment: &Segment) -> &mut [u8] {
     let base = segment.my_base();
@@ -93,7 +90,7 @@ pub fn compute_until(segment: &Segment, place: usize, value: u8) {
     }
 }
 
-/// Checks that a call failed with this kind of error, and returns the text of the error.
+/// Returns the text of the error.
 #[track_caller]
 pub fn refused<T>(kind: ErrorKind, what: &str, result: Result<T>) -> String {
     match result {

@@ -224,7 +224,6 @@ impl Driver {
         }
     }
 
-    /// Runs a launch of a single check, which may be expected to fail.
     fn alone(&mut self, alone: &Alone, on: Option<&Layout>) {
         let label = label(alone.ranks, on, alone.label);
         let wanted = self.args.wants(alone.name, &format!("{} {label}", alone.name));
@@ -275,7 +274,6 @@ impl Driver {
     }
 }
 
-/// Returns the description of a launch that is printed beside the name of the check.
 fn label(n: usize, on: Option<&Layout>, config: &str) -> String {
     match on {
         Some(layout) => format!("[n={n} hosts={} {config}]", layout.text()),

@@ -51,7 +51,6 @@ fn every_call(
     all
 }
 
-/// Tests bad addresses, ranks and lengths.
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(BYTES);
@@ -189,7 +188,6 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
     handle.wait(engine).expect("wait");
 }
 
-/// Tests addresses of a freed segment, and frees of addresses without a segment.
 fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan_engine::memory::segment::Segment>) {
     let engine = &*ctx.engine;
     step("errors: freeing");
@@ -236,7 +234,6 @@ fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan_engine::memory::segment::Se
     );
 }
 
-/// Tests invalid shapes, and extents that leave the segment on either side.
 pub fn shapes(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(BYTES);

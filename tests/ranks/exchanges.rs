@@ -12,7 +12,6 @@ use std::fmt::Debug;
 /// Numbers of elements: none, a few, more than a cache line, and enough for MPI's own collectives.
 const COUNTS: [usize; 5] = [0, 1, 9, 700, 70_000];
 
-/// An element type whose values the test draws.
 trait Value: Reducible + Element + PartialEq + Debug {
     fn of(value: i64) -> Self;
 }
@@ -93,7 +92,6 @@ fn by<T: Value, O: Operator<T> + Debug>(
     }
 }
 
-/// Combines integers of all types, floats and complex numbers by all operators that they have.
 pub fn operators(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let group = rt.world();
@@ -197,7 +195,6 @@ fn wrong_lengths(group: &Group<'_>) {
     group.barrier().expect("the group is usable");
 }
 
-/// Moves parts in the world, in a group with another order, and in one of some ranks.
 pub fn exchanges(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();

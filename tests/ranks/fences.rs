@@ -99,7 +99,6 @@ pub fn fences(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Passes data with a flag round a ring.
 pub fn flags(ctx: &Ctx) {
     const MOST: usize = 40_000;
     let engine = &*ctx.engine;

@@ -100,7 +100,6 @@ fn one_after_the_other(ctx: &Ctx, group: &Group) {
     agree(ctx, group);
 }
 
-/// Runs collectives in the world, in a group with another order, and in groups that share ranks.
 pub fn group_collectives(ctx: &Ctx) {
     let engine = &*ctx.engine;
     one_after_the_other(ctx, engine.world());

@@ -15,7 +15,6 @@ fn create(ctx: &Ctx, ranks: &[usize]) -> Option<Arc<Group>> {
     group
 }
 
-/// Puts, accumulates and locks mutexes among the members.
 fn use_group(ctx: &Ctx, group: &Arc<Group>, ranks: &[usize]) {
     let engine = &*ctx.engine;
     assert_eq!(group.members(), ranks);

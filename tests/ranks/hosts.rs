@@ -12,7 +12,6 @@ use crate::run::system;
 use std::fs;
 use std::path::PathBuf;
 
-/// The variable that names the network interface of each host.
 pub const INTERFACE: &str = "PORTOLAN_TEST_INTERFACE";
 
 const BASE: Config = Config {
@@ -28,7 +27,6 @@ const BASE: Config = Config {
 /// A program that initialises MPI with `MPI_THREAD_SINGLE` and keeps that level.
 const SINGLE: Config = Config { served: false, threads: false, ..BASE };
 
-/// The configurations that run on each layout.
 pub const CONFIGS: &[Config] = &[
     BASE,
     Config { label: "path=message", env: &[("PORTOLAN_PATH", "message")], ..BASE },
@@ -86,7 +84,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Parses the argument of `--hosts`; returns `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Layout> {
         let mut words = text.split(':');
         let counts: Option<Vec<usize>> =
@@ -97,7 +94,6 @@ impl Layout {
         only.iter().all(known).then_some(Layout { counts, only })
     }
 
-    /// Returns whether the layout selects a configuration, or the launches of a single check.
     pub fn wants(&self, what: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|word| word == what)
     }
@@ -129,8 +125,8 @@ impl Layout {
     }
 }
 
-/// Returns the directories of shared memory: this host's, and those on all hosts of the cluster
-/// that runs this program.
+/// Returns this host's directory of shared memory, and those on all hosts of the cluster that runs
+/// this program.
 pub fn shm_dirs() -> Vec<PathBuf> {
     let mut dirs = vec![PathBuf::from("/dev/shm")];
     let Some(cluster) = std::env::var_os("CLUSTER_DIR").map(PathBuf::from) else { return dirs };

@@ -25,7 +25,6 @@ pub const SEED: &str = "PORTOLAN_TEST_SEED";
 
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The launcher with its flags.
     pub launcher: Vec<String>,
     pub ranks: usize,
     pub env: Vec<(String, String)>,
@@ -39,21 +38,16 @@ pub struct Job {
 
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// Exit code, time, and whether the deadline passed.
     pub launch: launch::Ended,
     /// Checks that succeeded, with their times in seconds.
     pub done: Vec<(String, f64)>,
-    /// The check that was running.
     pub current: Option<String>,
     pub output: String,
-    /// The step of each rank, one per line.
     pub steps: String,
-    /// Files that the job left in shared memory.
     pub left: Vec<String>,
 }
 
 impl Ended {
-    /// Returns whether the whole launch succeeded.
     pub fn well(&self) -> bool {
         self.launch.code == Some(0) && self.current.is_none() && self.left.is_empty()
     }
@@ -83,7 +77,6 @@ fn command(job: &Job, dir: &Path) -> Command {
     command
 }
 
-/// The contents of the `checks` file.
 #[derive(Debug, Default)]
 struct Progress {
     done: Vec<(String, f64)>,
@@ -106,7 +99,6 @@ fn read_progress(dir: &Path) -> Progress {
     progress
 }
 
-/// Returns `(rank, process id, step)` of each rank.
 fn read_steps(dir: &Path) -> Vec<(String, i32, String)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {

@@ -4,7 +4,6 @@ use crate::child::{Ctx, step};
 use portolan::internals::runtime;
 use portolan_kernels::{Job, KERNELS, Side};
 
-/// Runs all versions one after the other.
 pub fn kernels(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let job = Job::new(Some(&rt), 2);

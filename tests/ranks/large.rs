@@ -28,7 +28,6 @@ fn word(i: usize, salt: u64) -> u64 {
     (i as u64 ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Tests a contiguous put and get, a strided transfer, and accumulates at high offsets.
 pub fn large() {
     let ctx = Ctx::new(child::start());
     let engine = &*ctx.engine;

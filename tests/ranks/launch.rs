@@ -2,7 +2,6 @@
 
 use crate::run::system;
 
-/// The expected outcome of a launch.
 #[derive(Debug)]
 pub enum End {
     Well,
@@ -18,11 +17,9 @@ pub enum End {
 #[derive(Debug)]
 pub struct Alone {
     pub name: &'static str,
-    /// The description of the configuration that is printed.
     pub label: &'static str,
     pub ranks: usize,
     pub env: &'static [(&'static str, &'static str)],
-    /// Deadline in seconds.
     pub seconds: u64,
     /// Whether the other MPI's launcher is used.
     pub other_mpi: bool,
@@ -41,7 +38,6 @@ fn never() -> Option<String> {
     None
 }
 
-/// Returns why the other MPI's launcher cannot be used here, or `None`.
 pub fn no_other_mpi() -> Option<String> {
     system::other_launcher().is_none().then(|| "only one MPI is installed".into())
 }
@@ -60,6 +56,5 @@ pub const ALONE_BASE: Alone = Alone {
     run: crate::lifecycle::start_and_stop,
 };
 
-/// Environments that select a transfer path.
 pub const RMA: &[(&str, &str)] = &[("PORTOLAN_PATH", "rma")];
 pub const MESSAGE: &[(&str, &str)] = &[("PORTOLAN_PATH", "message")];

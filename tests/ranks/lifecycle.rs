@@ -25,7 +25,6 @@ fn use_engine(leave: bool) {
     }
 }
 
-/// Starts and stops the engine.
 pub fn start_and_stop() {
     child::start();
     Engine::stop().expect("stop");
@@ -95,7 +94,6 @@ pub fn raised() {
     child::host_finalize();
 }
 
-/// Starts the engine over the first two of three ranks, in reverse order.
 pub fn part_of_world() {
     child::host_init(ThreadLevel::Multiple);
     let (mut rank, mut part) = (0, portolan_engine::mpi::Comm::null_handle());
@@ -159,7 +157,7 @@ pub fn settings_differ() {
     child::host_finalize();
 }
 
-/// Tests the driver: one rank fails while the other waits for it.
+/// One rank fails while the other waits for it.
 pub fn fail_on_purpose() {
     let ctx = Ctx::new(child::start());
     step("on purpose");
@@ -167,7 +165,7 @@ pub fn fail_on_purpose() {
     ctx.barrier();
 }
 
-/// Tests the driver and the watchdog: one rank never arrives.
+/// One rank never arrives.
 pub fn hang_on_purpose() {
     let ctx = Ctx::new(child::start());
     step("hanging");
@@ -179,7 +177,6 @@ pub fn hang_on_purpose() {
     ctx.barrier();
 }
 
-/// Transfers in a freed window are errors.
 pub fn freed_window() {
     let ctx = Ctx::new(child::start());
     let comm = ctx.engine.world().comm().expect("the world's communicator");

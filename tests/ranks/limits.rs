@@ -12,7 +12,6 @@ pub const WITH_SMALL_DIR: &str = r#"
     exec unshare -m sh -c 'mount -t tmpfs -o size=16m tmpfs "$PORTOLAN_SHM_DIR" && exec "$@"' sh "$@"
 "#;
 
-/// Returns why a file system cannot be mounted on this machine, or `None`.
 pub fn cannot_mount() -> Option<String> {
     let tried = std::process::Command::new("unshare")
         .args(["-m", "mount", "-t", "tmpfs", "tmpfs", "/tmp"])
@@ -21,7 +20,6 @@ pub fn cannot_mount() -> Option<String> {
     (!tried.is_ok_and(|s| s.success())).then(|| "mounting a file system is not permitted".into())
 }
 
-/// A rank asks for more memory than any machine has, which is an error on all ranks.
 pub fn huge_ask(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let kept = ctx.allocate(100);

@@ -42,7 +42,6 @@ pub fn lookups(ctx: &Ctx) {
         }
         for rank in 0..ctx.n {
             let pieces = pieces(&live, rank);
-            // The part that contains the byte, and the part that ends just before it.
             let holder = |a: usize| pieces.iter().find(|((s, len), _)| (*s..s + len).contains(&a));
             let ending = |a: usize| pieces.iter().find(|((s, len), _)| s + len == a);
             let mut addresses = vec![8, usize::MAX, usize::MAX / 2];

@@ -4,18 +4,6 @@
 //! program, and the ranks ([`child`]) run *checks* against the engine. Many checks share one
 //! launch, because a launch costs more than most checks.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`run`] | the runner of this and all other suites: arguments, launches, reports |
-//! | [`driver`] | the matrix of launches |
-//! | [`job`] | one launch of checks, and what its ranks report |
-//! | [`hosts`] | launches on several hosts |
-//! | [`cases`] | the tables of configurations and checks |
-//! | [`alone`], [`alone_system`], [`launch`] | launches of a single check: tables and type |
-//! | [`child`] | a rank: start, checks, failure |
-//! | [`ctx`] | the context of a check, on real and on simulated ranks |
-//! | the others | the checks, by subject |
-//!
 //! A random check that fails prints its seed; `PORTOLAN_TEST_SEED` runs it again.
 
 // The calls of MPI by the checks are Portolan's, as in C programs.

@@ -10,7 +10,7 @@ use portolan_engine::group::Group;
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
 
-/// A collective call; lengths are in elements.
+/// Lengths are in elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Call {
     Barrier,
@@ -224,7 +224,6 @@ pub fn orders(ctx: &Ctx) {
     ctx.barrier();
 }
 
-/// Runs [`orders`] in a launch of its own.
 pub fn orders_alone() {
     let ctx = Ctx::new(crate::child::start());
     orders(&ctx);

@@ -12,17 +12,15 @@ use portolan_engine::transfer::TransferKind;
 /// Bytes around a local buffer that no transfer may touch.
 const GUARD: usize = 24;
 
-/// The contents of all segments.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// The bytes, by segment and world rank.
+    /// By segment and world rank.
     pub pieces: Vec<Vec<Vec<u8>>>,
 }
 
-/// The layout of an item's bytes.
 #[derive(Debug, Clone)]
 pub enum Form {
-    /// Counts and strides, as `Shape::strided` takes them.
+    /// As `Shape::strided` takes them.
     Strided {
         /// Bytes of a block, then repetitions from the innermost level out.
         counts: Vec<usize>,
@@ -44,7 +42,6 @@ pub enum Form {
 
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// Put, get, or accumulate with its type and scale.
     pub kind: TransferKind,
     pub segment: usize,
     pub target: usize,
@@ -52,10 +49,9 @@ pub struct Item {
     pub at: usize,
     /// Offset of the form's start in the local buffer.
     pub local_at: usize,
-    /// Length of the local buffer in bytes.
+    /// In bytes.
     pub local_len: usize,
     pub form: Form,
-    /// Seed of the local contents.
     pub seed: u64,
     /// The type of the elements that fill the source of a put.
     pub elements: Option<Scale>,
@@ -198,7 +194,7 @@ pub fn scale(rng: &mut Rng, which: usize) -> Scale {
     }
 }
 
-/// Writes elements of the scale's type over `out`; remaining bytes do not change.
+/// Remaining bytes do not change.
 pub fn fill_elements(rng: &mut Rng, scale: Scale, out: &mut [u8]) {
     let mut small = || rng.below(101) as f64 - 50.0;
     for element in out.chunks_exact_mut(scale.element()) {
@@ -222,7 +218,6 @@ pub fn fill_elements(rng: &mut Rng, scale: Scale, out: &mut [u8]) {
     }
 }
 
-/// Computes `target += scale * source`, element by element.
 fn combine(scale: Scale, source: &[u8], target: &mut [u8]) {
     fn each<T: bytemuck::Pod>(source: &[u8], target: &mut [u8], f: impl Fn(T, T) -> T) {
         let n = std::mem::size_of::<T>();
@@ -267,7 +262,7 @@ impl Item {
         }
     }
 
-    /// Returns the local buffer before the transfer.
+    /// Before the transfer.
     pub fn local(&self) -> Vec<u8> {
         let mut rng = Rng::new(self.seed, &[]);
         let elements = match self.kind {

@@ -75,7 +75,6 @@ fn turns(ctx: &Ctx, again: usize) {
     ctx.free(counts);
 }
 
-/// Misuse fails and leaves nothing behind.
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let set = engine.create_mutexes(engine.world(), 2).expect("mutexes");

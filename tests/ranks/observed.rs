@@ -21,7 +21,6 @@ fn has_waited(stats: &Stats) -> bool {
     stats.calls().iter().any(|of| of.call == "wait" && of.calls > 0)
 }
 
-/// Checks that `body` makes exactly the wanted calls.
 fn check(runtime: &Runtime, what: &str, wanted: &[(&'static str, u64, u64)], body: impl FnOnce()) {
     step(what);
     runtime.reset_stats();
@@ -33,7 +32,6 @@ fn check(runtime: &Runtime, what: &str, wanted: &[(&'static str, u64, u64)], bod
     }
 }
 
-/// All transfers of Rust programs are counted.
 pub fn typed() {
     // SAFETY: the engine does not run yet, and no other thread exists.
     unsafe { std::env::set_var("PORTOLAN_STATS", "1") };

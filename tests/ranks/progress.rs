@@ -7,7 +7,6 @@ use portolan_engine::path::kernel::Scale;
 use portolan_engine::transfer::TransferKind;
 use std::time::{Duration, Instant};
 
-/// Offset and value of the byte that ends the computation of rank 1.
 const DONE: (usize, u8) = (199_999, 9);
 
 /// Rank 1 computes and makes no call until rank 0 is done. Rank 0 performs one operation of each

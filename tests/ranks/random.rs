@@ -46,7 +46,7 @@ struct Step {
     items: Vec<Item>,
 }
 
-/// Returns the members of each group, in the order of the group. The first group is the world.
+/// The first group is the world.
 fn memberships(n: usize) -> Vec<Vec<usize>> {
     let world: Vec<usize> = (0..n).collect();
     let mut all = vec![world.clone(), world.iter().rev().copied().collect()];
@@ -86,7 +86,6 @@ impl World {
         World { groups, segments: Vec::new(), model: Model::default() }
     }
 
-    /// Allocates segment `s` again, and fills every part with random bytes.
     fn allocate(&mut self, ctx: &Ctx, rng: &mut Rng, s: usize) {
         let group = if s < 2 { 0 } else { s % self.groups.len() };
         let mut lengths = lengths(rng, ctx.n);
@@ -118,7 +117,6 @@ impl World {
         }
     }
 
-    /// Returns the address of an item's start at its target.
     fn address(&self, item: &Item) -> usize {
         let (group, segment) = &self.segments[item.segment];
         let group = self.groups[*group].1.as_ref().expect("a member plans the item");
@@ -126,7 +124,6 @@ impl World {
         segment.as_ref().expect("allocated").part(rank).address() + item.at
     }
 
-    /// Every member reads every part with a get, and its own part as plain memory.
     fn verify(&self, ctx: &Ctx, phase: usize) {
         for (s, (group, segment)) in self.segments.iter().enumerate() {
             let Some(segment) = segment else { continue };
@@ -178,7 +175,6 @@ fn regions(world: &World, rng: &mut Rng) -> Vec<Region> {
     all
 }
 
-/// Fills each region that all ranks accumulate into with elements of its type.
 fn prepare(ctx: &Ctx, world: &mut World, regions: &[Region], rng: &mut Rng) {
     for r in regions {
         let Owner::All(which) = r.owner else { continue };
@@ -205,7 +201,6 @@ fn part(rng: &mut Rng, r: &Region, cursor: &mut usize) -> Option<(usize, usize)>
     Some((from, from + len))
 }
 
-/// Returns the plan of one rank for a phase.
 fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: usize) -> Vec<Step> {
     let member = |r: &&Region| world.groups[world.segments[r.segment].0].0.contains(&rank);
     let usable: Vec<Region> = regions
@@ -299,7 +294,7 @@ fn whole(
     }
 }
 
-/// Issues one item. The buffer must stay in place until the item is complete.
+/// The buffer must stay in place until the item is complete.
 fn issue(
     ctx: &Ctx,
     address: usize,
@@ -383,7 +378,6 @@ fn carry_out(ctx: &Ctx, world: &mut World, at: &str, plan: &Step, rng: &mut Rng)
     }
 }
 
-/// Runs random transfers in several phases, and compares all memory with the model after each.
 pub fn random(ctx: &Ctx) {
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64]);
     let mut world = World::new(ctx);

@@ -1,6 +1,5 @@
 //! Random numbers that every rank can reproduce.
 
-/// A splitmix64 generator.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
@@ -27,7 +26,7 @@ impl Rng {
         if n == 0 { 0 } else { (self.next() % n as u64) as usize }
     }
 
-    /// Returns a number from `lo` to `hi`, both included.
+    /// Both limits are included.
     pub fn range(&mut self, lo: usize, hi: usize) -> usize {
         lo + self.below(hi - lo + 1)
     }

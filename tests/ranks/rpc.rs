@@ -28,7 +28,6 @@ struct Question {
     list: Vec<f64>,
 }
 
-/// The network of the running check.
 static NETWORK: Mutex<&str> = Mutex::new("mpi");
 
 /// Returns the network of the running check. Between hosts it names their interface, because tcp
@@ -41,14 +40,12 @@ fn network() -> String {
     }
 }
 
-/// Runs a check over another network.
 pub fn over(network: &'static str, check: fn(&Ctx), ctx: &Ctx) {
     *NETWORK.lock() = network;
     check(ctx);
     *NETWORK.lock() = "mpi";
 }
 
-/// Tells all ranks the address of each.
 fn names_of_all(ctx: &Ctx, own: &str) -> Vec<String> {
     const LEN: usize = 320;
     let segment = ctx.allocate(LEN);
@@ -186,7 +183,6 @@ pub fn calls(ctx: &Ctx) {
     net.end(ctx);
 }
 
-/// A failure at the server reaches the origin with the same status.
 pub fn errors(ctx: &Ctx) {
     let net = Net::new(ctx);
     let (class, context) = (&net.class, &net.context);
@@ -444,7 +440,6 @@ pub fn forgeries(ctx: &Ctx) {
     net.end(ctx);
 }
 
-/// Returns the CPU time of the calling thread in seconds.
 fn computed() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat")
         .expect("/proc/thread-self/schedstat");

@@ -93,7 +93,6 @@ pub fn neighbours(ctx: &Ctx) {
     segments.into_iter().for_each(|s| ctx.free(s));
 }
 
-/// Thousands of segments are live at once.
 pub fn many(ctx: &Ctx) {
     let count = if ctx.quick { 2000 } else { 10_000 };
     let mut rng = Rng::new(ctx.seed, &[5]);

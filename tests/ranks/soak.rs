@@ -17,7 +17,6 @@ use crate::{
 use portolan_engine::runtime::Engine;
 use std::time::{Duration, Instant};
 
-/// The variable with the length of the run in seconds.
 pub const SECONDS: &str = "PORTOLAN_SOAK_SECONDS";
 
 /// The variable with the rounds to draw from, separated by commas; all if it is not set.
@@ -56,7 +55,6 @@ const ROUNDS: &[Row] = &[
     ("compose_random", 2, true, compose::random),
 ];
 
-/// Returns the length of the run in seconds.
 pub fn seconds() -> u64 {
     std::env::var(SECONDS).ok().and_then(|v| v.parse().ok()).unwrap_or(1)
 }
@@ -98,7 +96,6 @@ impl Stock {
     }
 }
 
-/// Runs the rounds and checks that the engine does not grow.
 pub fn soak() {
     let ctx = Ctx::new(child::start());
     let engine = ctx.engine.clone();
@@ -114,7 +111,6 @@ pub fn soak() {
     assert!(!rows.is_empty(), "{ROUNDS_OF} names no round that there is");
     let begun = Instant::now();
     let (mut rounds, mut with_handlers) = (0u64, 0);
-    // The maximum of the first quarter, and the minimum of the last one.
     let (mut early, mut late) = (Stock::take(), None::<Stock>);
     let mut told = 0;
     loop {

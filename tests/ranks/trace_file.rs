@@ -15,7 +15,6 @@ pub fn trace_dir() -> PathBuf {
 
 pub struct Read {
     pub metadata: Metadata,
-    /// The role and the events of each thread.
     pub threads: BTreeMap<u32, (Role, Vec<Event<'static>>)>,
     pub strings: BTreeMap<u64, String>,
     pub dropped: u64,
@@ -71,7 +70,6 @@ pub fn read(path: &std::path::Path) -> Read {
 }
 
 impl Read {
-    /// Returns whether the writer has closed the file.
     pub fn is_complete(&self) -> bool {
         self.events().any(|event| matches!(event, Event::End { .. }))
     }
@@ -85,7 +83,6 @@ impl Read {
         read
     }
 
-    /// Returns the events of all threads.
     pub fn events(&self) -> impl Iterator<Item = &Event<'static>> {
         self.threads.values().flat_map(|(_, events)| events)
     }

@@ -42,7 +42,6 @@ impl Handler for Quiet {
     }
 }
 
-/// Number of times that each call is made to each target.
 const TIMES: usize = 3;
 
 fn calls(engine: &Engine) -> Result<Vec<Path>> {
@@ -333,7 +332,6 @@ pub fn limited() {
     assert!(length < 290 << 10, "{length} bytes");
 }
 
-/// Short calls are sampled, and each event states how many calls it represents.
 pub fn sampled() {
     const TIMES: usize = 10_000;
     set("PORTOLAN_TRACE", trace_dir());
@@ -434,7 +432,6 @@ fn victim() {
     }
 }
 
-/// A directory that cannot be created is reported by name, and the job runs.
 pub fn no_directory() {
     set("PORTOLAN_TRACE", "/proc/there/is/no/such");
     let runtime = start();
@@ -442,7 +439,7 @@ pub fn no_directory() {
     runtime.finalize().expect("the end");
 }
 
-/// The file is a pipe that takes nothing: events are dropped and counted, and the job ends.
+/// The file is a pipe that takes nothing.
 pub fn slow_disk() {
     std::fs::create_dir_all(trace_dir()).expect("the directory");
     let path = trace_dir().join(file_name(rank_of_launcher()));
@@ -458,7 +455,6 @@ pub fn slow_disk() {
     drop(pipe);
 }
 
-/// The second start writes files of its own.
 pub fn restarted() {
     set("PORTOLAN_TRACE", trace_dir());
     // MPI must outlive the first start.

@@ -10,7 +10,6 @@ fn sleep_for_ever() -> ! {
     }
 }
 
-/// Rank 1 takes the mutex and keeps it.
 pub fn held_mutex() {
     let ctx = Ctx::new(start());
     let set = ctx.engine.create_mutexes(ctx.engine.world(), 1).expect("mutexes");

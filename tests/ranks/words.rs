@@ -70,7 +70,6 @@ impl<T: Word> Op<T> {
         }
     }
 
-    /// Returns the value after the operation.
     fn after(self, old: T) -> T {
         match self {
             Op::Load => old,
@@ -91,7 +90,7 @@ impl<T: Word> Op<T> {
         }
     }
 
-    /// Performs the operation. Returns the previous value, unless it is a store.
+    /// Returns the previous value, unless the operation is a store.
     fn perform(self, segment: &Segment<'_, T>, rank: usize, index: usize) -> Option<T> {
         let old = match self {
             Op::Load => segment.load(rank, index),
@@ -155,7 +154,6 @@ fn one_by_one<T: Word>(ctx: &Ctx, what: &str) {
     segment.free().expect("free");
 }
 
-/// Results of all kinds of operations, for the four types.
 pub fn results(ctx: &Ctx) {
     one_by_one::<i32>(ctx, "i32");
     one_by_one::<u32>(ctx, "u32");
@@ -219,7 +217,6 @@ fn is_a_path<T: Word>(changes: &[T], first: T, last: T, what: &str) {
     assert!(lost.is_empty(), "{what}: values that nothing leads to: {lost:?}");
 }
 
-/// The operations of all ranks on one element take effect one after the other.
 pub fn order(ctx: &Ctx) {
     all_at_once::<u32>(ctx, "u32");
     all_at_once::<i64>(ctx, "i64");

@@ -3,7 +3,6 @@
 use crate::hosts::Layout;
 use std::path::PathBuf;
 
-/// The text that `--help` prints.
 pub const HELP: &str = "\
 Usage: cargo test --release --test ranks -- [--suite SUITE] [OPTIONS] [FILTER ...]
 
@@ -30,7 +29,6 @@ Suites other than ranks need the installed library and what scripts/env.sh expor
 scripts/dev programs, scripts/dev faults and scripts/dev network see to that.
 ";
 
-/// A test suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Suite {
     /// Checks in Rust.
@@ -48,13 +46,11 @@ pub enum Suite {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// About thirty programs, once each.
     Quick,
     /// Each program with every setting, but not with every combination of settings.
     Full,
 }
 
-/// The selection of cases on several hosts.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub level: Level,
@@ -71,20 +67,17 @@ pub struct Args {
     pub filters: Vec<String>,
     /// Substrings of case lines. A case is skipped if its line contains one of them.
     pub skips: Vec<String>,
-    /// Whether filters are complete names.
     pub exact: bool,
-    /// Whether the level is `quick` (tests/README.md).
+    /// See tests/README.md.
     pub quick: bool,
     pub release: bool,
-    /// Whether to list the cases instead of running them.
     pub list: bool,
     /// Whether to run only ignored tests, an option of Rust's harness. No test here is ignored.
     pub ignored: bool,
-    /// Whether to build the programs without running them.
     pub build: bool,
     pub help: bool,
     pub junit: Option<PathBuf>,
-    /// The number of ranks on each host, for the suite `ranks`.
+    /// Ranks on each host, for the suite `ranks`.
     pub layouts: Vec<Layout>,
     pub selection: Option<Selection>,
 }

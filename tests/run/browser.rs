@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 /// Time limit of an answer. It is long because a machine under test is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Possible names of the program.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 pub fn is_here() -> bool {
@@ -156,7 +155,7 @@ impl Browser {
         }
     }
 
-    /// Opens a file and waits until `ready` is true in it. Returns the time that this took.
+    /// Waits until `ready` is true. Returns the time that this took.
     pub fn open(&mut self, file: &Path, ready: &str) -> Result<Duration, String> {
         let begun = Instant::now();
         self.loaded = false;
@@ -165,7 +164,6 @@ impl Browser {
         Ok(begun.elapsed())
     }
 
-    /// Waits until an expression is true.
     pub fn until(&mut self, expression: &str) -> Result<(), String> {
         let begun = Instant::now();
         while self.value(&format!("Boolean({expression})"))? != true {
@@ -177,7 +175,6 @@ impl Browser {
         Ok(())
     }
 
-    /// Returns the value of an expression.
     pub fn value(&mut self, expression: &str) -> Result<Value, String> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.ask("Runtime.evaluate", params)?;
@@ -191,7 +188,6 @@ impl Browser {
         Ok(self.value(expression)?.as_str().unwrap_or_default().to_string())
     }
 
-    /// Waits until everything requested so far is drawn.
     pub fn drawn(&mut self) -> Result<(), String> {
         let twice =
             "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))";
@@ -263,7 +259,6 @@ impl Browser {
         self.drawn()
     }
 
-    /// Writes the visible part, or the whole page, to a PNG file.
     pub fn picture(&mut self, file: &Path, whole: bool) -> Result<(), String> {
         let params = json!({"format": "png", "captureBeyondViewport": whole});
         let answer = self.ask("Page.captureScreenshot", params)?;

@@ -104,7 +104,6 @@ const BUGS: &[Bug] = &[
 ];
 
 const HANGS: &str = "not at its end after";
-/// Time limit of one run.
 const LIMIT: Duration = Duration::from_secs(10);
 
 pub fn main(args: Args) -> Result<ExitCode, String> {

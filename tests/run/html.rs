@@ -18,18 +18,15 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns the text after `name=` in the name of a case.
 fn setting<'c>(case: &'c Case, name: &str) -> Option<&'c str> {
     let (_, rest) = case.name.split_once(&format!("{name}="))?;
     Some(rest.split([' ', ']']).next().unwrap_or(rest))
 }
 
-/// Returns the number of hosts on which a case ran.
 pub fn hosts(case: &Case) -> usize {
     setting(case, "hosts").map_or(1, |layout| layout.split(',').count())
 }
 
-/// Returns the MPI, the suite and the name of a case.
 pub fn full_name(case: &Case) -> String {
     format!("{} {} {}", case.mpi, case.suite, case.name)
 }
@@ -38,7 +35,6 @@ fn count(cases: &[&Case], kind: Kind) -> usize {
     cases.iter().filter(|case| case.kind == kind).count()
 }
 
-/// Returns a table of counts with one row per key.
 fn table(cases: &[Case], heads: &[&str], key: impl Fn(&Case) -> Vec<String>) -> String {
     let mut keys: Vec<Vec<String>> = cases.iter().map(&key).collect();
     keys.sort();

@@ -17,11 +17,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 const NAP: Duration = Duration::from_millis(5);
-/// How long a command may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
-/// The cleanup to run before a signal ends the runner.
 static CLEANUP: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 extern "C" fn note(signal: libc::c_int) {
@@ -41,7 +39,6 @@ pub fn at_signal(cleanup: impl FnOnce() + Send + 'static) {
     *CLEANUP.lock().expect("no thread panics with this lock") = Some(Box::new(cleanup));
 }
 
-/// Ends the runner if a signal has arrived.
 pub fn heed_signals() {
     let signal = SIGNAL.load(Ordering::Relaxed);
     if signal != 0 {
@@ -80,7 +77,6 @@ pub fn without_variables(command: &mut Command) {
     }
 }
 
-/// Redirects a command's output to a file, and its errors to another file or to the same one.
 pub fn into_files(command: &mut Command, out: &Path, err: Option<&Path>) {
     let output = File::create(out).expect("an output file");
     let errors = match err {
@@ -90,7 +86,7 @@ pub fn into_files(command: &mut Command, out: &Path, err: Option<&Path>) {
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
 }
 
-/// Returns the contents of a file as text. Replaces invalid UTF-8.
+/// Replaces invalid UTF-8.
 pub fn text_of(path: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
 }
@@ -151,7 +147,6 @@ pub struct Ended {
     /// The exit code. `None` after a signal or a timeout.
     pub code: Option<i32>,
     pub timed_out: bool,
-    /// The state of the ranks at the deadline.
     pub account: String,
     pub seconds: f64,
     /// The longest measured nap of the runner, which shows how long it could not run.
@@ -205,7 +200,7 @@ impl Launch {
         self.code.is_some()
     }
 
-    /// Returns the running time by the clock of deadlines ([`ShareClock`]).
+    /// By the clock of deadlines ([`ShareClock`]).
     pub fn elapsed(&self) -> Duration {
         self.clock.elapsed
     }
@@ -214,7 +209,6 @@ impl Launch {
         processes::signal(self.child.id() as i32, libc::SIGTERM);
     }
 
-    /// Ends the command and every process that has its mark.
     pub fn end(&mut self) {
         if self.code.is_none() {
             self.terminate();

@@ -1,26 +1,8 @@
 //! The runner of every test that starts ranks.
 //!
 //! The test program `ranks` has two roles: started by cargo or a script it is the runner, and
-//! started by an MPI launcher it is a rank ([`crate::child`]). A *suite* plans cases and runs them.
-//! The suites share these modules:
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`args`] | the command line, modelled on Rust's own test harness |
-//! | [`report`] | the line printed for each case, the totals, JUnit |
-//! | [`launch`] | one launch: its deadline, its end, its signals |
-//! | [`processes`] | the processes of a launch, on all hosts |
-//! | [`place`] | the state of each rank, as reported by the rank and by the system |
-//! | [`system`] | the launchers, compilers and hosts of this machine |
-//! | [`programs`] | suite `programs`: C, C++, Fortran, Global Arrays, by their `TEST:` lines |
-//! | [`selection`] | the cases that run on several hosts |
-//! | [`faults`] | suite `faults`: faults around a program |
-//! | [`network`] | suite `network`: faults of the network between hosts |
-//! | [`bugs`] | suite `bugs`: the known faults of MPIs |
-//! | [`browser`] | a headless browser for pages that programs write |
-//! | [`summary`], [`html`] | one report from the logs of many suites |
-//!
-//! The suite `ranks`, the checks in Rust, is [`crate::driver`].
+//! started by an MPI launcher it is a rank ([`crate::child`]). A *suite* plans cases and runs them:
+//! [`crate::driver`] (the checks in Rust), [`programs`], [`faults`], [`network`] and [`bugs`].
 
 pub mod args;
 pub mod browser;
@@ -40,7 +22,6 @@ pub mod system;
 use args::{Args, Suite};
 use std::process::ExitCode;
 
-/// Runs what the command line selects.
 pub fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == "report") {

@@ -132,7 +132,6 @@ impl Suite {
         }
     }
 
-    /// Changes the state of the second host's link.
     fn link(&self, what: &str) {
         let status =
             system::script("cluster").args(["link", "host2", "--name", &self.name, what]).status();
@@ -181,7 +180,6 @@ impl Suite {
         false
     }
 
-    /// Returns the ranks of a case that are still running, on any host.
     fn ranks_left(case: &Case, job: &Job) -> Vec<String> {
         let ranks = processes::marked(&job.mark);
         let ranks = ranks.into_iter().filter(|pid| processes::name(*pid) == case.program);
@@ -231,7 +229,6 @@ impl Suite {
         self.tell(case, &ended, why, "");
     }
 
-    /// Checks that nothing is lost if a link is cut and comes back.
     fn cut_and_whole(&mut self, case: &Case) {
         let mut job = self.start(case, 120, &[("PORTOLAN_WATCHDOG", REPORT)], "8");
         if self.await_line(&mut job, "^RUNNING", 60) {

@@ -9,12 +9,10 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The variables that launchers set to a process's rank.
 const RANK_VARIABLES: [&str; 2] = ["PMI_RANK", "OMPI_COMM_WORLD_RANK"];
 /// Programs that wrap a rank.
 const AROUND: [&str; 4] = ["sh", "bash", "timeout", "env"];
 
-/// Describes every rank of the launch with this mark, in one or more lines per rank.
 pub fn account(mark: &str) -> String {
     let mut ranks: Vec<(u32, i32)> = processes::marked(mark)
         .into_iter()
@@ -35,7 +33,6 @@ pub fn account(mark: &str) -> String {
     ranks.iter().map(|&(rank, pid)| describe(rank, pid)).collect()
 }
 
-/// Returns the rank that the launcher gave to a process.
 fn rank_of(pid: i32) -> Option<u32> {
     processes::environment(pid).iter().find_map(|variable| {
         let (name, value) = std::str::from_utf8(variable).ok()?.split_once('=')?;
@@ -43,7 +40,6 @@ fn rank_of(pid: i32) -> Option<u32> {
     })
 }
 
-/// Returns whether a process has a handler for SIGUSR1.
 fn answers(pid: i32) -> bool {
     let caught = u64::from_str_radix(&field(&format!("/proc/{pid}/status"), "SigCgt"), 16);
     caught.is_ok_and(|mask| mask >> (libc::SIGUSR1 - 1) & 1 == 1)

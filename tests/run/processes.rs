@@ -29,14 +29,12 @@ pub fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().into()
 }
 
-/// Sends a signal to a process. Returns whether this succeeded.
 pub fn signal(pid: i32, signal: i32) -> bool {
     // SAFETY: `kill` accesses no memory of this process. The caller names a process of its own
     // launch.
     unsafe { libc::kill(pid, signal) == 0 }
 }
 
-/// Kills every process that has a mark.
 pub fn kill_marked(mark: &str) {
     for pid in marked(mark) {
         signal(pid, libc::SIGKILL);

@@ -15,7 +15,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The result of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Passed,
@@ -27,7 +26,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All results, in the order of the tables.
     pub const ALL: [Kind; 4] = [Kind::Passed, Kind::Failed, Kind::Pinned, Kind::Skipped];
 
     pub fn word(self) -> &'static str {
@@ -46,7 +44,6 @@ pub struct Case {
     pub suite: String,
     pub name: String,
     pub kind: Kind,
-    /// Why it did not pass.
     pub why: String,
     pub output: Vec<String>,
     pub seconds: f64,
@@ -79,14 +76,12 @@ impl Report {
         });
     }
 
-    /// Records a passed case. The note is printed for readers.
     pub fn ok(&mut self, name: &str, seconds: f64, note: &str) {
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
         println!("ok   {name} {seconds:.2}s{note}");
         self.add(name, Kind::Passed, seconds, "", Vec::new());
     }
 
-    /// Records a failed case and prints lines of its output.
     pub fn fail(&mut self, name: &str, seconds: f64, why: &str, output: Vec<String>) {
         println!("FAIL {name} {seconds:.2}s: {why}");
         for line in &output {
@@ -104,7 +99,6 @@ impl Report {
         self.cases.iter().filter(|case| case.kind == kind).count()
     }
 
-    /// Writes the JUnit file if one is requested, prints the totals, and returns the exit code.
     pub fn end(&self, file: Option<&Path>) -> Result<ExitCode, String> {
         if let Some(file) = file {
             junit(&self.cases, file)?;

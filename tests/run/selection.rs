@@ -9,7 +9,7 @@
 use super::args::{Level, Selection};
 use std::collections::BTreeSet;
 
-/// The layouts: the number of ranks on each host.
+/// The number of ranks on each host.
 const LAYOUTS: [&str; 9] = ["1", "2", "3", "4", "1,1", "2,1", "1,3", "1,1,1", "2,1,1"];
 const PATHS: [&str; 4] = ["direct", "rma", "message", "auto"];
 const LEVELS: [&str; 2] = ["multiple", "single"];
@@ -51,9 +51,7 @@ const QUICK: [&str; 30] = [
 /// This program alone requests windows if an MPI lacks them between hosts.
 const ASKS_FOR_WINDOWS: &str = "c/contiguous";
 
-/// The layouts for the suite `ranks`.
 const ON_HOSTS: [&str; 5] = ["1,1", "2,1", "1,1,1", "2,2", "2,1,1"];
-/// The configurations for the suite `ranks` ([`crate::hosts::CONFIGS`]).
 const CONFIGS: [&str; 10] = [
     "default",
     "path=message",
@@ -69,13 +67,11 @@ const CONFIGS: [&str; 10] = [
 
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The folder and the name, for example `c/rmw`.
     pub name: String,
     /// Whether it requests a thread level itself, or depends on the progress thread.
     pub own_level: bool,
 }
 
-/// A case: the program, the number of ranks and the settings.
 pub type Chosen = (String, usize, String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

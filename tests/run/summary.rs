@@ -194,7 +194,6 @@ fn apply(pins: &[Pin], case: &mut Case) {
 /// MPI, suite, number of hosts.
 type Group<'c> = (&'c str, &'c str, usize);
 
-/// Prints the table, the failures, the pins and the totals. Returns the number of failures.
 fn print(cases: &[Case]) -> usize {
     let mut groups: Vec<(Group<'_>, Vec<&Case>)> = Vec::new();
     for case in cases {

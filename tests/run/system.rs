@@ -28,7 +28,6 @@ fn own_launcher() -> Option<String> {
     beside.is_file().then(|| beside.to_string_lossy().into_owned())
 }
 
-/// Returns a launcher of an MPI that exists on this machine, with its flags.
 fn launcher_of(flavour: Flavour) -> Vec<String> {
     let candidates: &[&[&str]] = match flavour {
         Flavour::OpenMpi => &[
@@ -51,7 +50,7 @@ pub fn other_launcher() -> Option<Vec<String>> {
     on_path(program).then(|| launcher_of(other))
 }
 
-/// Returns the launcher to use, with its flags. The caller appends `-n N PROGRAM`.
+/// The caller appends `-n N PROGRAM`.
 pub fn launcher() -> Vec<String> {
     let given = words("PORTOLAN_MPIEXEC");
     if !given.is_empty() {
@@ -68,7 +67,6 @@ fn words(name: &str) -> Vec<String> {
     std::env::var(name).unwrap_or_default().split_whitespace().map(String::from).collect()
 }
 
-/// Returns `mpich` or `openmpi`, the MPI that this program was built for.
 pub fn flavour() -> &'static str {
     if Flavour::built() == Flavour::OpenMpi { "openmpi" } else { "mpich" }
 }
@@ -99,14 +97,12 @@ pub fn command(words: &[String]) -> Command {
     command
 }
 
-/// Returns a command that runs a script of `scripts/dev`.
 pub fn script(name: &str) -> Command {
     let mut command = Command::new(root().join("scripts/dev"));
     command.arg(name).current_dir(root()).stdin(Stdio::null());
     command
 }
 
-/// Returns the output of the launcher's `--version`.
 fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
@@ -141,11 +137,8 @@ pub fn no_hosts() -> Option<String> {
 /// The tools of the MPI, as `scripts/env.sh` exports them.
 #[derive(Debug)]
 pub struct Tools {
-    /// The launcher with its flags.
     pub launcher: Vec<String>,
-    /// The installation directory of the library.
     pub prefix: PathBuf,
-    /// The directory for build outputs.
     pub target: PathBuf,
     pub cc: String,
     pub cxx: String,

@@ -43,7 +43,6 @@ impl Fate {
 
 struct Proxy {
     seed: u64,
-    /// Whether all bytes pass now.
     calm: AtomicBool,
     connections: AtomicU64,
 }

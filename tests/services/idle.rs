@@ -12,14 +12,12 @@ use std::time::Duration;
 /// Memory that a connection may cost the server, in bytes.
 const EACH: u64 = 4096;
 
-/// Returns the resident memory of a process in bytes.
 fn memory(process: &Process) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.0.id())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// Returns the processor time that a process has used.
 fn used(process: &Process) -> Duration {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", process.0.id())).unwrap();
     let nanoseconds = |task: std::io::Result<std::fs::DirEntry>| {
@@ -29,7 +27,6 @@ fn used(process: &Process) -> Duration {
     Duration::from_nanos(tasks.filter_map(nanoseconds).sum())
 }
 
-/// Returns the share of a core that a process uses during `time`.
 fn share(process: &Process, time: Duration) -> f64 {
     let before = used(process);
     std::thread::sleep(time);

@@ -1,11 +1,5 @@
 //! Services: servers and clients in processes of their own, without MPI and without a launcher.
 //!
-//! | module | tests |
-//! |---|---|
-//! | `idle` | many clients that are connected and do nothing |
-//! | `faults` | processes that are killed and stopped at random |
-//! | `bad_network` | a network that delays, loses and cuts connections |
-//!
 //! The test program starts itself for the other processes (`roles`). `PORTOLAN_TEST_FULL=1` makes
 //! the random tests ten times as long, and `PORTOLAN_TEST_SEED` repeats one.
 

@@ -22,7 +22,6 @@ const CALL: Duration = Duration::from_secs(3);
 /// Bytes of a client's memory that the server pulls.
 const PULLED: usize = 300_007;
 
-/// A directory that is removed at the end.
 pub struct Dir(pub PathBuf);
 
 impl Dir {
@@ -44,7 +43,6 @@ impl Drop for Dir {
     }
 }
 
-/// A process that is killed at the end.
 pub struct Process(pub Child);
 
 impl Drop for Process {
@@ -65,7 +63,6 @@ impl Process {
         Process::run(&mut command)
     }
 
-    /// Starts a command, which ends with this thread.
     pub fn run(command: &mut Command) -> Process {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         // SAFETY: `prctl` may be called between fork and exec.
@@ -83,7 +80,6 @@ impl Process {
         unsafe { libc::kill(self.0.id() as i32, signal) };
     }
 
-    /// Fails the test if the process has ended.
     pub fn must_live(&mut self, what: &str) {
         if let Some(status) = self.0.try_wait().unwrap() {
             panic!("{what} has ended: {status}");
@@ -110,7 +106,6 @@ pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Returns the contents of a file of text, once it exists.
 pub fn text_of(path: &Path) -> String {
     wait_for(&format!("{}", path.display()), || path.exists());
     std::fs::read_to_string(path).unwrap()
@@ -127,7 +122,6 @@ pub fn start_server(info: &str, file: &Path) -> (Process, String) {
     (server, text_of(file))
 }
 
-/// Returns the numbers of calls of a client that have succeeded and failed.
 pub fn counts(file: &Path) -> (u64, u64) {
     let bytes = std::fs::read(file).unwrap_or_default();
     let word =
@@ -135,7 +129,6 @@ pub fn counts(file: &Path) -> (u64, u64) {
     (word(0), word(8))
 }
 
-/// Asks the server to end.
 pub fn end_server(address: &str) {
     let client = Client::open(address.split("://").next().unwrap(), Listen::No);
     let end = client.class.client::<(), ()>("end").unwrap();
@@ -214,7 +207,6 @@ fn server(info: &str, file: &Path) {
     class.finalize().unwrap();
 }
 
-/// Raises the limit of open files to the maximum.
 pub fn raise_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place.

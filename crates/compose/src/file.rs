@@ -1,7 +1,5 @@
-//! The file format of compositions.
-//!
-//! A file is a sequence of records, one for each composition. All numbers are little-endian. A
-//! record begins with this head:
+//! The file format of compositions: a sequence of records, one for each composition. All numbers
+//! are little-endian. A record begins with this head:
 //!
 //! | bytes | contents |
 //! |---|---|
@@ -17,8 +15,8 @@
 //! addresses consist of a row of the table and an offset ([`super::store`]).
 //!
 //! **File names.** A file number and the rank select a file in `PORTOLAN_COMPOSE_DIR`. The first
-//! composition that a run stores under a number replaces the file, and later ones are appended.
-//! Loading reads the records in order.
+//! composition that a composer stores under a number replaces the file, and later ones are
+//! appended. Loading reads the records in order.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::CompositionKind;
@@ -51,7 +49,6 @@ const TABLE: [u64; 256] = {
     table
 };
 
-/// Returns the CRC-64/XZ of `bytes`.
 pub fn crc(bytes: &[u8]) -> u64 {
     !bytes.iter().fold(!0u64, |c, &b| TABLE[((c ^ u64::from(b)) & 0xff) as usize] ^ (c >> 8))
 }
@@ -59,22 +56,17 @@ pub fn crc(bytes: &[u8]) -> u64 {
 /// A complete record whose checksums are correct.
 #[derive(Debug)]
 pub struct Record {
-    /// The kind of the composition.
     pub kind: CompositionKind,
-    /// The body, without the head.
     pub body: Vec<u8>,
 }
 
-/// The rank that reads or writes a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The rank.
     pub rank: usize,
-    /// Number of ranks in the job.
     pub ranks: usize,
 }
 
-/// Encodes a record. Fails with `Memory` if the record cannot be allocated.
+/// Encodes a record. Fails with `Memory` if it cannot be allocated.
 pub fn encode(place: Place, kind: CompositionKind, body: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     reserve(&mut out, HEAD.saturating_add(body.len()), "parts of a record")?;
@@ -97,8 +89,8 @@ fn u64_at(head: &[u8; HEAD], at: usize) -> u64 {
     u64::from_le_bytes(*head[at..].first_chunk().expect("eight bytes of a head"))
 }
 
-/// Reads the record at the current position, `left` bytes before the end of the file. Returns the
-/// record and its length in bytes, including the head. Fails with `Argument` if the bytes are not a
+/// Reads the record at the current position, `left` bytes before the end of the file. Returns it
+/// and its length in bytes, including the head. Fails with `Argument` if the bytes are not a
 /// record, or if the record is damaged or has another version, rank or job size. Fails with
 /// `Memory` if the body cannot be allocated.
 pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result<(Record, u64)> {
@@ -159,7 +151,7 @@ struct Known {
     read_to: u64,
 }
 
-/// The files that this run has used, by number.
+/// The files that a composer has used, by number.
 #[derive(Debug, Default)]
 pub struct Files {
     known: HashMap<i32, Known>,
@@ -172,7 +164,6 @@ fn path_of(dir: &Path, number: i32, place: Place) -> Result<PathBuf> {
     Ok(dir.join(format!("compose-{number}.{}", place.rank)))
 }
 
-/// Returns the place of the calling rank.
 pub fn place_of(engine: &Engine) -> Place {
     Place { rank: engine.rank(), ranks: engine.size() }
 }
@@ -195,8 +186,8 @@ fn replace(path: &Path, record: &[u8]) -> std::io::Result<()> {
 }
 
 impl Files {
-    /// Writes a record. If the file cannot take all of it, it keeps its old contents. Fails with
-    /// `Argument` if the number is negative or the file cannot be written.
+    /// Writes a record. If this fails, the file keeps its old contents. Fails with `Argument` if
+    /// the number is negative or the file cannot be written.
     pub fn store(&mut self, dir: &Path, number: i32, place: Place, record: &[u8]) -> Result<()> {
         let path = path_of(dir, number, place)?;
         let known = self.known.entry(number).or_default();
@@ -217,8 +208,8 @@ impl Files {
         Ok(())
     }
 
-    /// Reads the next record. Fails with `Argument` if the file holds no further record, and the
-    /// errors of [`read`].
+    /// Reads the next record. Fails with `Argument` if there is none, and with the errors of
+    /// [`read`].
     pub fn load(&mut self, dir: &Path, number: i32, place: Place) -> Result<Record> {
         let path = path_of(dir, number, place)?;
         let name = path.display().to_string();

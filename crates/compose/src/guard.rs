@@ -19,31 +19,27 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The segments that a plan touches.
 #[derive(Debug)]
 pub struct Guard {
     /// `None` for a segment that was freed while the plan was made.
     segments: HashMap<SegmentId, Option<Arc<Segment>>>,
     /// Rank and address of the first recorded byte that lies in no segment.
     outside: Option<(usize, usize)>,
-    /// Number of segments that had been freed when all of these were last known to exist.
+    /// Number of freed segments at the last successful check.
     freed: AtomicU64,
 }
 
 impl Guard {
-    /// Creates a guard without segments.
     pub fn new(engine: &Engine) -> Guard {
         let freed = AtomicU64::new(engine.memory.freed());
         Guard { segments: HashMap::new(), outside: None, freed }
     }
 
-    /// Adds the segment of `strided_block`.
     pub fn pin(&mut self, engine: &Engine, strided_block: &Located) {
         let live = || engine.memory.segment_by_id(strided_block.segment);
         self.segments.entry(strided_block.segment).or_insert_with(live);
     }
 
-    /// Records a byte that lies in no segment.
     pub fn pass_outside(&mut self, rank: usize, address: usize) {
         self.outside.get_or_insert((rank, address));
     }
@@ -99,7 +95,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Fails with `Address` if a byte lies outside these segments.
+    /// Fails with `Address` if a byte lies in another segment, or in none.
     pub fn check_inside(&self, segments: &[Arc<Segment>]) -> Result<()> {
         if let Some((rank, address)) = self.outside {
             fail!(Address, "{address:#x} of rank {rank} lies in no segment of the composition");

@@ -6,31 +6,22 @@
 //! executes a mapped composition. There is no intermediate buffer within a node, so ranks
 //! synchronise before they perform, and afterwards wait for the data of others.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`part`] | the pairs towards one target, as they are added |
-//! | [`mod@slice`] | strided blocks with different block sizes on the two sides |
-//! | [`normalize`] | the sorted form without duplicates; conflict detection |
-//! | [`loop_detect`] | conversion of regular runs back to shapes |
-//! | [`locate`] | look-up of the segment that contains an address |
-//! | [`plan`] | the mapped form: pairs split by segment and prepared for their path |
-//! | [`loops`] | prepared copies; the transports prepare all else |
-//! | [`guard`] | the check that the segments of a plan still exist |
-//! | [`notify`] | counters of the performances that arrived |
-//! | [`perform`] | sync, perform, wait |
-//! | [`mod@file`], [`store`] | compositions in files |
+//! Pairs are collected ([`part`], [`mod@slice`]), normalised ([`normalize`]), folded into loops
+//! ([`loop_detect`]) and prepared for their path ([`plan`], [`loops`]). [`perform`] executes plans,
+//! [`guard`] detects freed segments, [`notify`] counts arrived performances, and [`store`] writes
+//! compositions to files ([`mod@file`]).
 //!
-//! **Steps of a performance.** [`perform::Composer::perform`] checks with the plan's guard that its
-//! segments still exist, starts the transfers that use windows, messages, or memory outside
-//! segments, copies to the ranks of the node and notifies them. Finally it notifies the other
-//! ranks, ordered after their data.
+//! **Steps of a performance.** [`perform::Composer::perform`] checks that the plan's segments still
+//! exist, starts the transfers that use windows, messages, or memory outside segments, copies to
+//! the ranks of the node and notifies them. Finally it notifies the other ranks, ordered after
+//! their data.
 //!
 //! **Sets.** A triple that is added twice counts once. One local byte may go to several places. If
 //! two local bytes go to one remote byte, mapping fails. The order of the copies is unspecified, so
 //! a performance must not read bytes that any performance of the same phase writes.
 //!
-//! **Compositions are independent.** Merging and mapping take a snapshot of their inputs, which may
-//! be modified later. Parts are shared until one is modified, so merging is cheap.
+//! **Compositions are independent.** Merging and mapping take a snapshot of their inputs. Parts are
+//! shared until one is modified, so merging is cheap.
 //!
 //! **When buffers may be reused.** Within a node, a performance is complete when the call returns.
 //! For other targets, local bytes must not change until the next wait or sync.
@@ -72,7 +63,6 @@ pub enum CompositionKind {
 }
 
 impl CompositionKind {
-    /// Returns the number of the kind in files and in the C interface.
     #[doc(hidden)]
     pub fn code(self) -> u32 {
         match self {
@@ -82,7 +72,6 @@ impl CompositionKind {
         }
     }
 
-    /// Returns the name that messages use.
     pub fn name(self) -> &'static str {
         match self {
             CompositionKind::Simple => "simple",
@@ -104,19 +93,17 @@ enum Form {
 #[derive(Debug, Clone)]
 pub struct Composition {
     form: Form,
-    /// Segments that must exist when the composition is mapped. They stay allocated until then.
+    /// Segments that must exist when the composition is mapped.
     keep: Vec<Arc<Segment>>,
 }
 
 impl Composition {
-    /// Creates an empty simple composition towards a rank. Fails with `Rank` if the rank lies
-    /// outside the job.
+    /// Creates an empty simple composition. Fails with `Rank` if the target lies outside the job.
     pub fn simple(engine: &Engine, target: usize) -> Result<Composition> {
         engine.check_rank(target)?;
         Ok(Composition { form: Form::Simple(target, Arc::default()), keep: Vec::new() })
     }
 
-    /// Returns the kind of the composition.
     pub fn kind(&self) -> CompositionKind {
         match &self.form {
             Form::Simple(..) => CompositionKind::Simple,
@@ -125,7 +112,6 @@ impl Composition {
         }
     }
 
-    /// Returns the target of a simple composition.
     pub fn target(&self) -> Option<usize> {
         match self.form {
             Form::Simple(target, _) => Some(target),
@@ -133,8 +119,8 @@ impl Composition {
         }
     }
 
-    /// Keeps the memory of a segment allocated while the composition exists, and makes mapping fail
-    /// if the segment was freed.
+    /// Keeps the memory of a segment allocated while the composition exists. Mapping fails if the
+    /// segment was freed.
     pub fn hold(&mut self, segment: &Arc<Segment>) {
         if !self.keep.iter().any(|s| Arc::ptr_eq(s, segment)) {
             self.keep.push(segment.clone());
@@ -160,8 +146,8 @@ impl Composition {
         self.part()?.add(local, remote, bytes)
     }
 
-    /// Adds several runs of bytes. If one of them is refused, none is added. Fails with the same
-    /// errors as [`Composition::add`].
+    /// Adds several runs of bytes, or none if one of them is refused. Fails as [`Composition::add`]
+    /// does.
     pub fn add_all(&mut self, runs: impl Iterator<Item = (usize, usize, usize)>) -> Result<()> {
         let part = self.part()?;
         let mut added = Part::default();
@@ -172,8 +158,8 @@ impl Composition {
     }
 
     /// Adds strided blocks, whose sizes may differ on the two sides. The bytes are paired in order.
-    /// Fails with the same errors as [`Composition::add`], and `Argument` if the two sides differ
-    /// in their total number of bytes.
+    /// Fails as [`Composition::add`] does, and with `Argument` if the two sides differ in their
+    /// total number of bytes.
     pub fn add_slice(&mut self, local: Blocks, remote: Blocks) -> Result<()> {
         self.part()?.add_slice(local, remote)
     }
@@ -192,8 +178,7 @@ impl Composition {
         }
     }
 
-    /// Returns a composition of all current triples of both compositions. Fails with `Handle` if
-    /// one of them is mapped.
+    /// Returns a composition of all current triples of both. Fails with `Handle` if one is mapped.
     pub fn merge(&self, other: &Composition) -> Result<Composition> {
         let mut all = self.parts("merged")?;
         for (target, parts) in other.parts("merged")? {
@@ -215,11 +200,10 @@ impl Composition {
         Ok(merged)
     }
 
-    /// Converts the composition to the form that can be performed. Segment bounds are checked here
-    /// and not again by performances. Fails with `Handle` if the composition is mapped already;
-    /// `Argument` if two local bytes go to one remote byte, naming the addresses; `State` if a
-    /// segment that the composition holds was freed; and `Memory` if the list of copies cannot be
-    /// allocated.
+    /// Converts the composition to the form that can be performed, and checks the segment bounds.
+    /// Fails with `Handle` if the composition is mapped already; `Argument` if two local bytes go
+    /// to one remote byte, naming the addresses; `State` if a segment that the composition holds
+    /// was freed; and `Memory` if the list of copies cannot be allocated.
     pub fn map(&self, engine: &Engine) -> Result<Composition> {
         let parts = self.parts("mapped again")?;
         self.check_live(engine)?;
@@ -227,16 +211,14 @@ impl Composition {
         Ok(Composition { form: Form::Mapped(Arc::new(plan)), keep: self.keep.clone() })
     }
 
-    /// [`Composition::map`], which also checks that every byte lies in a segment that the
-    /// composition holds. Fails with the same errors as [`Composition::map`], and `Address` if a
-    /// byte lies elsewhere.
+    /// [`Composition::map`], which also fails with `Address` if a byte lies in no segment that the
+    /// composition holds.
     pub fn map_inside(&self, engine: &Engine) -> Result<Composition> {
         let mapped = self.map(engine)?;
         mapped.plan()?.guard.check_inside(&self.keep)?;
         Ok(mapped)
     }
 
-    /// Fails with `State` if a segment that the composition holds was freed.
     fn check_live(&self, engine: &Engine) -> Result<()> {
         if let Some(gone) = self.keep.iter().find(|s| engine.memory.segment_by_id(s.id()).is_none())
         {

@@ -1,6 +1,5 @@
-//! Look-up of the segment that contains an address.
-//!
-//! The last result for each rank is tried first: ascending addresses mostly cost one comparison.
+//! Look-up of the segment that contains an address. Tries the last result for each rank first:
+//! ascending addresses mostly cost one comparison.
 
 use portolan_engine::memory::registry::SegmentId;
 use portolan_engine::runtime::Engine;
@@ -10,13 +9,10 @@ use std::ops::Range;
 /// The part of a segment at one rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// The segment.
     pub segment: SegmentId,
-    /// The addresses of the part in the rank's address space.
     pub span: Range<usize>,
 }
 
-/// Finds the parts of segments that contain addresses, and caches the last one of each rank.
 #[derive(Debug)]
 pub(crate) struct Locator<'e> {
     engine: &'e Engine,
@@ -28,7 +24,6 @@ impl<'e> Locator<'e> {
         Locator { engine, last: HashMap::new() }
     }
 
-    /// Returns the part of a segment at `rank` that contains the byte at `address`, if any.
     pub fn find(&mut self, rank: usize, address: usize) -> Option<&Located> {
         let known = self.last.get(&rank).is_some_and(|l| l.span.contains(&address));
         if !known {
@@ -41,7 +36,6 @@ impl<'e> Locator<'e> {
         self.last.get(&rank)
     }
 
-    /// Returns whether all bytes from `first` to `end` lie in one part of a segment at `rank`.
     pub fn whole(&mut self, rank: usize, first: usize, end: usize) -> bool {
         self.find(rank, first).is_some_and(|l| end <= l.span.end)
     }

@@ -13,7 +13,6 @@ use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
 use smallvec::SmallVec;
 
-/// A run or a shape, with an address on each side.
 trait Item {
     fn at(&self) -> (usize, usize);
     /// Returns whether the two items differ only in their addresses.
@@ -40,7 +39,7 @@ impl Item for StridedBlock {
 
 type Step = (isize, isize);
 
-/// Returns the distance from item `i` to the next one if the two are alike.
+/// Returns the distance from item `i` to the next one if they are alike.
 fn step<T: Item>(items: &[T], i: usize) -> Option<Step> {
     let (a, b) = (items.get(i)?, items.get(i + 1)?);
     if !a.alike(b) {
@@ -101,7 +100,6 @@ fn repeated(shape: &Shape, n: usize, (local, remote): Step) -> Option<Shape> {
     Shape::strided(&counts, &locals, &remotes).ok()
 }
 
-/// By shape, and then by address at the target.
 fn by_shape(a: &StridedBlock, b: &StridedBlock) -> std::cmp::Ordering {
     let dims = |p: &StridedBlock| {
         p.shape.dims().iter().map(|d| (d.n, d.remote, d.local)).collect::<SmallVec<[_; 4]>>()
@@ -110,8 +108,7 @@ fn by_shape(a: &StridedBlock, b: &StridedBlock) -> std::cmp::Ordering {
     size(a).cmp(&size(b)).then_with(|| dims(a).cmp(&dims(b))).then_with(|| a.remote.cmp(&b.remote))
 }
 
-/// Converts regular runs, and regular sequences of shapes, to shapes. Fails with `Memory` if the
-/// lists cannot be allocated.
+/// Converts regular runs and sequences of shapes to shapes. Fails with `Memory`.
 pub(crate) fn detect_loops(normal: Pairs) -> Result<Pairs> {
     let Pairs { mut runs, strided_blocks: given } = normal;
     // Runs of equal length may be interleaved with others, such as rows of a face between edges.

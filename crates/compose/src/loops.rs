@@ -1,7 +1,6 @@
-//! Prepared copies within a node: loops that are specialised for their block size.
-//!
-//! A shape becomes one loop, whose function is chosen during preparation by the block length. Runs
-//! are grouped into lists of equal length and take 16 bytes each. Copying makes no decisions.
+//! Prepared copies within a node. A shape becomes one loop, whose function is chosen by the block
+//! length during preparation. Runs are grouped into lists of equal length and take 16 bytes each.
+//! Copying makes no decisions.
 //!
 //! Remote addresses belong to the target's address space. The caller of the copy gives the shift
 //! that converts them to addresses here.
@@ -66,7 +65,7 @@ unsafe fn nest<T: Copy>(src: *const u8, dst: *mut u8, _: usize, dims: &[Dim; 3])
 /// Copies blocks of any size. The two sides of a block may overlap.
 ///
 /// # Safety
-/// All blocks must be valid: for reads at the source, and for writes at the destination.
+/// The requirements of [`nest`] apply.
 unsafe fn nest_any(src: *const u8, dst: *mut u8, bytes: usize, dims: &[Dim; 3]) {
     for_blocks(src, dst, dims, |from, to| {
         // SAFETY: the caller ensures that every block is valid on both sides.
@@ -93,7 +92,6 @@ fn nest_of(block: usize) -> Nest {
     }
 }
 
-/// Local and remote start addresses of runs of equal length.
 #[derive(Debug)]
 struct List {
     copy: unsafe fn(&[(usize, usize)], usize, isize),
@@ -116,7 +114,7 @@ unsafe fn list<T: Copy>(runs: &[(usize, usize)], _: usize, shift: isize) {
 /// Copies runs of any size.
 ///
 /// # Safety
-/// All runs must be valid: locally for reads, and at the shifted remote address for writes.
+/// The requirements of [`list`] apply.
 unsafe fn list_any(runs: &[(usize, usize)], bytes: usize, shift: isize) {
     for &(local, remote) in runs {
         let (src, dst) = (local as *const u8, remote.wrapping_add_signed(shift) as *mut u8);
@@ -141,7 +139,6 @@ impl List {
     }
 }
 
-/// A prepared copy.
 #[derive(Debug, Default)]
 pub struct Loops {
     loops: Vec<Loop>,
@@ -186,7 +183,7 @@ fn tiled(strided_block: StridedBlock, out: &mut Vec<StridedBlock>) {
 }
 
 impl Loops {
-    /// Prepares the copy of all pairs. Fails with `Memory` if its lists cannot be allocated.
+    /// Prepares the copy of all pairs. Fails with `Memory`.
     pub fn new(normal: Pairs) -> Result<Loops> {
         let mut made = Loops::default();
         let mut strided_blocks = Vec::new();
@@ -243,7 +240,7 @@ impl Loops {
         }
     }
 
-    /// Returns all pairs, in their prepared form. Fails with `Memory` without memory for the list.
+    /// Returns all pairs. Fails with `Memory`.
     pub fn pairs(&self) -> Result<Pairs> {
         let mut all = Pairs::default();
         for l in &self.loops {
@@ -265,7 +262,6 @@ impl Loops {
         Ok(all)
     }
 
-    /// Returns the number of loops, lists and deep shapes.
     pub fn steps(&self) -> usize {
         self.loops.len() + self.lists.len() + self.deep.len()
     }

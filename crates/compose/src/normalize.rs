@@ -18,21 +18,19 @@ use portolan_engine::error::{Result, fail, reserve};
 use portolan_engine::layout::pairs::{ByteRun, Pairs, StridedBlock};
 use portolan_engine::layout::{Dim, Shape};
 
-/// Maximum number of blocks of a shape that is split into runs although it certainly writes some
-/// bytes of the target several times.
+/// Maximum number of blocks of a shape that certainly writes bytes of the target several times, but
+/// is split into runs to find a conflict.
 const MOST_DOUBLES: usize = 1 << 24;
 
 /// A shape without the duplicates that its strides show.
 enum Shaped {
     /// The blocks are in ascending order at the target and do not overlap.
     Upright(StridedBlock),
-    /// A contiguous run.
     Row(ByteRun),
     /// Blocks may be interleaved or out of order.
     Tangled(StridedBlock),
 }
 
-/// Returns the error for two local bytes that go to one remote byte.
 fn conflict<T>(target: usize, (one, other): (usize, usize), remote: usize) -> Result<T> {
     fail!(
         Argument,
@@ -41,7 +39,7 @@ fn conflict<T>(target: usize, (one, other): (usize, usize), remote: usize) -> Re
     )
 }
 
-/// Removes the duplicates that strides show. Reverses negative strides at the target, sorts the
+/// Removes the duplicates that strides show: reverses negative strides at the target, sorts the
 /// dimensions by their strides there, drops dimensions that repeat the same pairs, and joins blocks
 /// that are adjacent on both sides. A shape that names few bytes many times becomes small. Fails
 /// with `Argument` if a block overwrites a part of the previous block with other bytes.
@@ -108,7 +106,7 @@ fn untangled(target: usize, strided_block: &StridedBlock) -> Result<Shaped> {
     Ok(Shaped::Tangled(strided_block))
 }
 
-/// Appends the blocks of all shapes to `runs`, after one check of the memory for all of them.
+/// Appends the blocks of all shapes to `runs`, after one check of the memory.
 fn unroll<'p>(
     strided_blocks: impl Iterator<Item = &'p StridedBlock> + Clone,
     runs: &mut Vec<ByteRun>,
@@ -125,8 +123,7 @@ fn unroll<'p>(
 
 /// Merges parts towards `target` into one normal form. `whole(first, end)` returns whether this
 /// range of addresses of the target may stay in one shape. Fails with `Argument` if two local bytes
-/// go to one byte of the target, and names the three addresses. Fails with `Memory` if the runs of
-/// split shapes cannot be allocated.
+/// go to one byte of the target, naming the three addresses, and with `Memory`.
 pub(crate) fn normalize(
     target: usize,
     parts: &[&Part],
@@ -172,8 +169,7 @@ fn sort(runs: &mut [ByteRun]) {
 }
 
 /// Returns the shapes that can stay whole: `whole` allows it, and nothing else lies in their span.
-/// Splits the others into runs, which are appended to the sorted and joined `runs`. Fails with
-/// `Memory` if the lists cannot be allocated.
+/// Appends the others, split into runs, to the sorted and joined `runs`. Fails with `Memory`.
 fn alone(
     mut strided_blocks: Vec<StridedBlock>,
     runs: &mut Vec<ByteRun>,

@@ -37,7 +37,7 @@ pub(crate) struct ArrivalCounters {
     me: usize,
     /// The words of each rank, or null if they are not mapped here.
     mapped: Vec<*mut u8>,
-    /// The words of all ranks are mapped here, so every rank increments the near words.
+    /// Every rank increments the near words: the words of all ranks are mapped here.
     all_near: bool,
     /// 0 before the first sync.
     phase: AtomicU32,
@@ -98,7 +98,6 @@ impl ArrivalCounters {
         self.phase.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns whether [`ArrivalCounters::notify_near`] can reach a rank.
     #[inline]
     pub(crate) fn is_near(&self, rank: usize) -> bool {
         !self.mapped[rank].is_null()
@@ -134,13 +133,11 @@ impl ArrivalCounters {
         near.wrapping_add(far)
     }
 
-    /// Returns the number of performances that have arrived here in this phase.
     pub fn arrived(&self) -> u32 {
         let parity = self.parity();
         self.count(parity).wrapping_sub(self.base[parity].load(Ordering::Relaxed))
     }
 
-    /// Waits until `n` performances have arrived here in this phase.
     pub fn wait(&self, engine: &Engine, n: u32) -> Result<()> {
         let what = || format!("performance {n} of this phase, {} have arrived", self.arrived());
         if !self.all_near {
@@ -157,7 +154,7 @@ impl ArrivalCounters {
         }
     }
 
-    /// Ends the phase on all ranks. The caller must have completed its performances. Collective.
+    /// Ends the phase on all ranks. The caller's performances must be complete. Collective.
     pub(crate) fn next_phase(&self, engine: &Engine) -> Result<()> {
         let next = 1 - self.parity();
         self.base[next].store(self.count(next), Ordering::Relaxed);

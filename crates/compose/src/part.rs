@@ -1,8 +1,7 @@
 //! Sets of pairs: which local bytes go to which bytes of one target.
 //!
-//! Pairs are stored as runs of bytes that are contiguous on both sides, or as the shapes of slices.
-//! A run that continues the previous run is joined to it at once, so pairs that are added in order
-//! take no memory of their own. Otherwise, each run takes 24 bytes.
+//! Pairs are stored as runs of bytes that are contiguous on both sides, of 24 bytes each, or as the
+//! shapes of slices. A run that continues the previous run is joined to it at once.
 //!
 //! Invariant: no run and no shape is empty, has a null address, or leaves the address space.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -14,14 +13,14 @@ use portolan_engine::layout::{Shape, Side};
 /// Shapes of at most this many blocks are stored as runs.
 const FEW: usize = 4;
 
-/// A set of pairs of addresses.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
     runs: Vec<ByteRun>,
     strided_blocks: Vec<StridedBlock>,
 }
 
-/// Whether `lo..hi`, relative to `start`, stays in the address space without the null address.
+/// Returns whether `lo..hi`, relative to `start`, stays in the address space without the null
+/// address.
 fn fits(start: usize, lo: isize, hi: isize) -> bool {
     let first = start.checked_add_signed(lo).is_some_and(|first| first > 0);
     first && start.checked_add_signed(hi).is_some()
@@ -63,7 +62,7 @@ impl Part {
         Ok(())
     }
 
-    /// Adds the pairs of a shape. Fails with the same errors as [`Part::add`].
+    /// Adds the pairs of a shape. Fails as [`Part::add`] does.
     pub fn add_shape(&mut self, local: usize, remote: usize, shape: Shape) -> Result<()> {
         if shape.is_empty() {
             return Ok(());
@@ -85,8 +84,7 @@ impl Part {
         Ok(())
     }
 
-    /// Adds all pairs of another part. Fails with `Memory`, without a change, if a list cannot
-    /// grow.
+    /// Adds all pairs of another part. Fails with `Memory`, without a change.
     pub fn append(&mut self, mut other: Part) -> Result<()> {
         reserve(&mut self.runs, other.runs.len(), "runs of bytes")?;
         reserve(&mut self.strided_blocks, other.strided_blocks.len(), "shapes")?;
@@ -95,22 +93,18 @@ impl Part {
         Ok(())
     }
 
-    /// Reserves room for shapes.
     pub(super) fn reserve(&mut self, shapes: usize) -> Result<()> {
         reserve(&mut self.strided_blocks, shapes, "shapes")
     }
 
-    /// Returns the runs.
     pub fn runs(&self) -> &[ByteRun] {
         &self.runs
     }
 
-    /// Returns the shapes.
     pub fn strided_blocks(&self) -> &[StridedBlock] {
         &self.strided_blocks
     }
 
-    /// Returns whether the part is empty.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.strided_blocks.is_empty()

@@ -1,7 +1,5 @@
-//! Performances: sync, perform, wait.
-//!
-//! Only syncs and the creation and freeing of the composer are collective. No call waits for a
-//! target, except for flow control and for flushes of MPI windows, and then the rank serves others.
+//! Performances: sync, perform, wait. No call waits for a target, except for flow control and for
+//! flushes of MPI windows, and then the rank serves others.
 
 use super::file::Files;
 use super::notify::ArrivalCounters;
@@ -18,14 +16,12 @@ use portolan_engine::wait::{self, Progress as _};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// The state for performances besides the compositions: counters of arrivals, and transfers that
-/// still read local memory.
+/// The counters of arrivals, the transfers that still read local memory, and the files.
 #[derive(Debug, Default)]
 pub struct Composer {
     arrivals: OnceLock<ArrivalCounters>,
     /// Performances that still read local memory, and notifications in flight.
     leaving: Arc<CompletionCounter>,
-    /// Files of compositions that were read or written.
     pub(super) files: Mutex<Files>,
     /// `None` for `PORTOLAN_COMPOSE_DIR`.
     pub(super) directory: Option<PathBuf>,
@@ -39,7 +35,6 @@ impl Composer {
         Composer::default()
     }
 
-    /// Creates a composer that keeps files of compositions in `directory`.
     pub fn with_directory(directory: impl Into<PathBuf>) -> Composer {
         Composer { directory: Some(directory.into()), ..Composer::default() }
     }
@@ -64,9 +59,8 @@ impl Composer {
     }
 
     /// Completes the performances of this rank, starts a new phase, and waits for all ranks. A
-    /// performance counts only in the phase of its call. Collective. Fails with the
-    /// errors of [`Composer::prepare`], and the error of an earlier performance that was still
-    /// reading local memory.
+    /// performance counts only in the phase of its call. Collective. Fails as [`Composer::prepare`]
+    /// does, and with the error of an earlier performance that was still reading local memory.
     pub fn sync(&self, engine: &Engine) -> Result<()> {
         engine.observed(
             || CallInfo::new(Call::Barrier),
@@ -233,8 +227,8 @@ impl Composer {
 
     /// Waits until this rank's own performances no longer read its memory, and until `n`
     /// performances with bytes for this rank have arrived completely since the last sync. Fails
-    /// with `State` before the first sync, and the error of an earlier performance that was still
-    /// reading local memory.
+    /// with `State` before the first sync, and with the error of an earlier performance that was
+    /// still reading local memory.
     pub fn wait_for(&self, engine: &Engine, n: u32) -> Result<()> {
         let arrivals = self.arrivals()?;
         engine.observed(
@@ -252,7 +246,7 @@ impl Composer {
         Ok(self.arrivals()?.arrived())
     }
 
-    /// Completes all performances and frees the counters. Collective.
+    /// Collective.
     pub fn free(self, engine: &Engine) -> Result<()> {
         // The other ranks wait in the free, so an earlier error is returned after it.
         let left = self.left(engine);

@@ -1,10 +1,9 @@
 //! Mapped compositions: the work of a performance, prepared once.
 //!
-//! The pairs towards each target are normalised ([`super::normalize`]), split at segment borders,
-//! folded ([`super::loop_detect`]), and prepared for the path to their segment: copies if it is
-//! mapped here ([`super::loops`]), otherwise puts that the transport of the path prepares
-//! ([`Prepared`]). Pairs outside every segment of the target use the engine's transfers to
-//! arbitrary memory. The calling rank's own memory is always copied directly.
+//! The pairs towards each target are normalised, split at segment borders, folded, and prepared for
+//! the path to their segment: copies if it is mapped here, otherwise puts that the transport of the
+//! path prepares ([`Prepared`]). Pairs outside every segment of the target use the engine's
+//! transfers to arbitrary memory. The calling rank's own memory is always copied directly.
 //!
 //! Invariant: every segment byte that a plan names was in bounds when the plan was made, and the
 //! plan's [`Guard`] detects whether the segment was freed since.
@@ -23,17 +22,14 @@ use portolan_engine::path::{self, Path, Prepared};
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
 
-/// Copies to a target's memory that is mapped here.
 #[derive(Debug)]
 pub struct Near {
     /// Added to an address of the target to get the address here, in bytes.
     pub shift: isize,
-    /// The prepared copies.
     pub loops: Loops,
     _arena: Option<Arc<Arena>>,
 }
 
-/// The transfers to a target that do not use load and store.
 #[derive(Debug, Default)]
 pub struct Far {
     /// Puts that the transports have prepared, for each arena.
@@ -42,23 +38,18 @@ pub struct Far {
     pub elsewhere: Vec<Span>,
 }
 
-/// The work of a performance towards one target.
 #[derive(Debug)]
 pub struct Toward {
-    /// The rank of the target.
     pub target: usize,
-    /// Direct copies.
     pub near: Vec<Near>,
     /// Other transfers, if any.
     pub far: Option<Box<Far>>,
 }
 
-/// A mapped composition.
 #[derive(Debug)]
 pub struct Plan {
     /// The work for each target, by rank. Targets without work are left out.
     pub towards: Vec<Toward>,
-    /// Detects segments that were freed after mapping.
     pub guard: Guard,
 }
 
@@ -70,14 +61,13 @@ struct Bucket {
     pairs: Pairs,
 }
 
-/// Sorts the pairs towards one target by the memory that contains them.
 struct Partitioner<'a, 'e> {
     engine: &'e Engine,
     target: usize,
     locator: &'a mut Locator<'e>,
     guard: &'a mut Guard,
     buckets: Vec<Bucket>,
-    /// The segment part that was hit last, and its bucket.
+    /// The last hit and its bucket.
     last: Option<(Located, usize)>,
     elsewhere: Vec<ByteRun>,
 }
@@ -155,7 +145,6 @@ impl Plan {
         Ok(Plan { towards, guard })
     }
 
-    /// Returns all pairs, by target. Fails with `Memory` if the list cannot be allocated.
     pub fn pairs(&self) -> Result<Vec<(usize, Vec<Pairs>)>> {
         let of = |toward: &Toward| {
             let near = toward.near.iter().map(|n| n.loops.pairs());
@@ -171,8 +160,8 @@ impl Plan {
         self.towards.iter().map(of).collect()
     }
 
-    /// Returns the number of prepared direct copies (loops, lists and deep shapes). Puts through
-    /// windows and messages are not counted.
+    /// Returns the number of prepared direct copies. Puts through windows and messages are not
+    /// counted.
     pub fn steps(&self) -> usize {
         self.towards.iter().flat_map(|t| &t.near).map(|n| n.loops.steps()).sum()
     }

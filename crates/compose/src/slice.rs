@@ -10,16 +10,13 @@ use super::part::Part;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::Shape;
 
-/// One side of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks {
-    /// Address of the first block.
     pub start: usize,
     /// Distance between the starts of consecutive blocks, in bytes.
     pub stride: isize,
     /// Length of a block, in bytes.
     pub block: usize,
-    /// Number of blocks.
     pub count: usize,
 }
 
@@ -45,7 +42,6 @@ impl Blocks {
         }
     }
 
-    /// Returns the offset of byte number `at` from the start, in bytes.
     fn offset(&self, at: usize) -> Option<isize> {
         let number = isize::try_from(at.checked_div(self.block)?).ok()?;
         number.checked_mul(self.stride)?.checked_add_unsigned(at.checked_rem(self.block)?)
@@ -57,7 +53,7 @@ impl Blocks {
     }
 }
 
-/// Returns the value. Fails for `None`, which stands for an offset that has overflowed.
+/// Fails for `None`, which stands for an offset that has overflowed.
 fn too_far<T>(value: Option<T>, side: &str, b: &Blocks) -> Result<T> {
     match value {
         Some(value) => Ok(value),
@@ -77,7 +73,6 @@ fn gcd(mut a: usize, mut b: usize) -> usize {
     a
 }
 
-/// Returns the least common multiple of two block lengths, and how many times it fits into `bytes`.
 fn repeats(a: usize, b: usize, bytes: usize) -> Option<(usize, usize)> {
     let period = a.checked_div(gcd(a, b))?.checked_mul(b)?;
     Some((period, bytes.checked_div(period)?))
@@ -86,7 +81,7 @@ fn repeats(a: usize, b: usize, bytes: usize) -> Option<(usize, usize)> {
 impl Part {
     /// Adds a slice. Fails with `Argument` if the two sides differ in their total number of bytes,
     /// if an address is null and there are bytes, or if bytes leave the address space. Fails with
-    /// `Memory` if the list of shapes cannot be allocated. Then no pair is added.
+    /// `Memory` if the list of shapes cannot be allocated. On failure, no pair is added.
     pub fn add_slice(&mut self, local: Blocks, remote: Blocks) -> Result<()> {
         let (bytes, there) = (local.bytes("local")?, remote.bytes("remote")?);
         if bytes != there {

@@ -1,8 +1,7 @@
 //! Encoding of compositions: converts addresses to a segment and an offset, and back.
 //!
-//! The body of a record ([`super::file`]) is a table of segment parts, followed by the runs and
-//! shapes for each target. A row of the table holds the name of a segment, and the rank and the
-//! length of the part. The name is the segment's group and its number in the group's order of
+//! In the table of a record ([`super::file`]), a row holds the name of a segment, and the rank and
+//! the length of the part. The name is the segment's group and its number in the group's order of
 //! allocation. A run that makes the same allocations in the same order therefore finds the same
 //! memory, at any address. The group of all ranks has the name 0.
 //!
@@ -28,7 +27,6 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The segments that a file may name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Trust {
     /// Segments of the safe Rust interface.
@@ -39,7 +37,6 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// Fails with `Address` if a file may not name the segment.
     fn check(self, segment: &Segment) -> Result<()> {
         let whose = match (self, segment.purpose()) {
             (_, Purpose::Internal) => "the library's own",
@@ -55,7 +52,6 @@ impl Trust {
     }
 }
 
-/// A part of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Row {
     group: u64,
@@ -64,7 +60,6 @@ struct Row {
     bytes: usize,
 }
 
-/// Converts addresses to names.
 struct Names<'e> {
     engine: &'e Engine,
     locator: Locator<'e>,
@@ -318,8 +313,8 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// Returns the address of offset `at` in a row. Checks that the row belongs to `rank`, and that
-    /// the bytes from `at + lo` to `at + hi` lie in it.
+    /// Returns the address of offset `at` in a row. Fails unless the row belongs to `rank` and
+    /// holds the bytes from `at + lo` to `at + hi`.
     fn address(&self, row: u32, rank: usize, at: usize, lo: isize, hi: isize) -> Result<usize> {
         let Some(&(owner, start, len)) = self.found.get(row as usize) else {
             fail!(Argument, "the composition refers to a segment that is not in its table");
@@ -422,7 +417,7 @@ impl Composer {
     /// Stores a composition. Each rank stores its own. Fails with `Address` if an address lies in
     /// no segment, or in a segment that a file may not name; `State` if a segment of the
     /// composition was freed; `Argument` if the number is negative or the file cannot be written;
-    /// and `Memory` if the record cannot be allocated. On failure, the file keeps its contents.
+    /// and `Memory`. On failure, the file keeps its contents.
     pub fn store(&self, engine: &Engine, number: i32, composition: &Composition) -> Result<()> {
         composition.check_live(engine)?;
         let body = encode(engine, composition, self.trust)?;
@@ -433,17 +428,14 @@ impl Composer {
 
     /// Loads the next composition of a file. Each rank loads its own. Fails with `Argument` if
     /// there is no further composition, or if the file is damaged or belongs to another rank, job
-    /// size or version. Fails with `Address` if the segments of this run differ from the ones of
-    /// the run that stored it, or if the file may not name them. Fails with `Memory` if the
-    /// composition cannot be allocated.
+    /// size or version. Fails with `Address` if the segments of this run differ from those of the
+    /// run that stored it, or if the file may not name them. Fails with `Memory`.
     pub fn load(&self, engine: &Engine, number: i32) -> Result<Composition> {
         let place = file::place_of(engine);
         let record = self.files.lock().load(self.directory(engine), number, place)?;
         decode(engine, record.kind, &record.body, self.trust)
     }
 
-    /// Makes the next load of a file start at its first composition. Fails with `Argument` if the
-    /// number is negative.
     pub fn rewind(&self, number: i32) -> Result<()> {
         self.files.lock().rewind(number)
     }

@@ -1,7 +1,7 @@
-//! `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize`, in C and Fortran, for programs linked with
-//! this crate. The first two raise the thread level to `MPI_THREAD_MULTIPLE`, which a progress
-//! thread needs (unless `PORTOLAN_RAISE_THREAD_LEVEL=0`), and succeed if the library has already
-//! initialised MPI. `MPI_Finalize` leaves the end to the library while the library still uses MPI
+//! `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize`, in C and Fortran. The first two raise the
+//! thread level to `MPI_THREAD_MULTIPLE`, which a progress thread needs (unless
+//! `PORTOLAN_RAISE_THREAD_LEVEL=0`), and succeed if the library has already initialised MPI.
+//! `MPI_Finalize` leaves the end to the library while the library still uses MPI
 //! ([`portolan_engine::mpi::life`]). All else is passed on through MPI's profiling interface. If a
 //! tool defines these functions itself, its definitions are called instead, and must not initialise
 //! MPI a second time.
@@ -30,8 +30,8 @@ unsafe extern "C" {
     fn PMPI_Finalize() -> c_int;
 }
 
-/// Returns whether to raise the thread level. Reads only this one variable and accepts any value,
-/// because invalid settings are reported when the runtime starts.
+/// Reads only this one variable and accepts any value, because invalid settings are reported when
+/// the runtime starts.
 fn raise() -> bool {
     let row = VARIABLES.iter().find(|v| v.name == "PORTOLAN_RAISE_THREAD_LEVEL");
     match row.and_then(|v| v.current()) {
@@ -99,8 +99,8 @@ pub unsafe extern "C" fn MPI_Init_thread(
     }
 }
 
-/// Carries out a call of `MPI_Finalize`. If the library initialised MPI and still uses it, MPI
-/// keeps running. Otherwise `end`, which is MPI's own function, ends it.
+/// If the library initialised MPI and still uses it, MPI keeps running. Otherwise `end`, which is
+/// MPI's own function, ends it.
 fn finalize(end: impl FnOnce() -> c_int) -> c_int {
     match life::program_ends() {
         End::Now if !init::before_finalize() => ffi::MPI_ERR_OTHER as c_int,
@@ -113,18 +113,17 @@ fn finalize(end: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// `MPI_Finalize`, which ends MPI only if the library does not need it any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn MPI_Finalize() -> c_int {
     // SAFETY: MPI rejects an illegal call itself.
     finalize(|| unsafe { PMPI_Finalize() })
 }
 
-/// `pmpi_init_thread_`: (required, provided, ierror).
+/// Arguments: required, provided, ierror.
 type FortranInitThread =
     unsafe extern "C" fn(*mut ffi::RSMPI_Fint, *mut ffi::RSMPI_Fint, *mut ffi::RSMPI_Fint);
 
-/// `pmpi_finalize_`: (ierror).
+/// Argument: ierror.
 type FortranFinalize = unsafe extern "C" fn(*mut ffi::RSMPI_Fint);
 
 /// Returns MPI's Fortran routine with this name, if the program contains it.
@@ -134,8 +133,6 @@ fn fortran(name: &CStr) -> Option<*mut c_void> {
     (!found.is_null()).then_some(found)
 }
 
-/// Initialises MPI for a Fortran program, and stores the provided level and the error code.
-///
 /// # Safety
 /// `provided` and `ierror` must be valid or null.
 unsafe fn init_fortran(
@@ -166,8 +163,6 @@ unsafe fn init_fortran(
     }
 }
 
-/// Fortran's `MPI_INIT`.
-///
 /// # Safety
 /// `ierror` must be valid.
 #[unsafe(no_mangle)]
@@ -176,8 +171,6 @@ pub unsafe extern "C" fn mpi_init_(ierror: *mut ffi::RSMPI_Fint) {
     unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
 }
 
-/// Fortran's `MPI_INIT_THREAD`.
-///
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
@@ -190,8 +183,6 @@ pub unsafe extern "C" fn mpi_init_thread_(
     unsafe { init_fortran(*required, provided, ierror) }
 }
 
-/// `MPI_INIT` of Fortran's module `mpi_f08`.
-///
 /// # Safety
 /// `ierror` must be valid, or null if the program omits it.
 #[unsafe(no_mangle)]
@@ -200,8 +191,6 @@ pub unsafe extern "C" fn mpi_init_f08_(ierror: *mut ffi::RSMPI_Fint) {
     unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
 }
 
-/// `MPI_INIT_THREAD` of Fortran's module `mpi_f08`.
-///
 /// # Safety
 /// The pointers must be valid. `ierror` may be null.
 #[unsafe(no_mangle)]
@@ -214,8 +203,6 @@ pub unsafe extern "C" fn mpi_init_thread_f08_(
     unsafe { init_fortran(*required, provided, ierror) }
 }
 
-/// Finalises MPI for a Fortran program, and stores the error code if `ierror` is not null.
-///
 /// # Safety
 /// `ierror` must be valid or null.
 unsafe fn finalize_fortran(ierror: *mut ffi::RSMPI_Fint) {
@@ -238,8 +225,6 @@ unsafe fn finalize_fortran(ierror: *mut ffi::RSMPI_Fint) {
     }
 }
 
-/// Fortran's `MPI_FINALIZE`.
-///
 /// # Safety
 /// `ierror` must be valid.
 #[unsafe(no_mangle)]
@@ -248,8 +233,6 @@ pub unsafe extern "C" fn mpi_finalize_(ierror: *mut ffi::RSMPI_Fint) {
     unsafe { finalize_fortran(ierror) }
 }
 
-/// `MPI_FINALIZE` of Fortran's module `mpi_f08`.
-///
 /// # Safety
 /// `ierror` must be valid, or null if the program omits it.
 #[unsafe(no_mangle)]

@@ -10,8 +10,7 @@
 //!
 //! With Open MPI the wrappers replace only collectives of at most `SHORT` bytes. Its nonblocking
 //! collectives are slower than the blocking ones for large data (reductions of 1 MiB up to four
-//! times), and its own waits yield the core. All ranks of a collective pass the same number of
-//! bytes, so they decide alike.
+//! times), and its own waits yield the core.
 //!
 //! **Invariant.** MPI matches a nonblocking collective only with a nonblocking one, so all ranks of
 //! a communicator must decide alike. They do: the engine spans all ranks of the job, starts and
@@ -85,11 +84,9 @@ unsafe fn wait(
     }
 }
 
-/// Maximum size in bytes of a collective that is replaced with Open MPI.
 const SHORT: i64 = 64 << 10;
 
-/// Returns the engine's waiter for a collective. `None` if `comm` is an intercommunicator or if
-/// MPI's blocking form is faster.
+/// Returns `None` if `comm` is an intercommunicator or if MPI's blocking form is faster.
 fn for_collective(
     comm: ffi::MPI_Comm,
     count: c_int,
@@ -170,7 +167,7 @@ collective!(
 );
 
 /// `MPI_Recv` that serves other nodes until a message has arrived, and then receives it. It probes
-/// and does not use a nonblocking receive, because in MPICH the errors of a request do not reach
+/// instead of using a nonblocking receive, because in MPICH the errors of a request do not reach
 /// the communicator's error handler.
 ///
 /// # Safety

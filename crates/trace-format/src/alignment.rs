@@ -1,8 +1,7 @@
 //! Converts times of a rank's clock to the clock of rank 0, using the clock samples of its host.
-//!
 //! The offset is interpolated linearly between samples, and constant before the first and after the
-//! last one. Between samples the error bound grows by [`STRAY`], the deviation of a crystal from a
-//! line; outside of them it grows by [`DRIFT`].
+//! last one. Between samples the error bound grows by [`STRAY`]; outside of them it grows by
+//! [`DRIFT`].
 
 /// A comparison with the clock of rank 0, which shows `time + offset`. All values are nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +79,7 @@ impl Alignment {
         (length > 0).then(|| (last.offset - first.offset) as f64 / length as f64 * 1e6)
     }
 
-    /// The samples at or before a time, and after it.
+    /// Returns the last sample at or before a time, and the first one after it.
     fn around(&self, time: u64) -> (Option<Sample>, Option<Sample>) {
         let after = self.samples.partition_point(|sample| sample.time <= time);
         (after.checked_sub(1).map(|at| self.samples[at]), self.samples.get(after).copied())

@@ -15,10 +15,10 @@
 //!
 //! **Invariant.** Each block can be decoded alone: its times are relative to its header, and no
 //! event crosses its end. After a damaged block, a reader continues at the next [`BLOCK_MAGIC`]
-//! ([`crate::read`]). A block is valid only if both of its checksums are correct.
+//! ([`crate::read`]).
 //!
 //! Times are nanoseconds of the rank's monotonic clock, which all ranks of a host share. Clock
-//! samples in the file ([`crate::event::Event::Clock`]) relate the clocks of different hosts.
+//! samples ([`crate::event::Event::Clock`]) relate the clocks of different hosts.
 
 /// First bytes of a file. The line end exposes transfers in text mode.
 pub const FILE_MAGIC: [u8; 8] = *b"PTRACE\r\n";

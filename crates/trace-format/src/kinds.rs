@@ -1,10 +1,8 @@
-//! Enumerations of the format: calls, interfaces, paths, wait causes and served requests.
-//!
-//! A number never changes its meaning. New entries go to the end.
+//! Enumerations of the format. A number never changes its meaning. New entries go to the end.
 
 use crate::format::Fault;
 
-/// Defines an enum whose variants have display names. The discriminant is the number in the file.
+/// Defines an enum with display names. The discriminant is the number in the file.
 macro_rules! numbered {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$doc])*

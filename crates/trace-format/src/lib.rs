@@ -12,15 +12,6 @@
 //! let events: Vec<_> = Events::new(&block[..len], 1_000).collect();
 //! assert_eq!(events, [Ok(mark)]);
 //! ```
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`mod@format`] | the file: header, metadata and block headers |
-//! | [`event`] | the events of a block: encoder and decoder |
-//! | [`kinds`] | the numbers of calls, interfaces, paths and wait causes |
-//! | [`metadata`] | the description of a rank |
-//! | [`read`] | a reader that skips damaged blocks |
-//! | [`alignment`] | converts the clock of a rank to the clock of rank 0 |
 #![warn(missing_docs, unreachable_pub)]
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,6 @@
-//! The metadata of a trace file: a description of its rank in JSON.
-//!
-//! [`Metadata::to_json`] writes it without a serializer, because the library does not depend on
-//! one. Readers deserialize the same structure; missing fields are empty, unknown fields are
-//! ignored.
+//! The metadata of a trace file: a description of its rank in JSON. [`Metadata::to_json`] writes it
+//! without a serializer, because the library does not depend on one. In a reader, missing fields
+//! are empty and unknown fields are ignored.
 
 use serde::Deserialize;
 
@@ -100,7 +98,6 @@ impl Metadata {
     }
 }
 
-/// Encodes a JSON string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

@@ -1,7 +1,5 @@
-//! Reads a trace file as a stream and skips damaged parts.
-//!
-//! Memory use is bounded by the largest block. The reader reports each damaged part with its
-//! position and continues at the next block magic.
+//! Reads a trace file as a stream. The reader reports each damaged part with its position and
+//! continues at the next block magic. Memory use is bounded by the largest block.
 
 use crate::event::Events;
 use crate::format::{

@@ -142,8 +142,8 @@ proptest! {
         prop_assert!(errors <= 1);
     }
 
-    /// If some bytes of a file are changed and its end is cut off, the other blocks come back, and
-    /// all bytes are accounted for.
+    /// Bytes are changed and the end is cut off. The other blocks come back, and all bytes are
+    /// accounted for.
     #[test]
     fn blocks_that_are_not_touched_come_back(
         blocks in proptest::collection::vec(proptest::collection::vec(event(), 0..20), 1..20),

@@ -22,9 +22,7 @@ struct Suite<'a> {
     args: &'a Args,
     tools: &'a Tools,
     report: Report,
-    /// Directory for the results of a launch.
     dir: PathBuf,
-    /// Whether this user may create namespaces.
     apart: bool,
     runs: usize,
 }
@@ -64,7 +62,6 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
     suite.report.end(args.junit.as_deref())
 }
 
-/// Returns whether this user can create a mount namespace and a process namespace.
 fn may_be_apart() -> bool {
     let script = ["-m", "-p", "-f", "--mount-proc", "sh", "-c", "mount -t tmpfs tmpfs /dev/shm"];
     let mut probe = Command::new("unshare");
@@ -91,7 +88,6 @@ fn build(tools: &Tools, bin: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// How a launch ended and what it left behind.
 struct Outcome {
     ended: Ended,
     out: String,

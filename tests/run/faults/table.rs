@@ -14,7 +14,6 @@ pub enum Size {
     Release,
 }
 
-/// How a case has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// With status 0 and one PASS line.
@@ -29,13 +28,11 @@ pub enum Kind {
 pub struct Case {
     pub kind: Kind,
     pub seconds: u64,
-    /// The program of `tests/c`.
     pub program: String,
     pub ranks: usize,
     /// Words such as `path=rma`. `shm=64m` sets the size of the launch's `/dev/shm`.
     pub settings: String,
     pub arguments: String,
-    /// Regular expressions that the output must match.
     pub texts: Vec<String>,
 }
 

@@ -23,7 +23,6 @@ pub fn other_flavour() -> &'static str {
     if flavour() == "openmpi" { "mpich" } else { "openmpi" }
 }
 
-/// Returns the installation directory of the library for the other MPI.
 pub fn other_prefix() -> PathBuf {
     root().join("target").join(other_flavour()).join("prefix")
 }
@@ -64,7 +63,6 @@ fn pkg_config(files: &Path, packages: &[&str]) -> Vec<String> {
 }
 
 impl<'a> Builder<'a> {
-    /// Creates a builder for a directory, and the folders in it.
     pub fn new(tools: &'a Tools, dir: PathBuf) -> Builder<'a> {
         for folder in ["c", "ga", "fortran", "link", "cmake", "examples", "debian"] {
             std::fs::create_dir_all(dir.join(folder)).expect("a directory for programs");
@@ -267,7 +265,6 @@ impl<'a> Builder<'a> {
             && log.lines().next() == Some(&command.join(" "))
     }
 
-    /// Builds a program if it is not up to date. If the build fails, the log contains the reason.
     fn build(&self, program: &str) {
         let recipe = self.recipe(program);
         if self.is_fresh(program, &recipe) {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The programs, in Rust and in C, and how each calls itself.
+/// In Rust and in C.
 pub const PROGRAMS: [&str; 2] = ["examples/io_forwarding", "examples/io_forwarding.c"];
 pub const LABEL: &str = "examples/io_forwarding by hand";
 
@@ -37,7 +37,6 @@ impl Process {
         command.spawn().map(Process).map_err(failed)
     }
 
-    /// Waits until the process has ended with this exit code.
     fn ends(&mut self, code: i32, what: &str) -> Result<(), String> {
         let begun = Instant::now();
         loop {
@@ -51,7 +50,6 @@ impl Process {
     }
 }
 
-/// Each program serves clients, over each network.
 pub(super) fn run(special: &Special, suite: &mut Suite<'_>) {
     let dir = suite.builder.dir.join("by-hand");
     let out = dir.join("out");

@@ -13,7 +13,7 @@ use std::slice::from_ref;
 
 pub(super) const LABEL: &str = "info/armci of programs";
 
-/// The source of a stand-in with this soname.
+/// The sources of the stand-ins and of the programs.
 const ARMCI_MPI: &str = "int ARMCI_Init(void) { return 1; }\nvoid ARMCII_Warning(void) {}\n";
 const COMEX: &str = "int comex_init(void) { return 1; }\n";
 const COMEX_ARMCI: &str = "int comex_init(void);\nint ARMCI_Init(void) { return comex_init(); }\n";
@@ -22,7 +22,6 @@ const WRAPPER: &str = "int PARMCI_Init(void);\nint ARMCI_Init(void) { return PAR
                        int main(void) { return ARMCI_Init(); }\n";
 const NO_ARMCI: &str = "int main(void) { return 0; }\n";
 
-/// A program, the environment of the loader, and the expected exit code and text.
 struct Case {
     program: String,
     variables: Vec<(String, String)>,
@@ -127,7 +126,6 @@ fn cases(suite: &Suite<'_>, dir: &Path) -> Vec<Case> {
     cases
 }
 
-/// The answer names the right implementation and file.
 pub(super) fn armci(special: &Special, suite: &mut Suite<'_>) {
     let info = suite.tools.prefix.join("bin/portolan-info").display().to_string();
     let dir = suite.builder.dir.join("info");

@@ -18,14 +18,12 @@ use std::process::Command;
 
 pub const LABEL: &str = "instructions [n=2]";
 
-/// Permitted excess of a call over its budget, in percent.
 const PERCENT: f64 = 3.0;
 /// Maximum number of runs of a call that exceeds its budget.
 const TRIES: usize = 3;
 /// Number of calls in a run (`CALLS` in the program).
 const CALLS: f64 = 20.0;
 
-/// The measured calls, each with its settings.
 const MEASURED: [(&str, &str); 11] = [
     ("put", ""),
     ("put_nb", ""),
@@ -44,7 +42,6 @@ fn budget_file() -> std::path::PathBuf {
     root().join("tests/data/instructions.txt")
 }
 
-/// Returns the compiler in the format of the budget file.
 fn compiler() -> String {
     let output = Command::new("rustc").arg("-V").output();
     let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
@@ -52,7 +49,6 @@ fn compiler() -> String {
     format!("rustc {version} {}", std::env::consts::ARCH)
 }
 
-/// Returns the budgets by call and settings, and the compiler that they apply to.
 fn budgets() -> (HashMap<String, f64>, String) {
     let text = std::fs::read_to_string(budget_file()).unwrap_or_default();
     let compiler = text.lines().find_map(|line| line.strip_prefix("# rustc "));
@@ -67,7 +63,6 @@ fn key(call: &str, settings: &str) -> String {
     format!("{call} {settings}").trim().to_string()
 }
 
-/// Counts the instructions of each call. Fails if a call exceeds its budget.
 pub fn counts(special: &Special, suite: &mut Suite<'_>) {
     if !on_path("valgrind") {
         return suite.report.skip(special.label, "valgrind is not installed");

@@ -28,7 +28,6 @@ pub enum Kind {
     Forwarding,
 }
 
-/// A case as described in its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     pub kind: Kind,
@@ -40,7 +39,6 @@ pub struct Spec {
     pub build: Option<String>,
 }
 
-/// The request of a line.
 #[derive(Debug, Clone)]
 pub enum Entry {
     Case(Spec),
@@ -50,17 +48,14 @@ pub enum Entry {
     OneOf(String, Vec<Spec>),
     /// Every case that `PROGRAM list` names must end the job, on this number of ranks.
     Aborts(usize),
-    /// It also runs on several hosts.
     Hosts,
-    /// It chooses the thread level itself.
     OwnLevel,
-    /// The suite `faults` runs it.
     Faults,
 }
 
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The folder and the name, for example `c/rmw`.
+    /// For example `c/rmw`.
     pub name: String,
     pub entries: Vec<Entry>,
 }
@@ -147,7 +142,6 @@ pub fn families(file: &Path) -> Result<Families, String> {
     Ok(all)
 }
 
-/// Returns all test programs, ordered by folder and name.
 pub fn sources(tests: &Path) -> Result<Vec<Source>, String> {
     let families = families(&tests.join("families.txt"))?;
     let mut all = Vec::new();
@@ -168,7 +162,6 @@ pub fn sources(tests: &Path) -> Result<Vec<Source>, String> {
     Ok(all)
 }
 
-/// Returns the entries of a source. Fails if there are none.
 fn of(path: &Path, families: &Families) -> Result<Vec<Entry>, String> {
     let text = super::super::launch::text_of(path);
     let mut entries = Vec::new();

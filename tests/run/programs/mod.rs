@@ -1,17 +1,6 @@
 //! Suite `programs`: programs in C, C++, Fortran and with Global Arrays, and some examples. They
 //! are built against the installed library as users build theirs, and run with several numbers of
 //! ranks and transfer paths.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`lines`] | the `TEST:` lines of the sources |
-//! | [`build`] | the commands that build the programs |
-//! | [`info`] | `portolan-info PROGRAM` |
-//! | [`instructions`] | instruction counts compared with their budgets |
-//! | [`special`] | cases that need more than one program run to its end |
-//! | [`perf`] | `portolan-perf` |
-//! | [`report`] | `portolan-report` and its page in a browser |
-//! | this one | the plan, a launch, and the criteria for passing |
 
 pub mod build;
 mod by_hand;
@@ -35,14 +24,12 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// Time limit of one run in seconds.
 const LIMIT: u64 = 90;
 
-/// A case that is ready to run.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub label: String,
-    /// The program, for example `c/rmw` or `link/values.static`.
+    /// For example `c/rmw` or `link/values.static`.
     pub program: String,
     spec: Spec,
 }
@@ -89,7 +76,7 @@ pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
     Ok(all)
 }
 
-/// How a launch ended. `why` contains the faults that fail every kind of case.
+/// `why` contains the faults that fail every kind of case.
 #[derive(Debug)]
 struct Outcome {
     ended: Ended,
@@ -165,7 +152,6 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
 }
 
 impl Suite<'_> {
-    /// Returns why a program cannot be built on this system, or `None` if it can.
     fn lacks(&self, program: &str) -> Option<String> {
         let mut why = Vec::new();
         if program.starts_with("ga/") && !self.tools.has_ga() {
@@ -299,8 +285,7 @@ impl Suite<'_> {
             .collect()
     }
 
-    /// Launches with these environment variables. Calls `meanwhile` repeatedly while the launch
-    /// runs.
+    /// Calls `meanwhile` repeatedly while the launch runs.
     fn launch(
         &mut self,
         launcher: &[String],
@@ -459,7 +444,7 @@ pub fn directory(tools: &Tools) -> PathBuf {
     tools.target.join("programs")
 }
 
-/// Builds programs for another suite. Returns those that could not be built.
+/// Returns the programs that could not be built.
 pub fn build_for(tools: &Tools, programs: &[String]) -> Result<Vec<String>, String> {
     let builder = Builder::new(tools, directory(tools));
     let _lock = system::lock(&builder.dir)?;

@@ -9,7 +9,6 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A launch and the required contents of its results.
 struct Run {
     label: &'static str,
     ranks: usize,
@@ -114,7 +113,6 @@ pub const ADVICE: &str = "perf/advice [n=2 node-size=1]";
 pub const REFUSES: &str = "perf/bad arguments [n=2]";
 pub const KILLED: &str = "perf/killed rank [n=2]";
 
-/// Measures, checks the results, and compares them with themselves.
 pub(super) fn measures(special: &Special, suite: &mut Suite<'_>) {
     let run = RUNS.iter().find(|run| run.label == special.label).expect("each label has a run");
     let file = |name: &str| suite.builder.dir.join(name).display().to_string();
@@ -249,7 +247,6 @@ pub(super) fn refuses(special: &Special, suite: &mut Suite<'_>) {
     suite.tell(special.label, &last.expect("something was launched"), verdict);
 }
 
-/// A killed rank ends the job.
 pub(super) fn killed(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.tools.prefix.join("bin/portolan-perf").display().to_string();
     // `exec` keeps the process id, so `$$` is the id of the program.

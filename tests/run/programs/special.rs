@@ -9,7 +9,6 @@ use super::{by_hand, info, instructions, perf, report};
 use regex::Regex;
 use std::path::Path;
 
-/// The examples of I/O forwarding, in Rust and in C.
 const FORWARDING: [&str; 2] = ["examples/io_forwarding", "examples/io_forwarding.c"];
 const FORWARDING_CASES: [&str; 4] = [
     "n={2,4} -- --size 3M --files 3 --segment 10000",
@@ -76,7 +75,7 @@ pub const ALL: &[Special] = &[
 /// disturb.
 pub const TIMED: [&str; 1] = [report::FAULTS];
 
-/// The cases of the level `quick`. They show that the installed commands work.
+/// They show that the installed commands work.
 pub const QUICK: [&str; 2] = [perf::ALONE, report::STORY];
 
 impl Special {

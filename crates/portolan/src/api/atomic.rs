@@ -1,8 +1,7 @@
 //! Atomic operations on segments.
 //!
 //! Accumulates and the functions of this module are atomic with respect to each other on one
-//! element, from any rank. They are not atomic with respect to puts, or to accesses of the owner
-//! through [`Local`](super::Local).
+//! element, from any rank.
 //!
 //! The bounds on `T` are at the functions, not at the `impl`, so that the compiler shows the
 //! messages of the traits.
@@ -16,7 +15,6 @@ use portolan_engine::transfer::TransferKind;
 
 impl<T: Element> Segment<'_, T> {
     /// Adds `scale * source` to the part of `rank`, element by element, from element `offset` on.
-    ///
     /// Each element is updated atomically. On return `source` may be reused.
     ///
     /// # Errors
@@ -50,14 +48,10 @@ impl<T: Element> Segment<'_, T> {
 
 /// Atomic operations on one element.
 ///
-/// `rank` is the owner of the element, and `index` is its number in the part of the owner. Each
-/// call is complete on return: the new value is at the target, and any rank sees it from then on.
-/// The operations of all ranks on one element take effect one after the other, and each sees the
-/// value that the previous one has stored. Accumulates belong to the same order.
-///
-/// # Errors
-/// Each function returns `Rank` if `rank` is outside the group, `Address` if `index` is outside the
-/// part, or `Mpi` if communication fails.
+/// `rank` is the owner of the element, and `index` is its number in the part of the owner. On
+/// return the new value is at the target and visible to all ranks. The operations of all ranks on
+/// one element, accumulates included, take effect one after the other. They are not atomic with
+/// respect to puts, or to accesses of the owner through [`Local`](super::Local).
 impl<T: Element> Segment<'_, T> {
     #[inline]
     fn rmw(&self, call: &'static str, rank: usize, index: usize, op: Rmw) -> Result<T>
@@ -82,10 +76,8 @@ impl<T: Element> Segment<'_, T> {
         self.rmw("Segment::load", rank, index, op)
     }
 
-    /// Replaces an element.
-    ///
-    /// Unlike [`Segment::put_value`], the call is atomic with respect to the other functions here,
-    /// and the value is visible to all ranks on return.
+    /// Replaces an element. Unlike [`Segment::put_value`], the call is atomic with respect to the
+    /// other functions here, and the value is visible to all ranks on return.
     ///
     /// # Errors
     /// Fails as [`Segment::fetch_add`] does.

@@ -1,8 +1,5 @@
-//! Blocks of multi-dimensional arrays, in units of elements.
-//!
-//! A [`Block`] selects elements of a slice, or of a rank's part of a segment: a start position and,
-//! for each axis from the outermost to the innermost, a count and a stride. This module does not
-//! communicate. It checks blocks and converts a pair of them into the engine's [`Shape`], in bytes.
+//! Blocks of multi-dimensional arrays, in units of elements. This module does not communicate: it
+//! checks blocks and converts a pair of them into the engine's [`Shape`], in bytes.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use portolan_engine::error::{Result, fail};
@@ -18,7 +15,8 @@ struct Axis {
 
 /// A block of a multi-dimensional array that is stored in a slice of elements.
 ///
-/// Positions, counts and strides are in elements.
+/// It has a start position and, for each axis from the outermost to the innermost, a count and a
+/// stride, all in elements.
 ///
 /// ```
 /// use portolan::transfer::Block;
@@ -26,7 +24,7 @@ struct Axis {
 /// let block = Block::of(&[4, 10], &[1..3, 3..6])?;
 /// assert_eq!(block.len(), 6);
 /// assert_eq!(block.indices().collect::<Vec<_>>(), [13, 14, 15, 23, 24, 25]);
-/// // The same, said by strides.
+/// // The same block, described by strides.
 /// assert_eq!(block, Block::strided(13, &[2, 3], &[10, 1])?);
 /// # Ok::<(), portolan::Error>(())
 /// ```
@@ -39,23 +37,21 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns the block of the consecutive elements at the positions in `range`.
-    ///
-    /// A range that ends before its start gives an empty block.
+    /// Returns the block of the elements at the positions in `range`. A range that ends before its
+    /// start gives an empty block.
     pub fn contiguous(range: Range<usize>) -> Block {
         let len = range.end.saturating_sub(range.start);
         Block { start: range.start, len, axes: [Axis { n: len, stride: 1 }].into_iter().collect() }
     }
 
-    /// Returns the block that covers the index ranges `part` of an array of shape `shape`.
-    ///
-    /// The array begins at the first element of the slice and is stored in row-major order: the
-    /// last index varies fastest.
+    /// Returns the block that covers the index ranges `part` of an array of shape `shape`. The
+    /// array begins at the first element of the slice and is stored in row-major order: the last
+    /// index varies fastest.
     ///
     /// # Errors
     /// Returns `Argument` if a range is inverted or leaves its axis, if `shape` and `part` have
-    /// different numbers of axes, if the array has more elements than an address space, or if there
-    /// are more axes than a transfer supports.
+    /// different numbers of axes, if the array exceeds the address space, or if there are more axes
+    /// than a transfer supports.
     pub fn of(shape: &[usize], part: &[Range<usize>]) -> Result<Block> {
         if shape.len() != part.len() {
             fail!(Argument, "{} ranges for an array of {} axes", part.len(), shape.len());
@@ -95,12 +91,12 @@ impl Block {
     }
 
     /// Returns the block of `counts[i]` elements at a distance of `strides[i]` elements along each
-    /// axis `i`, starting at position `start`.
+    /// axis `i`, starting at position `start`. The outermost axis comes first.
     ///
-    /// The outermost axis comes first. Strides may be zero or negative. If several positions of a
-    /// transfer's target coincide, an accumulate adds to that element several times; a put or get
-    /// leaves an unspecified one of the values there. A transfer fails if it would move more
-    /// elements than the longer of its two sides has.
+    /// Strides may be zero or negative. If several positions of a transfer's target coincide, an
+    /// accumulate adds to that element several times; a put or get leaves an unspecified one of the
+    /// values there. A transfer fails if it would move more elements than the longer of its two
+    /// sides has.
     ///
     /// # Errors
     /// Returns `Argument` if `counts` and `strides` have different lengths, or if there are more
@@ -148,10 +144,8 @@ impl Block {
         self.axes.iter().map(|a| a.n)
     }
 
-    /// Returns the positions of the elements in the slice, in transfer order.
-    ///
-    /// Positions beyond the range of `isize` are clamped to its limits, which lie outside every
-    /// slice.
+    /// Returns the positions of the elements in the slice, in transfer order. Positions beyond the
+    /// range of `isize` are clamped to its limits, which lie outside every slice.
     pub fn indices(&self) -> impl Iterator<Item = isize> + '_ {
         let signed = |n: usize| isize::try_from(n).unwrap_or(isize::MAX);
         (0..self.len).map(move |i| {

@@ -1,4 +1,4 @@
-//! Compositions: sets of element copies that are described once and performed many times.
+//! The Rust interface of compositions.
 //!
 //! **Why performing is safe.** A composition contains only addresses in segments of this interface,
 //! which it holds, and any rank may write any bytes there at any time. Mapping checks that every
@@ -47,7 +47,6 @@ pub use portolan_compose::CompositionKind;
 ///     rt.finalize()
 /// }
 /// ```
-///
 /// The elements that a performance reads must not be among those that it, or another performance of
 /// the same phase, writes. Otherwise the transferred elements are old, new, or a mixture.
 #[derive(Debug)]
@@ -103,7 +102,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// Returns the range from the first to the last element, or `None` if it overflows.
+    /// Returns the range from the first to the last element, or `None` on overflow.
     fn range(&self) -> Option<Range<usize>> {
         if self.block == 0 || self.count == 0 {
             return Some(self.start..self.start);
@@ -153,15 +152,14 @@ impl<'rt> Composer<'rt> {
         self.inner.sync(self.rt.engine()).in_call("Composer::sync")
     }
 
-    /// Performs a composition whose memory lies in segments.
-    ///
-    /// On a node the elements are in place on return. For other targets the local elements must not
-    /// change before the next [`Composer::wait_for`] or [`Composer::sync`]; otherwise a mixture of
-    /// old and new elements arrives.
+    /// Performs a composition whose memory lies in segments. On a node the elements are in place on
+    /// return. For other targets the local elements must not change before the next
+    /// [`Composer::wait_for`] or [`Composer::sync`]; otherwise a mixture of old and new elements
+    /// arrives.
     ///
     /// # Errors
-    /// Returns `State` if a segment of the composition was freed, or `Handle` if the composition
-    /// has addresses added by [`Composition::add_raw`].
+    /// Returns `State` before the first [`Composer::sync`] or if a segment of the composition was
+    /// freed, or `Handle` if the composition has addresses added by [`Composition::add_raw`].
     #[inline]
     pub fn perform(&self, mapped: &Mapped<'rt>) -> Result<()> {
         const CALL: &str = "Composer::perform";
@@ -177,8 +175,9 @@ impl<'rt> Composer<'rt> {
     /// Performs any composition. It completes as [`Composer::perform`] does.
     ///
     /// # Errors
-    /// Returns `State` as [`Composer::perform`] does, or `Address` if an address is not mapped on
-    /// its rank. In the latter case the performance still reaches the other ranks.
+    /// Returns `State` before the first [`Composer::sync`] or if a segment of the composition was
+    /// freed, or `Address` if an address is not mapped on its rank. In the latter case the
+    /// performance still reaches the other ranks.
     ///
     /// # Safety
     /// Addresses added by [`Composition::add_raw`] must be valid: local ones for reads until the
@@ -195,12 +194,16 @@ impl<'rt> Composer<'rt> {
     /// this rank have completely arrived since the last sync.
     ///
     /// # Errors
-    /// Returns the error of a performance that had not yet left when it failed.
+    /// Returns `State` before the first sync, or the error of a performance that had not yet left
+    /// when it failed.
     pub fn wait_for(&self, n: u32) -> Result<()> {
         self.inner.wait_for(self.rt.engine(), n).in_call("Composer::wait_for")
     }
 
     /// Returns the number of performances that have arrived since the last sync.
+    ///
+    /// # Errors
+    /// Returns `State` before the first sync.
     pub fn arrived(&self) -> Result<u32> {
         self.inner.arrived().in_call("Composer::arrived")
     }
@@ -236,8 +239,8 @@ impl<'rt> Composer<'rt> {
         self.inner.rewind(number).in_call("Composer::rewind")
     }
 
-    /// Stores a composition under `number`. The first composition that a run stores under a number
-    /// replaces the file; later ones are appended.
+    /// Stores a composition under `number`. The first composition that a composer stores under a
+    /// number replaces the file; later ones are appended.
     ///
     /// # Errors
     /// Returns `Handle` if the composition has addresses added by [`Composition::add_raw`], `State`
@@ -274,7 +277,7 @@ impl<'rt> Composer<'rt> {
     /// Completes all performances and frees the composer. Collective over all ranks.
     ///
     /// # Errors
-    /// Returns the error of a performance that had not yet left when it failed.
+    /// Fails as [`Composer::sync`] does.
     pub fn free(self) -> Result<()> {
         self.inner.free(self.rt.engine()).in_call("Composer::free")
     }
@@ -291,11 +294,9 @@ impl<'rt> Composition<'rt> {
         self.inner.kind()
     }
 
-    /// Adds a contiguous row of elements.
-    ///
-    /// The elements `from` of this rank's part of `here` go to the elements from `to` on in the
-    /// part of `rank` of `there`. `rank` is numbered in the group of `there` and must be the target
-    /// of the composition.
+    /// Adds a contiguous row: the elements `from` of this rank's part of `here` go to the elements
+    /// from `to` on in the part of `rank` of `there`. `rank` is numbered in the group of `there`
+    /// and must be the target of the composition.
     ///
     /// # Errors
     /// Returns `Rank` if `rank` is outside the group or is not the target, `Address` if elements
@@ -319,13 +320,12 @@ impl<'rt> Composition<'rt> {
         Ok(())
     }
 
-    /// Adds blocks of elements at a stride.
-    ///
-    /// The elements of both sides are paired in order. The two sides may be split into blocks
-    /// differently.
+    /// Adds blocks of elements at a stride. The elements of both sides are paired in order. The two
+    /// sides may be split into blocks differently.
     ///
     /// # Errors
     /// Fails as [`Composition::add`] does. Returns `Argument` if the sides have different numbers
+    /// of elements.
     /// of elements.
     pub fn add_slice<T: Element>(
         &mut self,
@@ -358,10 +358,9 @@ impl<'rt> Composition<'rt> {
         Ok(())
     }
 
-    /// Adds bytes by address, inside or outside segments.
-    ///
-    /// The composition, and any merged composition that contains it, must be performed by
-    /// [`Composer::perform_raw`] and cannot be stored.
+    /// Adds bytes by address, inside or outside segments. The composition, and any merged
+    /// composition that contains it, must be performed by [`Composer::perform_raw`] and cannot be
+    /// stored.
     ///
     /// # Errors
     /// Returns `Argument` for a null address with a non-zero number of bytes, or `Handle` if the

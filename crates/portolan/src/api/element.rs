@@ -5,11 +5,11 @@ use num_complex::Complex;
 use portolan_engine::atomics::Number;
 use portolan_engine::path::kernel::Scale;
 
-/// A type that segments can hold: plain data. Every bit pattern is a valid value.
+/// A type that segments can hold: plain data in which every bit pattern is a valid value.
 ///
-/// The trait is implemented for every [`Pod`] type: integers, floats, complex numbers, arrays of
-/// these, and structures that derive `bytemuck::Pod`. The bound makes one-sided access safe:
-/// whatever another rank writes, and however two writes mix, a read returns a valid value.
+/// Every [`Pod`] type implements it: integers, floats, complex numbers, arrays of these, and
+/// structures that derive `bytemuck::Pod`. The bound makes one-sided access safe: whatever other
+/// ranks write, and however two writes mix, a read returns a valid value.
 ///
 /// ```compile_fail,E0277
 /// fn booleans(group: &portolan::Group<'_>) {

@@ -20,7 +20,6 @@ use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
 use std::cell::Cell;
 
-/// A segment that is either open to all ranks or lent to its owners.
 #[derive(Debug)]
 pub(crate) struct Exclusive<'rt, T: Element> {
     segment: Segment<'rt, T>,
@@ -37,7 +36,6 @@ pub(crate) struct Window<D> {
 }
 
 impl<D: Dimension> Window<D> {
-    /// Returns whether all elements lie in a part of `len` elements.
     fn fits(&self, len: usize) -> bool {
         if self.shape.slice().contains(&0) {
             return true;
@@ -51,16 +49,15 @@ impl<D: Dimension> Window<D> {
 }
 
 impl<'rt, T: Element> Exclusive<'rt, T> {
-    /// Allocates `here` elements on this rank, in an open segment. The elements are zero if `zeros`
-    /// is set, otherwise they have the previous contents of the memory. Collective.
+    /// Allocates `here` elements on this rank, in an open segment. They are zero if `zeros` is set,
+    /// otherwise they have the previous contents of the memory. Collective.
     pub(crate) fn new(group: &Group<'rt>, here: usize, zeros: bool) -> Result<Exclusive<'rt, T>> {
         let mut segment = group.allocate_internal(here, zeros)?;
         segment.what = "an array";
         Ok(Exclusive { segment, lent: Cell::new(false) })
     }
 
-    /// Returns the segment, for reads, and for writes that the caller itself orders against views:
-    /// see the module documentation.
+    /// For reads, and for writes that the caller orders against views.
     pub(crate) fn segment(&self) -> &Segment<'rt, T> {
         &self.segment
     }
@@ -90,7 +87,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         self.lent.get()
     }
 
-    /// Fails unless the parts are open, so that other ranks may write them.
+    /// Fails unless the parts are open.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.lent.get() {

@@ -1,5 +1,4 @@
-//! Allocation of arrays whose shape the caller gives. Too many elements for the memory must be an
-//! error and not end the process.
+//! Arrays whose shape the caller gives. If they exceed the memory, the caller gets an error.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::Element;
@@ -7,9 +6,8 @@ use ndarray::{Array, Dimension};
 use portolan_engine::error::{Result, fail, reserve};
 use std::mem::MaybeUninit;
 
-/// Returns the number of elements of an array. Fails with `Argument` if `ndarray` cannot represent
-/// the shape: the number of bytes, with empty axes counted as one element long, exceeds the address
-/// space.
+/// Returns the number of elements of an array. Fails with `Argument` if its bytes, with empty axes
+/// counted as one element long, exceed the address space: `ndarray` cannot represent the shape.
 fn count<T>(shape: &[usize]) -> Result<usize> {
     let whole = shape.iter().try_fold(size_of::<T>(), |all, &n| all.checked_mul(n.max(1)));
     if whole.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
@@ -27,8 +25,8 @@ fn of_shape<T, D: Dimension>(shape: D, elements: Vec<T>) -> Result<Array<T, D>> 
     }
 }
 
-/// Returns an array of zeros. Fails with `Argument` if the shape has more elements than an address
-/// space, and with `Memory` if memory runs out.
+/// Returns an array of zeros. Fails with `Argument` if the shape exceeds the address space, and
+/// with `Memory` if memory runs out.
 pub(crate) fn zeros<T: Element, D: Dimension>(shape: D) -> Result<Array<T, D>> {
     let count = count::<T>(shape.slice())?;
     match bytemuck::allocation::try_zeroed_vec(count) {

@@ -67,10 +67,8 @@ impl<'rt> Group<'rt> {
         self.inner.rank_of(world)
     }
 
-    /// Creates the group of `ranks` of this group, in this order.
-    ///
-    /// Collective over `ranks`: they must all pass the same list. A caller that is not in the list
-    /// gets `None` and does not wait.
+    /// Creates the group of `ranks` of this group, in this order. Collective over `ranks`: they
+    /// must all pass the same list. A caller that is not in the list gets `None` and does not wait.
     ///
     /// # Errors
     /// Returns `Rank` if a rank is outside this group or named twice, or `Mismatch` if the ranks
@@ -104,8 +102,7 @@ impl<'rt> Group<'rt> {
         public("Group::barrier", || self.engine().barrier_of(&self.inner))
     }
 
-    /// Returns the key of the group, which is unique among the groups of a job and the same on all
-    /// ranks.
+    /// Returns the key of the group, unique in the job and the same on all ranks.
     #[cfg(feature = "array")]
     pub(crate) fn key(&self) -> u64 {
         self.inner.key()
@@ -136,14 +133,12 @@ impl<'rt> Group<'rt> {
         public(CALL, || self.inner.broadcast(self.engine(), data, root))
     }
 
-    /// Combines `data` element by element over all ranks of the group.
-    ///
-    /// The result is in `data` at `root`. The data of the other ranks does not change. Collective:
-    /// all ranks pass the same number of elements, the same operator and the same root.
+    /// Combines `data` element by element over all ranks of the group. The result is in `data` at
+    /// `root`. The data of the other ranks does not change. Collective: all ranks pass the same
+    /// number of elements, the same operator and the same root.
     ///
     /// # Errors
-    /// Returns `Rank` if `root` is outside the group, `Mismatch` if the ranks make different
-    /// collective calls, or `Mpi` if communication fails.
+    /// Fails as [`Group::broadcast`] does.
     #[track_caller]
     pub fn reduce<T: Reducible, O: Operator<T>>(
         &self,
@@ -186,9 +181,9 @@ impl<'rt> Group<'rt> {
         Ok(data[0])
     }
 
-    /// Combines `data` element by element over the ranks of the group up to the calling one, which
-    /// is included. The result replaces `data`. Collective: all ranks pass the same number of
-    /// elements and the same operator.
+    /// Combines `data` element by element over the ranks up to and including the calling one. The
+    /// result replaces `data`. Collective: all ranks pass the same number of elements and the same
+    /// operator.
     ///
     /// # Errors
     /// Fails as [`Group::all_reduce`] does.
@@ -199,9 +194,8 @@ impl<'rt> Group<'rt> {
     }
 
     /// Combines `data` element by element over the ranks of the group below the calling one. The
-    /// result replaces `data`. Rank 0 gets the value that the operator starts from: 0 for sums, the
-    /// largest value of the type, or infinity, for minima, and so on. Collective as [`Group::scan`]
-    /// is.
+    /// result replaces `data`. Rank 0 gets the neutral value: 0 for sums, the largest value of the
+    /// type, or infinity, for minima, and so on. Collective as [`Group::scan`] is.
     ///
     /// ```no_run
     /// use portolan::reduce::Sum;
@@ -235,13 +229,11 @@ impl<'rt> Group<'rt> {
         public("Group::all_gather", || self.inner.allgather(self.engine(), &value))
     }
 
-    /// Returns the `data` of all ranks of the group, one after the other in rank order, at `root`,
-    /// and `None` on the other ranks. Collective: all ranks pass the same number of elements, at
-    /// most 2^31-1, and the same root.
+    /// Returns the `data` of all ranks, in rank order, at `root`, and `None` on the other ranks.
+    /// Collective: all ranks pass the same number of elements, at most 2^31-1, and the same root.
     ///
     /// # Errors
-    /// Returns `Rank` if `root` is outside the group, `Mismatch` if the ranks make different
-    /// collective calls, or `Argument` if there are too many elements.
+    /// Fails as [`Group::broadcast`] does. Returns `Argument` if there are too many elements.
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, data: &[T]) -> Result<Option<Vec<T>>> {
         const CALL: &str = "Group::gather";
@@ -251,13 +243,12 @@ impl<'rt> Group<'rt> {
 
     /// Copies a different part of the root's `data` to `part` of each rank: the first elements to
     /// rank 0, the next ones to rank 1, and so on. Collective: all ranks pass a `part` of the same
-    /// length, at most 2^31-1 elements, and the same root. Only the root's `data` is used; the
-    /// other ranks can pass an empty slice.
+    /// length, at most 2^31-1 elements, and the same root. The other ranks' `data` is ignored and
+    /// can be empty.
     ///
     /// # Errors
-    /// Returns `Rank` if `root` is outside the group, or `Mismatch` if the ranks make different
-    /// collective calls. Returns `Argument` on all ranks if the root's `data` has another length
-    /// than all parts together, or if there are too many elements.
+    /// Fails as [`Group::broadcast`] does. Returns `Argument` on all ranks if the root's `data` has
+    /// another length than all parts together, or if there are too many elements.
     #[track_caller]
     pub fn scatter<T: Element>(&self, root: usize, data: &[T], part: &mut [T]) -> Result<()> {
         const CALL: &str = "Group::scatter";
@@ -267,8 +258,7 @@ impl<'rt> Group<'rt> {
 
     /// Sends a different part of `data` to each rank: the first elements to rank 0, the next ones
     /// to rank 1, and so on. Returns the parts that the ranks have sent to this one, in rank order.
-    /// All parts have the same length. Collective: all ranks pass the same number of elements, at
-    /// most 2^31-1.
+    /// Collective: all ranks pass the same number of elements, at most 2^31-1.
     ///
     /// # Errors
     /// Returns `Mismatch` if the ranks make different collective calls, or `Argument` if the number

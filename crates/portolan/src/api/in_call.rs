@@ -1,10 +1,9 @@
-//! The name of the public call in errors and reports.
+//! Names the public call in errors and reports.
 
 use portolan_engine::error::Result;
 use portolan_engine::watchdog::PublicCall;
 use std::panic::Location;
 
-/// Adds the name of the public call to an error.
 pub(super) trait InCall {
     fn in_call(self, call: &'static str) -> Self;
 }
@@ -16,8 +15,8 @@ impl<T> InCall for Result<T> {
     }
 }
 
-/// Runs the body of a public call that may wait for other ranks. An error then names the call, and
-/// a watchdog report names the call and the program's source line.
+/// Runs the body of a public call that may wait for other ranks. Errors name the call, and a
+/// watchdog report names the call and the program's source line.
 #[track_caller]
 #[inline]
 pub(crate) fn public<T>(call: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {

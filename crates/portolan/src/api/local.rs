@@ -1,8 +1,5 @@
-//! A rank's own part of a segment.
-//!
-//! Other ranks may write the memory at any time, so it is borrowed as a slice only if the caller
-//! guarantees that they do not. The safe functions copy. They may read old values, new ones or a
-//! mixture, which is always valid: every bit pattern of an [`Element`] is a value.
+//! A rank's own part of a segment. Other ranks may write the memory at any time, so it is borrowed
+//! as a slice only if the caller guarantees that they do not.
 
 use super::Element;
 use portolan_engine::path::kernel;
@@ -11,7 +8,9 @@ use std::ptr::NonNull;
 
 /// This rank's own part of a segment.
 ///
-/// Indices and offsets are in elements. An index out of bounds causes a panic, as for a slice.
+/// Indices and offsets are in elements. An index out of bounds causes a panic, as for a slice. The
+/// safe functions copy. If another rank writes at the same time, they read old values, new ones or
+/// a mixture, which are all valid values of an [`Element`].
 #[derive(Debug, Clone, Copy)]
 #[must_use = "a part moves no data by itself"]
 pub struct Local<'a, T: Element> {

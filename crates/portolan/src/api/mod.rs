@@ -1,23 +1,8 @@
 //! The implementation of the public interface, which `lib.rs` and its modules export.
 //!
-//! | module | contents |
-//! |---|---|
-//! | `runtime`, `panic`, `run` | the guard, the panic hook, a main function |
-//! | `in_call` | the name of the public call in errors |
-//! | `group` | groups and their collectives |
-//! | `element`, `operator` | element types of segments, operators of reductions |
-//! | `segment`, `atomic`, `notify` | operations on segments |
-//! | `remote`, `local` | the part of one rank: a remote one, the own one |
-//! | `block`, `strided` | blocks of multi-dimensional arrays |
-//! | `pending`, `scope`, `owned` | non-blocking transfers |
-//! | `exclusive`, `views` | for [`crate::array`]: lent parts, transfers of `ndarray` views |
-//! | `pending_array`, `fresh_array` | for [`crate::array`]: non-blocking transfers, allocation |
-//! | `mutex` | mutexes |
-//! | `unfreed` | warnings about objects that were dropped without being freed |
-//! | [`am`] | active messages |
-//! | `path` | the paths of transfers |
-//! | `stats` | statistics, regions and marks |
-//! | `compose` | compositions: described once, performed many times |
+//! `in_call` adds the name of the public call to errors. `exclusive`, `views`, `pending_array` and
+//! `fresh_array` serve [`crate::array`]: lent parts, transfers of `ndarray` views, non-blocking
+//! transfers, allocation. `unfreed` warns about objects that were dropped without being freed.
 
 pub(crate) mod am;
 mod atomic;

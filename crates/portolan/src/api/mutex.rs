@@ -1,4 +1,4 @@
-//! Mutexes that are owned by ranks and can be locked by any rank.
+//! Sets of mutexes and their guards.
 
 use super::in_call::{InCall, public};
 use super::{Group, unfreed};
@@ -9,9 +9,8 @@ use std::sync::Arc;
 /// A set of mutexes, numbered on each rank of a group.
 ///
 /// Waiting ranks get a mutex in the order of their requests, except that it may pass several times
-/// between waiting ranks of one node before a rank of another node gets it.
-///
-/// A set that is dropped without being freed keeps its memory until the runtime ends.
+/// between waiting ranks of one node before a rank of another node gets it. A set that is dropped
+/// without being freed keeps its memory until the runtime ends.
 #[derive(Debug)]
 #[must_use = "the memory of a dropped set is released only when the runtime ends; call `free`"]
 pub struct MutexSet<'rt> {

@@ -11,7 +11,6 @@ struct Flag {
 }
 
 impl Segment<'_, i32> {
-    /// Returns flag `index` of the world rank `world`.
     fn flag(&self, world: usize, index: usize) -> Result<Flag> {
         let Some(rank) = self.group().rank_of(world) else {
             fail!(Rank, "rank {world} of the world has no flags: it is not in their group");
@@ -20,11 +19,10 @@ impl Segment<'_, i32> {
     }
 
     /// Waits until element `index` of this rank's own part equals `value`, and serves other ranks
-    /// meanwhile.
+    /// meanwhile. On return, elements that were put before the flag are visible here.
     ///
-    /// On return, elements that were put before the flag are visible here. The wait is for the
-    /// exact value. If a sender may set the next value before this rank has seen the current one,
-    /// use another flag for the next value.
+    /// The wait is for the exact value. If a sender may set the next value before this rank has
+    /// seen the current one, use another flag for the next value.
     ///
     /// # Errors
     /// Returns `Address` if `index` is outside the part.
@@ -40,10 +38,8 @@ impl Segment<'_, i32> {
 
 impl<T: Element> Segment<'_, T> {
     /// Puts `source` into the part of `rank`, from element `offset` on, and then sets element
-    /// `index` of `flags` at the same rank to `value`.
-    ///
-    /// A rank that sees the flag ([`Segment::wait_notify`]) also sees the elements. On return
-    /// `source` may be reused.
+    /// `index` of `flags` at the same rank to `value`. A rank that sees the flag
+    /// ([`Segment::wait_notify`]) also sees the elements. On return `source` may be reused.
     ///
     /// # Errors
     /// Returns `Rank` if `rank` is outside the group or outside the group of `flags`, or `Address`

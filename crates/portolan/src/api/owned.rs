@@ -1,8 +1,5 @@
-//! Non-blocking transfers that own their buffers.
-//!
-//! The caller moves a buffer into a transfer, and `wait` returns it. Dropping an unfinished
-//! transfer waits for it. Forgetting one leaks the buffer, so that late data has a valid
-//! destination.
+//! Non-blocking transfers that own their buffers. Forgetting one leaks the buffer, so that late
+//! data has a valid destination.
 
 use super::in_call::InCall;
 use super::pending::{self, Order};

@@ -2,21 +2,18 @@
 //!
 //! A rank that unwinds leaves the other ranks waiting in the next collective call, and finalising
 //! during the unwinding would wait for them in turn. The first runtime of the process therefore
-//! installs a panic hook, which prints the rank and the message, runs the previously installed
-//! hook, and aborts all ranks. It stays installed for the life of the process and acts only while
-//! armed.
+//! installs a panic hook for the life of the process, which acts only while armed.
 
 use std::panic::PanicHookInfo;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The exit code of a job that a panic ended, as of a Rust process that panics.
+/// The exit code of a Rust process that panics.
 const CODE: i32 = 101;
 
 static INSTALLED: Once = Once::new();
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// Makes panics end the job from now on.
 pub(super) fn arm() {
     INSTALLED.call_once(|| {
         let before = std::panic::take_hook();
@@ -34,7 +31,6 @@ pub(super) fn arm() {
     ARMED.store(true, Ordering::Relaxed);
 }
 
-/// Leaves panics to the program from now on.
 pub(super) fn disarm() {
     ARMED.store(false, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! The paths of transfers, as programs see them.
+//! The paths of transfers in the public interface.
 
 use portolan_engine::path::Path;
 

@@ -25,7 +25,7 @@ pub(super) struct Order {
     pub shape: Shape,
 }
 
-/// Waits until all transfers of a counter are complete locally, so that their memory may be reused.
+/// Waits until all transfers of a counter are complete locally.
 pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<()> {
     let what = || format!("{} non-blocking transfers", counter.outstanding());
     let done = engine.observed_often(
@@ -51,7 +51,6 @@ pub(super) fn is_done(engine: &Engine, counter: &CompletionCounter) -> Result<bo
     Ok(counter.outstanding() == 0)
 }
 
-/// The transfers of a scope.
 #[derive(Debug)]
 pub(super) struct Flights<'rt> {
     engine: &'rt Engine,
@@ -61,14 +60,13 @@ pub(super) struct Flights<'rt> {
 #[derive(Debug, Default)]
 struct List {
     counters: Vec<Arc<CompletionCounter>>,
-    /// A counter without transfers, for the next one.
+    /// A counter without transfers, to be reused.
     spare: Option<Arc<CompletionCounter>>,
     /// The length at which the list is swept.
     sweep_at: usize,
     failure: Option<Error>,
 }
 
-/// The length of the list at the first sweep.
 const FIRST_SWEEP: usize = 64;
 
 impl List {

@@ -112,7 +112,7 @@ impl<'a, 'rt, T: Element> Remote<'a, 'rt, T> {
     /// Gets these elements into `target`, with the completion of [`Segment::get`].
     ///
     /// # Errors
-    /// Returns `Argument` if the lengths differ, or `Mpi` if the transfer fails.
+    /// Fails as [`Remote::put`] does.
     pub fn get(self, target: &mut [T]) -> Result<()> {
         const CALL: &str = "Remote::get";
         self.same_len(target.len()).in_call(CALL)?;
@@ -134,7 +134,7 @@ impl<T: Accumulate> Remote<'_, '_, T> {
     /// Adds `scale * source` to these elements, as [`Segment::accumulate`] does.
     ///
     /// # Errors
-    /// Returns `Argument` if the lengths differ, or `Mpi` if the transfer fails.
+    /// Fails as [`Remote::put`] does.
     pub fn accumulate(self, scale: T, source: &[T]) -> Result<()> {
         const CALL: &str = "Remote::accumulate";
         self.same_len(source.len()).in_call(CALL)?;

@@ -6,9 +6,8 @@ use std::process::ExitCode;
 
 /// Initialises the runtime, runs `body`, and finalises the runtime. Collective over all ranks.
 ///
-/// A rank that leaves with an error would make the other ranks wait for it forever. If `body` fails
-/// on any rank, this function therefore prints the error with the rank, and aborts the whole job
-/// with exit code 1.
+/// If `body` fails on any rank, this function prints the error with the rank and aborts the whole
+/// job with exit code 1, because the other ranks would wait for that rank forever.
 ///
 /// ```no_run
 /// fn main() -> std::process::ExitCode {

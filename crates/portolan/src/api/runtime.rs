@@ -18,11 +18,9 @@ use std::sync::Arc;
 ///
 /// # Threads
 /// The runtime and everything that borrows from it stay on the thread that created them (they are
-/// neither `Send` nor `Sync`), for three reasons. The thread that initialised MPI must finalise it.
-/// Ranks must make collective calls in the same order, which threads that share a group could not
-/// guarantee. If the program initialised MPI below `MPI_THREAD_MULTIPLE`, no other thread may call
-/// MPI at all. Other threads can compute on buffers and on
-/// [`Local::as_slice`](super::Local::as_slice).
+/// neither `Send` nor `Sync`): the thread that initialised MPI must finalise it, ranks must make
+/// collective calls in the same order, and below `MPI_THREAD_MULTIPLE` no other thread may call
+/// MPI. Other threads can compute on buffers and on [`Local::as_slice`](super::Local::as_slice).
 ///
 /// ```compile_fail,E0277
 /// fn needs_send<T: Send>() {}
@@ -76,33 +74,33 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets a function that ends waits for other ranks, for bindings to languages whose signals must
-    /// end a call. A call that waits in a collective, for a mutex or for a flag calls it about every
-    /// 20 ms, on the waiting thread. If the function returns true, the call returns a `State` error.
-    /// A collective of long values, whose memory MPI uses, ends the job instead. Other transfers are
-    /// not interrupted. A panic in the function ends the job.
+    /// Sets a function that ends waits for other ranks, for bindings to languages whose signals
+    /// must end a call. A call that waits in a collective, for a mutex or for a flag calls it about
+    /// every 20 ms, on the waiting thread. If the function returns true, the call returns a `State`
+    /// error. A collective of long values, whose memory MPI uses, ends the job instead. Other
+    /// transfers are not interrupted. A panic in the function ends the job.
     ///
     /// # Safety
     /// The other ranks do not learn of the error, and for them the call may have succeeded. A rank
-    /// that has got the error must not use the runtime, nor views of the memory of segments, until it
-    /// has ended.
+    /// that has received the error must not use the runtime, nor views of the memory of segments,
+    /// until it has ended.
     pub unsafe fn interrupted(mut self, interrupted: fn() -> bool) -> RuntimeBuilder {
         self.interrupted = Some(interrupted);
         self
     }
 
-    /// Sets a function that returns the line of the program that makes the current call, as
-    /// `file:line`. Reports of waits and of races show it instead of the line in Rust, and traces
-    /// instead of the return address; a trace asks for the line of each call. For bindings to other
-    /// languages.
+    /// For bindings to other languages: sets a function that returns the line of the program that
+    /// makes the current call, as `file:line`. Reports of waits and of races show it instead of the
+    /// line in Rust, and traces instead of the return address. A trace asks for the line of each
+    /// call.
     pub fn caller(mut self, caller: fn() -> Option<String>) -> RuntimeBuilder {
         self.caller = Some(caller);
         self
     }
 
-    /// Sets a function that is called when the runtime ends, also by `MPI_Finalize` of the program.
-    /// If it returns true, the memory of segments stays mapped in this process until the process
-    /// ends. For bindings that have given addresses to code that they cannot stop.
+    /// For bindings that have given addresses to code that they cannot stop: sets a function that
+    /// is called when the runtime ends, also by `MPI_Finalize` of the program. If it returns true,
+    /// the memory of segments stays mapped until the process ends.
     pub fn keeps_mapped(mut self, keeps: fn() -> bool) -> RuntimeBuilder {
         self.keeps_mapped = Some(keeps);
         self
@@ -154,9 +152,8 @@ impl RuntimeBuilder {
 }
 
 impl Runtime {
-    /// Starts the runtime over all ranks of the job. Collective.
-    ///
-    /// The call initialises MPI, or adopts it if the program has already initialised it.
+    /// Starts the runtime over all ranks of the job. Initialises MPI, or adopts it if the program
+    /// has already initialised it. Collective.
     ///
     /// # Errors
     /// Returns `State` if a runtime is already running or MPI cannot be used, or `Argument` if an
@@ -193,8 +190,8 @@ impl Runtime {
         process::is_running()
     }
 
-    /// Ends all ranks of the job with an exit code, or with 1 if the code is 0. Also usable before
-    /// the runtime starts and after it has ended.
+    /// Ends all ranks of the job with an exit code, or with 1 if the code is 0. Can be called at
+    /// any time, even if no runtime is running.
     pub fn abort(code: i32) -> ! {
         unfreed::forget();
         process::end_job(code)
@@ -227,9 +224,9 @@ impl Runtime {
         public("Runtime::finalize", || self.end())
     }
 
-    /// Finalises a runtime that other objects still borrow from, as [`Runtime::finalize`] does. A
-    /// binding to a language without borrows keeps its runtime in a static, and ends it here.
-    /// Collective over all ranks.
+    /// Finalises a runtime that other objects still borrow from, as [`Runtime::finalize`] does. For
+    /// a binding to a language without borrows, which keeps its runtime in a static. Collective
+    /// over all ranks.
     ///
     /// # Errors
     /// Fails as [`Runtime::finalize`] does.
@@ -237,7 +234,8 @@ impl Runtime {
     /// # Safety
     /// After this call, even if it fails, the caller must use neither this runtime nor any object
     /// that borrows from it, and must forget these objects ([`std::mem::forget`]) instead of
-    /// dropping them. Their memory is unmapped, unless [`RuntimeBuilder::keeps_mapped`] prevents it.
+    /// dropping them. Their memory is unmapped, unless [`RuntimeBuilder::keeps_mapped`] prevents
+    /// it.
     #[track_caller]
     pub unsafe fn finalize_borrowed(&'static self) -> Result<()> {
         unfreed::forget();

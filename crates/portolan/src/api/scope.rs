@@ -85,8 +85,7 @@ impl Runtime {
     ///
     /// The call waits for all transfers before it returns, even if `body` panics. A buffer stays
     /// borrowed until the scope ends or until the `wait` of the transfer returns it. No code can
-    /// therefore read a buffer that a get still fills, whatever the program does with the
-    /// [`PendingGet`].
+    /// therefore read a buffer that a get still fills.
     ///
     /// ```no_run
     /// # fn both(rt: &portolan::Runtime, s: &portolan::Segment<'_, f64>) -> portolan::Result<f64> {
@@ -154,8 +153,7 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
-    /// Returns the error of `body`. Otherwise returns the first error of a transfer that was not
-    /// waited for.
+    /// Returns the error of `body`, or the first error of a transfer that was not waited for.
     pub fn scope<'env, R>(
         &'env self,
         body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<R>,

@@ -14,11 +14,9 @@ use std::sync::{Arc, OnceLock};
 /// group can access all parts.
 ///
 /// Ranks are numbered within the group. Offsets and lengths are in elements. Each rank chooses the
-/// length of its own part, which may be zero.
-///
-/// [`Segment::free`] releases the memory and is collective. Dropping a segment must not wait for
-/// other ranks, so the memory of a dropped segment is released only when the runtime ends, and a
-/// warning is logged.
+/// length of its own part, which may be zero. [`Segment::free`] releases the memory and is
+/// collective. Dropping a segment must not wait for other ranks, so its memory is then released
+/// only when the runtime ends, and a warning is logged.
 #[derive(Debug)]
 #[must_use = "the memory of a dropped segment is released only when the runtime ends; call `free`"]
 pub struct Segment<'rt, T: Element> {
@@ -32,12 +30,11 @@ pub struct Segment<'rt, T: Element> {
     _elements: PhantomData<T>,
 }
 
-/// A bounds-checked location in a rank's part, in the engine's terms.
+/// A bounds-checked location in a rank's part.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementPlace {
     /// The world rank of the owner.
     pub world: usize,
-    /// The address in the owner's memory.
     pub address: usize,
 }
 
@@ -55,9 +52,8 @@ fn elements<T: Element>(bytes: usize) -> usize {
 }
 
 impl<'rt> Group<'rt> {
-    /// Allocates a segment with `here` elements on this rank. Collective.
-    ///
-    /// Each rank passes the length of its own part. All elements are zero on return.
+    /// Allocates a segment with `here` elements on this rank. Each rank passes the length of its
+    /// own part. All elements are zero on return. Collective.
     ///
     /// # Errors
     /// Returns `Memory` on all ranks if the allocation fails on one of them. The error names that
@@ -92,10 +88,8 @@ impl<'rt> Group<'rt> {
     }
 
     /// Allocates one segment for each element of `here`, in about the time of a single allocation.
-    /// Collective.
-    ///
-    /// `here[i]` is the number of elements on this rank of segment `i`. Otherwise the call is
-    /// equivalent to that many calls of [`Group::allocate`]. Each segment is freed separately.
+    /// `here[i]` is the number of elements on this rank of segment `i`. Each segment is freed
+    /// separately. Collective.
     ///
     /// # Errors
     /// Fails as [`Group::allocate`] does, and then allocates no segment. Returns `Argument` on all
@@ -219,7 +213,8 @@ impl<'rt, T: Element> Segment<'rt, T> {
         Ok(Remote::new(self, rank, 0, len))
     }
 
-    /// Returns the location of `count` elements at `offset` in the part of `rank`.
+    /// Checks the bounds of `count` elements at `offset` in the part of `rank`, and returns their
+    /// location.
     #[inline]
     pub(super) fn place(&self, rank: usize, offset: usize, count: usize) -> Result<ElementPlace> {
         let len = self.len_at(rank)?;
@@ -242,10 +237,8 @@ impl<'rt, T: Element> Segment<'rt, T> {
         self.inner.part(rank).address()
     }
 
-    /// Puts `source` into the part of `rank`, from element `offset` on.
-    ///
-    /// On return `source` may be reused. The elements are visible at the target after a fence or a
-    /// barrier.
+    /// Puts `source` into the part of `rank`, from element `offset` on. On return `source` may be
+    /// reused. The elements are visible at the target after a fence or a barrier.
     ///
     /// # Errors
     /// Returns `Rank` if `rank` is outside the group, or `Address` if the elements do not all lie
@@ -263,10 +256,8 @@ impl<'rt, T: Element> Segment<'rt, T> {
         unsafe { self.engine().put(place.world, place.address, source.as_ptr().cast(), bytes) }
     }
 
-    /// Gets elements from the part of `rank`, from element `offset` on, and fills `target` with
-    /// them.
-    ///
-    /// The elements are in `target` on return.
+    /// Fills `target` with elements from the part of `rank`, from element `offset` on. The elements
+    /// are in `target` on return.
     ///
     /// # Errors
     /// Fails as [`Segment::put`] does.
@@ -304,9 +295,8 @@ impl<'rt, T: Element> Segment<'rt, T> {
         Ok(value[0])
     }
 
-    /// Completes all operations that this rank has issued to `rank`, in any segment.
-    ///
-    /// On return they are visible at the target.
+    /// Completes all operations that this rank has issued to `rank`, in any segment. On return they
+    /// are visible at the target.
     ///
     /// # Errors
     /// Returns `Rank` if `rank` is outside the group, or `Mpi` if the operations cannot be

@@ -6,10 +6,8 @@ use portolan_engine::trace::counters::Spent;
 use portolan_engine::trace::{Call, Cause, PathTaken, Served};
 use std::time::Duration;
 
-/// The counters of this rank since the runtime started, or since [`Runtime::reset_stats`].
-///
-/// Calls are counted only if `PORTOLAN_STATS=1` or `PORTOLAN_TRACE` is set. Otherwise a wait is
-/// counted only if the thread yielded its core or slept.
+/// The counters of this rank since the runtime started, or since [`Runtime::reset_stats`]. See the
+/// [module documentation](crate::stats) for what is counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats(Statistics);
 
@@ -107,8 +105,7 @@ impl Stats {
         times(Cause::ALL.iter().map(|cause| cause.name()), &self.0.sum.waits)
     }
 
-    /// Returns the ranks that this rank waited for and the total time for each, the longest time
-    /// first.
+    /// Returns the time that this rank waited for each other rank, the longest time first.
     pub fn waited_for(&self) -> Vec<PeerWait> {
         let all = self.0.sum.waited_for.iter();
         let mut all: Vec<_> = all
@@ -149,8 +146,8 @@ impl Stats {
         self.0.peak_memory
     }
 
-    /// Returns the number of events missing from the trace because the disk was slow or the file
-    /// was full.
+    /// Returns the number of events that the trace lacks because the disk was slow or the file was
+    /// full.
     pub fn dropped_events(&self) -> u64 {
         self.0.dropped_events
     }
@@ -184,8 +181,7 @@ impl Runtime {
         self.engine().observer().settings().traces
     }
 
-    /// Begins a region of the program in the trace of `PORTOLAN_TRACE`. The region ends when the
-    /// returned guard is dropped.
+    /// Begins a region of the program in the trace. It ends when the returned guard is dropped.
     ///
     /// ```no_run
     /// fn step(runtime: &portolan::Runtime) {
@@ -199,7 +195,7 @@ impl Runtime {
         Region(self)
     }
 
-    /// Records a mark in the trace of `PORTOLAN_TRACE`.
+    /// Records a mark in the trace.
     pub fn mark(&self, name: &str) {
         self.engine().observer().mark(name);
     }

@@ -51,7 +51,6 @@ pub(crate) struct Fragment {
 /// caller's list.
 pub(crate) type Lists = Vec<(usize, Vec<usize>, Vec<usize>)>;
 
-/// The memory of a view.
 #[derive(Debug)]
 struct Memory<'a, T> {
     first: *mut T,
@@ -77,7 +76,7 @@ struct Checked {
 }
 
 impl Checked {
-    /// For [`Segment::check_block`] to fill in place. Moving a returned value costs about as much
+    /// For [`Segment::check_block`] to fill in place: moving a returned value costs about as much
     /// as transferring a few elements.
     fn none() -> Checked {
         Checked { world: 0, address: 0, local: std::ptr::null_mut(), shape: Shape::contiguous(0) }
@@ -264,7 +263,6 @@ impl<T: Element> Exclusive<'_, T> {
         unsafe { self.segment().blocking(TransferKind::Put, fragments, &Memory::of(source)) }
     }
 
-    /// Starts a get into `buffer`, which the transfer owns.
     pub(crate) fn start_get<D: Dimension>(
         &self,
         fragments: &[Fragment],
@@ -273,7 +271,6 @@ impl<T: Element> Exclusive<'_, T> {
         self.start(TransferKind::Get, fragments, buffer)
     }
 
-    /// Starts a put of `buffer`, which the transfer owns.
     pub(crate) fn start_put<D: Dimension>(
         &self,
         fragments: &[Fragment],
@@ -375,7 +372,6 @@ impl<T: Accumulate> Exclusive<'_, T> {
         unsafe { self.segment().blocking(kind, fragments, &Memory::of(source)) }
     }
 
-    /// Starts to add `scale` times `buffer`, which the transfer owns.
     pub(crate) fn start_add<D: Dimension>(
         &self,
         fragments: &[Fragment],
@@ -431,7 +427,6 @@ impl<'env, T: Element, D: Dimension> PendingView<'_, 'env, T, D> {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts a get into a borrowed view.
     pub(crate) fn start_view<T: Element, D: Dimension>(
         &'scope self,
         from: &'env Exclusive<'_, T>,
@@ -452,7 +447,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(PendingView { engine: from.segment().engine(), counters, target, _target: PhantomData })
     }
 
-    /// Starts a put or accumulate from a borrowed view. The scope waits for it.
+    /// The scope waits for the transfer.
     pub(crate) fn start_write<T: Element, S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
         &'scope self,
         to: &'env Exclusive<'_, T>,

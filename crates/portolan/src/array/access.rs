@@ -42,9 +42,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Returns the access that was dropped without being released, or `None` if the parts are not
-    /// lent to their owners. Not collective: the parts have stayed lent meanwhile. A caller that
-    /// cannot store an [`Access`] beside its array, such as a binding to another language, drops
-    /// the access between its calls and resumes it here.
+    /// lent to their owners. For a caller that cannot store an [`Access`] beside its array, such as
+    /// a binding to another language: it drops the access between its calls and resumes it here.
+    /// Not collective.
     pub fn resume(&mut self) -> Option<Access<'_, 'rt, T, D>> {
         self.inner.part.is_lent().then_some(Access { array: self })
     }
@@ -187,11 +187,11 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Fills the ghost cells with the elements of the neighbours, in an access of its own.
+    /// Fills the ghost cells as [`Access::update_ghosts`] does, in an access of its own.
     /// Collective: first completes all puts of all ranks.
     ///
     /// # Errors
-    /// Returns the same errors as [`Access::update_ghosts`].
+    /// Fails as [`Access::update_ghosts`] does.
     #[track_caller]
     pub fn update_ghosts(&mut self) -> Result<()> {
         const CALL: &str = "DistArray::update_ghosts";

@@ -18,10 +18,9 @@ use std::ops::Range;
 
 /// A dense array of `D` dimensions whose elements are distributed over the ranks of a group.
 ///
-/// The handle is one pointer. [`DistArray::new`] and [`DistArray::with`] create an array, and
-/// [`DistArray::free`] frees it; all three are collective. The module documentation has an example
-/// and the rules of completion. An array that is dropped without being freed keeps its memory until
-/// the runtime ends, as a segment does.
+/// The handle is one pointer. The [module documentation](super) has an example and the rules of
+/// completion. An array that is dropped without being freed keeps its memory until the runtime
+/// ends, as a segment does.
 #[derive(Debug)]
 pub struct DistArray<'rt, T: Element, D: Dimension> {
     pub(super) inner: Box<Inner<'rt, T>>,
@@ -100,9 +99,8 @@ impl Options {
         self
     }
 
-    /// Leaves the initial elements unspecified, as `NGA_Create` does, instead of setting them to
-    /// zero. Creation is then several times faster. Use this for arrays that are filled
-    /// immediately.
+    /// Leaves the initial elements unspecified, as `NGA_Create` does, instead of zero. Creation is
+    /// then several times faster. Use this for arrays that are filled immediately.
     pub fn unfilled(mut self) -> Options {
         self.unfilled = true;
         self
@@ -232,8 +230,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Completes all transfers and frees the memory. Collective.
     ///
     /// # Errors
-    /// Returns `Mpi` if the transfers cannot be completed, and `State` if `PORTOLAN_CHECK` detects
-    /// a race.
+    /// Fails as [`DistArray::access`] does.
     #[track_caller]
     pub fn free(self) -> Result<()> {
         const CALL: &str = "DistArray::free";
@@ -254,8 +251,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// for all ranks. Afterwards all ranks see the same elements. Collective.
     ///
     /// # Errors
-    /// Returns `Mpi` if the operations cannot be completed, and `State` if `PORTOLAN_CHECK` detects
-    /// a race.
+    /// Fails as [`DistArray::access`] does.
     #[track_caller]
     pub fn sync(&self) -> Result<()> {
         public("DistArray::sync", || self.sync_inner())

@@ -18,18 +18,15 @@ pub(super) enum AxisMap {
 /// Indices of a patch along one axis that one coordinate owns: `n` indices, `repeat` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AxisRun {
-    /// The coordinate that owns the indices.
     pub coord: usize,
-    /// Position of the first index in the patch, along this axis.
+    /// Position of the first index in the patch.
     pub at: usize,
-    /// Local index of the first index.
     pub local: usize,
     pub n: usize,
     /// Distance between consecutive indices, in local indices.
     pub step: usize,
     pub repeat: usize,
-    /// Distance between consecutive repetitions: in positions of the patch (`at_stride`) and in
-    /// local indices (`local_stride`).
+    /// Distance between repetitions in positions of the patch, and in local indices.
     pub at_stride: usize,
     pub local_stride: usize,
 }
@@ -37,13 +34,11 @@ pub(super) struct AxisRun {
 pub(super) type Runs = SmallVec<[AxisRun; 2]>;
 
 impl AxisMap {
-    /// Blocks of nearly equal length.
     pub(super) fn even(n: usize, parts: usize) -> AxisMap {
         let (each, more) = (n / parts, n % parts);
         AxisMap::Blocks((0..=parts).map(|c| c * each + c.min(more)).collect())
     }
 
-    /// Blocks that begin at `starts`.
     pub(super) fn irregular(n: usize, starts: &[usize]) -> Result<AxisMap> {
         match starts.first() {
             Some(0) => (),
@@ -56,7 +51,6 @@ impl AxisMap {
         Ok(AxisMap::Blocks(starts.iter().copied().chain([n]).collect()))
     }
 
-    /// Returns the number of coordinates along the axis.
     pub(super) fn parts(&self) -> usize {
         match self {
             AxisMap::Blocks(bounds) => bounds.len() - 1,
@@ -64,7 +58,6 @@ impl AxisMap {
         }
     }
 
-    /// Returns the number of indices that a coordinate owns.
     pub(super) fn extent(&self, coord: usize) -> usize {
         match self {
             AxisMap::Blocks(bounds) => bounds[coord + 1] - bounds[coord],
@@ -76,8 +69,7 @@ impl AxisMap {
         }
     }
 
-    /// Returns the indices of a coordinate as one range. `None` for a cyclic axis with several
-    /// coordinates, whose indices need not be contiguous.
+    /// Returns the indices of a coordinate, or `None` for a cyclic axis with several coordinates.
     pub(super) fn range(&self, coord: usize) -> Option<Range<usize>> {
         match self {
             AxisMap::Blocks(bounds) => Some(bounds[coord]..bounds[coord + 1]),
@@ -115,8 +107,8 @@ impl AxisMap {
         }
     }
 
-    /// Returns the blocks of a coordinate, each as its global and its local indices. The coordinate
-    /// must own at least one index.
+    /// Returns the global and the local indices of each block of a coordinate that owns at least
+    /// one index.
     pub(super) fn blocks(&self, coord: usize) -> Vec<(Range<usize>, Range<usize>)> {
         match self {
             AxisMap::Blocks(bounds) => {
@@ -173,7 +165,7 @@ impl AxisMap {
 }
 
 impl AxisRun {
-    /// The repetitions of the run, each a run of its own.
+    /// The repetitions of the run, as separate runs.
     pub(super) fn apart(&self) -> impl Iterator<Item = AxisRun> + use<> {
         let run = *self;
         (0..run.repeat).map(move |i| AxisRun {

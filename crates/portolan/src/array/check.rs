@@ -5,8 +5,7 @@
 //! access, the source line, and the number of barriers so far of the array's group and of the
 //! world. All ranks of the group take part in these barriers, so accesses with different counts are
 //! ordered. Each collective call on the array gathers and compares the records. If two ranks race,
-//! the call fails on all ranks, and the error names both source lines. Without the variable, the
-//! only cost is the test of an `Option` that is `None`.
+//! the call fails on all ranks, and the error names both source lines.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::array::DistArray;
@@ -28,7 +27,6 @@ pub(super) enum Kind {
     Add,
 }
 
-/// A record of one access to a box of elements.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Note {
     kind: Kind,
@@ -42,7 +40,6 @@ struct Note {
 #[derive(Debug)]
 pub(super) struct Checker {
     notes: RefCell<BTreeSet<Note>>,
-    /// An access was not recorded since the last comparison.
     overflowed: Cell<bool>,
 }
 
@@ -50,7 +47,6 @@ pub(super) struct Checker {
 const MOST: usize = 1 << 16;
 
 impl Checker {
-    /// Creates a checker if the environment asks for one.
     pub(super) fn new(group: &Group<'_>) -> Option<Checker> {
         group
             .looks_for_races()

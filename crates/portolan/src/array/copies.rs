@@ -1,6 +1,5 @@
-//! Copies between arrays with different distributions, and transposes.
-//!
-//! Each rank gets the elements that it owns straight into its part.
+//! Copies between arrays with different distributions, and transposes. Each rank gets the elements
+//! that it owns straight into its part.
 
 use super::array::DistArray;
 use super::common::InCall;

@@ -9,6 +9,7 @@
 //! `isize::MAX` bytes, where an axis of length 0 counts as length 1 ([`Layout::new`] checks this).
 //! Element counts, offsets and strides are products of some of these extents and therefore do not
 //! overflow.
+//! overflow.
 
 use super::axis::{AxisMap, AxisRun, Runs};
 use super::common::Dims;
@@ -56,7 +57,6 @@ impl Distribution {
     }
 }
 
-/// Maximum number of axes of an array.
 const MOST_AXES: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(super) struct Layout {
     pub shape: Dims,
     pub grid: Dims,
     axes: Vec<AxisMap>,
-    /// Width of the ghost cells on both sides of each axis.
+    /// Width on both sides of each axis.
     pub ghosts: Dims,
     /// Length of a part including ghost cells, by axis and coordinate.
     padded: Vec<Vec<usize>>,
@@ -156,7 +156,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Fails with `Argument` if the array and its largest part do not fit the address space with
+    /// Fails with `Argument` if the array or its largest part exceeds the address space with
     /// elements of `size` bytes.
     pub(super) fn check_bytes(&self, size: usize) -> Result<()> {
         let largest = self.padded.iter().map(|axis| axis.iter().copied().max().unwrap_or(0));
@@ -172,7 +172,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns whether every rank owns the same elements in both layouts, the same on all ranks.
+    /// Returns whether each rank owns the same elements in both layouts.
     pub(super) fn owns_like(&self, other: &Layout) -> bool {
         (&self.shape, &self.grid, &self.axes) == (&other.shape, &other.grid, &other.axes)
     }
@@ -186,7 +186,6 @@ impl Layout {
         self.grid.iter().product()
     }
 
-    /// Returns the coordinates of a rank in the grid, or `None` if it lies outside.
     pub(super) fn coords(&self, rank: usize) -> Option<Dims> {
         let mut rest = rank;
         let mut coords: Dims = self.grid.clone();
@@ -208,7 +207,8 @@ impl Layout {
         }
     }
 
-    /// The global indices of a rank, or `None` on all ranks if the distribution is block-cyclic.
+    /// Returns the global indices of a rank, or `None` on all ranks if the distribution is
+    /// block-cyclic.
     pub(super) fn bounds(&self, rank: usize) -> Option<Vec<Range<usize>>> {
         match self.coords(rank) {
             Some(coords) => self.axes.iter().zip(&coords).map(|(a, c)| a.range(*c)).collect(),
@@ -237,7 +237,7 @@ impl Layout {
         boxes
     }
 
-    /// Returns the global index, on one axis, of a local index at coordinate `coord`.
+    /// Converts a local index at coordinate `coord` to a global index.
     pub(super) fn global(&self, axis: usize, coord: usize, local: usize) -> usize {
         self.axes[axis].global(coord, local)
     }
@@ -275,12 +275,12 @@ impl Layout {
         (rank, offset)
     }
 
-    /// Splits a patch into transfers and calls `then` with them. The patch must have been checked.
+    /// Splits a patch, which must have been checked, into transfers and calls `then` with them.
     /// Each owner has one transfer; in a block-cyclic layout it has up to three along each axis,
     /// for its full blocks and for the two ends. The transfers are passed by reference, because
     /// moving them would cost as much as transferring a few elements. Fails with the errors of
-    /// `then`, and with `Memory` if the list of transfers cannot be allocated, which happens only
-    /// for a periodic patch that wraps around an axis very often.
+    /// `then`, and with `Memory` if a periodic patch wraps around an axis so often that the list of
+    /// transfers cannot be allocated.
     #[inline]
     pub(super) fn partition<R>(
         &self,
@@ -337,7 +337,7 @@ impl Layout {
         }
     }
 
-    /// Fills in the transfer of a contiguous patch that lies in one block, the most common case.
+    /// The most common case: fills in the transfer of a contiguous patch that lies in one block.
     /// Returns false for other patches.
     fn only_block(&self, patch: &Patch, fragment: &mut Fragment) -> bool {
         let Some(spans) = patch.plain() else { return false };
@@ -402,8 +402,7 @@ pub(super) struct OwnBox {
 }
 
 impl OwnBox {
-    /// Splits the box along its first axis into slabs of at most `most` elements, or of one row if
-    /// a row is longer.
+    /// Splits the box along its first axis into slabs of at most `most` elements, or of one row.
     pub(super) fn slabs(&self, most: usize) -> impl Iterator<Item = OwnBox> + '_ {
         let row: usize = self.global[1..].iter().map(Range::len).product();
         let (n, rows) = (self.global[0].len(), (most / row.max(1)).max(1));

@@ -1,11 +1,11 @@
 //! Ghost cells: copies of the neighbours' elements around a rank's own elements.
 //!
-//! Each rank knows which of its elements its neighbours need: faces, edges and corners. This set
-//! never changes, so the first update of an array describes it once, as a composition
-//! ([`Composer`]). Each update performs it in three steps: a sync, after which ghost cells may be
-//! written; stores into the neighbours' parts, or messages; and a wait for one performance from
-//! each neighbour. The sync of a composer is collective over all ranks of the job, so arrays of
-//! smaller groups put patches between two barriers of their group instead.
+//! Each rank knows which of its elements its neighbours need: faces, edges and corners. The first
+//! update of an array describes them once, as a composition ([`Composer`]). Each update performs it
+//! in three steps: a sync, after which ghost cells may be written; stores into the neighbours'
+//! parts, or messages; and a wait for one performance from each neighbour. The sync of a composer
+//! is collective over all ranks of the job, so arrays of smaller groups put patches between two
+//! barriers of their group instead.
 //!
 //! Views and updates do not overlap. Starting an update takes `&mut`, and no rank writes the ghost
 //! cells of another rank before that rank has started its next update. During an update, only a
@@ -24,7 +24,6 @@ use portolan_engine::error::{Result, fail};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// The prepared exchange of ghost cells.
 #[derive(Debug)]
 pub(super) struct Halo<'rt> {
     by: By<'rt>,
@@ -72,14 +71,14 @@ pub struct GhostUpdate<'a, 'rt, T: Element, D: Dimension> {
 }
 
 impl<T: Element, D: Dimension> GhostUpdate<'_, '_, T, D> {
-    /// Returns a view of this rank's elements without the ghost cells, for computing during the
-    /// update.
+    /// Returns a view of this rank's elements without the ghost cells.
     pub fn interior(&self) -> ArrayView<'_, T, D> {
         self.array.inner.part.view(&self.array.window(false))
     }
 
     /// Returns [`GhostUpdate::interior`], extended by the ghost cells on sides without a neighbour,
-    /// which no update writes, and the number of these at the low and at the high end of each axis.
+    /// which no update writes, and the widths of these extensions at the low and high end of each
+    /// axis.
     pub(super) fn settled(&self) -> (ArrayView<'_, T, D>, Vec<(usize, usize)>) {
         let (inner, mut window) = (&self.array.inner, self.array.window(false));
         let (layout, mut sides) = (&inner.layout, Vec::new());
@@ -125,7 +124,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             By::Composition(both) => both.0.wait_for(halo.arrivals)?,
             By::Puts(_) => self.ghost_barrier()?,
         }
-        // Not before: if the wait fails, other ranks may still write the ghost cells.
+        // If the wait fails, the update is still under way: other ranks may still write the ghost
+        // cells.
         halo.under_way.set(false);
         Ok(())
     }
@@ -164,7 +164,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     }
 }
 
-/// Checks that the nearest neighbours have enough elements to fill all ghost cells.
+/// Checks that each block has enough elements to fill the ghost cells of its nearest neighbours.
 pub(super) fn check(name: &str, layout: &Layout, periodic: &[bool]) -> Result<()> {
     for rank in (0..layout.ranks()).filter(|_| layout.ghosts.iter().any(|g| *g > 0)) {
         for (axis, (&n, &g)) in layout.extents(rank).iter().zip(&layout.ghosts).enumerate() {
@@ -274,7 +274,7 @@ impl<'rt, T: Element> Inner<'rt, T> {
         Ok(Halo { by: By::Composition(Box::new((composer, mapped))), arrivals, under_way })
     }
 
-    /// Adds a strip to a composition, one plane of its last two axes at a time.
+    /// Adds a strip, one plane of its last two axes at a time.
     fn compose(&self, composition: &mut Composition<'rt>, part: &Strip) -> Result<()> {
         let ndim = part.count.len();
         let outer = ndim.saturating_sub(2);
@@ -299,7 +299,6 @@ impl<'rt, T: Element> Inner<'rt, T> {
         }
     }
 
-    /// Puts strips of this rank's part into the parts of its neighbours.
     fn put_boxes(&self, boxes: &[Strip]) -> Result<()> {
         let segment = self.part.segment();
         for part in boxes {

@@ -1,7 +1,5 @@
-//! Lists of elements, and counters.
-//!
-//! The elements of a list are grouped by owner. Each owner has one transfer; all are in flight at
-//! once.
+//! Lists of elements, and counters. Each owner of listed elements has one transfer; all are in
+//! flight at once.
 
 use super::array::DistArray;
 use super::check::Kind;
@@ -105,8 +103,8 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
 }
 
 impl<T: Atomic, D: Dimension> DistArray<'_, T, D> {
-    /// Adds `value` to an element and returns the previous value, in one atomic step. The operation
-    /// is complete on return. Sums wrap around on overflow.
+    /// Atomically adds `value` to an element and returns the previous value. The operation is
+    /// complete on return. Sums wrap.
     ///
     /// # Errors
     /// Returns `Address` if the index lies outside the array, and `State` during an access.

@@ -89,32 +89,15 @@
 //! # Distributions
 //! [`Distribution`] offers blocks over a grid of ranks (chosen or given), blocks of rows, blocks
 //! with explicit bounds, and block-cyclic layouts. A patch is split into one transfer for each rank
-//! that owns elements of it, and all transfers are in flight at once. With a block-cyclic layout,
-//! an owner has up to three transfers along each axis: one for its full blocks, and one for each
-//! end.
+//! that owns elements of it, or up to three along each axis with a block-cyclic layout. All
+//! transfers are in flight at once.
 //!
 //! # Errors
 //! Invalid arguments are detected before any element moves. The error names the array, its shape,
-//! and the patch or index. A panic or an error that ends one rank ends the whole job with its
-//! message, as in every program that uses [`crate::run`].
+//! and the patch or index.
 
-// The modules:
-//
-// | module | contents |
-// |---|---|
-// | `array` | the handle: creation, freeing, queries |
-// | `distribution`, `axis` | the mapping from indices to owners; no communication |
-// | `patch` | the selection of elements |
-// | `transfers`, `scoped` | get, put, accumulate of patches |
-// | `indices` | lists of elements, counters |
-// | `access` | views of a rank's own elements |
-// | `ghosts`, `stencil` | ghost cells |
-// | `whole`, `reductions`, `copies` | operations on whole arrays |
-// | `product` | matrix products |
-// | `tiles` | work sharing |
-// | `npy` | files |
-// | `check` | the race detector |
-// | `common` | shared helpers |
+// `array` holds the handle. `distribution` and `axis` map indices to owners and do not communicate.
+// `tiles` is work sharing, `check` the race detector.
 
 mod access;
 #[allow(clippy::module_inception, reason = "the file of the type that the module is about")]

@@ -1,9 +1,9 @@
-//! Files in NumPy's `.npy` format. All ranks share one file, and each reads and writes its own
-//! elements.
+//! Files in NumPy's `.npy` format. All ranks share one file, on a file system that all see, and
+//! each reads and writes its own elements.
 //!
 //! The file consists of six magic bytes, two version bytes, the length of the header, the header (a
 //! dictionary in Python syntax with the element type, the axis order and the shape), and the
-//! elements without gaps. All ranks must see the same file system.
+//! elements without gaps.
 
 use super::array::DistArray;
 use super::array::Options;
@@ -51,7 +51,7 @@ npy! {
 }
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// In bytes. A longer header is rejected as invalid.
+/// In bytes. A longer header is invalid.
 const LONGEST: usize = 1 << 16;
 
 /// The contents of a header, and the offset of the elements.
@@ -161,8 +161,7 @@ fn file_strides(shape: &[usize], fortran: bool) -> Vec<usize> {
     let mut row = 1usize;
     for axis in axes {
         strides[axis] = row;
-        // This overflows only if another axis is empty. Then the array is empty, and no stride is
-        // used.
+        // This overflows only if another axis is empty; then no stride is used.
         row = row.wrapping_mul(shape[axis]);
     }
     strides

@@ -1,7 +1,4 @@
-//! Patches: the elements of an array that a transfer selects, by global index.
-//!
-//! A patch has one range for each axis. The ranges may have a step, and may be *periodic*: an index
-//! below 0 or beyond the axis is then taken modulo the length of the axis. The local array of a
+//! Patches: the elements of an array that a transfer selects, by global index. The local array of a
 //! transfer has the shape of the patch: the number of indices that each range selects.
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -20,9 +17,9 @@ pub(super) struct Span {
 
 /// A box of elements of a distributed array, by global index.
 ///
-/// An array or a slice of `usize` ranges converts to a patch, as in `[2..5, 0..10]`. A single range
-/// converts to a patch of a one-dimensional array. Patches with steps and periodic patches have
-/// their own constructors:
+/// A patch has one range for each axis. An array or a slice of `usize` ranges converts to a patch,
+/// as in `[2..5, 0..10]`; a single range converts to a patch of a one-dimensional array. Patches
+/// with steps and periodic patches have their own constructors:
 ///
 /// ```
 /// use portolan::array::Patch;
@@ -126,8 +123,8 @@ impl Patch {
         plain.then_some(&self.spans[..])
     }
 
-    /// Returns a patch with the same elements in which each range has at most `n` indices, where
-    /// `n` is the length of the array's axis. A periodic patch repeats itself after `n` steps.
+    /// Returns a patch with the same elements in which no range is longer than the axis. A periodic
+    /// patch repeats itself after that.
     pub(super) fn once(&self, shape: &[usize]) -> Patch {
         let mut once = self.clone();
         once.spans.iter_mut().zip(shape).for_each(|(span, &n)| span.count = span.count.min(n));

@@ -8,8 +8,7 @@
 //! If all parts are equal, the dynamic algorithm is as fast as SUMMA within a node and 5 % slower
 //! between (virtual) nodes. If the largest part exceeds the mean by 10 %, it takes 0.89 of SUMMA's
 //! time within a node and 0.96 between nodes; at 5 %, these numbers are 0.95 and 1.09.
-//! [`DistArray::matmul`] therefore uses the dynamic algorithm if the largest part exceeds the mean
-//! by more than 10 %, and SUMMA otherwise.
+//! [`DistArray::matmul`] therefore switches at 10 %.
 //!
 //! `ndarray` multiplies the blocks, by default with the kernels of `matrixmultiply`. With the
 //! feature `blas`, it calls the CBLAS that the program is linked with.
@@ -26,7 +25,7 @@ use std::ops::Range;
 /// Columns of the left factor, and rows of the right factor, that are fetched at a time.
 const PANEL: usize = 256;
 
-/// Default number of rows and columns of a tile.
+/// Default extents of a tile.
 const TILE: usize = 256;
 
 /// Parts count as unequal if the largest exceeds this many tenths of the mean.
@@ -44,7 +43,6 @@ pub trait MatrixDim: Dimension + sealed::Sealed {}
 impl MatrixDim for Ix2 {}
 impl MatrixDim for IxDyn {}
 
-/// The operands of `alpha * a * b + beta * c`.
 struct Product<'p, 'a, 'b, T: Element, D: MatrixDim> {
     alpha: T,
     a: &'p DistArray<'a, T, D>,
@@ -52,7 +50,7 @@ struct Product<'p, 'a, 'b, T: Element, D: MatrixDim> {
     beta: T,
 }
 
-/// Converts between the dimensions of matrices. [`Product::check`] has counted the axes.
+/// Converts between dimensions, after [`Product::check`] has counted the axes.
 fn matrix<T, D: Dimension, E: Dimension>(array: Array<T, D>) -> Array<T, E> {
     array.into_dimensionality().expect("matrices have two axes")
 }

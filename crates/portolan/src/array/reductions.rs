@@ -52,7 +52,6 @@ magnitude! {
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Folds this rank's elements, one slab at a time.
     fn fold<A>(
         &self,
         start: A,
@@ -65,8 +64,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(value)
     }
 
-    /// Returns the best element according to `better`, and its index. Of equally good elements, the
-    /// first in row-major order is returned.
+    /// Returns the best element according to `better`, the first in row-major order if several are
+    /// equally good, and its index.
     fn best(&self, better: impl Fn(T, T) -> bool) -> Result<Option<Extremum<T>>> {
         self.sync_inner()?;
         let shape = self.shape();
@@ -83,7 +82,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             }
         };
         for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
-            // In row-major order, so of equal elements of a slab the first one wins.
+            // In row-major order, so the first of equal elements of a slab wins.
             let elements = self.slab(&slab)?;
             let mut values = elements.iter().copied().enumerate();
             let Some(first) = values.next() else { continue };
@@ -120,7 +119,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     }
 }
 
-/// Its rounding error grows with the logarithm of the number of elements.
+/// Sums elements with a rounding error that grows with the logarithm of their number.
 fn pairwise<T: LinalgScalar>(elements: &[T]) -> T {
     const FEW: usize = 512;
     if elements.len() <= FEW {
@@ -160,7 +159,7 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
         let mut sum = T::zero();
         for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
             let (a, b) = (self.slab(&slab).in_call(CALL)?, other.slab(&slab).in_call(CALL)?);
-            // Both are freshly allocated and therefore contiguous.
+            // Both are freshly allocated, and therefore contiguous.
             let rows = (a.as_slice_memory_order(), b.as_slice_memory_order());
             if let (Some(a), Some(b)) = rows {
                 sum = sum + ndarray::aview1(a).dot(&ndarray::aview1(b));
@@ -169,7 +168,6 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
         self.total(sum).in_call(CALL)
     }
 
-    /// Returns the sum over all ranks, in rank order.
     fn total(&self, own: T) -> Result<T> {
         Ok(self.group().all_gather(own)?.into_iter().fold(T::zero(), |sum, x| sum + x))
     }
@@ -215,7 +213,6 @@ impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
     }
 }
 
-/// Returns whether a value cannot be ordered, such as NaN.
 fn orderless<T: PartialOrd>(value: T) -> bool {
     value.partial_cmp(&value).is_none()
 }

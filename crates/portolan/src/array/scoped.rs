@@ -58,7 +58,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Starts to put an array or a view to a patch. The source is borrowed until the end of the
-    /// scope and may be reused afterwards.
+    /// scope.
     ///
     /// # Errors
     /// Returns the same errors as [`DistArray::put`].

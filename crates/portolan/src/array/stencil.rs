@@ -51,7 +51,6 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
             let first = |part: &[Range<usize>]| -> Vec<usize> {
                 part.iter().zip(&global).map(|(r, g)| r.start + g.start).collect()
             };
-            // The interior needs no ghost cells that are still in flight.
             let (old, sides) = update.settled();
             let inside = |axis: usize| {
                 let ((low, high), g) = (sides[axis], ghosts[axis]);
@@ -80,7 +79,6 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
         Ok(())
     }
 
-    /// Checks that every rank owns one block, at the same place in both arrays.
     fn check_stencil<U: Element>(&self, to: &DistArray<'_, U, D>) -> Result<()> {
         let (ours, theirs) = (&self.array.inner.layout, &to.inner.layout);
         self.array.check_group(to)?;

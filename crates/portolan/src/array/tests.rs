@@ -90,8 +90,8 @@ fn partition(layout: &Layout, patch: &Patch) -> Vec<Fragment> {
     layout.partition(patch, |fragments| Ok(fragments.to_vec())).expect("few pieces")
 }
 
-/// Returns the elements that the transfers move: the position in the patch, mapped to the owner and
-/// the offset there.
+/// Returns the position in the patch, the owner and the offset there of each element that the
+/// transfers move.
 fn moved(fragments: &[Fragment]) -> BTreeMap<Vec<usize>, (usize, usize)> {
     let mut moved = BTreeMap::new();
     for fragment in fragments {
@@ -167,7 +167,7 @@ fn extreme() -> impl Strategy<Value = usize> {
     prop_oneof![4 => 0usize..20, 1 => (0u32..64, -2i64..3).prop_map(near)]
 }
 
-/// A shape, ranks, a distribution and ghost cells that need not fit together.
+/// A shape, ranks, a distribution and ghost cells, not necessarily compatible.
 fn wild() -> impl Strategy<Value = (Vec<usize>, usize, Distribution, Vec<usize>)> {
     (1usize..4).prop_flat_map(|ndim| {
         let some = || prop::collection::vec(extreme(), ndim);

@@ -1,8 +1,7 @@
 //! Work sharing: each tile of an array is handed out once.
 //!
-//! The elements of each rank are split into numbered tiles, and each rank has a counter. A rank
-//! takes numbers from its own counter first, so most of its tiles are its own. Then it takes tiles
-//! of the next ranks, one at a time.
+//! Each rank has a counter of its own tiles. A rank takes tiles from its own counter first, so most
+//! of its tiles are its own. Then it takes tiles of the next ranks, one at a time.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::array::DistArray;
@@ -142,7 +141,7 @@ impl Tiles<'_> {
     }
 }
 
-/// Returns the tile with the given number, counted through all boxes, or `None` after the last.
+/// Returns the tile with the given number in the boxes, or `None` after the last.
 fn numbered(boxes: &[OwnBox], tile: &[usize], number: usize) -> Option<Vec<Range<usize>>> {
     let mut rest = number;
     for OwnBox { global, .. } in boxes {

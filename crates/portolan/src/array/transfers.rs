@@ -35,8 +35,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.partition(&patch, Kind::Get, |p| part.get_owned(p, patch.dimension())).in_call(CALL)
     }
 
-    /// Gets a patch into a view of the same shape. The view may have any strides. The elements have
-    /// arrived on return.
+    /// Gets a patch into a view of the same shape, with any strides. The elements have arrived on
+    /// return.
     ///
     /// # Errors
     /// Returns the same errors as [`DistArray::get`], and `Argument` if the shapes differ.
@@ -52,9 +52,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
             .in_call(CALL)
     }
 
-    /// Puts an array or a view to a patch of the same shape. The view may have any strides. The
-    /// source may be reused on return; [`DistArray::sync`] makes the elements visible to other
-    /// ranks.
+    /// Puts an array or a view of any strides to a patch of the same shape. The source may be
+    /// reused on return; [`DistArray::sync`] makes the elements visible to other ranks.
     ///
     /// # Errors
     /// Returns the same errors as [`DistArray::get_into`], and `State` during an access.
@@ -124,8 +123,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
             .in_call(CALL)
     }
 
-    /// Checks and records an access to a patch, splits the patch into transfers, and calls `then`
-    /// with them.
+    /// Checks and records an access to a patch, splits it into transfers, and calls `then` with
+    /// them.
     #[track_caller]
     pub(super) fn partition<R>(
         &self,
@@ -138,15 +137,13 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.inner.layout.partition(patch, then)
     }
 
-    /// Checks that the patch lies in the array and that this kind of access is allowed now.
     #[inline]
     fn check(&self, patch: &Patch, kind: Kind) -> Result<()> {
         patch.check(self.name(), self.shape())?;
         if kind == Kind::Get { Ok(()) } else { self.check_open() }
     }
 
-    /// [`DistArray::partition`] for a transfer with a local array, whose shape must match the
-    /// patch.
+    /// [`DistArray::partition`] for a transfer with a local array of shape `shape`.
     #[track_caller]
     pub(super) fn partition_like<R>(
         &self,
@@ -175,7 +172,6 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         })
     }
 
-    /// Allocates an array with the shape of a patch. Fails with `Memory` if the allocation fails.
     pub(super) fn empty(&self, patch: &Patch) -> Result<Array<T, D>> {
         zeros(patch.dimension::<D>())
     }

@@ -1,7 +1,6 @@
-//! Operations on all elements. Each rank computes its own elements.
-//!
-//! All operations are collective over the array's group, and begin and end with a sync. Other
-//! arrays may have another distribution: a rank gets their elements in slabs that fit in the cache.
+//! Operations on all elements, collective over the array's group. Each begins and ends with a sync.
+//! Each rank computes its own elements. It gets the elements of arrays with another distribution in
+//! slabs that fit in the cache.
 
 use super::array::DistArray;
 use super::common::InCall;
@@ -108,7 +107,6 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         mine.release()
     }
 
-    /// Checks that both arrays have the same shape and belong to the same ranks.
     pub(super) fn check_alike<U: Element>(&self, other: &DistArray<'_, U, D>) -> Result<()> {
         if self.shape() != other.shape() {
             fail!(
@@ -140,7 +138,6 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(())
     }
 
-    /// Returns a copy of the elements of a box, by its global indices.
     pub(super) fn slab(&self, slab: &OwnBox) -> Result<Array<T, D>> {
         let patch = Patch::from(&slab.global[..]);
         let mut copy = self.empty(&patch)?;

@@ -28,8 +28,8 @@ impl Encoder {
         self.last
     }
 
-    /// Encodes an event at the start of `out` and returns its length. Events must come in the
-    /// order of their ends.
+    /// Encodes an event at the start of `out` and returns its length. Events must come in the order
+    /// of their ends.
     ///
     /// # Panics
     /// Panics if `out` is too short. [`MAX_EVENT`] bytes suffice, plus the text of a string.

@@ -33,8 +33,7 @@ impl Bench<'_, '_> {
         why.map_or(Ok((code, out, err)), Err)
     }
 
-    /// Runs a program under the default launcher. Fails if the exit code is not 0 or the output
-    /// does not contain `says`.
+    /// Fails if the exit code is not 0 or the output does not contain `says`.
     pub(super) fn good_job(
         &mut self,
         name: &str,
@@ -53,7 +52,6 @@ impl Bench<'_, '_> {
         self.run(0, &[&dir, "--csv", &tables])
     }
 
-    /// Returns the number of calls with this name, and their bytes.
     pub(super) fn calls(&self, name: &str, call: &str) -> Result<(f64, f64), String> {
         let rows = self.table(&format!("{name}-tables/calls.csv"))?;
         let of = rows.iter().filter(|row| row["call"] == call);
@@ -63,7 +61,6 @@ impl Bench<'_, '_> {
     }
 }
 
-/// Returns the header of a rank's trace file.
 fn head(directory: &str, rank: usize) -> Option<Value> {
     let bytes = std::fs::read(Path::new(directory).join(format!("rank-{rank:06}.ptrace"))).ok()?;
     let length = u32::from_le_bytes(bytes.get(12..16)?.try_into().ok()?) as usize;

@@ -1,11 +1,4 @@
 //! Tests the output and the messages of `portolan-report`.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `page` | the page in a browser, controlled by keys and the mouse |
-//! | `jobs` | messages, remote calls, killed ranks, hosts whose clocks differ, a full disk |
-//! | `story` | real programs and their traces |
-//! | this one | generated traces: exports, damage, memory |
 
 mod jobs;
 mod page;
@@ -39,7 +32,6 @@ pub const EXPORTS: &str = "report/exports, damage and two runs [ranks=8]";
 
 type Row = BTreeMap<String, String>;
 
-/// The program and the directory of its files.
 struct Bench<'s, 'a> {
     suite: &'s mut Suite<'a>,
     program: String,
@@ -140,7 +132,6 @@ fn grows(bench: &mut Bench<'_, '_>, events: u64) -> Result<(), String> {
     })
 }
 
-/// Returns the maximum resident memory of a command, in KiB.
 fn peak(command: &mut Command) -> Result<u64, String> {
     let child = command.spawn().map_err(|e| e.to_string())?;
     let begun = Instant::now();

@@ -50,7 +50,6 @@ fn looks(bench: &mut Bench<'_, '_>) -> Result<(), String> {
     check(browser.faults.is_empty(), || browser.faults.join("; "))
 }
 
-/// Returns the centre of a cell, as fractions of the canvas size.
 fn cell_at(browser: &mut Browser, row: usize, column: usize) -> Result<(f64, f64), String> {
     let code = format!(
         "(() => {{ const c = matrix.canvas, f = matrix.frame(c.clientWidth, c.clientHeight); \
@@ -238,7 +237,6 @@ fn messages(bench: &Bench<'_, '_>, browser: &mut Browser) -> Result<(), String> 
     })
 }
 
-/// The dark colour scheme, and printing.
 fn looks_of(browser: &mut Browser) -> Result<(), String> {
     let corner = "timeline.canvas.getContext('2d').getImageData(2, 2, 1, 1).data[0]";
     let light = browser.value(corner)?;

@@ -79,7 +79,6 @@ fn tells(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check((late || gone("A hot counter")) && gone("Many short transfers"), || out.clone())
 }
 
-/// The finding that each fault must cause.
 const FAULTS: [&str; 7] =
     ["small", "lock", "counter", "strided", "fences", "imbalance", "allocation"];
 

@@ -7,10 +7,10 @@ use portolan_engine::am::aggregate::Aggregator;
 use portolan_engine::error::Result;
 use std::marker::PhantomData;
 
-/// Collects items of one type in one batch for each rank.
+/// Collects items of one type, one batch for each rank.
 ///
-/// A batch is sent when it is full, by [`Batches::flush`], when it is a millisecond old,
-/// and in [`Messages::quiesce`](super::Messages::quiesce).
+/// A batch is sent when it is full, when it is a millisecond old, by [`Batches::flush`] and by
+/// [`Messages::quiesce`](super::Messages::quiesce).
 #[derive(Debug, Clone, Copy)]
 #[must_use = "a batch contains nothing until items are pushed"]
 pub struct Batches<'a, I> {
@@ -24,10 +24,9 @@ impl<'a, I: Pod + Send + Sync> Batches<'a, I> {
         Batches { engine, aggregator, _items: PhantomData }
     }
 
-    /// Adds an item to the batch for `rank`, which may be the calling rank.
-    ///
-    /// On the thread that makes most of the pushes, this takes a few nanoseconds. If the item fills
-    /// the batch, the call sends the batch and waits for buffer space if necessary.
+    /// Adds an item to the batch for `rank`, which may be the calling rank. On the thread that
+    /// makes most of the pushes, this takes a few nanoseconds. If the item fills the batch, the
+    /// call sends it and waits for buffer space if necessary.
     ///
     /// # Errors
     /// Returns `Rank` if `rank` is outside the job, or the error of the send.
@@ -36,11 +35,11 @@ impl<'a, I: Pod + Send + Sync> Batches<'a, I> {
         self.aggregator.push_value(self.engine, rank, item).in_call("Batches::push")
     }
 
-    /// Adds the items of an iterator, each with its rank, in order. This takes fewer instructions than
-    /// a [`Batches::push`] for each item.
+    /// Adds the items of an iterator, each with its rank, in order. This takes fewer instructions
+    /// than a [`Batches::push`] for each item.
     ///
     /// # Errors
-    /// Returns the errors of [`Batches::push`]. The items before the one that failed are added.
+    /// Fails as [`Batches::push`] does. The items before the one that failed are added.
     #[inline]
     pub fn push_all(&self, items: impl IntoIterator<Item = (usize, I)>) -> Result<()> {
         self.aggregator.push_values(self.engine, items).in_call("Batches::push_all")

@@ -1,7 +1,5 @@
-//! The wire format of typed messages: a head, and the encoded value.
-//!
-//! A value that fits in the header is sent there, and the data contains only the payload. A longer
-//! value precedes the payload in the data.
+//! The wire format of typed messages: a head and the encoded value. A value that fits is sent in
+//! the header. A longer one precedes the payload in the data.
 
 use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::MAX_HEADER;
@@ -12,14 +10,12 @@ use serde::de::DeserializeOwned;
 use smallvec::SmallVec;
 use std::mem::size_of;
 
-/// The start of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Head {
     /// The token of the caller that waits for the reply, or 0 if none waits.
     pub token: u64,
-    /// The number of bytes of the encoded value in the data, or [`IN_HEADER`] if it is in the
-    /// header.
+    /// The length of the encoded value in the data, or [`IN_HEADER`].
     pub encoded: u64,
 }
 
@@ -70,13 +66,11 @@ impl Encoded {
         if self.in_header { &self.buffer } else { &self.buffer[..HEAD] }
     }
 
-    /// Returns the bytes that precede the payload in the data.
     pub(super) fn before_payload(&self) -> &[u8] {
         if self.in_header { &[] } else { &self.buffer[HEAD..] }
     }
 }
 
-/// Splits the header of a message into the head and the remaining bytes.
 pub(super) fn split(header: &[u8]) -> Result<(Head, &[u8])> {
     match header.split_at_checked(HEAD) {
         Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 
 /// The argument of a handler: this rank's state, the origin and the payload of the message, and
-/// functions to send further messages.
+/// functions that send messages.
 #[derive(Debug)]
 pub struct Context<'a> {
     endpoint: Endpoint<'a>,
@@ -20,9 +20,9 @@ pub struct Context<'a> {
 pub(super) struct Payload<'a> {
     /// Set if the payload lies in the received message.
     lent: &'a [u8],
-    /// Set if this rank owns the payload and no call has yet read or taken it.
+    /// Set if this rank owns the payload and no call has read or taken it yet.
     own: Cell<Option<Vec<u8>>>,
-    /// The owned payload after the first read by reference.
+    /// The owned payload after the first [`Payload::bytes`].
     shown: OnceCell<Vec<u8>>,
 }
 
@@ -78,10 +78,9 @@ impl<'a> Context<'a> {
         self.payload.bytes()
     }
 
-    /// Returns the payload as an owned vector.
-    ///
-    /// A long payload is not copied unless [`Context::payload`] has been called before. Afterwards
-    /// the payload of this context may be empty.
+    /// Returns the payload as an owned vector. A long payload is not copied unless
+    /// [`Context::payload`] has been called before. Afterwards the payload of this context may be
+    /// empty.
     pub fn take_payload(&self) -> Vec<u8> {
         self.payload.take()
     }

@@ -27,7 +27,7 @@ struct Planned {
 
 /// The types to handle, and the state that their handlers use.
 ///
-/// All ranks name the same types in the same order. [`Handlers::register`] checks this.
+/// All ranks name the same types in the same order, which [`Handlers::register`] checks.
 #[derive(Default)]
 #[must_use = "the types are registered by `Handlers::register`"]
 pub struct Handlers {
@@ -116,8 +116,8 @@ impl Handlers {
         self.register_in(rt.engine()).in_call("Handlers::register")
     }
 
-    /// Registers the types for a test that started the engine itself. The messages must not be used
-    /// after the engine has stopped. Fails as [`Handlers::register`] does.
+    /// Registers the types in an engine that a test started. The messages must not be used after
+    /// the engine has stopped. Fails as [`Handlers::register`] does.
     pub(crate) fn register_in(self, engine: &Engine) -> Result<Messages<'_>> {
         let Handlers { planned, states, messages, twice } = self;
         let verdict = match twice {

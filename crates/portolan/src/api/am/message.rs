@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 
 /// A value that is sent to a rank and handled there.
 ///
-/// The value is encoded by serde, so it cannot hold references. Bytes that need no encoding can be
-/// sent with it as a payload ([`Messages::spawn_with`](super::Messages::spawn_with)).
+/// It is encoded by serde, so it cannot hold references. Bytes that need no encoding can be sent
+/// with it as a payload ([`Messages::spawn_with`](super::Messages::spawn_with)).
 pub trait Message: Serialize + DeserializeOwned + Send + 'static {
     /// The reply of the handler; `()` if there is none.
     type Reply: Serialize + DeserializeOwned + Send + 'static;

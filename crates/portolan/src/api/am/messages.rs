@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Registered messages and items. Sends them, and waits until all of them have been handled.
 ///
-/// Like the runtime, it stays on its thread. [`Messages::endpoint`] serves other threads. Handlers
+/// Like the runtime, it stays on its thread; [`Messages::endpoint`] serves other threads. Handlers
 /// stay registered until [`Messages::free`] or until the runtime ends.
 ///
 /// ```compile_fail,E0277
@@ -38,7 +38,7 @@ pub struct Endpoint<'a> {
     pub(super) shared: &'a Shared,
 }
 
-/// Defines the sending functions that several types have in common.
+/// The sending functions that several types have in common.
 macro_rules! sending {
     ($type:literal) => {
         /// Returns the calling rank.
@@ -53,10 +53,9 @@ macro_rules! sending {
             self.checked().engine.size()
         }
 
-        /// Sends a message. The reply of its handler is discarded.
-        ///
-        /// On return the message is on its way. A message to the calling rank has already been
-        /// handled, unless the caller is a handler or the handler of the message may block.
+        /// Sends a message and discards the reply of its handler. On return the message is on its
+        /// way. A message to the calling rank has already been handled, unless the caller is a
+        /// handler or the handler of the message may block.
         ///
         /// # Errors
         /// Returns `Rank` if `rank` is outside the job, or `Argument` if the type is not registered
@@ -67,10 +66,8 @@ macro_rules! sending {
         }
 
         /// Sends a message with a payload of any length, which the handler reads by
-        /// [`Context::payload`](super::Context::payload).
-        ///
-        /// A vector is moved into the message, and the call returns at once. A slice has been
-        /// copied or sent when the call returns.
+        /// [`Context::payload`](super::Context::payload). A vector is moved into the message, and
+        /// the call returns at once. A slice has been copied or sent when the call returns.
         ///
         /// # Errors
         /// Fails as `spawn` does.
@@ -107,10 +104,8 @@ macro_rules! sending {
             self.checked().call_any(CALL, rank, message, payload.into())
         }
 
-        /// Sends a message and runs `then` on this rank with the reply.
-        ///
-        /// `then` follows the rules of handlers. A handler can use this to continue after a call
-        /// without waiting.
+        /// Sends a message and runs `then` on this rank with the reply. `then` follows the rules of
+        /// handlers. A handler can use this to continue after a call without waiting.
         ///
         /// # Errors
         /// Fails as `spawn` does.
@@ -149,9 +144,8 @@ macro_rules! sending {
             self.batches::<I>().and_then(|b| b.push(rank, item)).in_call(CALL)
         }
 
-        /// Sends the collected items of all types.
-        ///
-        /// The library itself sends a batch when it is full and when it is a millisecond old.
+        /// Sends the collected items of all types, which are otherwise sent when a batch is full or
+        /// a millisecond old.
         ///
         /// # Errors
         /// Returns the error of a send.
@@ -208,8 +202,8 @@ impl<'rt> Messages<'rt> {
         self.shared.state()
     }
 
-    /// Waits until no message and no item of the whole job is unsent, in flight or unhandled on any
-    /// rank. This includes messages that handlers send. Collective over all ranks.
+    /// Waits until no message or item of the job is unsent, in flight or unhandled, including those
+    /// that handlers send. Collective over all ranks.
     ///
     /// # Errors
     /// Returns the error of a send.
@@ -217,10 +211,9 @@ impl<'rt> Messages<'rt> {
         self.engine.quiesce().in_call("Messages::quiesce")
     }
 
-    /// Handles the messages that have arrived, once. Returns whether there were any.
-    ///
-    /// Every call of this library that waits also handles messages, and so does the progress
-    /// thread. A program needs this call only to handle them sooner than that thread would.
+    /// Handles the messages that have arrived. Returns whether there were any. Every call of this
+    /// library that waits and the progress thread do the same, so a program needs this call only to
+    /// handle messages sooner.
     ///
     /// # Errors
     /// Returns the error of a transport.

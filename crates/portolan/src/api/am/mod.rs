@@ -1,16 +1,6 @@
 //! Typed active messages; `messages.rs` is their public page.
 //!
-//! | module | contents |
-//! |---|---|
-//! | `message` | the traits |
-//! | `handlers` | registration |
-//! | `messages` | sending |
-//! | `batches` | items |
-//! | `context` | the context of a handler |
-//! | `reply` | replies and waiting for them |
-//! | `serve` | the target side: decoding, running, replying |
-//! | `codec` | the wire format |
-//! | `shared` | the state of a registration |
+//! `serve` is the target side, `codec` the wire format, and `shared` the state of a registration.
 
 mod batches;
 mod codec;

@@ -17,8 +17,7 @@ use std::task::{Poll, Waker};
 
 /// The reply to a call, which may not have arrived yet.
 ///
-/// Wait for it with [`Reply::wait`], or use it as a future in asynchronous code. If it is dropped,
-/// the message is still handled, and its reply is discarded.
+/// It is also a future. If it is dropped, the message is still handled and its reply is discarded.
 #[derive(Debug)]
 #[must_use = "the reply is dropped; use `spawn` if you need none"]
 pub struct Reply<'a, R> {
@@ -71,7 +70,7 @@ pub(super) fn on_reply<M: Message>(
 }
 
 impl<'a, R: Send + 'static> Reply<'a, R> {
-    /// Creates a pending reply, and the callback that stores the reply in it.
+    /// Creates a pending reply and the callback that fills it.
     pub(super) fn new<M: Message<Reply = R>>(
         engine: &'a Am,
         rank: usize,

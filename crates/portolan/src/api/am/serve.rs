@@ -22,8 +22,8 @@ pub(in crate::api) fn running_blocking() -> Option<&'static str> {
     BLOCKING.get()
 }
 
-/// Ends the job on an error of a handler, which cannot be passed on: the header handler has
-/// returned.
+/// Ends the job on an error of a handler. The header handler has returned, so no call can return
+/// the error.
 fn must(result: Result<()>) {
     if let Err(error) = result {
         panic!("{}", error.detail());
@@ -37,7 +37,7 @@ pub(super) struct OfMessage<M> {
     pub _type: PhantomData<fn() -> M>,
 }
 
-/// Borrowed from the received message, or owned by this rank.
+/// Message data, borrowed from the received message or owned by this rank.
 enum Bytes<'a> {
     Lent(&'a [u8]),
     Own(Vec<u8>),

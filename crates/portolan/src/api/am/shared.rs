@@ -42,7 +42,7 @@ pub(super) type OnReply = Box<dyn FnOnce(&[u8], &Context<'_>) -> Result<()> + Se
 pub(super) struct Numbers {
     pub messages: ByType<HandlerId>,
     pub items: ByType<Arc<Aggregator>>,
-    /// The handler that receives replies; `None` if no messages are registered.
+    /// `None` if no messages are registered.
     pub reply: Option<HandlerId>,
     /// All handlers, to unregister them.
     pub all: Vec<HandlerId>,
@@ -53,7 +53,7 @@ pub(super) struct Numbers {
 pub(super) struct Shared {
     pub numbers: OnceLock<Numbers>,
     states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
-    /// The callbacks of pending replies, by the token that a reply returns.
+    /// By the token that a reply returns.
     awaited: Mutex<Handles<OnReply>>,
 }
 
@@ -117,12 +117,12 @@ impl Shared {
         self.states.iter().find(|(t, _)| *t == id)?.1.downcast_ref()
     }
 
-    /// Stores the callback of a reply and returns its token, which is never zero.
+    /// Stores the callback of a reply. Returns its token, which is never zero.
     pub(super) fn expect(&self, on_reply: OnReply) -> u64 {
         self.awaited.lock().insert(on_reply)
     }
 
-    /// Removes the callback of a reply. A token works only once.
+    /// A token works only once.
     pub(super) fn take(&self, token: u64) -> Option<OnReply> {
         self.awaited.lock().remove(token)
     }
