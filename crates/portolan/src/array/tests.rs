@@ -277,6 +277,7 @@ fn pieces_have_as_many_strides_as_a_transfer() {
 }
 
 #[test]
+#[expect(clippy::single_range_in_vec_init, reason = "a patch of one axis")]
 fn steps_of_a_stepped_patch_count_its_own_indices() {
     let second = Patch::strided([0..9], [2]).expect("steps");
     let sixth = second.every(&[3]).expect("steps");

@@ -7,8 +7,11 @@
 //! This bounds the memory of a server under any load.
 
 mod lost;
+mod promised;
 mod pulls;
 
+pub use self::promised::OnAnswered;
+use self::promised::Promised;
 use self::pulls::{Pull, Purpose};
 use super::context::{ContextShared, Work};
 use super::origin::Origin;
@@ -47,15 +50,6 @@ enum Entry {
     Call(Arc<Origin>, Peer),
     /// A cancelled call, and its input, which the peer may still pull.
     Cancelled(#[expect(dead_code, reason = "keeps the bytes")] Kept, Peer),
-}
-
-/// Runs when an answer has left, or when the origin has pulled it.
-pub type OnAnswered = Box<dyn FnOnce() + Send>;
-
-struct Promised {
-    peer: Peer,
-    _kept: Option<Kept>,
-    then: Option<(Arc<ContextShared>, OnAnswered)>,
 }
 
 /// The guard of [`ClassShared::hand_over`].
@@ -350,44 +344,7 @@ impl ClassShared {
         }
     }
 
-    pub(super) fn release(&self, peer: Peer, token: u64) {
-        let released = self.na.shared.answer(peer, Kind::Release, token, Data::NONE);
-        if let Err(failure) = released
-            && !self.na.shared.is_over()
-        {
-            log::error!("cannot notify {peer:?} that its output was pulled: {failure}");
-        }
-    }
-
     // ------------------------------------------------------------- at targets
-
-    /// Keeps an output until it is pulled, and returns the token that releases it.
-    pub(super) fn promise(
-        &self,
-        peer: Peer,
-        kept: Option<Kept>,
-        context: &Arc<ContextShared>,
-        then: Option<OnAnswered>,
-    ) -> u64 {
-        let then = then.map(|then| (context.clone(), then));
-        self.promised.lock().insert(Promised { peer, _kept: kept, then })
-    }
-
-    pub(super) fn break_promise(&self, token: u64) {
-        self.promised.lock().remove(token);
-    }
-
-    pub(super) fn released(&self, from: Peer, token: u64) {
-        let _handing = self.hand_over();
-        let mut promised = self.promised.lock();
-        if promised.get(token).is_some_and(|p| p.peer == from) {
-            let gone = promised.remove(token);
-            drop(promised);
-            if let Some((context, then)) = gone.and_then(|gone| gone.then) {
-                context.push(Work::Run(then));
-            }
-        }
-    }
 
     pub(super) fn answer_status(&self, to: Peer, token: u64, status: Status) {
         if to == Peer::Own {

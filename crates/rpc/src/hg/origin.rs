@@ -1,6 +1,9 @@
 //! A call at its origin. It can be forwarded repeatedly.
 
 mod more_data;
+mod spares;
+
+pub use spares::Spares;
 
 use super::class::{ClassShared, failure};
 use super::context::{self, ContextShared, Work};
@@ -15,7 +18,6 @@ use crate::na::blocking_wait::Deadline;
 use crate::na::wire::Kind;
 use crate::proc::Encoded;
 use parking_lot::Mutex;
-use portolan_engine::memory::biased_lock::BiasedLock;
 use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -120,50 +122,6 @@ pub struct Origin {
     context: Arc<ContextShared>,
     state: Mutex<State>,
     stage: AtomicU8,
-}
-
-/// A pool of unused calls, for an interface that creates a call for each request. A pooled call
-/// holds a reference to its context.
-#[derive(Debug, Default)]
-pub struct Spares(BiasedLock<Vec<Arc<Origin>>>);
-
-impl Spares {
-    /// Maximum number of calls in the pool.
-    const MOST: usize = 64;
-
-    /// Creates a call like [`Origin::new`], or reuses a pooled call of the same context.
-    pub fn origin(
-        &self,
-        context: &Arc<ContextShared>,
-        target: Address,
-        function: Arc<Function>,
-    ) -> Arc<Origin> {
-        let spare = self.0.lock().pop();
-        if let Some(mut spare) = spare
-            && Arc::ptr_eq(spare.context(), context)
-            && let Some(origin) = Arc::get_mut(&mut spare)
-        {
-            origin.renew(target, function);
-            return spare;
-        }
-        Origin::new(context, target, function)
-    }
-
-    /// Puts a call into the pool if this is the only reference to it and the pool has room.
-    pub fn give(&self, mut origin: Arc<Origin>) {
-        if let Some(alone) = Arc::get_mut(&mut origin) {
-            alone.clear();
-            let mut spares = self.0.lock();
-            if spares.len() < Spares::MOST {
-                spares.push(origin);
-            }
-        }
-    }
-
-    pub fn clear(&self) {
-        let spares = std::mem::take(&mut *self.0.lock());
-        drop(spares); // outside the lock
-    }
 }
 
 impl std::fmt::Debug for Origin {
