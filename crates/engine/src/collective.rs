@@ -15,11 +15,11 @@
 //! | `reduce` | operators and their MPI operations |
 //! | [`exchange`] | scans, gathers to one rank, scatters, exchanges between all pairs |
 //!
-//! The functions of this module are the collectives of other long values over a communicator. Each one
-//! starts the non-blocking MPI collective and waits in the engine's loop ([`crate::wait`]), so the
-//! rank serves other ranks meanwhile and yields its core in a long wait. Values that are too long
-//! for one MPI call are split into blocks. [`crate::group::Group`] chooses between these functions
-//! and the collectives of `team`.
+//! The functions of this module are the collectives of other long values over a communicator. Each
+//! one starts the non-blocking MPI collective and waits in the engine's loop ([`crate::wait`]), so
+//! the rank serves other ranks meanwhile and yields its core in a long wait. Values that are too
+//! long for one MPI call are split into blocks. [`crate::group::Group`] chooses between these
+//! functions and the collectives of `team`.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, ReduceOp, Request};

@@ -72,8 +72,7 @@ unsafe fn attach_to(users: &mut Users, comm: Option<CommHandle>) -> Result<&'sta
 /// Unregisters an interface. Collective. Fails as [`Engine::stop`] does.
 ///
 /// The last interface stops the engine if an interface started it. Otherwise the call completes the
-/// implicit operations and ends with a barrier over all ranks.
-/// Fails as [`Engine::stop`] does.
+/// implicit operations and ends with a barrier over all ranks. Fails as [`Engine::stop`] does.
 pub fn detach() -> Result<()> {
     detach_from(&mut USERS.lock(), false)
 }

@@ -233,8 +233,8 @@ impl Signature {
         self.scope & DETAILED != 0
     }
 
-    /// Returns a 48-bit digest of the signature. Without the secret, a program could choose a number
-    /// of elements that gives two calls the same digest.
+    /// Returns a 48-bit digest of the signature. Without the secret, a program could choose a
+    /// number of elements that gives two calls the same digest.
     #[inline]
     pub(super) fn digest(&self, secret: u64) -> u64 {
         const MULTIPLIERS: [u64; 3] =

@@ -73,8 +73,8 @@ impl Slots {
     /// Reserves that memory in a zeroed file and draws the secret, before other ranks use the file.
     pub(super) fn prepare(file: &SharedFile, ranks: usize) -> std::io::Result<()> {
         file.reserve(0, Slots::reserved_len(ranks))?;
-        // SAFETY: the file is mapped. The word is aligned, lies in the reserved part, and is accessed
-        // only as an atomic.
+        // SAFETY: the file is mapped. The word is aligned, lies in the reserved part, and is
+        // accessed only as an atomic.
         let secret = unsafe { &*file.base().add(SECRET).cast::<AtomicU64>() };
         secret.store(RandomState::new().hash_one(ranks), Ordering::Release);
         Ok(())

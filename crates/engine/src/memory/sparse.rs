@@ -1,7 +1,6 @@
 //! A table indexed by rank, for the state that a rank keeps about the few ranks that it
-//! communicates with.
-//! A job may have a hundred thousand ranks. An entry is created on first use and never moves, so
-//! that it is found without a lock. A chunk of 32 unused entries takes 16 bytes.
+//! communicates with. A job may have a hundred thousand ranks. An entry is created on first use and
+//! never moves, so that it is found without a lock. A chunk of 32 unused entries takes 16 bytes.
 
 use std::ops::{Index, IndexMut};
 use std::sync::OnceLock;
