@@ -1,17 +1,16 @@
 //! A pool of large buffers.
 //!
-//! Parameters that are too long for a message are encoded into a buffer, and the other side pulls
-//! them into a second one. Servers also allocate bulk memory for a call. Fresh memory of this size
-//! costs many times more than the copy, because the kernel maps and clears every page. The pool
-//! therefore keeps a few dropped buffers.
+//! They hold encoded parameters that are too long for a message, and bulk memory of servers. Fresh
+//! memory of this size costs many times more than the copy, because the kernel maps and clears
+//! every page. The pool therefore keeps a few dropped buffers.
 //!
 //! A buffer that other ranks read can be exported to the node ([`super::shm_export`]; called `lent`
 //! here). A rank of the node then maps it and copies by itself, because reading another process's
 //! memory through the kernel is slow for bytes that were just written. All other buffers come from
-//! the C heap, so that a C program can free one.
+//! the C heap, so that a C program can free them.
 //!
-//! Invariant: every byte of a buffer is initialized, to zero or with stale data of this process, so
-//! that a `&[u8]` to it is sound.
+//! Invariant: every byte is initialized, to zero or with stale data of this process, so that a
+//! `&[u8]` is sound.
 
 use super::shm_export::{ShmExport, ShmKey};
 use parking_lot::Mutex;
@@ -24,23 +23,22 @@ const PAGE: usize = 4096;
 const MOST: usize = 8;
 /// Maximum total size of the unused buffers, in bytes.
 const MOST_BYTES: usize = 32 << 20;
-/// A buffer is reused only for requests of at least its size divided by this factor, except buffers
-/// of up to 16 pages.
+/// A buffer of more than 16 pages is not reused for requests shorter than its size divided by this
+/// factor.
 const WASTE: usize = 4;
-/// Once the process exports this many files, temporary buffers are no longer exported: the rest is
+/// Once the process exports this many files, temporary buffers are not exported: the rest is
 /// reserved for memory that the program requests.
 const MANY_LENT: usize = 32;
 
 static KEPT: Mutex<Vec<LargeBuffer>> = Mutex::new(Vec::new());
 
-/// A large buffer. Dropping it returns it to the pool, unless it is longer than half of the pool's
-/// limit.
+/// Dropping it returns it to the pool, unless it is longer than half of the pool's limit.
 #[derive(Debug)]
 pub struct LargeBuffer {
     at: *mut u8,
     size: usize,
     lent: Option<ShmExport>,
-    /// Whether dropping the buffer returns it to the pool.
+    /// Dropping the buffer returns it to the pool.
     used: bool,
 }
 
@@ -106,10 +104,11 @@ impl LargeBuffer {
         Some(LargeBuffer { at, size, lent: None, used: true })
     }
 
-    /// Takes back a buffer that [`LargeBuffer::into_heap`] released.
+    /// Takes back the memory of a buffer.
     ///
     /// # Safety
-    /// `at` must come from `into_heap` of a buffer of `size` bytes. Nothing else may use it.
+    /// `at` must come from [`LargeBuffer::into_heap`] of a buffer of `size` bytes and have no other
+    /// use.
     pub unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
         LargeBuffer { at, size, lent: None, used: true }
     }
@@ -122,8 +121,7 @@ impl LargeBuffer {
         self.lent.as_ref().map(ShmExport::shm_key)
     }
 
-    /// Releases the memory to the caller, who frees it with [`free`]. Returns `None` if it is
-    /// exported.
+    /// Releases the memory to the caller, who frees it with [`free`]. Returns `None` if exported.
     pub fn into_heap(mut self) -> Option<*mut u8> {
         if self.lent.is_some() {
             return None;
@@ -137,16 +135,15 @@ impl Deref for LargeBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the buffer has `size` initialized bytes. Peers write to an exported buffer only
-        // if it backs a memory handle. That memory is accessed by address, not through this
-        // reference.
+        // SAFETY: `size` bytes are initialized. Peers write to an exported buffer only if it backs
+        // a memory handle, and that memory is accessed by address, not through this reference.
         unsafe { std::slice::from_raw_parts(self.at, self.size) }
     }
 }
 
 impl DerefMut for LargeBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the buffer has `size` initialized bytes, and `self` is borrowed exclusively.
+        // SAFETY: `size` bytes are initialized, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.size) }
     }
 }
@@ -159,7 +156,7 @@ impl Drop for LargeBuffer {
             return;
         }
         if self.lent.is_none() {
-            // SAFETY: the pointer came from `alloc` or is null, and nothing else uses it.
+            // SAFETY: the pointer came from `alloc` or is null, and has no other use.
             unsafe { free(self.at) };
         }
     }
@@ -184,11 +181,10 @@ pub fn clear() {
     drop(kept); // outside the lock
 }
 
-/// Allocates `size` page-aligned bytes, which [`free`] or the C library's `free` releases, or
-/// returns null.
+/// Allocates `size` page-aligned bytes, which [`free`] or C's `free` releases, or returns null.
 pub fn alloc(size: usize) -> *mut u8 {
     let mut buf = ptr::null_mut();
-    // SAFETY: `buf` is a valid place for the result, and the alignment is a power of two.
+    // SAFETY: `buf` is a valid place, and the alignment is a power of two.
     let failed = unsafe { libc::posix_memalign(&mut buf, PAGE, size.max(1)) } != 0;
     if failed { ptr::null_mut() } else { buf.cast() }
 }
@@ -198,7 +194,7 @@ pub fn alloc(size: usize) -> *mut u8 {
 /// # Safety
 /// `buf` must come from one of these functions or be null, and must not be used afterwards.
 pub unsafe fn free(buf: *mut u8) {
-    // SAFETY: `buf` came from `posix_memalign` or is null, by the contract of this function.
+    // SAFETY: `buf` came from `posix_memalign` or is null, by contract.
     unsafe { libc::free(buf.cast()) };
 }
 

@@ -32,24 +32,21 @@
 //! **Arenas and segments.** Windows and mappings are expensive and few, segments cheap and many. An
 //! *arena* ([`arena::Arena`]) belongs to a group and gives each of its ranks a *region*
 //! ([`arena::Region`]). A *segment* has one *block* ([`block_index::Block`]) in each rank's region,
-//! possibly in different arenas on different ranks. Each rank allocates its own blocks, and one
-//! allgather of (arena, offset, length) publishes the segment.
+//! possibly in different arenas. Each rank allocates its own blocks, and one allgather of (arena,
+//! offset, length) publishes the segment.
 //!
-//! **Memory per rank.** For each arena, a rank keeps one address per rank of the group. The
-//! registry has one pointer per rank. A segment takes no memory per rank if its layout is the same
-//! on all ranks, as it is while they request equal lengths.
+//! **Memory per rank.** An arena takes one address per rank of the group, the registry one pointer
+//! per rank. A segment takes no memory per rank if its layout is the same on all ranks.
 //!
 //! **Growth.** A region has at least `PORTOLAN_SLAB_BYTES` bytes and at least an eighth of the
-//! total length of the rank's regions in the group. The number of arenas therefore grows with the
-//! logarithm of the memory and not with the number of segments. An arena takes address space when
-//! it is created, and memory when a block is allocated.
+//! total length of the rank's regions in the group, so the number of arenas grows with the
+//! logarithm of the memory. An arena takes memory only when a block is allocated.
 //!
-//! **Release.** A group keeps its empty arenas for later segments, up to
-//! [`arena::KEEP_EMPTY_BYTES`], and unmaps the rest. All ranks of the group create and remove
-//! arenas together.
+//! **Release.** A group keeps empty arenas for later segments, up to [`arena::KEEP_EMPTY_BYTES`].
+//! All ranks of the group create and remove arenas together.
 //!
-//! **Rounding.** A block starts at a multiple of [`arena::ALIGN`] bytes and takes a multiple of
-//! that. The bounds check uses the requested length.
+//! **Rounding.** A block takes a multiple of [`arena::ALIGN`] bytes. The bounds check uses the
+//! requested length.
 
 mod allocation;
 pub mod arena;

@@ -10,7 +10,7 @@ pub enum Path {
     Rma,
     /// Messages to the owner.
     Message,
-    /// A transport that is not part of the library ([`crate::path::install`]).
+    /// An external transport ([`crate::path::install`]).
     Installed,
 }
 
@@ -28,7 +28,7 @@ impl Path {
         }
     }
 
-    /// Returns the bit of the path in [`crate::peer::Peers::pending`]: 0 for direct, never pending.
+    /// Returns the bit of the path in [`crate::peer::Peers::pending`].
     #[inline]
     pub const fn pending_bit(self) -> u8 {
         match self {
@@ -40,7 +40,6 @@ impl Path {
     }
 }
 
-/// The capabilities of a transport, as flags.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities(u8);
 
@@ -49,7 +48,7 @@ impl Capabilities {
     pub const TRANSFER: Capabilities = Capabilities(1);
     /// Accumulates and read-modify-writes of the native domain.
     pub const ATOMIC: Capabilities = Capabilities(1 << 1);
-    /// A compare-and-swap needs no third rank, as mutexes in the MPI domain require.
+    /// Compare-and-swap without a third rank. Mutexes in the MPI domain require it.
     pub const COMPARE_AND_SWAP: Capabilities = Capabilities(1 << 2);
     /// Small blocks can share one operation.
     pub const BATCH: Capabilities = Capabilities(1 << 3);
@@ -57,10 +56,9 @@ impl Capabilities {
     pub const ORDERED: Capabilities = Capabilities(1 << 4);
     /// An accumulate has read its source when the call returns.
     pub const COPIES_SOURCE: Capabilities = Capabilities(1 << 5);
-    /// The owner executes read-modify-writes. Ranks of one node then combine their additions.
+    /// The owner executes read-modify-writes. Ranks of a node then combine their additions.
     pub const BY_OWNER: Capabilities = Capabilities(1 << 6);
 
-    /// Returns whether all flags of `other` are set.
     #[inline]
     pub const fn contains(self, other: Capabilities) -> bool {
         self.0 & other.0 == other.0
