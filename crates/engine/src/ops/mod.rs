@@ -37,10 +37,8 @@ impl Ops {
         Ops { paths, mutexes: Mutexes::default() }
     }
 
-    /// Registers the services for requests of other ranks.
-    ///
     /// # Safety
-    /// The requirements of [`crate::core::above::Above::set`] apply.
+    /// As for [`crate::core::above::Above::set`].
     pub(crate) unsafe fn register_services(&self) {
         if let Ok(two_sided) = self.two_sided() {
             // SAFETY: the caller guarantees the requirements of `Above::set`.
