@@ -1,10 +1,8 @@
-//! Execution of handlers.
-//!
-//! For each message, this module runs the header handler, puts the data in place, runs the
-//! completion handler, and counts the message. The header handler returns the destination of the
-//! data ([`Accept`]). If data has yet to arrive, the message is kept as an [`InboundMessage`]. Then
-//! the [`Then`] of the message runs, and its origin gets an ACK if it waits for one. A handler that
-//! fails or panics ends the job with an error that contains its name.
+//! Execution of handlers. For each message, this module runs the header handler, which returns the
+//! destination of the data ([`Accept`]), puts the data in place, runs the [`Then`] of the message,
+//! counts it, and sends an ACK if awaited. A message whose data has yet to arrive is an
+//! [`InboundMessage`]. A handler that fails or panics ends the job with an error that contains its
+//! name.
 //!
 //! Invariant: header handlers and inline completions run under the dispatcher's lock.
 
@@ -21,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Ends the job with an error of a handler, because the origin relies on the message.
+/// The origin relies on the message.
 #[cold]
 pub(super) fn fatal(error: &Error) -> ! {
     error.clone().log_once();
@@ -101,7 +99,7 @@ impl AmState {
         self.meet(am, entry, origin, head, header, data)
     }
 
-    /// Like [`AmState::arrive_eager`], without a check of the deferral queue.
+    /// Does not check the deferral queue.
     #[inline]
     pub(super) fn meet(
         &self,
@@ -141,8 +139,7 @@ impl AmState {
         Ok(entry)
     }
 
-    /// Runs the header handler of a message whose data has yet to arrive. Returns the inbound
-    /// message with its destination.
+    /// Runs the header handler of a message whose data has yet to arrive.
     pub fn arrive(
         &self,
         am: &Am,
@@ -157,7 +154,7 @@ impl AmState {
         Ok(inbound)
     }
 
-    /// Like [`AmState::arrive`], with an unfilled buffer for a
+    /// Like [`AmState::arrive`], but a buffer is unfilled, for
     /// [`Reassembly`](super::rendezvous::Reassembly).
     pub(super) fn arrive_unfilled(
         &self,
@@ -202,8 +199,7 @@ impl AmState {
                 }
                 (inbound.to, inbound.len) = (to, len);
                 if let Some(data) = data {
-                    // SAFETY: the handler promised that `to` is valid for writes of the data's
-                    // length.
+                    // SAFETY: the handler promised that `to` is valid for the data's length.
                     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, len) };
                 }
             }
@@ -240,7 +236,7 @@ impl AmState {
         }
     }
 
-    /// Like [`AmState::finish`], without a check of the deferral queue.
+    /// Does not check the deferral queue.
     pub(super) fn complete_inbound(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
         let InboundMessage { origin, token, buffer, then, name, deferral, .. } = inbound;
         match then {
@@ -282,8 +278,7 @@ impl AmState {
         }
     }
 
-    /// Counts a message as handled, and sends an ACK if awaited. The caller holds the dispatcher's
-    /// lock.
+    /// The caller holds the dispatcher's lock.
     #[inline]
     fn handled_here(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         self.record_handled(am, origin, token)?;
@@ -293,7 +288,7 @@ impl AmState {
         Ok(())
     }
 
-    /// Like `handled_here`, without the dispatcher's lock.
+    /// Without the dispatcher's lock.
     fn handled_on_thread(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         self.record_handled(am, origin, token)?;
         self.handled_on_thread.fetch_add(1, Ordering::AcqRel);
