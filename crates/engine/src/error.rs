@@ -7,7 +7,7 @@
 use crate::message::RankPrefix;
 use std::fmt;
 
-/// The class of an error. The C interfaces return it as a code.
+/// The C interfaces return it as a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -35,7 +35,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Returns the class of a code, or `Internal` if it is unknown.
+    /// Returns `Internal` for an unknown code.
     pub fn from_code(code: i32) -> ErrorKind {
         use ErrorKind::*;
         [Argument, Rank, Address, Memory, State, Handle, Type, Mpi, Mismatch]
@@ -44,15 +44,14 @@ impl ErrorKind {
             .unwrap_or(Internal)
     }
 
-    /// Returns the code that the C interfaces return (`PORTOLAN_ERR_*`).
+    /// As in C (`PORTOLAN_ERR_*`).
     pub fn code(self) -> i32 {
         self as i32
     }
 }
 
-/// A failed call: the class of the error, the call, the rank, and the details.
-///
-/// The type is one pointer, so that a result without a value fits in a register.
+/// A failed call: the class of the error, the call, the rank, and the details. One pointer, so that
+/// a result without a value fits in a register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<ErrorParts>);
 
@@ -67,18 +66,16 @@ struct ErrorParts {
 
 static_assertions::const_assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
 
-/// The result of a fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Creates an error. `detail` states the problem, the values involved, and what to do about it.
+    /// `detail` states the problem, the values involved, and what to do about it.
     #[cold]
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         let (rank, detail) = (crate::process::world_rank(), detail.into());
         Error(Box::new(ErrorParts { kind, call: None, rank, logged: false, detail }))
     }
 
-    /// Creates the error of a call in a forked child of a rank.
     #[cold]
     pub fn in_fork() -> Self {
         Error::new(
@@ -91,7 +88,7 @@ impl Error {
         )
     }
 
-    /// Sets the name of the public call that failed. The outermost call sets it last.
+    /// The outermost public call sets its name last.
     #[cold]
     pub fn in_call(mut self, call: &'static str) -> Self {
         self.0.call = Some(call);
@@ -104,7 +101,6 @@ impl Error {
         self
     }
 
-    /// Writes the error to the log once.
     #[cold]
     pub fn log_once(&mut self) {
         if !std::mem::replace(&mut self.0.logged, true) {
@@ -112,18 +108,17 @@ impl Error {
         }
     }
 
-    /// Returns the class of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Returns the detail, without the call and the rank.
+    /// Without the call and the rank.
     pub fn detail(&self) -> &str {
         &self.0.detail
     }
 }
 
-/// Formats the error as `rank 3: ARMCI_Put: what is wrong`. `{:#}` omits the rank.
+/// `rank 3: ARMCI_Put: what is wrong`. `{:#}` omits the rank.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ErrorParts { call, rank, detail, .. } = &*self.0;
@@ -139,7 +134,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Returns `State` in a forked child, which must not make calls.
+/// Fails with `State` in a forked child, which must not make calls.
 #[inline]
 pub(crate) fn unless_forked() -> Result<()> {
     if crate::process::is_forked() { Err(Error::in_fork()) } else { Ok(()) }
@@ -155,8 +150,8 @@ macro_rules! __fail {
 }
 pub use __fail as fail;
 
-/// Reserves space in a list for `more` entries, a number that comes from a caller or a file.
-/// Returns `Memory`, and leaves the list unchanged, if the allocation fails.
+/// Reserves space for `more` entries, a number that comes from a caller or a file. Fails with
+/// `Memory`, and leaves the list unchanged, if the allocation fails.
 pub fn reserve<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     match list.try_reserve(more) {
         Ok(()) => Ok(()),

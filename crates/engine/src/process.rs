@@ -1,9 +1,6 @@
-//! Process-wide state that is independent of the engine: the rank for error messages, the function
-//! that ends the job, and the settings of the library's threads.
-//!
-//! Every layer may use this module, which uses none. An upper layer registers functions here when
-//! it starts, for example to end a job through MPI or to report the pending operations of an
-//! engine.
+//! Process-wide state that is independent of the engine. Every layer may use this module, which
+//! uses none. An upper layer registers functions here when it starts, for example to end a job
+//! through MPI or to report the pending operations of an engine.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Once, PoisonError, RwLock};
@@ -58,8 +55,8 @@ extern "C" fn forked() {
     }
 }
 
-/// Marks the children that this process forks from now on, and runs `in_child` in them, which may
-/// only store to memory: a thread that the child lacks may hold a lock.
+/// Runs `in_child` in forked children. It may only store to memory: a thread that the child lacks
+/// may hold a lock.
 pub(crate) fn watch_forks(in_child: fn()) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -75,7 +72,6 @@ extern "C" fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts forks from now on; see [`forks`].
 pub fn count_forks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -84,7 +80,7 @@ pub fn count_forks() {
     });
 }
 
-/// Returns a number that differs between a process and its forked children.
+/// Differs between a process and its forked children.
 #[inline]
 pub fn forks() -> usize {
     FORKS.load(Ordering::Relaxed)
@@ -126,7 +122,7 @@ pub fn pending() -> Option<String> {
 static KEEPS_MAPPED: Left<fn() -> bool> = RwLock::new(None);
 static KEPT_MAPPED: AtomicBool = AtomicBool::new(false);
 
-/// Sets a function that an engine asks at its end whether the program may still use segments.
+/// An engine asks at its end whether the program may still use segments.
 pub fn set_keeps_mapped(keeps: fn() -> bool) {
     leave(&KEEPS_MAPPED, keeps);
 }
@@ -169,8 +165,8 @@ pub(crate) fn is_interrupted() -> bool {
 static CALLER: Left<fn() -> Option<String>> = RwLock::new(None);
 static HAS_CALLER: AtomicBool = AtomicBool::new(false);
 
-/// Sets a function that returns, as `file:line`, the source line of the program that is in a call.
-/// For programs in other languages, which the stack does not show. A panic in it ends the job.
+/// Sets a function that returns, as `file:line`, the source line of the program that is in a call,
+/// for languages that the stack does not show. A panic in it ends the job.
 pub fn set_caller(caller: fn() -> Option<String>) {
     leave(&CALLER, caller);
     HAS_CALLER.store(true, Ordering::Relaxed);
@@ -178,7 +174,6 @@ pub fn set_caller(caller: fn() -> Option<String>) {
 
 /// Returns the source line of the program in a call of this thread, if a binding knows it.
 pub fn caller() -> Option<String> {
-    // Traces ask for each call.
     if !HAS_CALLER.load(Ordering::Relaxed) {
         return None;
     }

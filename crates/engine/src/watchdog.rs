@@ -3,9 +3,7 @@
 //! A wait for the other ranks of a collective warns after 30 seconds, in one line that names the
 //! missing ranks. A wait without progress for `PORTOLAN_WATCHDOG` seconds reports itself, again
 //! after twice that time, and so on. A wait that has lasted ten times as long reports itself in
-//! spite of progress. A report names the call, the event and the rank that it waits for, the
-//! pending operations towards each rank, and the last progress. A wait without progress for
-//! `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
+//! spite of progress. A wait without progress for `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
 //!
 //! `SIGUSR1` requests the same report at any time. A waiting thread writes it itself. If the rank
 //! computes, the thread of this module writes it. The handler is installed only if the program has
@@ -20,7 +18,6 @@
 //!
 //! **Cost.** A wait loads two words when it begins and stores two when it ends. Each handled
 //! message stores two words, and the thread records the time when it then finds nothing more to do.
-//! A report reads the name of the call from the stack.
 
 mod inside;
 mod public;
@@ -73,7 +70,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 static EVENTS: AtomicU64 = AtomicU64::new(0);
 /// The amount that any event other than the end of a wait adds to [`EVENTS`].
 const HANDLED: u64 = 1 << 32;
-/// The value of [`EVENTS`] at the last time stamp, and that time in ms of the monotonic clock.
+/// [`EVENTS`] at the last time stamp, and that time in ms of the monotonic clock.
 static TIMED: AtomicU64 = AtomicU64::new(0);
 static LAST_AT: AtomicU64 = AtomicU64::new(0);
 
@@ -84,8 +81,7 @@ fn coarse_ms() -> u64 {
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// Records an event. `rank` is the rank that caused it, or `usize::MAX`. The time is not read here:
-/// see [`settle`].
+/// `rank` caused the event, or is `usize::MAX`. [`settle`] reads the time.
 #[inline]
 pub fn note(event: ProgressEvent, rank: usize) {
     let rank = u64::from(u32::try_from(rank).unwrap_or(u32::MAX));
@@ -95,7 +91,7 @@ pub fn note(event: ProgressEvent, rank: usize) {
     EVENTS.store(EVENTS.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
 
-/// Returns a number that changes with each event except the end of a wait.
+/// Changes with each event except the end of a wait.
 pub fn handled() -> u32 {
     (EVENTS.load(Ordering::Relaxed) / HANDLED) as u32
 }
@@ -137,13 +133,11 @@ fn last_progress() -> String {
 pub enum ReportCause {
     /// A collective waits for longer than usual.
     Early,
-    /// There was no progress for a long time.
     Stalled,
     /// The time without progress has reached the limit.
     Fatal,
     /// The wait has lasted long, although there was progress.
     Slow,
-    /// A signal requested the report.
     Asked,
 }
 
@@ -152,14 +146,14 @@ pub struct Standing<'a> {
     pub cause: ReportCause,
     /// The event that the call waits for.
     pub what: &'a str,
-    /// Time since the wait began.
+    /// Since the wait began.
     pub waited: Duration,
-    /// Time since the last progress.
+    /// Since the last progress.
     pub idle: Duration,
 }
 
 impl Standing<'_> {
-    /// Writes the report, with the `pending` operations. Ends the job if the cause is `Fatal`.
+    /// Writes the report. Ends the job if the cause is `Fatal`.
     pub fn report(&self, pending: &str) {
         let stack = stack::Stack::here();
         if self.cause == ReportCause::Early {
@@ -200,7 +194,7 @@ fn say(cause: ReportCause, text: &str) {
     }
 }
 
-/// The state of a wait that decides when reports are due.
+/// Decides when reports of a wait are due.
 #[derive(Debug)]
 pub struct Watch {
     begun: Option<Instant>,
@@ -282,7 +276,7 @@ impl Watch {
     }
 }
 
-/// Applies the settings. They also hold for waits while the engine starts.
+/// The settings also hold for waits while the engine starts.
 pub fn configure(config: &Config) {
     let ms = |time: Duration| match time.as_millis() as u64 {
         0 => NEVER,
@@ -302,15 +296,15 @@ fn say_last(call: &str, idle: Duration, what: &str) {
     ));
 }
 
-/// The thread that reports for a rank that computes, and for threads that block in MPI.
+/// Reports for a rank that computes, and for threads that block in MPI.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     handle: Option<JoinHandle<()>>,
 }
 
 impl Watchdog {
-    /// Starts the thread, and installs the signal handler if the program has none. Returns `None`
-    /// if the watchdog is off or the thread cannot be started.
+    /// Installs the signal handler if the program has none. Returns `None` if the watchdog is off
+    /// or the thread cannot be started.
     pub fn start(config: &Config) -> Option<Watchdog> {
         let (patience, fatal) = (config.watchdog, config.watchdog_abort);
         if patience.is_zero() && fatal.is_zero() {
@@ -418,8 +412,8 @@ fn answer() {
     }
 }
 
-/// Ends the job although another thread blocks in MPI and may hold its lock. If the abort does not
-/// get through, this process exits, which its launcher notices.
+/// Another thread blocks in MPI and may hold its lock. If the abort does not get through, this
+/// process exits, which its launcher notices.
 fn abort_around_mpi() -> ! {
     let code = ErrorKind::State.code();
     std::thread::spawn(move || crate::process::end_job(code));

@@ -1,16 +1,15 @@
 //! Mutexes: sets that are created collectively, with numbered first-come, first-served locks on
 //! each rank.
 //!
-//! A set is a segment. **Native domain**: a mutex on rank `p` is a small state in `p`'s part of the
-//! segment: the holder, a queue of waiting ranks (linked through one word for each rank), and a
-//! "granted" word for each rank. A rank on `p`'s node changes the state itself under the stripe
-//! lock, and sleeps on its own granted word (futex). Any other rank sends a request to `p`'s
-//! progress engine, and receives a message when it holds the mutex. The releasing rank hands the
-//! mutex over to the first rank in the queue, by a wake-up or a message. Ranks of one node that
-//! want the same mutex of another node form their own queue ([`super::node_queue`]). The first one
-//! sends the request to the owner, and the mutex passes from one rank to the next without the
-//! owner, up to [`PASSES`] times. Then it returns to the owner, in the name of the rank that
-//! requested it, and ranks of other nodes get their turn.
+//! A set is a segment. **Native domain**: a mutex on rank `p` is a small state in `p`'s part: the
+//! holder, a queue of waiting ranks (linked through one word for each rank), and a "granted" word
+//! for each rank. A rank on `p`'s node changes the state itself under the stripe lock, and sleeps
+//! on its own granted word (futex). Any other rank sends a request to `p`'s progress engine, and
+//! receives a message when it holds the mutex. The releasing rank hands the mutex over to the first
+//! rank in the queue. Ranks of one node that want the same mutex of another node form their own
+//! queue ([`super::node_queue`]). The first one sends the request to the owner, and the mutex
+//! passes from one rank to the next up to [`PASSES`] times. Then it returns to the owner, in the
+//! name of the rank that requested it.
 //!
 //! **MPI domain**: a queue lock on the window. Its only word holds the last rank of the queue. A
 //! rank swaps itself in, notifies its predecessor by message, and receives a message when the
@@ -34,8 +33,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 mod set;
 mod traced;
 
-/// Maximum number of times that a mutex passes on within a node. Each time costs a wake-up. Sending
-/// it to another node through the owner costs two messages to ranks that have slept.
+/// Maximum number of times that a mutex passes on within a node, each for the cost of a wake-up.
+/// Sending it to another node through the owner costs two messages to ranks that have slept.
 const PASSES: usize = 15;
 
 fn thread_number() -> u64 {
@@ -79,9 +78,9 @@ impl Ops {
         Ok(got)
     }
 
-    /// Takes a mutex. Waits in the queue while another rank holds it. Fails with `Rank` or
-    /// `Argument` if the mutex does not exist, and `State` if the set was destroyed or the calling
-    /// thread already holds the mutex.
+    /// Waits in the queue while another rank holds the mutex. Fails with `Rank` or `Argument` if it
+    /// does not exist, and with `State` if the set was destroyed or the calling thread already
+    /// holds it.
     pub fn lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         self.observed(
@@ -170,8 +169,7 @@ impl Ops {
         }
     }
 
-    /// Takes a mutex if it is free. Returns whether the caller holds it now. Never waits for its
-    /// release.
+    /// Takes a mutex if it is free. Returns whether the caller holds it now.
     pub fn try_lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<bool> {
         let found = set.find(index, rank, self.size())?;
         self.observed(|| found.call_info(Call::Lock), || self.try_take(&found))
@@ -209,9 +207,9 @@ impl Ops {
         self.transport(path)?.rmw(self, &self.word_place(found)?, Rmw::compare_swap(expected, new))
     }
 
-    /// Releases a mutex. Before another rank can take it, all data transfers of this rank are
-    /// complete. Fails with `Rank` or `Argument` if the mutex does not exist, and `State` if this
-    /// rank does not hold it.
+    /// Before another rank can take the mutex, all data transfers of this rank are complete. Fails
+    /// with `Rank` or `Argument` if it does not exist, and with `State` if this rank does not hold
+    /// it.
     pub fn unlock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         if found.held.load(Ordering::Relaxed) == 0 {
