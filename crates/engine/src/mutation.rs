@@ -1,7 +1,5 @@
-//! Faults of the past, which the simulation must find.
-//!
-//! With the feature `mutations`, `put_back` brings a fault back in this process. Without it, `is`
-//! is false at compile time and the checks cost nothing.
+//! Faults of the past, which the simulation must find. With the feature `mutations`, `put_back`
+//! brings a fault back in this process. Without it, `is` is false at compile time.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
@@ -20,8 +18,7 @@ pub enum Fault {
     OutOfOrder,
     /// A direct operation kept the registry open while it waited for messages to its target.
     ReadsOn,
-    /// A target returned credits by the number of requests only. Long requests used up the bytes
-    /// first.
+    /// A target returned credits by number only, though long requests used up the bytes first.
     CreditByCount,
     /// A message sent by a handler waited for credit like any other.
     HandlerWaits,
@@ -46,7 +43,6 @@ impl Fault {
 #[cfg(feature = "mutations")]
 static BACK: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
-/// Brings a fault back in this process.
 #[cfg(feature = "mutations")]
 pub fn put_back(fault: Fault) {
     BACK.store(fault as usize, std::sync::atomic::Ordering::Relaxed);

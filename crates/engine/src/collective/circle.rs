@@ -1,17 +1,17 @@
 //! Collectives by messages among an ordered set of ranks.
 //!
-//! A collective takes about log2(n) rounds for n ranks, independent of the MPI implementation.
-//! Waits use the engine's loop. The messages use a communicator that the program never sees, with
-//! one tag for each group. Every receive names its source, and MPI preserves the order of messages
-//! from one source, so messages of consecutive collectives cannot be confused.
+//! A collective takes about log2(n) rounds for n ranks. The messages use a communicator that the
+//! program never sees, with one tag for each group. Every receive names its source, and MPI
+//! preserves the order of messages from one source, so messages of consecutive collectives cannot
+//! be confused.
 //!
 //! **Checks.** Each message has a header with the sender's [call](super::call) and the number of
 //! the collective in the circle. A receiver compares both with its own before it uses any byte of
 //! the data ([`super::transfer`]), so a result depends only on ranks that made the same call. The
 //! first exchange of every collective is with the same neighbours: each rank sends to the rank
-//! before it and receives from the rank after it. If any two ranks differ, then some pair of
-//! neighbours differs, and one of them raises the [alarm](super::alarm), which releases the ranks
-//! that wait for messages that never arrive.
+//! before it and receives from the rank after it. If any two ranks differ, some pair of neighbours
+//! differs, and one of them raises the [alarm](super::alarm), which releases the ranks that wait
+//! for messages that never arrive.
 //!
 //! A failed message ends the job, because MPI may still use its memory.
 
@@ -30,7 +30,7 @@ pub(super) struct Running<'a, P: Progress + ?Sized> {
     pub what: &'a dyn Fn() -> String,
     pub call: Signature,
     pub alarm: &'a Alarm,
-    /// Returns whether the caller is the rank of its node that warns of a long wait.
+    /// Whether the caller is the rank of its node that warns of a long wait.
     pub warns: &'a dyn Fn() -> bool,
 }
 
@@ -71,8 +71,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         theirs.number == self.number && theirs.signature == self.running.call
     }
 
-    /// # Errors
-    /// Returns `Mismatch` if the rank `from` made a different call.
+    /// Fails with `Mismatch` if the rank `from` made a different call.
     #[inline]
     fn check(&self, theirs: &Header, call: &dyn Fn() -> Call, from: usize) -> Result<()> {
         if self.pairs(theirs) {
@@ -147,15 +146,14 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         self.finish(transfer, beside)
     }
 
-    /// Starts the exchange with the neighbours, if the collective's own first exchange is another
-    /// one.
+    /// Starts the exchange with the neighbours, if the collective's own first exchange is another.
     fn greet(&self) -> Option<CircleTransfer<'static>> {
         let n = self.size();
         let (before, behind) = ((self.me + n - 1) % n, (self.me + 1) % n);
         (n > 1).then(|| self.start(Some((&[], before)), Some((&mut [], behind))))
     }
 
-    /// Waits for all members with the dissemination algorithm.
+    /// By the dissemination algorithm.
     pub(super) fn barrier(&self) -> Result<()> {
         let (n, mut step) = (self.size(), 1);
         while step < n {
@@ -166,7 +164,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         Ok(())
     }
 
-    /// Returns the bytes of all members, concatenated. `len_of` returns a member's number of bytes.
+    /// Returns the concatenated bytes of all members. `len_of` returns a member's number of bytes.
     pub(super) fn allgather(&self, own: &[u8], len_of: &dyn Fn(usize) -> usize) -> Result<Vec<u8>> {
         let n = self.size();
         // Offsets in `all`, which starts with the caller's own bytes.
@@ -192,7 +190,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         Ok(all)
     }
 
-    /// Copies the bytes of the root to all members along a binomial tree.
+    /// Along a binomial tree.
     pub(super) fn broadcast(&self, data: &mut [u8], root: usize) -> Result<()> {
         let n = self.size();
         let place = (self.me + n - root) % n;
@@ -214,8 +212,8 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
-    /// Combines `data` of all members at the root along a binomial tree. On other members, `data`
-    /// is unspecified afterwards.
+    /// Combines `data` at the root along a binomial tree. On other members, it is unspecified
+    /// afterwards.
     pub(super) fn reduce<T: Reducible>(
         &self,
         data: &mut [T],
@@ -244,8 +242,8 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
-    /// Combines `data` of all members by recursive doubling. Both sides of an exchange combine the
-    /// values in rank order, so all members get the same bits.
+    /// By recursive doubling. Both sides of an exchange combine the values in rank order, so all
+    /// members get the same bits.
     pub(super) fn all_reduce<T: Reducible>(
         &self,
         data: &mut [T],

@@ -14,14 +14,14 @@ use std::cell::RefCell;
 use std::mem;
 
 const INLINE: usize = 128;
-/// Distance of the tags of second and first messages. A second message is never received if the
-/// header was refused, and must not match the receive of a first message.
+/// Distance of the tags of second and first messages. If the header was refused, the second message
+/// is never received, and must not match the receive of a first message.
 pub(super) const REST: i32 = 1 << 14;
 const HEADER: usize = size_of::<Header>();
 const DETAIL: usize = size_of::<Detail>();
 const FIRST: usize = HEADER + DETAIL + INLINE;
 
-/// The header of every first message. The detail of the call follows, if it has one.
+/// The detail of the call follows, if it has one.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Header {
@@ -88,7 +88,7 @@ fn must<T>(result: Result<T>) -> T {
 }
 
 impl<'a> CircleTransfer<'a> {
-    /// Starts to send and to receive. `send` and `receive` name ranks of the communicator.
+    /// `send` and `receive` name ranks of the communicator.
     pub(super) fn start(
         (comm, tag): (&Comm, i32),
         mut header: Header,
@@ -129,7 +129,7 @@ impl<'a> CircleTransfer<'a> {
         transfer
     }
 
-    /// Returns the sender of the pending message, if any.
+    /// The sender of the pending message, if any.
     pub(super) fn source(&self) -> Option<usize> {
         (!matches!(self.incoming, IncomingBytes::Done)).then_some(self.from)
     }

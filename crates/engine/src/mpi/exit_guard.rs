@@ -73,7 +73,6 @@ extern "C" fn leaving() {
 #[unsafe(link_section = ".fini_array")]
 static LEAVING: extern "C" fn() = leaving;
 
-/// Starts to watch the process, when the engine starts.
 pub fn watch() {
     static ONCE: Once = Once::new();
     PROCESS.store(std::process::id(), Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Detection of ranks that a launcher started, but that this MPI does not see as one job.
 //!
-//! MPI asks its launcher over a protocol (PMI, PMIx) which job a process belongs to. If both speak
-//! different protocols, nothing fails: each process becomes a job of one rank, and N processes
-//! compute the same thing. The environment variables of the launcher reveal this.
+//! If MPI and the launcher speak different protocols (PMI, PMIx), nothing fails: each process
+//! becomes a job of one rank, and N processes compute the same thing. The environment variables of
+//! the launcher reveal this.
 
 use super::Flavour;
 

@@ -9,8 +9,7 @@ use std::os::raw::c_int;
 
 pub(super) fn received_bytes(status: &ffi::MPI_Status) -> usize {
     let mut n: c_int = 0;
-    // SAFETY: MPI filled `status` for a request of bytes. The count of a send is meaningless and
-    // unused.
+    // SAFETY: MPI filled `status`. The count of a send is meaningless and unused.
     unsafe { ffi::MPI_Get_count(status, Datatype::Byte.raw(), &mut n) };
     usize::try_from(n).unwrap_or(0)
 }
@@ -19,15 +18,14 @@ fn message_of(status: &ffi::MPI_Status) -> (usize, usize) {
     (status.MPI_SOURCE as usize, received_bytes(status))
 }
 
-/// An outstanding request. Its memory must outlive it, so the constructors are `unsafe`, or tie the
-/// memory to the caller's wait.
+/// Its memory must outlive it, so the constructors are `unsafe`, or tie the memory to the caller's
+/// wait.
 #[derive(Debug)]
 pub struct Request {
     pub(super) raw: ffi::MPI_Request,
 }
 
-// SAFETY: any thread may complete an MPI request. The engine moves requests between threads only at
-// `MPI_THREAD_MULTIPLE`.
+// SAFETY: any thread may complete a request. The engine moves them only at `MPI_THREAD_MULTIPLE`.
 unsafe impl Send for Request {}
 
 impl Request {
@@ -80,11 +78,11 @@ impl Request {
 #[derive(Debug)]
 pub struct Completed<T> {
     pub tag: T,
-    /// Number of bytes, for a receive.
+    /// For a receive.
     pub bytes: usize,
 }
 
-/// A set of outstanding requests that one `MPI_Testsome` polls. Each has a value attached.
+/// One `MPI_Testsome` polls the set. Each request has a value attached.
 #[derive(Debug)]
 pub struct Requests<T> {
     raw: Vec<ffi::MPI_Request>,
@@ -93,8 +91,7 @@ pub struct Requests<T> {
     statuses: Vec<ffi::MPI_Status>,
 }
 
-// SAFETY: any thread may complete an MPI request. The attached values are `Send` and move with the
-// set.
+// SAFETY: any thread may complete a request. The attached values are `Send`.
 unsafe impl<T: Send> Send for Requests<T> {}
 
 impl<T> Default for Requests<T> {
@@ -117,9 +114,9 @@ impl<T> Requests<T> {
         self.tags.push(tag);
     }
 
-    /// Moves the completed requests from the set to `done`, in the order of their indices. The same
-    /// MPI call tests `receive`, and returns the source rank and the length in bytes of its message
-    /// once. If a request failed, returns `Mpi`, and the set must not be used afterwards.
+    /// Moves the completed requests to `done`, in the order of their indices. The same MPI call
+    /// tests `receive`, and returns the source rank and the length in bytes of its message once. If
+    /// a request failed, returns `Mpi`, and the set must not be used afterwards.
     pub fn poll(
         &mut self,
         receive: Option<&mut Request>,

@@ -37,7 +37,7 @@ fn running(alarm: &Alarm, call: Signature) -> Running<'_, Boot> {
     Running { progress: &Boot, what: &what, call, alarm, warns: &|| true }
 }
 
-/// Each rank gets correct results in steps of all kinds, however far ahead other ranks are.
+/// Results are correct in steps of all kinds, however far ahead other ranks are.
 #[test]
 fn steps_of_all_kinds_follow_each_other() {
     const ROUNDS: u64 = if cfg!(miri) { 5 } else { 2000 };
