@@ -15,11 +15,11 @@ use crate::watchdog::Standing;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The running engine, for a thread of the program that waits inside MPI.
 pub struct HostWait(Arc<Engine>);
 
 impl HostWait {
-    /// Returns the engine if it takes part in the program's waits and this thread runs no handler.
+    /// `None` if the engine does not take part in the program's waits or this thread runs a
+    /// handler.
     pub fn of_running() -> Option<HostWait> {
         let engine = try_running()?;
         let takes_part = engine.host_waits
@@ -28,8 +28,7 @@ impl HostWait {
         takes_part.then_some(HostWait(engine))
     }
 
-    /// Waits in the call `what` until `done` returns true. Returns false if the engine failed; MPI
-    /// must then wait itself.
+    /// Waits in the call `what`. Returns false if the engine failed; MPI must then wait itself.
     pub fn until(&self, what: &str, mut done: impl FnMut() -> bool) -> bool {
         let what = || format!("{what}, called by the program");
         wait::until(self, Cause::Mpi, &what, || Ok(done())).is_ok()
@@ -46,8 +45,8 @@ pub(super) fn may_take_part(config: &Config, world: &Comm) -> Result<bool> {
     Ok(config.mpi_waits && world.size() > 1 && world.size() == job && !life::program_is_threaded())
 }
 
-/// Returns, the same on all ranks, whether the engine takes part: all ranks may, and the engine
-/// serves other nodes by messages, or ranks share cores, which MPI's own waits do not yield.
+/// The same on all ranks: all may take part, and the engine serves other nodes by messages, or
+/// ranks share cores, which MPI's own waits do not yield.
 pub(super) fn takes_part(messages: bool, crowded: bool, all: &[Introduction]) -> bool {
     (messages || crowded) && all.iter().all(|one| one.may_wait != 0)
 }

@@ -2,16 +2,15 @@
 //!
 //! A launcher may bind each rank to its own cores, bind several ranks to the same cores, or bind
 //! none. The decisive figures are therefore which other ranks of the machine may run on this rank's
-//! cores, and on how many cores all of them may run. Containers on one machine may look like
-//! separate hosts, but share its kernel, so the kernel's boot ID identifies the machine. If a
-//! container is limited to fewer cores than its processes may run on, the limit is applied to all
-//! ranks of the machine together.
+//! cores, and on how many cores all of them may run. Containers on one machine look like separate
+//! hosts, so the kernel's boot ID identifies the machine. A limit of a container to fewer cores is
+//! applied to all ranks of the machine together.
 
 use super::introduction::Introduction;
 use crate::topology::Topology;
 use std::collections::HashSet;
 
-/// The cores that a process may run on, one bit for each.
+/// One bit for each core.
 pub(super) type Cores = [u64; 16];
 
 pub(super) fn own_cores() -> Cores {
@@ -22,7 +21,7 @@ pub(super) fn own_cores() -> Cores {
     cores
 }
 
-/// Formats a set of cores as the kernel does, such as `0-3,8`.
+/// As the kernel does, such as `0-3,8`.
 pub(super) fn core_list(cores: &Cores) -> String {
     let has = |core: &usize| cores[core / 64] & 1 << (core % 64) != 0;
     let mut runs: Vec<(usize, usize)> = Vec::new();
@@ -73,7 +72,6 @@ pub(super) fn is_crowded(rank: usize, all: &[Introduction], topology: &Topology)
     shares(&ranks, one.available as usize)
 }
 
-/// Returns whether ranks outnumber the cores of any rank.
 pub(super) fn is_any_crowded(all: &[Introduction], topology: &Topology) -> bool {
     // Ranks of one machine with the same cores give the same result.
     let mut seen = HashSet::new();

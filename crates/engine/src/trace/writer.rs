@@ -14,8 +14,8 @@
 //!   are then missing is given in the last block, which replaces the partially written one, and in
 //!   a warning.
 //!
-//! It also records the processor use of the process, at least every [`EVERY`]. The next block of a
-//! thread, or one without events at the end, states how many events the thread has dropped.
+//! The next block of a thread, or one without events at the end, states how many events the thread
+//! has dropped.
 
 use super::log::{LogPlace, Taken, ThreadLog};
 use super::observer::Recording;
@@ -84,7 +84,7 @@ pub(super) struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Starts the thread, which writes `file` from its beginning, or warns and returns `None`.
+    /// Writes `file` from its beginning, or warns and returns `None`.
     pub(super) fn start(
         running: &Arc<Recording>,
         file: File,
