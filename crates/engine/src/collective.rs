@@ -1,20 +1,5 @@
 //! Collectives: barrier, broadcast, allgather, reductions, agreements.
 //!
-//! | module | contents |
-//! |---|---|
-//! | `call` | the description of a collective call, which ranks compare |
-//! | `alarm` | the report that ranks of a group have made different calls |
-//! | `team` | the ranks of a group by node, and its collectives of short values, and all-reductions on one node |
-//! | `shared_area` | the shared-memory collective area of a node |
-//! | `slots` | the memory layout of that area: marks, and slots for values |
-//! | `mark` | a number in that area on which ranks sleep |
-//! | `circle` | collectives by messages between nodes |
-//! | `transfer` | messages with the header of a call |
-//! | `wire` | the communicator of these messages |
-//! | `share` | files that the ranks of a node share |
-//! | `reduce` | operators and their MPI operations |
-//! | [`exchange`] | scans, gathers to one rank, scatters, exchanges between all pairs |
-//!
 //! The functions of this module are the collectives of other long values over a communicator. Each
 //! one starts the non-blocking MPI collective and waits in the engine's loop ([`crate::wait`]).
 //! Values that are too long for one MPI call are split. [`crate::group::Group`] chooses between
@@ -161,7 +146,6 @@ pub fn reduce<T: Reducible, P: Progress + ?Sized>(
     Ok(())
 }
 
-/// The result of a rank's part of a collective step, as ranks exchange it.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Verdict {

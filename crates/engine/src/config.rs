@@ -16,7 +16,6 @@ use crate::error::{Result, fail};
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// In the order of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     Common,
@@ -73,18 +72,15 @@ pub enum PathChoice {
     Message,
 }
 
-/// The mechanism that makes accumulate and read-modify-write operations atomic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtomicsChoice {
     /// `Mpi` if the path is forced to `rma`, else `Native`.
     Auto,
     /// Locks in shared memory. Other nodes send a message to the owner.
     Native,
-    /// MPI's accumulate operations, for every rank.
     Mpi,
 }
 
-/// Whether a progress thread serves other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadChoice {
     /// If some pair of ranks needs it and MPI's thread level allows it.
@@ -93,7 +89,6 @@ pub enum ThreadChoice {
     Off,
 }
 
-/// The transport of active messages on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmChoice {
     /// Rings if there is shared memory, else MPI messages.
@@ -102,7 +97,6 @@ pub enum AmChoice {
     Mpi,
 }
 
-/// The values of all variables, set by the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     pub path: PathChoice,

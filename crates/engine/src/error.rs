@@ -18,7 +18,6 @@ pub enum ErrorKind {
     Rank = 2,
     /// An address is outside every segment, or an extent leaves its segment.
     Address = 3,
-    /// An allocation failed.
     Memory = 4,
     /// The runtime is not initialised or is finalised, or the object was freed.
     State = 5,
@@ -26,9 +25,7 @@ pub enum ErrorKind {
     Handle = 6,
     /// A datatype or operation is unknown, or a location is unaligned.
     Type = 7,
-    /// The MPI library reported a failure.
     Mpi = 8,
-    /// A fault of this library.
     Internal = 9,
     /// Ranks of a group made different collective calls. The group cannot be used any more.
     Mismatch = 10,
@@ -112,7 +109,6 @@ impl Error {
         self.0.kind
     }
 
-    /// Without the call and the rank.
     pub fn detail(&self) -> &str {
         &self.0.detail
     }

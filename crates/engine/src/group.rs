@@ -169,7 +169,6 @@ impl Group {
         self.team.members()
     }
 
-    /// Fails with `Rank` if `rank` is outside the group.
     pub fn world_rank(&self, rank: usize) -> Result<usize> {
         match self.members().get(rank) {
             Some(&w) => Ok(w),
@@ -192,7 +191,6 @@ impl Group {
         meet(progress, Call::Barrier, 0, || self.live_team()?.barrier(progress))
     }
 
-    /// Returns the `item` of every member, in group order.
     pub fn allgather<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,

@@ -38,7 +38,6 @@ pub fn line(text: &str) -> String {
     of("portolan", "", text)
 }
 
-/// For the program or library `name`, which uses the same logger.
 fn of(name: &str, kind: &str, text: &str) -> String {
     let rank = RankPrefix::own().to_string();
     let text = text.strip_prefix(&rank).unwrap_or(text);

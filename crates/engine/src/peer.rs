@@ -100,7 +100,6 @@ pub struct RmaPending {
 const MOST_TOUCHED: usize = 16;
 
 impl RmaPending {
-    /// Returns whether an operation on `from..to` must wait for unfinished ones.
     pub fn conflicts(&self, kind: RmaKind, from: usize, to: usize) -> bool {
         self.touched.len() >= MOST_TOUCHED
             || self.touched.iter().any(|t| {
@@ -214,7 +213,6 @@ impl Peer {
         self.implicit.get()
     }
 
-    /// The target has handled `count` requests and `bytes` bytes so far.
     pub fn confirm(&self, count: u64, bytes: u64) {
         self.confirmed_bytes.fetch_max(bytes, Ordering::Relaxed);
         self.confirmed_count.fetch_max(count, Ordering::Release);

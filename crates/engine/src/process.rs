@@ -9,7 +9,6 @@ use std::sync::{Once, PoisonError, RwLock};
 static WORLD_RANK: AtomicUsize = AtomicUsize::new(0);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// A function that an upper layer has registered.
 type Left<F> = RwLock<Option<F>>;
 
 static END: Left<fn(i32) -> !> = RwLock::new(None);
@@ -114,7 +113,6 @@ pub(crate) fn set_pending(pending: fn() -> Option<String>) {
     leave(&PENDING, pending);
 }
 
-/// Describes the pending operations of this rank, if an engine can be asked.
 pub fn pending() -> Option<String> {
     left(&PENDING).and_then(|pending| pending())
 }
@@ -201,7 +199,6 @@ pub(crate) fn without_size_signal<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Returns the limit of a file's size (`ulimit -f`) in bytes, if any.
 pub(crate) fn longest_file() -> Option<u64> {
     // SAFETY: zeros are a valid `rlimit`, which the call overwrites.
     let limit = unsafe {

@@ -77,7 +77,6 @@ impl ProgressThread {
 /// Requests a short time slice, so that the thread gets the core sooner when it wakes up while
 /// another one computes. Kernels before 6.12 ignore this.
 fn short_slice() {
-    /// The kernel's `struct sched_attr`.
     #[repr(C)]
     struct Attributes {
         size: u32,
@@ -139,7 +138,6 @@ fn flush_aged(am: &Am, looked: &mut Instant) {
     *looked = Instant::now();
 }
 
-/// Sleeps until the doorbell of the rank's rings, or for `nap` without rings.
 fn sleep(am: &Am, nap: Duration) {
     watchdog::settle();
     match am.started().and_then(|state| Some((state, state.node.as_ref()?))) {

@@ -143,7 +143,6 @@ pub(crate) use progress_by_deref;
 /// A nap may last the idle time divided by this number.
 const IDLE_SHARE: u32 = 32;
 
-/// The back-off of an idle thread.
 #[derive(Debug)]
 pub struct Backoff {
     patience: Patience,

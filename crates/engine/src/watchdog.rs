@@ -9,13 +9,6 @@
 //! computes, the thread of this module writes it. The handler is installed only if the program has
 //! none.
 //!
-//! | module | contents |
-//! |---|---|
-//! | `signal` | the handler of `SIGUSR1`, and how it wakes the thread |
-//! | `inside` | blocking MPI calls, which the thread of this module watches |
-//! | `public` | the public call of the Rust interface that a thread is in |
-//! | `stack` | the library call that a thread is in, and the functions that called it |
-//!
 //! **Cost.** A wait loads two words when it begins and stores two when it ends. Each handled
 //! message stores two words, and the thread records the time when it then finds nothing more to do.
 
@@ -55,12 +48,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[repr(u8)]
 pub enum ProgressEvent {
     Waited = 1,
-    /// A request of another rank was handled.
     Request,
-    /// A reply, or data, has arrived.
     Answer,
     Left,
-    /// An active message of another rank has arrived.
     Message,
 }
 

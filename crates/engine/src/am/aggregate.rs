@@ -79,7 +79,6 @@ impl Buffer {
     }
 }
 
-/// The places of a batch, and its number of items.
 type Batch = (Vec<u8>, usize);
 
 impl Aggregator {

@@ -61,7 +61,6 @@ impl CompletionThread {
         Ok(())
     }
 
-    /// No job waits for [`CompletionThread::run_here`].
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) == 0
@@ -95,7 +94,6 @@ impl CompletionThread {
         jobs
     }
 
-    /// Ends the thread after it has emptied the queue, and joins it.
     pub fn stop(&self) {
         let (queue, changed) = &*self.queue;
         queue.lock().ended = true;

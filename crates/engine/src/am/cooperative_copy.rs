@@ -43,7 +43,6 @@ const JOB: usize = 1 << 20;
 const PIECE: usize = 128 << 10;
 const SMALL_BLOCK: usize = 64 << 10;
 
-/// The data of an offer is the list of spans, as the origin sees them.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Offer {
@@ -85,7 +84,6 @@ fn cut(spans: &[Span], least: impl Fn(usize) -> usize) -> impl Iterator<Item = &
     })
 }
 
-/// Both ranks compute the same parts.
 fn chunks(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_BLOCK]> {
     let all: usize = job.iter().map(|span| span.bytes).sum();
     let middle = all / 8 * 3..all / 8 * 5;
@@ -118,7 +116,6 @@ impl Am {
         Ok(())
     }
 
-    /// Returns the process ID of `target` if this rank can access that process's memory.
     pub fn process_within_reach(&self, target: usize) -> Option<u32> {
         let (node, index) = self.within_reach(target)?;
         Some(node.process(index).0)
@@ -136,7 +133,6 @@ impl Am {
         state.cma_allowed(self, index).then_some((node, index))
     }
 
-    /// Returns whether the other rank waits now and the transfer is long enough for its help.
     fn is_worth_asking(&self, node: &ShmTransport, index: usize, spans: &[Span]) -> bool {
         let least = if !self.config.cross_help {
             return false;

@@ -48,7 +48,6 @@ use std::time::{Duration, Instant};
 
 /// Cost in bytes of a held message, besides its header and data.
 const OVERHEAD: usize = 128;
-/// Maximum number of held messages of a queue that one poll handles.
 const PER_POLL: usize = 64;
 
 fast_tls! {
@@ -86,16 +85,13 @@ struct HeldMessage {
     origin: usize,
     bytes: usize,
     what: HeldKind,
-    /// Time of the handler's first refusal.
     refused: Option<Instant>,
 }
 
 #[derive(Debug)]
 pub enum HeldKind {
     Eager { head: RecordHead, header: Vec<u8>, data: Vec<u8> },
-    /// The data waits at the origin.
     Rts { head: RecordHead, header: Vec<u8>, via: Via, source: Source },
-    /// The header handler has run, and the data is in place.
     Delivered(InboundMessage),
 }
 
@@ -176,7 +172,6 @@ impl Deferral {
         self.is_open_here() && (self.fresh.load(Ordering::Relaxed) > 0 || !self.jobs.is_idle())
     }
 
-    /// Takes the first message whose handler is ready for it.
     fn take(&self, state: &AmState) -> Result<Option<HeldMessage>> {
         let mut held = self.held.lock();
         for n in 0..held.queue.len() {
@@ -317,7 +312,6 @@ impl AmState {
         self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
     }
 
-    /// Handles a control record.
     pub(super) fn at_deferral(&self, am: &Am, origin: usize, head: &RecordHead) -> Result<()> {
         if head.kind()? == RecordKind::DeferralStop {
             self.towards[origin].stopped.store(head.token != 0, Ordering::Release);

@@ -81,7 +81,6 @@ impl Signal {
 }
 
 impl AmState {
-    /// Handles a message that arrived with its data, or holds it.
     #[inline]
     pub(crate) fn arrive_eager(
         &self,
@@ -139,7 +138,6 @@ impl AmState {
         Ok(entry)
     }
 
-    /// Runs the header handler of a message whose data has yet to arrive.
     pub fn arrive(
         &self,
         am: &Am,
@@ -169,7 +167,6 @@ impl AmState {
         self.place(origin, head, entry, accept, None)
     }
 
-    /// Creates the inbound message for the handler's destination, and copies given data there.
     fn place(
         &self,
         origin: usize,

@@ -90,7 +90,6 @@ impl Am {
         self.take(LockDepth { depth: 1, throughout, owns: true })
     }
 
-    /// Takes the dispatcher's lock if it is free, with this nesting.
     fn take(&self, held: LockDepth) -> Result<bool> {
         let state = self.state()?;
         let Some(guard) = state.dispatch.try_lock() else { return Ok(false) };

@@ -1,28 +1,5 @@
 //! Active messages: requests that run a handler at their target.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`aggregate`] | aggregation of many small items into few messages |
-//! | [`wire`] | the wire format of records |
-//! | [`ring`] | a ring of records from one rank to another rank of its node, in shared memory |
-//! | [`shm_transport`] | the rings of a node: sending, polling, waking a sleeping rank |
-//! | [`work_split`] | jobs whose parts two ranks of a node share |
-//! | [`cooperative_copy`] | copies between ranks of a node with the owner's help |
-//! | [`state`] | the state of a rank: handlers, awaited events, the dispatcher's lock |
-//! | [`lock`] | the lock that keeps handlers from running |
-//! | `registry` | registration of handlers, with the same numbers on all ranks |
-//! | `progress` | the connection to the other layers; polls and naps of all waits |
-//! | [`over_mpi`] | messages to other nodes |
-//! | `send` | the origin: the choice of a transport |
-//! | [`poll_state`] | whether this rank polls, as other ranks see it |
-//! | [`target_progress`] | the target: polls, and the dispatch of records |
-//! | [`handler_dispatch`] | header handlers, completion handlers, acknowledgements |
-//! | [`rendezvous`] | long messages, by either transport |
-//! | [`completion_thread`] | the thread on which completion handlers may block |
-//! | [`deferral`] | deferral queues: handlers that run only in the calls of their interface |
-//! | `report` | a description of what is pending on this rank |
-//! | [`quiesce`] | detection that no message is unsent, in flight or unhandled on any rank |
-//!
 //! **The path of a message.** [`Am::send_am`] chooses the transport: a ring on the same node, MPI
 //! messages to another node, and neither to the rank itself. MPI messages use the channel of the
 //! message path, with its flow control and fences. A message consists of a *header* of at most
@@ -82,7 +59,6 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-/// A message as its handler first sees it.
 #[derive(Debug)]
 pub struct Arrival<'a> {
     pub origin: usize,
@@ -98,7 +74,6 @@ pub enum Destination {
     Taken,
     /// Valid for writes of the data's length until the message is complete.
     At(*mut u8),
-    /// A buffer, which the completion handler receives.
     Buffer,
 }
 
@@ -149,7 +124,6 @@ pub trait Handler: Send + Sync {
     }
 }
 
-/// How the origin learns of a completion.
 #[derive(Default)]
 pub enum Signal {
     #[default]
@@ -208,7 +182,6 @@ impl Data<'_> {
     pub const NONE: Data<'static> = Data::Bytes(&[]);
 }
 
-/// The owner of an engine, whose threads hold it by a weak reference.
 pub trait Owner: Send + Sync {
     fn am(&self) -> &Am;
 }

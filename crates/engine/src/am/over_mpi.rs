@@ -22,7 +22,6 @@ pub(crate) const AM_EAGER_LIMIT: usize = 64 << 10;
 pub(super) const KINDS: [RequestKind; 3] =
     [RequestKind::AmEager, RequestKind::AmRts, RequestKind::AmControl];
 
-/// The origin's token for the data of a long message.
 struct OutgoingData(u64);
 
 struct IncomingData {

@@ -34,7 +34,6 @@ pub struct PollState {
     lingering: AtomicBool,
     /// Ended waits, including the activity that [`PollState::touch`] counts.
     waits: AtomicU32,
-    /// Checks that left the rank lingering.
     polls: AtomicU32,
 }
 
@@ -48,7 +47,6 @@ fn completes(waits: u32, new: u32) -> bool {
 struct WaitHistory {
     /// Time of the last multiple of [`WAITS`] waits.
     counted: Option<Instant>,
-    /// Waits at the last check.
     seen: u32,
 }
 

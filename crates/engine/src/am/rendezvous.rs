@@ -33,7 +33,6 @@ use std::sync::atomic::Ordering;
 /// Bytes that one poll reads from an origin's memory.
 const READ_AT_A_TIME: usize = 1 << 20;
 
-/// The transport of an RTS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
     /// From the rank with this node index.
@@ -42,7 +41,6 @@ pub enum Via {
     Mpi(u32),
 }
 
-/// A message whose data is on its way.
 #[derive(Debug)]
 pub struct InboundMessage {
     pub origin: usize,
@@ -110,7 +108,6 @@ impl Reassembly {
     }
 }
 
-/// Data that the target reads from the origin's memory.
 #[derive(Debug)]
 struct RndvRead {
     inbound: InboundMessage,
@@ -219,7 +216,6 @@ impl AmState {
         Ok(None)
     }
 
-    /// A target requests data of this rank in fragments.
     pub(super) fn clear_to_send(
         &self,
         work: &mut RndvState,
@@ -300,7 +296,6 @@ impl AmState {
         }
     }
 
-    /// Returns whether anything happened.
     pub(super) fn progress_rndv(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
         let Some(node) = &self.node else { return Ok(false) };
         let mut busy = !work.reads.is_empty();

@@ -122,7 +122,6 @@ impl Writer {
         self.place.counts().freed.load(Ordering::Acquire)
     }
 
-    /// Position of a record in the store.
     fn position(&self, size: usize) -> u64 {
         let store = self.place.store as u64;
         let left = store - self.put % store;
@@ -158,7 +157,6 @@ impl Writer {
             && self.put + most - self.freed <= self.place.store as u64
     }
 
-    /// Returns false if the record does not fit now.
     #[inline]
     pub fn write(&mut self, parts: &[&[u8]]) -> bool {
         let size = parts.iter().map(|p| p.len()).sum::<usize>();
@@ -234,7 +232,6 @@ impl Reader {
         }
     }
 
-    /// Counts the record that [`Reader::peek`] returned as done.
     #[inline]
     pub fn advance(&mut self) {
         let cell = self.place.cell(self.next);
@@ -261,7 +258,6 @@ mod tests {
     /// More than the ring has cells.
     const RECORDS: u64 = if cfg!(miri) { 300 } else { 50_000 };
 
-    /// Returns the aligned start of a ring in memory that is one cache line longer.
     fn aligned(memory: &mut [[u64; 8]]) -> *mut u8 {
         let base = memory.as_mut_ptr().cast::<u8>();
         base.wrapping_add(base.align_offset(64))

@@ -40,7 +40,6 @@ const ALL_STORES: usize = 16 << 20;
 const ELSEWHERE: u32 = u32::MAX;
 const SMALLEST_STORE: usize = 32 << 10;
 
-/// The state of a rank that the other ranks of the node see.
 #[repr(C, align(64))]
 struct Mailbox {
     door: Doorbell,
@@ -83,7 +82,6 @@ pub struct Incoming {
     known: Vec<u64>,
 }
 
-/// The number that peers try to read.
 static MARK: u64 = 0x506f_7274_6f6c_616e;
 
 fn mailbox(file: &SharedFile, index: usize) -> &Mailbox {
@@ -372,13 +370,11 @@ impl ShmTransport {
         (mailbox.pid.load(Ordering::Acquire), mailbox.mark.load(Ordering::Relaxed), MARK)
     }
 
-    /// Sets whether a thread of this rank polls ([`super::poll_state`]).
     #[inline]
     pub(crate) fn set_attended(&self, attended: bool) {
         self.mailbox(self.me).door.set_attended(attended);
     }
 
-    /// See [`Doorbell::sleep`].
     pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         self.mailbox(self.me).door.sleep(nap);
     }

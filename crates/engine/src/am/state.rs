@@ -24,7 +24,6 @@ pub struct HandlerEntry {
     pub deferral: Option<Arc<Deferral>>,
 }
 
-/// Maximum size in bytes of the unused batch buffers.
 const SPARE_BYTES: usize = 1 << 20;
 
 const CHUNK: usize = 1024;
@@ -94,7 +93,6 @@ pub(crate) fn intern(name: &str) -> &'static str {
     kept
 }
 
-/// An event that the origin awaits.
 #[derive(Debug)]
 pub enum AwaitedSignal {
     Completion(Signal),
@@ -108,7 +106,6 @@ pub enum AwaitedSignal {
 
 pub(crate) type Tokens = Handles<AwaitedSignal>;
 
-/// Returns the tokens of data that has not yet left to `target`.
 pub(crate) fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
     let is =
         |a: &AwaitedSignal| matches!(a, AwaitedSignal::Source { target: t, .. } if *t == target);
@@ -135,7 +132,6 @@ pub(crate) struct SelfMessage {
     pub handler: HandlerId,
     pub header: Vec<u8>,
     pub data: Vec<u8>,
-    /// The completion's token, or 0.
     pub token: u64,
 }
 

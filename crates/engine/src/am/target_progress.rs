@@ -15,7 +15,6 @@ use crate::watchdog::{self, ProgressEvent};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// Maximum number of records of one ring that one poll handles.
 const PER_POLL: usize = 64;
 /// Number of times that one poll checks empty rings, if at most [`FEW`] are open: cheaper than the
 /// lock.
@@ -184,7 +183,6 @@ impl AmState {
         Ok(busy)
     }
 
-    /// Under the dispatcher's lock.
     pub(super) fn deliver_local(
         &self,
         am: &Am,

@@ -19,7 +19,6 @@ pub struct HandlerId(pub u16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
-    /// A message with its data.
     Eager = 1,
     /// Request to send: the data waits at the origin, at [`Source::address`].
     Rts = 2,
@@ -49,9 +48,7 @@ pub struct RecordHead {
     pub(super) kind: u8,
     pub(super) _pad: u8,
     pub(super) handler: u16,
-    /// Length in bytes.
     pub header: u32,
-    /// Length of the data in bytes.
     pub len: u64,
     /// Token of the awaited completion, or 0.
     pub token: u64,

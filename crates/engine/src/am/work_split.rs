@@ -97,7 +97,6 @@ pub struct JobSlots {
     pub(super) helped: AtomicU64,
 }
 
-/// A slot in use, released on drop.
 pub(super) struct JobSlot<'a> {
     places: &'a JobSlots,
     pub(super) number: u32,

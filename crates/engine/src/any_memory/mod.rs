@@ -53,7 +53,6 @@ impl AnyMemory {
     }
 }
 
-/// The registration of the target that must contain all spans, if any.
 #[derive(Debug, Clone, Copy)]
 pub struct Within {
     /// 0 for any memory.

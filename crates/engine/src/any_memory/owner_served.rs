@@ -29,7 +29,6 @@ const TOGETHER: usize = 256 << 10;
 /// Maximum length in bytes of a run in one message.
 const LONGEST: usize = 1 << 30;
 
-/// The outstanding requests of this rank.
 #[derive(Debug, Default)]
 pub struct Accesses {
     asked: Mutex<Slab<Asked>>,
@@ -65,7 +64,6 @@ struct ByteRun {
 #[repr(C)]
 struct AccessAnswer {
     name: u64,
-    /// 0, or the error code.
     code: u64,
 }
 

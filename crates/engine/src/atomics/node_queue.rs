@@ -27,7 +27,6 @@ use crate::trace::{Awaited, Cause, Observer, Served};
 use crate::wait::{self, Ends, Progress};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// Set by the rank that leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Turn {
@@ -64,7 +63,6 @@ struct Line {
 
 const _: () = assert!(size_of::<Line>() == lock_stripe::LINE);
 
-/// A node's part of an arena, as one rank of the node sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeFile {
     /// The mapping, which begins with the first region.

@@ -17,7 +17,6 @@ use crate::wait::{self, Ends};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Words of a cache line.
 const LINE: usize = 16;
 
 #[derive(Debug)]
@@ -57,7 +56,6 @@ impl Notifications {
         self.far.clone().map_or(Ok(()), |segment| ops.release(segment))
     }
 
-    /// Returns whether `rank` is notified through shared memory.
     pub fn is_near(&self, rank: usize) -> bool {
         self.near.as_ref().is_some_and(|near| near.index(rank).is_some())
     }

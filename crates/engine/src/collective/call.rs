@@ -34,23 +34,15 @@ kinds! {
     /// No public call, only the exchange itself.
     Plain = "exchange",
     Barrier = "barrier",
-    /// All ranks receive the result.
     AllReduce = "all_reduce",
     Reduce = "reduce",
     Broadcast = "broadcast",
-    /// Equal parts to all ranks.
     AllGather = "all_gather",
-    /// Over the lower ranks and the own one.
     Scan = "scan",
-    /// Over the lower ranks.
     ExclusiveScan = "scan_exclusive",
-    /// Equal parts to one rank.
     Gather = "gather",
-    /// Equal parts from one rank.
     Scatter = "scatter",
-    /// Equal parts between all pairs of ranks.
     AllToAll = "all_to_all",
-    /// Parts of different lengths between all pairs of ranks.
     AllToAllVaried = "all_to_all_varied",
     Start = "start of the library",
     StartMessages = "start of active messages",
@@ -63,7 +55,6 @@ kinds! {
     FreeMutexes = "free of mutexes",
     Register = "registration of handlers",
     Unregister = "removal of handlers",
-    /// A wait until no message is in flight.
     Quiesce = "quiescence",
     CreateArray = "creation of an array",
     FreeArray = "free of an array",
@@ -78,7 +69,6 @@ kinds! {
     CreateComposer = "creation of a composer",
     SyncComposer = "sync of a composer",
     FreeComposer = "free of a composer",
-    /// By LAPI.
     Addresses = "exchange of addresses",
 }
 
@@ -175,7 +165,6 @@ impl ElementType {
 
 const DETAILED: u8 = 1 << 7;
 
-/// The part of a call that ranks compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct Signature {
@@ -375,7 +364,6 @@ impl Call {
     }
 }
 
-/// The text about different calls, each with the world ranks that made it.
 pub(super) fn differ(calls: &[(Vec<usize>, Call)], members: &[usize]) -> String {
     let scope = |call: &Call| (call.signature.scope, call.signature.object);
     let same_scope = calls.iter().all(|(_, call)| scope(call) == scope(&calls[0].1));

@@ -34,7 +34,6 @@ pub(super) struct Running<'a, P: Progress + ?Sized> {
     pub warns: &'a dyn Fn() -> bool,
 }
 
-/// Ranks that exchange messages, as one of them sees it.
 pub(super) struct Circle<'a, P: Progress + ?Sized> {
     pub wire: &'a Comm,
     pub tag: i32,

@@ -42,7 +42,6 @@ use crate::wait::Progress;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// As one of its ranks sees it.
 #[derive(Debug)]
 pub(super) struct SharedArea {
     slots: Arc<Slots>,
@@ -363,7 +362,6 @@ impl SharedArea {
         }
     }
 
-    /// Waits until all ranks have arrived at a step.
     fn wait_for_release<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,

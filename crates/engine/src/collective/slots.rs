@@ -77,7 +77,6 @@ impl Slots {
         Ok(())
     }
 
-    /// The secret of the digests, a random number.
     pub(super) fn secret(&self) -> u64 {
         // SAFETY: as in `prepare`; the file is mapped while `self` lives.
         unsafe { &*self.file.base().add(SECRET).cast::<AtomicU64>() }.load(Ordering::Acquire)
@@ -107,7 +106,6 @@ impl Slots {
         Mark { number: self.word(at), sleepers: self.word(at + 4), crowded: self.crowded }
     }
 
-    /// Last step that released all ranks.
     pub(super) fn released(&self) -> Mark<'_> {
         self.mark(0)
     }
@@ -191,7 +189,6 @@ impl Slots {
         self.mark(self.own_line(place))
     }
 
-    /// Last step that a rank has finished.
     pub(super) fn done(&self, place: usize) -> Mark<'_> {
         self.mark(self.own_line(place) + 8)
     }

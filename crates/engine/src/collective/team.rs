@@ -29,14 +29,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Sharing<'a> {
-    /// Ranks of a node share memory.
     pub direct: bool,
     pub dir: &'a str,
     /// There are more ranks than cores.
     pub crowded: bool,
 }
 
-/// If at least one node has several members.
 #[derive(Debug)]
 struct Nodes {
     node_of: Vec<u32>,
@@ -168,7 +166,6 @@ impl Team {
         self.nodes.as_ref().map_or(rank, |nodes| nodes.node_of[rank] as usize)
     }
 
-    /// Runs `body` in the circle of the nodes' leaders.
     fn in_circle<R, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -344,7 +341,6 @@ impl Team {
         })
     }
 
-    /// Whether all members share a collective area.
     pub fn shares_memory(&self) -> bool {
         self.circle_size() == 1 && self.shared_area().is_some()
     }

@@ -42,13 +42,11 @@ impl Header {
 
 #[derive(Debug)]
 enum IncomingBytes<'a> {
-    /// The receive of the first message is pending.
     First {
         request: Request,
         frame: Frame,
         data: &'a mut [u8],
     },
-    /// The receive of the second message is pending.
     Rest {
         request: Request,
         _data: &'a mut [u8],
@@ -129,7 +127,6 @@ impl<'a> CircleTransfer<'a> {
         transfer
     }
 
-    /// The sender of the pending message, if any.
     pub(super) fn source(&self) -> Option<usize> {
         (!matches!(self.incoming, IncomingBytes::Done)).then_some(self.from)
     }
@@ -179,7 +176,6 @@ impl<'a> CircleTransfer<'a> {
         Ok(())
     }
 
-    /// Copies data out of the first message, and starts the receive of the second one if needed.
     fn take(
         &mut self,
         (comm, tag): (&Comm, i32),
@@ -218,7 +214,6 @@ impl<'a> CircleTransfer<'a> {
     }
 }
 
-/// Abandons the messages that are not complete.
 impl Drop for CircleTransfer<'_> {
     fn drop(&mut self) {
         match &mut self.incoming {

@@ -36,7 +36,6 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// The tag of the group of all ranks.
     pub const WORLD: u32 = 1;
     const MAKING: i32 = LARGEST as i32 + 1;
     pub(super) const NOTICE: i32 = LARGEST as i32 + 2;
@@ -125,7 +124,6 @@ impl Wire {
         let _ = self.world.set((slots, ranks));
     }
 
-    /// Describes what a rank of the node does while other ranks wait for it, for reports.
     pub(super) fn whereabouts(&self, rank: usize, members: &[usize]) -> Option<String> {
         let (slots, ranks) = self.world.get()?;
         let place = ranks.iter().position(|&other| other == rank)?;

@@ -80,7 +80,6 @@ fn check_filter(text: &str) -> std::result::Result<(), String> {
 /// Names that the crate `portolan-rpc` accepts.
 pub const CHECKSUMS: [&str; 6] = ["crc64", "crc32c", "crc32", "crc16", "adler32", "none"];
 
-/// In the order of their groups.
 pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "PORTOLAN_PATH",

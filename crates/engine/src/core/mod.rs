@@ -1,12 +1,6 @@
 //! The state that all layers of an engine share: the ranks, their memory, the outstanding
 //! operations to each rank, and waiting.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`above`] | pointers to layers above |
-//! | [`handler`] | whether a thread runs a handler |
-//! | `poll_backoff` | back-off for calls that poll without waiting |
-//!
 //! Each layer contains the next lower layer by value and reaches it through `Deref`:
 //! [`crate::runtime::Engine`], [`crate::any_memory::AnyMemory`], [`crate::am::Am`],
 //! [`crate::ops::Ops`], [`crate::path::Paths`], [`Core`]. Waits in any layer make progress for all:
@@ -48,22 +42,18 @@ pub struct Core {
     messages: bool,
     /// There are messages but no thread that serves them.
     threadless: AtomicBool,
-    /// The progress thread runs.
     watched: AtomicBool,
     /// The engine is ending. Its threads have ended or are about to end.
     alone: AtomicBool,
     closed: AtomicBool,
     waiters: AtomicU32,
-    /// Approximate number of polls by callers.
     polls: AtomicU32,
     /// Approximate number of handled requests of other ranks, and its value at the last wait.
     served: AtomicU32,
     served_before: AtomicU32,
-    /// Number of polls of a wait before it yields.
     spin: u32,
     /// Ranks per core if the node has more ranks than cores and polls call MPI, else 1.
     per_core: u32,
-    /// The node has more ranks than cores.
     crowded: bool,
     /// Calls are counted or traced. Stored beside fields that calls read anyway.
     observed: AtomicBool,
@@ -134,7 +124,6 @@ impl Core {
         &self.observer
     }
 
-    /// Returns whether calls are counted or traced.
     #[inline(always)]
     pub fn is_observed(&self) -> bool {
         self.observed.load(Ordering::Relaxed)
@@ -292,7 +281,6 @@ impl Core {
         self.is_watched()
     }
 
-    /// Returns whether a progress thread serves this rank.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Relaxed)

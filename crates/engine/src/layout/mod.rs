@@ -92,7 +92,6 @@ impl Shape {
         Ok(())
     }
 
-    /// Adds an outer dimension, or joins it with the previous dimension or the block.
     fn push(&mut self, dim: Dim) {
         if dim.n == 1 {
             return;

@@ -96,7 +96,6 @@ impl Memory {
         Ok(self.publish(group, &holdings, purpose, found))
     }
 
-    /// Allocates a range in an arena of the group. If none has space, a leader creates a file.
     fn partition(
         &self,
         group: &Group,
@@ -149,7 +148,6 @@ impl Memory {
         (Partition { device, inode, pid, fd, ..partition }, file)
     }
 
-    /// Checks that each node has enough free memory for the ranks that need a range.
     fn check_room(&self, group: &Group, all: &[Partition]) -> Result<()> {
         let waiting = || {
             let cuts =
@@ -169,7 +167,6 @@ impl Memory {
         Err(no_memory(world, partition, needed[node]))
     }
 
-    /// Creates a new arena and allocates the range of each rank that still needs one.
     fn partition_new(
         &self,
         group: &Arc<Group>,

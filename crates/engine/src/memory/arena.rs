@@ -24,7 +24,6 @@ pub(crate) const HEADER: usize = 8192;
 /// Limit on the empty arenas that a group keeps: the sum of their longest regions, in bytes.
 pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
 
-/// The mechanism that makes accumulate and read-modify-write operations atomic in an arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
     /// The locks in the region's header, taken by ranks of the owner's node, and by the owner for
@@ -46,7 +45,6 @@ pub struct Policy {
     pub group_windows: bool,
     /// Whether arenas that have a window use [`Domain::Mpi`].
     pub mpi_atomics: bool,
-    /// The capabilities of the installed transport, or none without one.
     pub installed: Capabilities,
     /// Minimum length of a region in bytes.
     pub arena_bytes: usize,
@@ -57,13 +55,11 @@ pub struct Policy {
 pub struct Region {
     /// Address in the owner's address space.
     pub base: usize,
-    /// Length in bytes.
     pub len: usize,
     /// Address in this process, or null if the region is not mapped here.
     pub local: *mut u8,
 }
 
-/// An arena: a region on every rank of a group.
 #[derive(Debug)]
 pub struct Arena {
     number: u32,
@@ -95,7 +91,6 @@ pub(super) fn capacity(policy: &Policy, need: usize, held: usize) -> usize {
     wanted.next_multiple_of(shm::page().max(GRAIN))
 }
 
-/// The ranks of a group that share this rank's node.
 #[derive(Debug)]
 pub struct Neighbours {
     ranks: Box<[usize]>,
@@ -114,7 +109,6 @@ impl Neighbours {
         self.ranks[0]
     }
 
-    /// Returns the offset of this rank's region in the node's file, and the file's length.
     pub(super) fn layout(&self, lens: &PerRank<usize>) -> (usize, usize) {
         let (mut own, mut total) = (0, 0);
         for &rank in &self.ranks {

@@ -38,7 +38,6 @@ const SOON: Duration = Duration::from_millis(3);
 /// The bias is kept if the owner entered at least this often per use by another thread.
 const WORTH: u32 = 128;
 
-/// State of the other threads, protected by the mutex.
 #[derive(Debug, Default)]
 struct Others {
     /// Uses by other threads since `then`, when the owner's count was `entries`.
@@ -107,7 +106,6 @@ impl<T> BiasedLock<T> {
         BiasedGuard { lock: self, way, _here: PhantomData }
     }
 
-    /// Enters without the mutex. Returns `None` if another thread owns or wants the lock.
     #[inline]
     fn enter(&self) -> Option<InsideRead<'_>> {
         if self.owner.load(Ordering::Relaxed) != this_thread() {

@@ -8,15 +8,12 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Offset in the region.
     pub start: usize,
     /// Requested length in bytes.
     pub len: usize,
-    /// Number of the segment in its group.
     pub segment: u64,
 }
 
-/// The bounds of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     pub start: usize,

@@ -22,7 +22,6 @@ impl BufferPool {
         BufferPool { kept: Mutex::default(), most, most_bytes }
     }
 
-    /// Returns an empty buffer with a capacity of at least `bytes`.
     pub fn take(&self, bytes: usize) -> Vec<u8> {
         let mut buffer = self.kept.lock().take().unwrap_or_default();
         buffer.clear();
@@ -37,7 +36,6 @@ impl BufferPool {
         buffer
     }
 
-    /// Returns a buffer to the pool, or frees it if the pool is full.
     pub fn give(&self, buffer: Vec<u8>) {
         let mut kept = self.kept.lock();
         let bytes = kept.bytes + buffer.capacity();

@@ -60,7 +60,6 @@ impl Door {
         self.shut.store(false, Ordering::Release);
     }
 
-    /// Shuts the door. From now on, only threads that are inside already can enter.
     pub(crate) fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
         heavy();

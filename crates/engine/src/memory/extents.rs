@@ -14,7 +14,6 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The region of one rank in one arena, as used for lookups.
 #[derive(Debug)]
 pub(crate) struct Extent {
     pub(super) base: usize,
@@ -164,7 +163,6 @@ impl Extents {
         }
     }
 
-    /// Removes all tables. They are created again on demand.
     pub(super) fn forget(&mut self) {
         let mut next = std::mem::replace(self.tables.get_mut(), ptr::null_mut());
         while !next.is_null() {

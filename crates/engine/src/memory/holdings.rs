@@ -13,7 +13,6 @@ use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Default)]
 pub struct Holdings {
-    /// In the order of their creation.
     pub arenas: Mutex<Vec<Arc<Arena>>>,
     next_segment: AtomicU64,
     next_arena: AtomicU32,

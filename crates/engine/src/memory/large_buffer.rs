@@ -19,9 +19,7 @@ use std::ptr;
 
 /// Alignment of a buffer, and the unit of its size, in bytes.
 const PAGE: usize = 4096;
-/// Maximum number of unused buffers in the pool.
 const MOST: usize = 8;
-/// Maximum total size of the unused buffers, in bytes.
 const MOST_BYTES: usize = 32 << 20;
 /// A buffer of more than 16 pages is not reused for requests shorter than its size divided by this
 /// factor.
@@ -38,7 +36,6 @@ pub struct LargeBuffer {
     at: *mut u8,
     size: usize,
     lent: Option<ShmExport>,
-    /// Dropping the buffer returns it to the pool.
     used: bool,
 }
 

@@ -32,7 +32,6 @@ pub struct OwnRegion {
 }
 
 impl OwnRegion {
-    /// Creates the region in a file and reserves the memory of its header.
     pub fn new(file: SharedFile, offset: usize, len: usize) -> Result<OwnRegion> {
         let reserved = file.reserve(offset, HEADER);
         reserved.map_err(|e| {

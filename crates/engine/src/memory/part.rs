@@ -69,7 +69,6 @@ impl SegmentPart<'_> {
     }
 }
 
-/// Memory on every rank of a group, allocated collectively.
 #[derive(Debug)]
 pub struct Segment {
     pub(super) id: SegmentId,
@@ -102,7 +101,6 @@ impl Segment {
         SegmentPart { arena: self.arena(&place), rank, place }
     }
 
-    /// Returns the parts in rank order.
     pub fn parts(&self) -> impl Iterator<Item = SegmentPart<'_>> + Clone {
         (0..self.group.size()).map(|rank| self.part(rank))
     }

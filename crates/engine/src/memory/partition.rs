@@ -7,7 +7,6 @@ use crate::error::{Error, ErrorKind, Result, fail};
 use crate::group::Group;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A rank's message about the range that it allocated.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Partition {
@@ -32,13 +31,11 @@ pub(super) struct Partition {
 
 pub(super) const NEED: u64 = u64::MAX;
 pub(super) const FAILED: u64 = u64::MAX - 1;
-/// The arguments of the rank are invalid.
 pub(super) const REFUSED: u64 = u64::MAX - 2;
 
 pub(super) const LEADS: u32 = 1 << 31;
 pub(super) const MOST: usize = 1 << 24;
 
-/// A rank's message about its region of a new arena.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Made {
@@ -100,7 +97,6 @@ impl Survey {
         survey
     }
 
-    /// Returns the error of the first rank that reports one, the same on all ranks.
     pub(super) fn check(&self, group: &Group, all: &[Partition]) -> Result<()> {
         let world = |rank: usize| group.members()[rank];
         if let Some(rank) = self.refused {

@@ -4,18 +4,14 @@ use std::ops::BitOr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path {
-    /// Load and store in shared memory.
     Direct,
-    /// MPI windows.
     Rma,
-    /// Messages to the owner.
     Message,
     /// An external transport ([`crate::path::install`]).
     Installed,
 }
 
 impl Path {
-    /// The paths to memory that is not mapped.
     pub const REMOTE: [Path; 3] = [Path::Rma, Path::Message, Path::Installed];
 
     /// Returns the name as spelled in `PORTOLAN_PATH`.

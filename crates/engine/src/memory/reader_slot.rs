@@ -17,7 +17,6 @@ pub(super) struct ReaderSlot {
 
 static SLOTS: Mutex<Vec<&'static ReaderSlot>> = Mutex::new(Vec::new());
 
-/// Releases the slot when the thread ends.
 struct Lease(&'static ReaderSlot);
 
 impl Drop for Lease {

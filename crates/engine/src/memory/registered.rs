@@ -51,7 +51,6 @@ struct RegistrationEntry {
     digest: AtomicU64,
 }
 
-/// A rank's area in the node's shared memory, initially zero.
 #[repr(C, align(64))]
 pub(crate) struct Area {
     pid: AtomicU32,
@@ -66,7 +65,6 @@ fn word(rank: usize, place: u32) -> u64 {
     (rank as u64 + 1) << 32 | u64::from(place)
 }
 
-/// The areas of all ranks of a node.
 #[derive(Debug)]
 pub struct Table {
     file: Arc<SharedFile>,
@@ -206,7 +204,6 @@ pub struct Registration {
     readable: bool,
     writable: bool,
     open: AtomicBool,
-    /// Number of short copies.
     inside: AtomicUsize,
     /// Number of copies whose bytes may travel in messages.
     in_messages: AtomicUsize,
@@ -225,7 +222,6 @@ struct Told {
 
 static LIVE: LazyLock<Mutex<HashMap<u64, Arc<Registration>>>> = LazyLock::new(Mutex::default);
 
-/// A copy that the owner makes for another process. It keeps the memory valid.
 #[derive(Debug)]
 pub struct Inside {
     registration: Arc<Registration>,

@@ -63,7 +63,6 @@ pub struct Registry {
 #[derive(Debug)]
 pub struct Hit<'a> {
     extent: &'a Extent,
-    /// Offset in the region.
     pub offset: usize,
     _open: BrReadGuard<'a, Tables>,
 }

@@ -52,7 +52,6 @@ impl Memory {
         self.segments.lock().len()
     }
 
-    /// See [`Memory::allocate_many`].
     pub fn allocate(
         &self,
         group: &Arc<Group>,
@@ -69,7 +68,6 @@ impl Memory {
         }
     }
 
-    /// Returns the live segment that starts at `address` on this rank.
     pub fn segment_at(&self, address: usize) -> Option<Arc<Segment>> {
         let id = self.registry.segment_at(self.topology.me(), address)?;
         self.segments.lock().get(&id).cloned()
@@ -207,7 +205,6 @@ impl Memory {
         list
     }
 
-    /// Returns the number of bytes that this rank's regions of a group have reserved.
     pub fn committed(&self, group: &Group) -> usize {
         self.of(group).arenas.lock().iter().map(|s| s.own.committed()).sum()
     }

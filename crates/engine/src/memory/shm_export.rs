@@ -27,7 +27,6 @@ const KEPT_FOR: Duration = Duration::from_secs(5);
 
 static LENT: AtomicUsize = AtomicUsize::new(0);
 
-/// Exported until it is dropped. Initially zeroed.
 #[derive(Debug)]
 pub(crate) struct ShmExport {
     file: SharedFile,
@@ -40,7 +39,6 @@ pub struct ShmKey {
     pub device: u64,
     pub inode: u64,
     pub pid: u32,
-    /// Descriptor in the owner's process.
     pub fd: u32,
     /// Address in the owner's process.
     pub base: u64,

@@ -180,7 +180,6 @@ impl Comm {
         self.size
     }
 
-    /// Live or not.
     pub fn handle(&self) -> CommHandle {
         self.raw
     }

@@ -16,7 +16,6 @@ pub enum Flavour {
     /// MPICH and libraries with its binary interface.
     Mpich,
     OpenMpi,
-    /// Any other MPI-3 library.
     Other,
 }
 

@@ -20,11 +20,8 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum ThreadLevel {
     Single,
-    /// Only the initialising thread calls MPI.
     Funneled,
-    /// Threads call MPI one at a time.
     Serialized,
-    /// Any thread calls MPI at any time.
     Multiple,
 }
 
@@ -62,7 +59,6 @@ impl ThreadLevel {
         }
     }
 
-    /// MPI's number of the level.
     pub fn raw(self) -> i32 {
         // SAFETY: the `RSMPI_` names are constants of the bindings.
         unsafe {

@@ -122,7 +122,6 @@ pub fn program_begins() -> bool {
     answered
 }
 
-/// Records a call of `MPI_Finalize` by the program or the library.
 pub fn program_ends() -> End {
     with(Life::program_ends)
 }

@@ -78,7 +78,6 @@ impl Request {
 #[derive(Debug)]
 pub struct Completed<T> {
     pub tag: T,
-    /// For a receive.
     pub bytes: usize,
 }
 

@@ -212,14 +212,12 @@ impl Window {
         self.flush(target)
     }
 
-    /// Waits until all operations issued to `target` are complete there.
     pub fn flush(&self, target: usize) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::WinFlush, Some(target));
         // SAFETY: the window is live and locked.
         check(unsafe { ffi::MPI_Win_flush(target as c_int, self.live()?) }, "MPI_Win_flush")
     }
 
-    /// Waits until the origin buffers of all operations issued to `target` may be reused.
     pub fn flush_local(&self, target: usize) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::WinFlushLocal, Some(target));
         // SAFETY: the window is live and locked.

@@ -1,12 +1,5 @@
-//! Operations on segments, and their order.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `order` | changes of path, fences, waits without handles |
-//! | `traced` | trace records of operations |
-//! | `segments` | creation and freeing of segments and groups |
-//! | [`crate::transfer`] | put, get, accumulate |
-//! | [`crate::atomics`] | read-modify-write, mutexes, notify flags |
+//! Operations on segments, and their order. [`crate::transfer`] and [`crate::atomics`] contain
+//! further methods of [`Ops`].
 
 mod order;
 mod segments;

@@ -67,7 +67,6 @@ impl Ops {
         self.allocate_many_for(Purpose::Addresses, group, bytes)
     }
 
-    /// All ranks pass the same `purpose`.
     pub fn allocate_many_for(
         &self,
         purpose: Purpose,

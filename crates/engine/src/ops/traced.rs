@@ -58,7 +58,6 @@ impl Ops {
         path_taken(path)
     }
 
-    /// Returns the number of the segment at an address, and its address range.
     pub(crate) fn block_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {
         let (id, found) = self.memory.registry.locate(target, remote)?;
         Some((number_of(id), found))

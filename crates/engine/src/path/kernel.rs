@@ -393,7 +393,6 @@ where
     }
 }
 
-/// Adds the products of `N / 2` complex numbers.
 #[inline(always)]
 unsafe fn add_products<T, const N: usize>(src: *const T, dst: *mut T, re: T, crossed: [T; 2])
 where

@@ -23,7 +23,6 @@ pub(crate) const LOCK_STRIPES: usize = 64;
 /// Number of consecutive bytes that share a lock.
 pub(crate) const SPAN: usize = 16 << 10;
 
-/// Size of a lock's cache line in bytes.
 pub const LINE: usize = 64;
 
 const MARKS: usize = LOCK_STRIPES * LINE;
@@ -39,7 +38,6 @@ pub fn of(offset: usize) -> usize {
     (offset / SPAN) % LOCK_STRIPES
 }
 
-/// Returns whether the bytes lie in one stripe.
 #[inline]
 pub fn holds(offset: usize, bytes: usize) -> bool {
     offset % SPAN + bytes <= SPAN

@@ -7,7 +7,6 @@ use bytemuck::{Pod, Zeroable};
 pub enum TransferKind {
     Put,
     Get,
-    /// Adds scaled local elements to those of the target.
     Accumulate(Scale),
 }
 
@@ -147,7 +146,6 @@ impl Rmw {
         Rmw { operand: Number { value, ..self.operand }, ..self }
     }
 
-    /// Returns another operation on the same number.
     pub(crate) fn turned(self, combine: Combine, expected: i64, value: i64) -> Rmw {
         Rmw { combine, expected, ..self.with_value(value) }
     }
@@ -189,7 +187,6 @@ impl Rmw {
     }
 }
 
-/// A contiguous run of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Span {

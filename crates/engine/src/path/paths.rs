@@ -45,7 +45,6 @@ impl Paths {
         Paths { core, two_sided, rma: Rma::default(), installed }
     }
 
-    /// Returns the capabilities of the transport from [`install`].
     pub fn installed_capabilities() -> Capabilities {
         INSTALLED.get().map_or(Capabilities::default(), |make| make().capabilities())
     }
@@ -112,7 +111,6 @@ impl Paths {
         }
     }
 
-    /// Number of outstanding MPI requests, for reports.
     pub fn outstanding(&self) -> usize {
         self.two_sided.as_ref().map_or(0, TwoSided::outstanding)
     }

@@ -34,11 +34,9 @@ pub struct RemotePlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
     All,
-    /// All except the requests of mutexes.
     Data,
 }
 
-/// Transfers to one target, prepared once and started many times.
 pub trait Prepared: fmt::Debug + Send + Sync {
     fn path(&self) -> Path;
 
@@ -106,7 +104,6 @@ pub trait Transport: fmt::Debug + Send + Sync {
     /// [`Transport::end_flush`], or `None` if they are complete.
     fn begin_flush(&self, paths: &Paths, target: usize, what: Flush) -> Result<Option<u64>>;
 
-    /// Waits for the end of a flush.
     fn end_flush(&self, paths: &Paths, target: usize, begun: u64) -> Result<()>;
 
     /// Prepares puts for all pairs, which lie in the region of the rank `rank` of the arena's

@@ -34,7 +34,6 @@ static DOOR: Door = Door::new();
 static RUNTIME_THREAD: AtomicUsize = AtomicUsize::new(0);
 static ENDPOINTS: AtomicBool = AtomicBool::new(false);
 
-/// Held while the process's engine starts or stops.
 static LIFE: Mutex<()> = Mutex::new(());
 
 /// Callbacks of the module that owns objects that may outlive the runtime.

@@ -41,11 +41,8 @@ impl Between {
 pub(super) enum TransferClass {
     Small,
     Large,
-    /// Rows at a fixed distance.
     Strided,
-    /// Many small blocks.
     Vector,
-    /// Contiguous numbers that are added.
     Accumulate,
 }
 

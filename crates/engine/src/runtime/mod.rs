@@ -35,7 +35,6 @@ mod trial;
 #[derive(Debug)]
 pub struct Engine {
     layers: AnyMemory,
-    /// The reason for the path of transfers between nodes.
     pub remote_reason: String,
     /// The measurements behind `remote_reason`: the name and the figures of each kind of pair.
     pub remote_measured: Vec<(&'static str, String)>,

@@ -10,7 +10,6 @@ use super::introduction::Introduction;
 use crate::topology::Topology;
 use std::collections::HashSet;
 
-/// One bit for each core.
 pub(super) type Cores = [u64; 16];
 
 pub(super) fn own_cores() -> Cores {
@@ -59,7 +58,6 @@ fn shares(ranks: &[Cores], available: usize) -> bool {
     near.len() > count(&all) || available < count(mine) && ranks.len() > available
 }
 
-/// Returns whether ranks outnumber the cores that `rank` runs on.
 pub(super) fn is_crowded(rank: usize, all: &[Introduction], topology: &Topology) -> bool {
     let one = &all[rank];
     let here = |other: &usize| match one.boot {

@@ -182,7 +182,6 @@ impl Engine {
         })
     }
 
-    /// Registers each layer with the layers below it.
     fn connect(self: &Arc<Engine>) {
         let owner: Weak<dyn Owner> = Arc::<Engine>::downgrade(self);
         // SAFETY: all layers are parts of the engine, whose address does not change. No layer uses

@@ -11,7 +11,6 @@ use crate::trace::{Call, Cause, PathTaken, Served};
 use std::fmt::Write;
 use std::time::Instant;
 
-/// The counts of a rank since its engine was started or its statistics were reset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statistics {
     /// All calls were counted: `PORTOLAN_STATS` or `PORTOLAN_TRACE` is set.
@@ -23,20 +22,16 @@ pub struct Statistics {
     pub rendezvous: u64,
     pub aggregated_messages: u64,
     pub aggregated_items: u64,
-    /// Requests of other ranks that this rank served.
     pub requests: u64,
-    /// Peak resident memory of the process in bytes.
     pub peak_memory: u64,
     pub dropped_events: u64,
 }
 
 impl Statistics {
-    /// Over all paths.
     pub fn call(&self, call: usize) -> Calls {
         total(self.sum.calls[call].iter())
     }
 
-    /// Over all calls.
     pub fn path(&self, path: usize) -> Calls {
         total(self.sum.calls.iter().map(|paths| &paths[path]))
     }

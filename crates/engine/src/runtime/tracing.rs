@@ -72,7 +72,6 @@ fn open_trace(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes the traces in a directory of ranks from `first` on.
 fn remove_traces(dir: &Path, first: usize) -> io::Result<()> {
     for entry in fs::read_dir(dir)?.flatten() {
         let rank = entry.file_name().to_str().and_then(portolan_trace_format::format::rank_of);

@@ -45,7 +45,6 @@ const STOP: u64 = u64::MAX;
 const HEAD: usize = 8;
 const TAG: i32 = 1;
 
-/// Rows of `block` bytes at a distance of `stride` bytes.
 #[derive(Clone, Copy)]
 struct Rows {
     rows: usize,

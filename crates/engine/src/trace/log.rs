@@ -33,7 +33,6 @@ struct Published {
     first: AtomicU64,
 }
 
-/// Published events, as the writer takes them.
 #[derive(Debug, Clone, Copy)]
 pub struct Taken<'a> {
     pub bytes: &'a [u8],
@@ -42,7 +41,6 @@ pub struct Taken<'a> {
     pub last_time: u64,
 }
 
-/// The writer's position in a log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogPlace {
     chunk: usize,

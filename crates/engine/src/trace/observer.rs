@@ -42,7 +42,6 @@ pub(super) struct Recording {
     thread: OnceLock<std::thread::Thread>,
 }
 
-/// The statistics and the trace of one engine.
 #[derive(Debug)]
 pub struct Observer {
     id: u64,
@@ -107,7 +106,6 @@ impl Observer {
         }
     }
 
-    /// Writes the remaining events and ends the file.
     pub fn close(&self) {
         if let Some(running) = &self.running
             && let Some(writer) = running.writer.lock().take()

@@ -143,7 +143,6 @@ impl TraceWriter {
     }
 }
 
-/// The state of the file with respect to one thread.
 #[derive(Debug, Default)]
 struct Written {
     place: LogPlace,

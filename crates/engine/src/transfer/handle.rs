@@ -20,7 +20,6 @@ use std::sync::Arc;
 pub struct Handle {
     counter: Option<Arc<CompletionCounter>>,
     aggregate: Option<Aggregate>,
-    /// Source buffers that the handle keeps for the caller.
     values: Vec<Box<[u8]>>,
 }
 

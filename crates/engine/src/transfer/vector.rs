@@ -18,7 +18,6 @@ use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
 
 impl Ops {
-    /// Checks lengths, local addresses and remote addresses.
     pub(crate) fn check_vector(
         &self,
         kind: TransferKind,

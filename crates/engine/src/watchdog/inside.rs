@@ -6,7 +6,6 @@ use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// In the order of [`MpiCall`].
 const NAMES: [&str; 6] = [
     "MPI_Win_flush",
     "MPI_Win_flush_local",

@@ -14,7 +14,6 @@ pub(super) struct Stack {
     pub call: String,
     /// The source line, if recorded.
     pub place: Option<String>,
-    /// The nearest first.
     pub callers: String,
 }
 

@@ -96,7 +96,6 @@ impl Ops {
         )
     }
 
-    /// Returns the location of the word of a mutex, for [`Access::ByWord`].
     fn word_place(&self, found: &FoundMutex<'_>) -> Result<RemotePlace> {
         let world = found.place.world;
         let hit = self.memory.registry.find(world, found.address(), 8)?;

@@ -62,7 +62,6 @@ impl From<Access> for PathTaken {
     }
 }
 
-/// Index and rank were checked.
 pub(super) struct FoundMutex<'a> {
     pub(super) place: &'a OwnerMutexes,
     pub(super) name: MutexName,

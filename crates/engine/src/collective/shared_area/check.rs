@@ -60,7 +60,6 @@ impl SharedArea {
         calls
     }
 
-    /// Names the ranks that have not arrived.
     pub(super) fn missing<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,

@@ -5,13 +5,6 @@
 //!
 //! **Order.** MPI orders accumulates of one kind, but neither puts nor gets. The list of unfinished
 //! operations ([`crate::peer::RmaPending`]) decides when an operation waits for earlier ones.
-//!
-//! | module | contents |
-//! |---|---|
-//! | this one | the transport, and its cache of datatypes |
-//! | `operations` | the interface to the layers above, and its MPI calls |
-//! | `prepared` | puts that are prepared once and started many times |
-//! | [`delegate`] | compare-and-swaps that another rank executes |
 
 pub(crate) mod delegate;
 mod operations;
@@ -30,7 +23,6 @@ pub struct Rma {
 }
 
 impl Rma {
-    /// Frees the cached datatypes, before MPI is finalized.
     pub fn forget_types(&self) {
         self.types.clear();
     }

@@ -31,7 +31,6 @@ impl Batch {
         Batch { path: Path::Message, kind, target, local: Vec::new(), remote: Vec::new(), bytes: 0 }
     }
 
-    /// Returns whether another block fits into a message of at most `most` bytes.
     pub fn has_room(&self, bytes: usize, most: usize) -> bool {
         let list = (self.remote.len() + 1) * size_of::<WireBlock>();
         list + self.bytes + bytes <= most

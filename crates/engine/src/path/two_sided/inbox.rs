@@ -42,7 +42,6 @@ impl Inbox {
         Ok(inbox)
     }
 
-    /// Takes back the buffer of a handled request.
     #[inline]
     pub fn give_back(&mut self, comm: &Comm, buffer: Vec<u8>) -> Result<()> {
         self.spare.push(buffer);

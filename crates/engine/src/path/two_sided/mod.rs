@@ -1,17 +1,5 @@
 //! Two-sided messages, served by the target's progress engine.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`wire`] | the encoding of requests |
-//! | [`inbox`] | preposted receives for requests |
-//! | `prepared` | puts that are prepared once and started many times |
-//! | `transport` | the interface to the layers above |
-//! | [`send`] | the origin: requests, flow control, answers |
-//! | [`blocks`] | the origin: many small blocks in one request |
-//! | [`data`] | long data that follows a request on the data channel |
-//! | [`service`] | the handlers of requests, by kind |
-//! | [`serve`] | the target of transfers |
-//!
 //! Requests travel on one communicator with one tag, into receives that are posted in advance
 //! ([`inbox`]), so those of one origin are handled in order. Answers, and bytes that are received
 //! in place, travel on a second communicator, each with a tag that the origin chose.
@@ -79,18 +67,13 @@ pub enum Action {
     Left { counter: Option<Arc<CompletionCounter>>, _keep: Option<Arc<Arena>> },
     /// An answer has arrived in place.
     Answer { counter: Arc<CompletionCounter>, bytes: usize },
-    /// An answer has arrived, to be copied along a shape.
     Spread { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Address, shape: Shape },
-    /// An answer has arrived, to be copied to a list of blocks.
     Scatter { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Vec<(Address, usize)> },
     Value { number: Arc<Number>, buffer: Vec<u8> },
-    /// A long request has arrived.
     Inbound { source: usize, ticket: u64, buffer: Vec<u8>, bytes: usize },
-    /// A part of the data of a service has been sent.
     DataLeft(Arc<Mutex<data::Leaving>>),
     /// A part of the data that follows a request has arrived in place.
     Data(Box<data::Receiving>),
-    /// A window operation is complete.
     Rma { counter: Arc<CompletionCounter>, _buffer: Option<Arc<Vec<u8>>> },
 }
 
@@ -101,7 +84,6 @@ struct WaitingRequest {
     ready: Option<(Vec<u8>, usize)>,
 }
 
-/// The requests of one origin to this rank.
 #[derive(Debug, Default)]
 struct Origin {
     waiting: VecDeque<WaitingRequest>,
@@ -207,7 +189,6 @@ impl TwoSided {
         self.any_fresh.store(true, Ordering::Relaxed);
     }
 
-    /// Number of outstanding MPI requests, for reports.
     pub fn outstanding(&self) -> usize {
         self.fresh.lock().len() + self.serving.try_lock().map_or(0, |s| s.requests.len())
     }

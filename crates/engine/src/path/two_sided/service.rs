@@ -14,7 +14,6 @@ use crate::error::{Result, fail};
 use crate::path::Paths;
 use std::any::Any;
 
-/// The state of a service for data in flight.
 pub type Parcel = Box<dyn Any + Send>;
 
 #[derive(Debug)]
@@ -53,7 +52,6 @@ pub trait Service: Send + Sync {
         Ok(None)
     }
 
-    /// Takes the parcel of `TwoSided::send_data`.
     fn left(&self, _parcel: Parcel) {}
 }
 

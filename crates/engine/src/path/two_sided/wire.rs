@@ -26,7 +26,6 @@ pub enum RequestKind {
     FlushReq = 6,
     /// Returns credits: the number of requests and of bytes handled so far.
     CreditAck = 7,
-    /// Takes a mutex for the sender.
     Lock = 8,
     TryLock = 9,
     Unlock = 10,
@@ -40,7 +39,6 @@ pub enum RequestKind {
     AmEager = 16,
     /// An active message whose data follows.
     AmRts = 17,
-    /// A control message to the origin of active messages.
     AmControl = 18,
     /// Announces a request that is longer than a posted receive and follows on the data channel.
     Announce = 19,
@@ -129,7 +127,6 @@ impl RequestKind {
     }
 }
 
-/// The fixed part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct RequestHeader {
@@ -284,7 +281,6 @@ impl RequestHeader {
     }
 }
 
-/// Appends a header and the remote side of a shape to `out`.
 pub fn encode(mut header: RequestHeader, shape: &Shape, out: &mut Vec<u8>) {
     header.levels = shape.dims().len() as u8;
     header.block = shape.block() as u64;
@@ -295,13 +291,11 @@ pub fn encode(mut header: RequestHeader, shape: &Shape, out: &mut Vec<u8>) {
     }
 }
 
-/// Number of bytes that [`encode`] appends.
 pub fn head_len(shape: &Shape) -> usize {
     size_of::<RequestHeader>()
         + std::mem::size_of_val(shape.dims()) / size_of::<Dim>() * size_of::<WireDim>()
 }
 
-/// Number of bytes that a request moves at the target.
 pub(super) fn moved_bytes(kind: RequestKind, message: &[u8]) -> usize {
     let Ok((header, shape, body)) = decode(message) else { return 0 };
     match kind {
