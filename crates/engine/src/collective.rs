@@ -122,8 +122,7 @@ pub(crate) fn needs_no_other<T: Reducible>(
     size == 1 || data.is_empty()
 }
 
-/// Combines `data` element by element. All ranks pass the same length. The result replaces `data`
-/// on all ranks, or only on `root` if given.
+/// All ranks pass the same length and get the result, or only `root` if given.
 pub fn reduce<T: Reducible, P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,
@@ -177,8 +176,7 @@ impl Verdict {
     }
 }
 
-/// Either all ranks succeed, or a failed rank returns its own error, and every other rank returns
-/// the error of the lowest rank that failed.
+/// As [`Team::agree`], for all ranks of a communicator.
 pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) -> Result<()> {
     let all = allgather(comm, progress, &Verdict::of(&mine))?;
     mine?;

@@ -124,8 +124,7 @@ pub struct Config {
     pub mpi_waits: bool,
     /// Zero turns it off.
     pub watchdog: Duration,
-    /// Time after which a rank that waits for others in a collective call warns once, unless
-    /// `watchdog` is zero.
+    /// When a collective warns of missing ranks, unless `watchdog` is zero.
     pub watchdog_warn: Duration,
     pub rpc_checksum: String,
     pub rpc_listen: String,

@@ -14,8 +14,7 @@ fn call(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>)
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time) };
 }
 
-/// Sleeps until the word is woken or `timeout` has elapsed, or not at all if the word is not
-/// `value`. May return early.
+/// Returns at once if the word is not `value`, and may return early at any time.
 pub fn wait(word: &AtomicU32, value: u32, timeout: Duration) {
     call(word, libc::FUTEX_WAIT, value, Some(timeout));
 }

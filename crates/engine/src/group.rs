@@ -225,8 +225,7 @@ impl Group {
         })
     }
 
-    /// Combines `data` element by element. All members pass the same length. The result replaces
-    /// `data` on all members, or only on `root` if given.
+    /// All members pass the same length and get the result, or only `root` if given.
     pub fn reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -273,8 +272,7 @@ impl Group {
         })
     }
 
-    /// Returns the concatenated `data` of all members on `root`, and `None` on the others. All
-    /// members pass the same length.
+    /// Returns `None` on members other than `root`. All members pass the same length.
     pub fn gather<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -353,8 +351,7 @@ impl Group {
         })
     }
 
-    /// Either all members succeed, or a failed member returns its own error, and every other member
-    /// returns the error of the lowest rank that failed.
+    /// As [`Team::agree`].
     pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
         self.live_team()?.agree(progress, mine)
     }

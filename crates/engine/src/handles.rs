@@ -118,8 +118,7 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         }
     }
 
-    /// Returns whether the table has the slot of a handle. If so, a refused handle was most likely
-    /// removed; otherwise it was never valid.
+    /// If so, a refused handle was most likely removed; otherwise it was never valid.
     pub fn has_slot(&self, handle: u64) -> bool {
         Self::index(handle) < self.slots.len()
     }

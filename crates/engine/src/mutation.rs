@@ -4,11 +4,9 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Fault {
-    /// The origin of a long message over MPI was not notified if another thread saw the last part
-    /// leave.
+    /// The origin of a long MPI message was not notified if another thread saw the last part leave.
     LostSent = 1,
-    /// A request close to the limit of unconfirmed bytes waited for a confirmation that was never
-    /// requested.
+    /// A request near the limit of bytes waited for a confirmation that was never requested.
     NeverAsked,
     /// The job was considered quiescent when its counts agreed for the first time.
     CountedOnce,

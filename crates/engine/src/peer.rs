@@ -282,8 +282,7 @@ impl Peers {
         self.dirty.load(Ordering::Relaxed) > 0
     }
 
-    /// The caller holds the lock of the state that the bit summarises, also for
-    /// [`Peers::mark_complete`].
+    /// The caller holds the lock of the summarised state, as in [`Peers::mark_complete`].
     pub fn mark_pending(&self, rank: usize, bit: u8) {
         if self.pending(rank) & bit != 0 {
             return;

@@ -54,8 +54,7 @@ extern "C" fn forked() {
     }
 }
 
-/// Runs `in_child` in forked children. It may only store to memory: a thread that the child lacks
-/// may hold a lock.
+/// In forked children, `in_child` may only store to memory: locks may be held for good.
 pub(crate) fn watch_forks(in_child: fn()) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -136,8 +135,7 @@ pub(crate) fn is_kept_mapped() -> bool {
     KEPT_MAPPED.load(Ordering::Relaxed)
 }
 
-/// Calls a function of the program. A panic ends the job: it would unwind through a call that has
-/// lent memory to MPI or to other ranks.
+/// A panic ends the job: it would unwind through a call that has lent memory to others.
 fn called<R>(function: fn() -> R) -> R {
     match std::panic::catch_unwind(function) {
         Ok(result) => result,

@@ -25,8 +25,7 @@ use std::time::{Duration, Instant};
 const AWAKE: Duration = Duration::from_micros(30);
 /// The same if every message rings the doorbell. The core then belongs to the computing rank.
 const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
-/// How long after an event other ranks count as active. A wake-up costs about 25 us with cold
-/// caches.
+/// How long after an event other ranks count as active. A wake-up costs about 25 us.
 const LATELY: Duration = Duration::from_millis(100);
 
 /// Longest sleep if the doorbell wakes the thread for all its work.
@@ -124,8 +123,7 @@ fn check(am: &Am) -> bool {
     })
 }
 
-/// Checks for aged items at most four times in their age, because a check stops the thread that
-/// aggregates.
+/// Checks at most four times in the age, because a check stops the thread that aggregates.
 fn flush_aged(am: &Am, looked: &mut Instant) {
     let collects = am.started().is_some_and(|state| !state.collects_nothing());
     if !collects || looked.elapsed() < am.config.aggregate_age / 4 {

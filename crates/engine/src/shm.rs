@@ -215,8 +215,7 @@ impl SharedFile {
         }
     }
 
-    /// Frees the memory of a part of the file, whose bytes are then zero. On failure returns false
-    /// and changes nothing.
+    /// The bytes are then zero. On failure returns false and changes nothing.
     pub fn release(&self, offset: usize, len: usize) -> bool {
         // SAFETY: the call takes no pointers, and the file is open.
         len == 0
@@ -252,8 +251,7 @@ impl Drop for SharedFile {
     }
 }
 
-/// Free bytes on the file system of `dir`. Fails with `Argument` if `dir` contains a zero byte, and
-/// with `Memory` if the file system cannot be queried.
+/// Fails with `Argument` for a zero byte, and with `Memory` if the query fails.
 pub fn room_in(dir: &str) -> Result<usize> {
     let Ok(path) = CString::new(dir) else {
         fail!(Argument, "PORTOLAN_SHM_DIR contains a zero byte");

@@ -47,8 +47,7 @@ pub struct GivenUp(pub u32);
 
 /// The interface of a wait to the layers that it polls.
 pub trait Progress {
-    /// Serves other ranks and completes own operations, without blocking. Returns true if anything
-    /// happened.
+    /// Serves other ranks, without blocking. Returns true if anything happened.
     fn poll(&self) -> Result<bool>;
 
     /// Sleeps for at most `nap`, less if another rank rings the doorbell.
@@ -187,8 +186,7 @@ impl Backoff {
         false
     }
 
-    /// Returns the length of the nap that is due, or `None` to poll on. The arguments are as in
-    /// [`Backoff::rest`].
+    /// The nap that is due, or `None` to poll on. Arguments as in [`Backoff::rest`].
     pub(crate) fn nap(&mut self, idle: Duration, longest: Duration) -> Option<Duration> {
         if idle < self.patience.polls && contention::may_poll(idle, self.patience.contended) {
             return None;
@@ -211,8 +209,7 @@ impl Progress for Boot {
     }
 }
 
-/// A thread that polls or waits. It has given up the lock that it holds only between waits, until
-/// this is dropped.
+/// Has given up the lock that it holds only between waits, until this is dropped.
 pub struct Unlocked<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
 
 impl<'a, P: Progress + ?Sized> Unlocked<'a, P> {
@@ -250,8 +247,7 @@ impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
 
 const BRIEFLY: u32 = 40;
 
-/// Asks `done`, which reads what another rank stores, for about half a microsecond, without
-/// progress.
+/// Asks for about half a microsecond whether another rank has stored, without progress.
 #[inline]
 pub(crate) fn briefly(done: impl Fn() -> bool) -> bool {
     for _ in 0..BRIEFLY {

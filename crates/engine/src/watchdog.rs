@@ -29,8 +29,7 @@ use std::time::{Duration, Instant};
 
 /// Milliseconds without progress after which a wait reports itself.
 static PATIENCE: AtomicU64 = AtomicU64::new(NEVER);
-/// Milliseconds after which a wait in a collective warns, and milliseconds without progress after
-/// which a wait ends the job.
+/// Milliseconds until a collective warns, and without progress until the job ends.
 static EARLY: AtomicU64 = AtomicU64::new(NEVER);
 static FATAL: AtomicU64 = AtomicU64::new(NEVER);
 /// Some hundred years, in milliseconds.
@@ -223,8 +222,7 @@ impl Watch {
         self.reports = 0;
     }
 
-    /// Checks between polls whether a report is due. Returns its cause and the time since the wait
-    /// began. `since` is the time of the last progress.
+    /// Returns the cause of a due report and the time of the wait. `since`: the last progress.
     #[inline]
     pub fn check(&mut self, since: Instant, now: Instant) -> Option<(ReportCause, Duration)> {
         settle();
@@ -293,8 +291,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Installs the signal handler if the program has none. Returns `None` if the watchdog is off
-    /// or the thread cannot be started.
+    /// `None` if the watchdog is off or the thread cannot be started.
     pub fn start(config: &Config) -> Option<Watchdog> {
         let (patience, fatal) = (config.watchdog, config.watchdog_abort);
         if patience.is_zero() && fatal.is_zero() {
@@ -402,8 +399,7 @@ fn answer() {
     }
 }
 
-/// Another thread blocks in MPI and may hold its lock. If the abort does not get through, this
-/// process exits, which its launcher notices.
+/// Another thread may hold MPI's lock. Launchers notice an exit, if the abort hangs.
 fn abort_around_mpi() -> ! {
     let code = ErrorKind::State.code();
     std::thread::spawn(move || crate::process::end_job(code));

@@ -197,8 +197,7 @@ impl Aggregator {
         fail!(Argument, "an item of {bytes} bytes in batches of {}-byte items", self.item)
     }
 
-    /// The short path: returns false for the first and the last item of a batch, and if another
-    /// thread owns the lock.
+    /// Returns false for the first and last item of a batch, and if another thread owns the lock.
     #[inline]
     fn put(&self, target: usize, item: &[u8]) -> bool {
         let put =
@@ -270,8 +269,8 @@ impl Aggregator {
         Ok(any)
     }
 
-    /// Takes the batch for `target`, with `now` only if it has reached the maximum age. The caller
-    /// must pass it to [`Aggregator::send`].
+    /// With `now`, only a batch of the maximum age. The caller must pass it to
+    /// [`Aggregator::send`].
     fn take_collected(&self, target: usize, now: Option<Instant>) -> Option<Batch> {
         let buffer = &mut self.buffers.lock()[target];
         if buffer.used == 0 {

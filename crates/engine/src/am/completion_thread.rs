@@ -38,8 +38,7 @@ impl std::fmt::Debug for CompletionThread {
 }
 
 impl CompletionThread {
-    /// With `owner`, starts the thread if it does not run, or fails with `Memory`. Without, the job
-    /// waits for [`CompletionThread::run_here`].
+    /// Without `owner`, who starts the thread, the job waits for [`CompletionThread::run_here`].
     pub fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
         let (queue, changed) = &*self.queue;
         queue.lock().jobs.push_back(job);

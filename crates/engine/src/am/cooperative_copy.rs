@@ -32,8 +32,7 @@ use std::mem::size_of;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Minimum length in bytes of a transfer that is offered to a rank that polls, and to one that must
-/// be woken. Shorter transfers end before help arrives.
+/// Bytes worth offering to a rank that polls, and to one that must be woken: help takes time.
 const LEAST: usize = 192 << 10;
 const LEAST_ASLEEP: usize = 1 << 20;
 /// Bytes of a job, limited because a helper serves no other rank meanwhile.
@@ -67,8 +66,7 @@ fn split(spans: &[Span], most: usize) -> Cow<'_, [Span]> {
     Cow::Owned(spans.iter().flat_map(each).collect())
 }
 
-/// Partitions a list of spans. A part at byte offset `at` has at least `least(at)` bytes, except
-/// the last.
+/// Partitions spans. A part at byte offset `at` has `least(at)` bytes or more, except the last.
 fn cut(spans: &[Span], least: impl Fn(usize) -> usize) -> impl Iterator<Item = &[Span]> {
     let (mut rest, mut at) = (spans, 0);
     std::iter::from_fn(move || {

@@ -166,8 +166,7 @@ impl Deferral {
         !self.is_polling() || self.is_inside()
     }
 
-    /// Returns whether this thread can run a completion handler or offer a message for the first
-    /// time.
+    /// This thread can run a completion handler or offer a message for the first time.
     fn has_work_here(&self) -> bool {
         self.is_open_here() && (self.fresh.load(Ordering::Relaxed) > 0 || !self.jobs.is_idle())
     }
@@ -323,8 +322,7 @@ impl AmState {
         }
     }
 
-    /// Handles held messages that may run on this thread. Returns whether there were any. The
-    /// caller holds the dispatcher's lock.
+    /// Returns whether any held message ran. The caller holds the dispatcher's lock.
     #[cold]
     pub(super) fn release(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
         let deferrals = self.deferrals.read().clone();
@@ -381,8 +379,7 @@ impl AmState {
         if go { self.record_stop(am, origin, false) } else { Ok(()) }
     }
 
-    /// Queues a completion handler for the calls of its interface, or for the completion thread if
-    /// not polling.
+    /// For the calls of the interface, or for the completion thread if not polling.
     pub(super) fn run_behind(&self, am: &Am, deferral: &Arc<Deferral>, job: Job) -> Result<()> {
         if deferral.is_polling() {
             self.set_aside.fetch_add(1, Ordering::AcqRel);

@@ -152,8 +152,7 @@ impl AmState {
         Ok(inbound)
     }
 
-    /// Like [`AmState::arrive`], but a buffer is unfilled, for
-    /// [`Reassembly`](super::rendezvous::Reassembly).
+    /// Leaves a buffer unfilled, for a [`Reassembly`](super::rendezvous::Reassembly).
     pub(super) fn arrive_unfilled(
         &self,
         am: &Am,
@@ -216,8 +215,7 @@ impl AmState {
         Ok(inbound)
     }
 
-    /// Completes a message whose data is in place: runs its [`Then`] and notifies the origin. Holds
-    /// it if its deferral queue forbids an inline completion on this thread.
+    /// For a message whose data is in place. Holds it if an inline completion may not run here.
     pub fn finish(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
         if let Then::Inline(_) = inbound.then
             && let Some(deferral) = inbound.held_back_by().cloned()

@@ -58,8 +58,7 @@ impl Am {
         self.unlock_handlers_as(Hold::Throughout)
     }
 
-    /// Keeps handlers of this rank from running until [`Am::unlock_handlers_as`] on the same
-    /// thread. Fails with `State` before handlers were registered.
+    /// [`Am::unlock_handlers_as`] undoes it. Fails with `State` before handlers were registered.
     pub fn lock_handlers_as(&self, hold: Hold) -> Result<()> {
         if !self.nest(hold) {
             let what = || "the lock of the handlers".to_string();

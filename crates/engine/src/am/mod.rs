@@ -98,20 +98,17 @@ impl Accept {
     pub const DONE: Accept = Accept { to: Destination::Taken, then: Then::Nothing };
 }
 
-/// A handler at the target. An error or a panic ends the job, because the origin relies on the
-/// message.
+/// An error or a panic ends the job, because the origin relies on the message.
 pub trait Handler: Send + Sync {
     /// Runs when the header has arrived, together with the data if it is short.
     fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept>;
 
-    /// Whether short data may arrive after its header, too, if that is faster. Longer data always
-    /// may.
+    /// Whether short data may arrive after its header, too, as longer data always may.
     fn takes_fragments(&self) -> bool {
         false
     }
 
-    /// The deferral queue that decides when the handler may run, the same in each call. A handler
-    /// with one receives no eager fragments.
+    /// Decides when the handler may run; constant. Such a handler receives no eager fragments.
     fn deferral(&self) -> Option<Arc<deferral::Deferral>> {
         None
     }
@@ -170,8 +167,8 @@ pub struct Signals {
 
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// Short data is copied before the call returns, in a handler also long data. Otherwise the
-    /// call returns when the bytes have left.
+    /// Short data, and in a handler all, is copied before the call returns; else the bytes have
+    /// left.
     Bytes(&'a [u8]),
     Owned(Vec<u8>),
     /// Valid and unchanged until [`Signals::origin`].
@@ -240,8 +237,7 @@ impl Am {
         }
     }
 
-    /// Starts active messages, and registers the layer's own handlers. Fails with `State` if
-    /// another thread does so at the same time.
+    /// Fails with `State` if another thread does so at the same time.
     pub fn begin(&self, state: AmState) -> Result<()> {
         if self.state.set(state).is_err() {
             fail!(State, "two threads start active messages at the same time");

@@ -62,10 +62,9 @@ impl Am {
         self.two_sided()?.send(target, buffer)
     }
 
-    /// Sends an RTS and the data that `token` names.
-    ///
     /// # Safety
-    /// The data must be valid for reads and unchanged until it has left, which ends the token.
+    /// The data that `token` names must be valid and unchanged until it has left, which ends the
+    /// token.
     pub(super) unsafe fn send_rndv(
         &self,
         target: usize,

@@ -88,8 +88,7 @@ impl PollState {
         self.take_back(node, waiters)
     }
 
-    /// Activity between two waits counts as a wait: other ranks may answer, and the next wait is
-    /// near.
+    /// Activity between two waits counts as a wait: other ranks may answer.
     #[inline]
     pub fn touch(&self, node: &ShmTransport, watched: bool) {
         self.touch_as(1, node, watched);
@@ -141,8 +140,7 @@ impl PollState {
         false
     }
 
-    /// A waiting thread, no longer counted in `waiters`, goes to sleep, which ends lingering.
-    /// Returns whether the caller must check the rings.
+    /// A waiting thread, not in `waiters`, goes to sleep. Returns whether to check the rings.
     pub fn sleep(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         let _history = self.history.lock();
         self.lingering.store(false, Ordering::SeqCst);

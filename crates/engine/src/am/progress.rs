@@ -69,8 +69,7 @@ impl Am {
         Ok(())
     }
 
-    /// Records activity between two waits: this thread will wait again soon, so other ranks need
-    /// not wake the progress thread.
+    /// This thread will wait again soon, so other ranks need not wake the progress thread.
     #[inline]
     pub fn attend(&self) {
         if let Some((state, node)) = self.rings() {

@@ -76,8 +76,7 @@ impl Reassembly {
         self.received
     }
 
-    /// Returns whether these were the last bytes, or `Internal` if they exceed the announced
-    /// number.
+    /// Returns whether these were the last bytes. Fails with `Internal` if they are too many.
     pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
         let Reassembly { inbound, total, received } = self;
         if *total - *received < bytes.len() {
@@ -144,8 +143,7 @@ impl RndvState {
 }
 
 impl AmState {
-    /// Handles an RTS: starts the transfer, or holds the message. Returns the receive that MPI must
-    /// perform, if any.
+    /// Starts the transfer, or holds the message. Returns the receive that MPI must perform.
     pub(super) fn announced(
         &self,
         am: &Am,
@@ -179,8 +177,7 @@ impl AmState {
         }
     }
 
-    /// Asks the handler for the destination, and starts the transfer. Returns the receive that MPI
-    /// must perform, if any.
+    /// Asks the handler for the destination. Returns the receive that MPI must perform, if any.
     fn begin_rndv(
         &self,
         am: &Am,

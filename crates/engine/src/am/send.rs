@@ -156,8 +156,6 @@ impl Am {
         )
     }
 
-    /// Sends a message that `send_to_node` does not send.
-    ///
     /// # Safety
     /// As for [`Am::send_am`].
     unsafe fn send_other(

@@ -33,8 +33,7 @@ const PAGE: usize = 4096;
 pub(crate) const FRAGMENT: usize = 8 << 10;
 /// The bits in a mailbox.
 const MOST_RANKS: usize = 1024;
-/// Maximum total size in bytes of the stores of one rank's rings, unless that makes them smaller
-/// than [`SMALLEST_STORE`].
+/// Limit of all stores of a rank in bytes, unless they were below [`SMALLEST_STORE`].
 const ALL_STORES: usize = 16 << 20;
 /// The node index of a rank on another node.
 const ELSEWHERE: u32 = u32::MAX;
@@ -91,8 +90,7 @@ fn mailbox(file: &SharedFile, index: usize) -> &Mailbox {
 }
 
 impl ShmTransport {
-    /// Collective. Returns `None` on all ranks if a node lacks shared memory or has more than
-    /// [`MOST_RANKS`] ranks.
+    /// Collective. `None` on all ranks if a node lacks shared memory or exceeds [`MOST_RANKS`].
     pub fn create<P: Progress + ?Sized>(
         world: &Group,
         topology: &Topology,
@@ -197,8 +195,7 @@ impl ShmTransport {
         self.mailbox(index).door.alert();
     }
 
-    /// Sends a record of `parts`, and counts it if it is a message. Without room, waits if allowed,
-    /// and keeps the record otherwise.
+    /// Counts a message. Without room, waits if allowed, and keeps the record otherwise.
     #[inline]
     pub fn send(
         &self,

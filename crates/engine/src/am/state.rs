@@ -144,8 +144,7 @@ pub(super) struct Towards {
     pub fenced: AtomicU64,
 }
 
-/// Sends what an interface has collected, or with the flag only aged items. Returns whether it sent
-/// anything.
+/// Sends collected items, or with the flag only aged ones. Returns whether it sent anything.
 pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<bool> + Send + Sync>;
 
 pub struct AmState {

@@ -16,8 +16,7 @@ use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
 const PER_POLL: usize = 64;
-/// Number of times that one poll checks empty rings, if at most [`FEW`] are open: cheaper than the
-/// lock.
+/// Checks of empty rings in a poll, if at most [`FEW`] are open: cheaper than the lock.
 const POLLS: usize = 8;
 const FEW: usize = 4;
 
@@ -199,8 +198,7 @@ impl AmState {
         self.dispatch.try_lock()
     }
 
-    /// Handles messages whose senders still saw this rank as attended, after its last thread has
-    /// stopped polling.
+    /// For messages whose senders still saw this rank as attended after its last thread stopped.
     pub(crate) fn poll_again(&self, am: &Am) {
         while self.rings() == RingState::Ready {
             match self.poll(am) {

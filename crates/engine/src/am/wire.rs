@@ -26,8 +26,7 @@ pub enum RecordKind {
     Ack = 3,
     /// The data named by [`Source::token`] has left, and its memory is free.
     Fin = 4,
-    /// Clear to send: requests the data named by [`Source::token`] in fragments, for the inbound
-    /// message [`RecordHead::token`].
+    /// Clear to send: requests [`Source::token`] in fragments, for message [`RecordHead::token`].
     Cts = 5,
     /// A fragment of [`RecordHead::token`] at the byte offset [`RecordHead::len`].
     RndvFragment = 6,
@@ -35,8 +34,7 @@ pub enum RecordKind {
     EagerFirst = 7,
     /// The next fragment of the data of the last [`RecordKind::EagerFirst`] in the ring.
     EagerFragment = 8,
-    /// The target answers when all messages that the handler's deferral queue holds now are in
-    /// place.
+    /// The target answers when all that the handler's deferral queue holds now is in place.
     DeferralFence = 9,
     /// Stops messages to deferral queues, or, with a token of 0, allows them again.
     DeferralStop = 10,
@@ -159,8 +157,7 @@ impl RecordHead {
     }
 }
 
-/// Splits a record into its head, expanded if short, and the rest. Fails with `Internal` if too
-/// short.
+/// Expands a short head. Fails with `Internal` if the record is too short.
 #[inline]
 pub fn split(record: &[u8]) -> Result<(RecordHead, &[u8])> {
     if let Some((short, rest)) = record.split_at_checked(size_of::<ShortHead>())

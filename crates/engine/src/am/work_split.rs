@@ -14,8 +14,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct SplitJob {
-    /// The job's number in the upper half. The lower half contains the index of the first part that
-    /// is not taken, and of the first part that the helper has taken.
+    /// The job's number in the upper half, and below it the first part that is not taken, and the
+    /// first that the helper has taken.
     word: AtomicU64,
     /// The last job that a helper has finished, and whether the helper failed.
     done: AtomicU64,

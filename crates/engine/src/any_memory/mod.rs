@@ -168,8 +168,8 @@ impl AnyMemory {
         started
     }
 
-    /// Checks, before a transfer starts, whether the caller may wait for it. A caller that must not
-    /// wait, such as a handler, may make transfers that complete at once; others fail with `State`.
+    /// A caller that must not wait may make transfers that complete at once; others fail with
+    /// `State`.
     pub fn may_wait_for(&self, target: usize, spans: &[Span], direction: Direction) -> Result<()> {
         let Err(refusal) = self.may_wait() else { return Ok(()) };
         self.check_rank(target)?;
@@ -344,10 +344,8 @@ impl AnyMemory {
     }
 }
 
-/// Copies bytes if this process has mapped both sides.
-///
 /// # Safety
-/// The sources must be valid for reads and the destinations for writes.
+/// This process maps both sides, the sources valid for reads and the destinations for writes.
 pub unsafe fn copy_own(spans: &[Span], direction: Direction) {
     for span in spans {
         let (here, there) = (span.local as *mut u8, span.remote as *mut u8);

@@ -242,8 +242,7 @@ impl NodeQueue {
         self.head().passed.store(0, Ordering::Relaxed);
     }
 
-    /// Passes a mutex on to the next waiting rank, unless it was already passed on `most` times.
-    /// Returns the rank in whose name it was taken if it must return to the owner.
+    /// At most `most` times. Else returns the rank in whose name the mutex returns to the owner.
     pub(super) fn pass_on(&self, most: usize) -> Option<usize> {
         let lock = self.lock();
         let head = self.head();
@@ -257,8 +256,7 @@ impl NodeQueue {
     }
 }
 
-/// Adds to a number through a queue. `send` makes the owner add a value. Both return the previous
-/// number. Fails with `State` in a handler.
+/// `send` makes the owner add. Returns the previous number. Fails with `State` in a handler.
 pub(super) fn combined<P: Progress + ?Sized>(
     progress: &P,
     queue: NodeQueue,

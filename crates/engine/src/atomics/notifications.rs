@@ -67,8 +67,7 @@ impl Notifications {
         }
     }
 
-    /// A thread that has waited for the notification sees the effect of all operations of the
-    /// caller on the memory of its rank so far.
+    /// Then the waiting thread sees all operations of the caller on the memory of its rank.
     pub fn notify(&self, ops: &Ops, rank: usize) -> Result<()> {
         ops.check_rank(rank)?;
         if let Some(near) = &self.near
@@ -82,8 +81,7 @@ impl Notifications {
         ops.increment_in_order(rank, at, None)
     }
 
-    /// Waits until `number` notifications of `rank` have arrived (modulo 2^32). Returns how many
-    /// have.
+    /// Waits for `number` notifications of `rank` (modulo 2^32). Returns how many have arrived.
     pub fn wait(&self, ops: &Ops, rank: usize, number: u32) -> Result<u32> {
         ops.check_rank(rank)?;
         let what = || format!("notification {number} of rank {rank}");

@@ -75,8 +75,7 @@ kinds! {
 /// Each rank chooses its own number of elements.
 pub(crate) const ANY_COUNT: usize = usize::MAX;
 
-/// The number of an element type, which ranks compare, and the size in bytes of a type longer than
-/// [`ElementType::LONGEST`], or 0.
+/// A number, and the size in bytes of a type longer than [`ElementType::LONGEST`], or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ElementType(u8, u32);
 
@@ -101,8 +100,7 @@ impl ElementType {
     ];
     /// The number of an unnamed type of 0 bytes. Those of longer types follow.
     const UNNAMED: u8 = Self::NAMES.len() as u8;
-    /// The longest type with its own number, in bytes. The count of longer ones includes their
-    /// size.
+    /// Bytes of the longest type with its own number. Counts of longer ones include their size.
     const LONGEST: usize = 238;
     /// Bits of the number of elements of a longer type. The others are for the size.
     const COUNT_BITS: u32 = 36;

@@ -211,8 +211,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
-    /// Combines `data` at the root along a binomial tree. On other members, it is unspecified
-    /// afterwards.
+    /// Along a binomial tree. On members other than the root, `data` is unspecified afterwards.
     pub(super) fn reduce<T: Reducible>(
         &self,
         data: &mut [T],
@@ -241,8 +240,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
-    /// By recursive doubling. Both sides of an exchange combine the values in rank order, so all
-    /// members get the same bits.
+    /// By recursive doubling, combined in rank order, so all members get the same bits.
     pub(super) fn all_reduce<T: Reducible>(
         &self,
         data: &mut [T],

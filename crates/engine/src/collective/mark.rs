@@ -49,8 +49,7 @@ pub(crate) struct Mark<'a> {
 }
 
 impl Mark<'_> {
-    /// Wakes sleeping threads. A thread that has waited for the number sees all earlier writes of
-    /// the caller.
+    /// A thread that has waited for the number sees all earlier writes of the caller.
     pub(crate) fn set(&self, number: u32) {
         self.number.store(number, Ordering::Release);
         // Either this thread sees the sleeper, or the sleeper sees the new number.

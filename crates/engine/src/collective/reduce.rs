@@ -113,8 +113,7 @@ pub trait Reducible: Pod + sealed::Sealed {
     fn allows(_: Operator) -> bool {
         true
     }
-    /// Combines `self`, the value of the lower rank, with `b`. Returns `self` if the operator is
-    /// not defined.
+    /// `self` is the value of the lower rank, and the result if the operator is not defined.
     #[doc(hidden)]
     fn combine(self, b: Self, operator: Operator) -> Self;
     #[doc(hidden)]

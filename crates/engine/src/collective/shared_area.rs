@@ -98,8 +98,7 @@ impl SharedArea {
         self.members.len()
     }
 
-    /// Returns how many bytes of a value of `len` bytes one step exchanges at most. All ranks pass
-    /// the same length.
+    /// Bytes of a value of `len` bytes that one step exchanges. All ranks pass the same length.
     pub(super) fn block_len<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,

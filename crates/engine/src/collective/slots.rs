@@ -33,8 +33,8 @@ const OF_RANK: usize = LINE + TURNS * SLOT + KEPT * CALL;
 /// Offset of the secret of the digests, in the cache line of the `full` mark.
 const SECRET: usize = LINE + 8;
 
-/// Offsets of the alarm's state and text length, in the cache line of the `released` mark, which
-/// all ranks wait for.
+/// State and text length of the alarm, in the line of the `released` mark, which all ranks wait
+/// for.
 const ALARM_STATE: usize = 8;
 const ALARM_LEN: usize = 12;
 const CLAIMED: u32 = 1;
@@ -47,8 +47,7 @@ pub(super) struct Slots {
     crowded: bool,
 }
 
-/// Bytes of a slot for longer values, and the longest block that all ranks combine together. The
-/// caches hold the slots of one turn.
+/// Bytes, and the longest block that all ranks combine together. Caches hold a turn's slots.
 fn long_slot(ranks: usize) -> usize {
     const TURN: usize = 512 << 10;
     const LONGEST: usize = 64 << 10;
@@ -115,8 +114,7 @@ impl Slots {
         self.mark(LINE)
     }
 
-    /// Number of arrived ranks of a turn in the low 16 bits, and above them the sum of the digests
-    /// of their calls.
+    /// Arrived ranks of a turn in the low 16 bits, and above them the sum of their digests.
     pub(super) fn arrived(&self, turn: usize) -> &AtomicU64 {
         // SAFETY: the file is mapped while `self` lives. The word starts a line, so it is aligned,
         // lies in the reserved part, and is accessed only as an atomic.
@@ -238,8 +236,7 @@ impl Slots {
         self.combine_part::<T>((step, count * size_of::<T>()), &(0..count), None, operator);
     }
 
-    /// Combines the elements `share` of a block of all ranks into the result and into `block`,
-    /// which has the caller's own elements.
+    /// Combines `share` into the result and into `block`, which has the caller's elements.
     pub(super) fn combine_share<T: Reducible>(
         &self,
         me: usize,

@@ -181,8 +181,7 @@ impl Team {
         })
     }
 
-    /// Fails before the caller counts as arrived if the alarm is raised or the thread must not
-    /// wait.
+    /// Fails, before the caller arrives, if the alarm is raised or the thread must not wait.
     fn run<R, P: Progress + ?Sized>(
         &self,
         progress: &P,

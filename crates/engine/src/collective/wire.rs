@@ -19,11 +19,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// The largest tag of a group. MPI guarantees tags up to 32767; the upper half is for second
-/// messages.
+/// Of a group. MPI guarantees tags up to 32767; the upper half is for second messages.
 const LARGEST: u32 = REST as u32 - 3;
-/// Maximum number of stored alarms that no group has picked up, mostly of groups that this rank has
-/// freed.
+/// Stored alarms that no group has picked up, mostly of groups that this rank has freed.
 const MOST_NOTICES: usize = 64;
 
 #[derive(Debug)]
@@ -51,8 +49,7 @@ impl Wire {
         }
     }
 
-    /// Exchanges a value among all ranks before any group exists. Collective. Fails with `Mismatch`
-    /// if another version of the library runs on some rank.
+    /// Among all ranks, before any group. Fails with `Mismatch` if library versions differ.
     pub fn introduce<T: Pod>(&self, own: &T) -> Result<Vec<T>> {
         let ranks: Arc<[usize]> = (0..self.comm.size()).collect();
         let alarm = Alarm::new(None, Key::Group(0), ranks.clone());

@@ -79,8 +79,7 @@ pub fn settings(config: &Config) -> Agreed {
     SETTINGS.map(|setting| (setting.number)(config))
 }
 
-/// In rank order. Fails with `Argument` for the first setting that differs, with its values and
-/// their ranks.
+/// In rank order. Fails with `Argument`, the first setting that differs, and its values.
 pub fn compare<'a>(all: impl Iterator<Item = &'a Agreed> + Clone) -> Result<()> {
     for (at, setting) in SETTINGS.iter().enumerate() {
         let mut values: Vec<(u64, Vec<usize>)> = Vec::new();

@@ -178,8 +178,7 @@ impl Core {
         Ok(done)
     }
 
-    /// `leave` records the end of a successful call, for calls that describe themselves only if a
-    /// trace is written.
+    /// For calls that describe themselves only if a trace is written. `leave` records success.
     #[inline(always)]
     pub(crate) fn record<R>(
         &self,
@@ -294,8 +293,7 @@ impl Core {
         }
     }
 
-    /// Serves other ranks in some calls if there is no progress thread, because a program may call
-    /// them in a loop to wait for another rank.
+    /// If no thread serves them: a program may call these functions in a loop to wait for a rank.
     #[inline]
     pub(crate) fn serve_sometimes(&self) -> Result<()> {
         if self.is_time_to_serve() { self.serve() } else { Ok(()) }

@@ -40,8 +40,7 @@ impl Core {
         polled
     }
 
-    /// If this thread gave up a lock, other threads may have waited for it, so all pending events
-    /// are handled first.
+    /// Threads may have waited for a lock that this one gave up, so handle all pending events.
     fn poll_once(&self, waited_for: bool) -> Result<bool> {
         while waited_for && self.poll()? {}
         let busy = self.poll()?;

@@ -53,8 +53,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Like [`Shape::strided`], in place on a contiguous shape: moving a shape takes noticeable
-    /// time.
+    /// Like [`Shape::strided`], in place on a contiguous shape: moving shapes takes time.
     pub fn set_strided(
         &mut self,
         counts: &[usize],
@@ -187,8 +186,7 @@ impl Shape {
         })
     }
 
-    /// Returns the range of bytes that `side` spans, as offsets from its start. The first is
-    /// negative only if a stride is.
+    /// Range of bytes that `side` spans, as offsets. The first is negative only if a stride is.
     pub fn extent(&self, side: Side) -> (isize, isize) {
         self.checked_extent(side).expect("checked when the shape was made")
     }

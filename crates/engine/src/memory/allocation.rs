@@ -332,8 +332,7 @@ fn alike(holdings: &Holdings, mine: &Partition, lens: &[usize]) -> Result<Vec<Fo
     Ok(found.collect())
 }
 
-/// Returns the places of segments that are laid out differently on different ranks. `others` has
-/// the lengths of all ranks if they differ and there are several segments.
+/// `others` has the lengths of all ranks if they differ and there are several segments.
 fn unlike(
     holdings: &Holdings,
     all: &[Partition],

@@ -26,8 +26,7 @@ pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
-    /// The locks in the region's header, taken by ranks of the owner's node, and by the owner for
-    /// others.
+    /// The region's locks, taken by ranks of the owner's node, and by the owner for others.
     Native,
     /// The accumulate operations of MPI on the window, for every rank.
     Mpi,
@@ -40,8 +39,7 @@ pub struct Policy {
     pub direct: bool,
     /// Whether windows reach the ranks that are not accessed directly.
     pub windows: bool,
-    /// Whether groups other than the world may have windows. (Open MPI 4.1 aborts if disjoint
-    /// groups create windows concurrently.)
+    /// Other groups than the world may have windows. (Open MPI 4.1 aborts if several create some.)
     pub group_windows: bool,
     /// Whether arenas that have a window use [`Domain::Mpi`].
     pub mpi_atomics: bool,
@@ -138,8 +136,7 @@ impl Neighbours {
 }
 
 impl Arena {
-    /// Creates an arena. Until [`Arena::complete`], this rank can use only its own region, but
-    /// other ranks can already address that region.
+    /// Until [`Arena::complete`], only others can address this rank's region, and it no other.
     pub fn new(
         group: &Group,
         topology: &Topology,

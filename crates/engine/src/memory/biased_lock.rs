@@ -24,8 +24,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct BiasedLock<T> {
     owner: AtomicUsize,
-    /// Incremented when the owner enters without the mutex and when it leaves, so odd while it is
-    /// inside.
+    /// Odd while the owner is inside without the mutex.
     turns: AtomicU32,
     /// A thread other than the owner is inside or about to enter.
     wanted: AtomicBool,
@@ -95,8 +94,7 @@ impl<T> BiasedLock<T> {
         BiasedLock { others: Mutex::new(others), ..BiasedLock::new(value) }
     }
 
-    /// Takes the lock. If the calling thread already holds it, the call panics (entered as the
-    /// owner) or deadlocks.
+    /// If this thread holds the lock, panics (entered as the owner) or deadlocks.
     #[inline]
     pub fn lock(&self) -> BiasedGuard<'_, T> {
         let way = match self.enter() {
@@ -136,8 +134,7 @@ impl<T> BiasedLock<T> {
         others
     }
 
-    /// Runs `f` if the calling thread is the owner and can enter without the mutex. For work of a
-    /// few instructions, because it needs no guard.
+    /// Only for the owner, without the mutex or a guard, for work of a few instructions.
     #[inline]
     pub fn owned<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _inside = self.enter()?;

@@ -29,8 +29,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Creates the extent of a rank in the registry's arena `at`, or `None` if the address is
-    /// unknown.
+    /// `at` is the arena's index in the registry. `None` if the rank's address is unknown.
     pub fn new(
         at: usize,
         arena: &Arc<Arena>,
@@ -91,8 +90,7 @@ impl Extents {
         }
     }
 
-    /// Returns the extent of a rank that contains an address. `make` creates the rank's extents on
-    /// the first lookup.
+    /// `make` creates the rank's extents on the first lookup.
     #[inline(always)]
     pub fn find(
         &self,
@@ -122,8 +120,7 @@ impl Extents {
         Some(found)
     }
 
-    /// Creates the table of a rank and returns the first extent, from another thread's table if
-    /// that thread was faster. Returns `None` if `extents` is empty.
+    /// Returns the first extent, perhaps of a faster thread's table, or `None` without extents.
     #[cold]
     fn make_table(&self, rank: usize, mut extents: Vec<Extent>) -> Option<&Extent> {
         if extents.is_empty() {

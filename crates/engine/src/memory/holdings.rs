@@ -54,8 +54,7 @@ impl Holdings {
         }
     }
 
-    /// Removes and returns the arenas without live segments. With `keep`, keeps those that fit in
-    /// [`KEEP_EMPTY_BYTES`]. All ranks decide the same.
+    /// With `keep`, leaves those that fit in [`KEEP_EMPTY_BYTES`]. All ranks decide the same.
     pub(super) fn take_empty(&self, keep: bool) -> Vec<Arc<Arena>> {
         let mut kept = 0;
         let mut gone = Vec::new();

@@ -21,11 +21,9 @@ use std::ptr;
 const PAGE: usize = 4096;
 const MOST: usize = 8;
 const MOST_BYTES: usize = 32 << 20;
-/// A buffer of more than 16 pages is not reused for requests shorter than its size divided by this
-/// factor.
+/// A buffer of more than 16 pages serves requests of at least its size divided by this.
 const WASTE: usize = 4;
-/// Once the process exports this many files, temporary buffers are not exported: the rest is
-/// reserved for memory that the program requests.
+/// Exports beyond which temporary buffers leave the rest to memory that the program requests.
 const MANY_LENT: usize = 32;
 
 static KEPT: Mutex<Vec<LargeBuffer>> = Mutex::new(Vec::new());
@@ -50,8 +48,7 @@ impl LargeBuffer {
         LargeBuffer::take(size, false).or_else(|| LargeBuffer::fresh(size))
     }
 
-    /// Returns a buffer of at least `size` bytes, in a file in `dir` if possible and if this
-    /// process exports few files, otherwise on the heap.
+    /// In a file in `dir` if possible and if this process exports few files, else on the heap.
     pub fn lent(size: usize, dir: &str) -> Option<LargeBuffer> {
         let kept = LargeBuffer::take(size, true);
         let lent = kept.or_else(|| {
@@ -60,8 +57,7 @@ impl LargeBuffer {
         lent.or_else(|| LargeBuffer::heap(size))
     }
 
-    /// Returns a buffer of at least `size` bytes in a file in `dir`, with the first `size` bytes
-    /// zeroed, or `None` if the file cannot be created.
+    /// In a file in `dir`, with `size` zeroed bytes, or `None` if it cannot be created.
     pub fn lent_zeroed(size: usize, dir: &str) -> Option<LargeBuffer> {
         match LargeBuffer::take(size, true) {
             Some(mut kept) => {
@@ -101,10 +97,8 @@ impl LargeBuffer {
         Some(LargeBuffer { at, size, lent: None, used: true })
     }
 
-    /// Takes back the memory of a buffer.
-    ///
     /// # Safety
-    /// `at` must come from [`LargeBuffer::into_heap`] of a buffer of `size` bytes and have no other
+    /// `at` must come from [`LargeBuffer::into_heap`] of a buffer of `size` bytes without other
     /// use.
     pub unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
         LargeBuffer { at, size, lent: None, used: true }
@@ -186,10 +180,8 @@ pub fn alloc(size: usize) -> *mut u8 {
     if failed { ptr::null_mut() } else { buf.cast() }
 }
 
-/// Frees a buffer of [`alloc`] or [`LargeBuffer::into_heap`].
-///
 /// # Safety
-/// `buf` must come from one of these functions or be null, and must not be used afterwards.
+/// `buf` must come from [`alloc`] or [`LargeBuffer::into_heap`] or be null, without later use.
 pub unsafe fn free(buf: *mut u8) {
     // SAFETY: `buf` came from `posix_memalign` or is null, by contract.
     unsafe { libc::free(buf.cast()) };

@@ -32,8 +32,7 @@ impl LocalMemory {
         Ok(block)
     }
 
-    /// Ignores null. Fails with `Address` unless the block is live memory of
-    /// [`LocalMemory::allocate`].
+    /// Ignores null. Fails with `Address` unless the block is live memory of this object.
     #[expect(
         clippy::not_unsafe_ptr_arg_deref,
         reason = "a pointer that is not a live block is refused"

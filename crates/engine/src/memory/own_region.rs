@@ -18,8 +18,7 @@ const TRIM_BYTES: usize = 32 << 20;
 struct Cutting {
     free: FreeList,
     committed: usize,
-    /// Greatest end offset of the blocks freed since their memory was last released. Free bytes
-    /// from here on are zero.
+    /// End of the blocks freed since their memory was last released. Free bytes beyond are zero.
     used: usize,
 }
 
@@ -100,8 +99,7 @@ impl OwnRegion {
         self.give_back_keeping(offset, len, TRIM_BYTES);
     }
 
-    /// Undoes an allocation because another rank lacks memory. Releases all memory behind the last
-    /// block.
+    /// For an allocation that another rank cannot match. Releases all memory behind the last block.
     pub(super) fn uncut(&self, offset: usize, len: usize) {
         self.give_back_keeping(offset, len, 0);
     }

@@ -45,8 +45,8 @@ const POLL: Duration = Duration::from_millis(20);
 #[repr(C)]
 struct RegistrationEntry {
     id: AtomicU64,
-    /// Bitmap, by rank modulo 64, of the ranks that have accessed this entry since it was opened.
-    /// The owner skips the words of all others.
+    /// Bitmap (rank modulo 64) of ranks that accessed this entry since it was opened. Owners skip
+    /// others.
     seen: AtomicU64,
     digest: AtomicU64,
 }
@@ -102,8 +102,7 @@ impl Table {
         unsafe { &*self.file.base().add(self.offset + rank * size_of::<Area>()).cast() }
     }
 
-    /// Returns the digest of a description of memory of `owner`. It contains the owner's secret, so
-    /// a program cannot compute it.
+    /// With the owner's secret, so that a program cannot compute it.
     pub fn digest(&self, owner: usize, description: impl Hash) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.area(owner).secret.load(SeqCst).hash(&mut hasher);
@@ -349,8 +348,7 @@ impl Registration {
         self.begin(How::Briefly)
     }
 
-    /// Refuses further accesses by other ranks, calls `recall`, which ends those that wait for a
-    /// peer, and makes `progress` until none is left.
+    /// Calls `recall`, which ends accesses that wait for a peer, and waits until none is left.
     pub fn withdraw(&self, progress: &dyn Progress, recall: impl FnOnce()) {
         let traced = self.traced.lock();
         let first = self.open.swap(false, SeqCst);

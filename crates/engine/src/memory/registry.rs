@@ -27,8 +27,7 @@ struct ArenaTable {
 }
 
 impl ArenaTable {
-    /// Returns the extent of a world rank, or `None` outside the group or if its address is
-    /// unknown.
+    /// `None` outside the group or if the address of the world rank is unknown.
     fn extent(&self, at: usize, world: usize) -> Option<Extent> {
         let rank = self.group.rank_of(world)?;
         let own = (!self.unlike.is_empty()).then(|| {

@@ -42,10 +42,8 @@ pub unsafe fn load(from: *const u8, to: &mut [u8]) {
     }
 }
 
-/// Copies less than a word.
-///
 /// # Safety
-/// As for [`load`].
+/// As for [`load`], for less than a word.
 #[inline]
 unsafe fn load_part(mut from: *const u8, mut to: &mut [u8]) {
     while !to.is_empty() {
@@ -81,10 +79,8 @@ pub unsafe fn store(from: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies less than a word.
-///
 /// # Safety
-/// As for [`store`].
+/// As for [`store`], for less than a word.
 #[inline]
 unsafe fn store_part(mut from: &[u8], mut to: *mut u8) {
     while !from.is_empty() {

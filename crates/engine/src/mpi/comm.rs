@@ -61,8 +61,6 @@ impl Comm {
         Ok(size as usize)
     }
 
-    /// Returns the caller's rank, and the number of ranks.
-    ///
     /// # Safety
     /// `comm` must be live.
     pub unsafe fn place_in(comm: CommHandle) -> Result<(usize, usize)> {
@@ -125,8 +123,7 @@ impl Comm {
         unsafe { Comm::dup_of(self.live()?) }
     }
 
-    /// Creates a communicator of the ranks `members`, in this order. Collective over them only.
-    /// `tag` distinguishes concurrent creations.
+    /// Collective over `members` only. `tag` distinguishes concurrent creations.
     pub fn create_group(&self, members: &[usize], tag: i32) -> Result<Comm> {
         let _inside = InMpi::enter(MpiCall::CommCreate, None);
         let ranks: Vec<c_int> = members.iter().map(|&r| r as c_int).collect();

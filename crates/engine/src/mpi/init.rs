@@ -205,8 +205,7 @@ pub fn library_version() -> String {
     String::from_utf8_lossy(&text).trim_end_matches(['\0', '\n']).to_string()
 }
 
-/// Fails with `State` if the MPI library of the program is not the one of this build, possibly
-/// before `MPI_Init`.
+/// Fails with `State` if the program's MPI is not that of this build, even before `MPI_Init`.
 pub fn guard_library() -> Result<()> {
     let version = library_version();
     let (built, running) = (Flavour::built(), Flavour::of(&version));

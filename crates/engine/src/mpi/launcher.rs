@@ -6,8 +6,7 @@
 
 use super::Flavour;
 
-/// Returns why a process whose `MPI_COMM_WORLD` has one rank should have more, if so. `number`
-/// reads a number from the environment.
+/// Why a process with one rank should have more. `number` reads from the environment.
 pub(super) fn stray(built: Flavour, number: impl Fn(&str) -> Option<i64>) -> Option<String> {
     // If this MPI's own launcher has set its variable `own`, a job of one rank is intended.
     let (own, other, other_name, flag) = match built {

@@ -18,8 +18,7 @@ fn message_of(status: &ffi::MPI_Status) -> (usize, usize) {
     (status.MPI_SOURCE as usize, received_bytes(status))
 }
 
-/// Its memory must outlive it, so the constructors are `unsafe`, or tie the memory to the caller's
-/// wait.
+/// Its memory must outlive it, so constructors are `unsafe` or tie it to the caller's wait.
 #[derive(Debug)]
 pub struct Request {
     pub(super) raw: ffi::MPI_Request,
@@ -47,8 +46,7 @@ impl Request {
 }
 
 impl Request {
-    /// Tests a receive. Returns the source rank and the length in bytes once; the caller must not
-    /// test the request again.
+    /// Returns a message's source rank and length once; then the request must not be tested.
     pub fn test_message(&mut self) -> Result<Option<(usize, usize)>> {
         let mut flag: c_int = 0;
         let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();

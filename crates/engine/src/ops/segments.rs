@@ -113,8 +113,7 @@ impl Ops {
         )
     }
 
-    /// Frees the segment at address `mine` of this rank, or `None` if it has no bytes of it.
-    /// Collective.
+    /// Collective. `mine` is the segment's address here, or `None` if this rank has no bytes of it.
     pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
         self.observer().segments_change();
         self.observed(

@@ -336,8 +336,6 @@ pub(crate) unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) 
     unsafe { dst.write_unaligned(dst.read_unaligned() + scale * src.read_unaligned()) };
 }
 
-/// Computes `dst[i] = scale * src[i]`, because MPI's accumulate does not scale.
-///
 /// # Safety
 /// As for [`accumulate`].
 pub unsafe fn scaled(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {

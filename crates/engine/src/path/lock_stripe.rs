@@ -43,8 +43,6 @@ pub fn holds(offset: usize, bytes: usize) -> bool {
     offset % SPAN + bytes <= SPAN
 }
 
-/// Returns the word with the mark of the line of `offset`, and its bit.
-///
 /// # Safety
 /// `region` must be the mapping of a region during `'a`.
 #[inline]

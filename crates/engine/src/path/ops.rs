@@ -150,8 +150,7 @@ impl Rmw {
         Rmw { combine, expected, ..self.with_value(value) }
     }
 
-    /// Returns the number that replaces `old`, as [`Number::value`]. It may exceed the size of the
-    /// number and must be truncated.
+    /// Returns the new number, to be truncated to the size of the number.
     #[inline]
     pub fn apply(self, old: i64) -> i64 {
         let Number { value, signed, .. } = self.operand;

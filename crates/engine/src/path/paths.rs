@@ -15,8 +15,7 @@ pub type Maker = fn() -> Box<dyn Transport>;
 
 static INSTALLED: OnceLock<Maker> = OnceLock::new();
 
-/// Installs a transport for all engines that start from now on, the same on every rank. Only the
-/// first call has an effect.
+/// For all engines that start from now on, the same on every rank. Only the first call counts.
 pub fn install(maker: Maker) {
     let _ = INSTALLED.set(maker);
 }
@@ -49,8 +48,7 @@ impl Paths {
         INSTALLED.get().map_or(Capabilities::default(), |make| make().capabilities())
     }
 
-    /// The table of all transports. Fails with `Internal` if the job does not use the path, or if
-    /// it is direct.
+    /// The table of all transports. Fails with `Internal` for a direct or unused path.
     #[inline]
     pub fn transport(&self, path: Path) -> Result<&dyn Transport> {
         match path {

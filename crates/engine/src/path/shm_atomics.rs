@@ -61,8 +61,7 @@ pub(crate) unsafe fn accumulate_one(region: *mut u8, offset: usize, local: *cons
     }
 }
 
-/// Accumulates one row, taking its stripes one after the other. `held` is still held from the
-/// previous row. An unaligned element may lie in two stripes; then both are held.
+/// Takes stripes one after the other; `held` is the previous row's. An element may need two.
 #[inline]
 unsafe fn row(
     region: *mut u8,
@@ -106,10 +105,8 @@ unsafe fn row(
     }
 }
 
-/// Accumulates aligned integers of one stripe, which the caller holds.
-///
 /// # Safety
-/// As for [`accumulate`], for `bytes` bytes on both sides.
+/// As for [`accumulate`], for `bytes` aligned bytes of one stripe, which the caller holds.
 unsafe fn integers(
     region: *mut u8,
     mut at: usize,

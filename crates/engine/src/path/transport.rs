@@ -100,8 +100,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
         paths.peers().pending(target) & self.path().pending_bit() == 0
     }
 
-    /// Begins to complete the operations to `target`. Returns the argument `begun` of
-    /// [`Transport::end_flush`], or `None` if they are complete.
+    /// Returns `begun` for [`Transport::end_flush`], or `None` if all is complete.
     fn begin_flush(&self, paths: &Paths, target: usize, what: Flush) -> Result<Option<u64>>;
 
     fn end_flush(&self, paths: &Paths, target: usize, begun: u64) -> Result<()>;

@@ -106,8 +106,7 @@ impl Engine {
         Error::new(ErrorKind::State, text)
     }
 
-    /// The engine is stopping or has stopped. While it is stopping, threads inside an admitted call
-    /// still get false.
+    /// While the engine is stopping, threads inside an admitted call still get false.
     pub fn is_over(&self) -> bool {
         self.is_gone() || DOOR.is_shut() && !DOOR.am_inside()
     }
@@ -131,8 +130,7 @@ pub fn admit_current() -> Result<Admitted<'static>> {
     Ok(Admitted { engine: super::current()?, _inside: inside })
 }
 
-/// Admits a handler of function shipping, which holds the result while it runs. The engine cannot
-/// end meanwhile, so the handler's own calls must be admitted.
+/// For a handler of function shipping. The engine cannot end meanwhile.
 pub fn in_handler() -> door::InsideDoor {
     DOOR.pass_anyway()
 }
@@ -167,8 +165,7 @@ pub fn endpoint_given() {
     ENDPOINTS.store(true, Ordering::Release);
 }
 
-/// Fails with `State` if other threads may be in calls that borrow from a `portolan::Runtime`, so
-/// that this thread must not finalise MPI.
+/// Fails with `State` if other threads may be in calls that borrow from a `portolan::Runtime`.
 pub(super) fn check_end_by_host() -> Result<()> {
     let thread = RUNTIME_THREAD.load(Ordering::Acquire);
     if thread != 0 && (thread != this_thread() || ENDPOINTS.load(Ordering::Acquire)) {

@@ -90,8 +90,7 @@ pub(super) struct Trial {
     pub pair: (usize, usize),
     /// Puts and gets complete while their target makes no MPI call.
     pub alone: bool,
-    /// In the order of [`TransferClass::ALL`]. `None` if too few samples were undisturbed, or
-    /// windows do not complete alone.
+    /// By class. `None` with too few undisturbed samples, or if windows do not complete alone.
     pub costs: [Option<Cost>; 5],
 }
 
@@ -171,8 +170,7 @@ impl Trial {
     }
 }
 
-/// Chooses windows only if every kind of pair favours them, because a window spans all ranks.
-/// Returns the choice and the reason.
+/// Windows span all ranks, so every kind of pair must favour them. Returns the reason too.
 pub(super) fn choose(trials: &[Trial]) -> (bool, String) {
     let mut chosen = (false, String::from("there is no pair of ranks to measure"));
     for trial in trials {

@@ -18,8 +18,7 @@ use std::time::Duration;
 pub struct HostWait(Arc<Engine>);
 
 impl HostWait {
-    /// `None` if the engine does not take part in the program's waits or this thread runs a
-    /// handler.
+    /// `None` if the engine takes no part in the program's waits or this thread runs a handler.
     pub fn of_running() -> Option<HostWait> {
         let engine = try_running()?;
         let takes_part = engine.host_waits

@@ -45,8 +45,7 @@ fn overlap(a: &Cores, b: &Cores) -> bool {
     a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
-/// Returns whether the first rank of a machine must share its cores. `ranks` has the cores of each
-/// rank of the machine, and `available` how many cores the first rank may use at a time.
+/// Whether the first rank shares its cores. It may use `available` cores at a time.
 fn shares(ranks: &[Cores], available: usize) -> bool {
     let Some(mine) = ranks.first() else { return false };
     if count(mine) == 0 {

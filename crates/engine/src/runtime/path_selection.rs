@@ -134,8 +134,7 @@ fn job_size() -> Result<usize> {
     unsafe { Comm::size_of(Comm::world_handle()) }
 }
 
-/// Tests creation, flush and release of a window over all ranks. With `measure`, also its cost for
-/// each kind of neighbourhood.
+/// With `measure`, also measures the cost for each kind of neighbourhood.
 fn try_windows(world: &Comm, topology: &Topology, measure: bool) -> Result<Vec<Trial>> {
     let ground = Ground::create(world)?;
     let mut used = ground.flush(world.rank());

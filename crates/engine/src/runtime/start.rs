@@ -35,8 +35,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// Rejects a communicator that no engine can run over.
-///
 /// # Safety
 /// `comm` must be live, or null.
 unsafe fn check_comm(comm: CommHandle) -> Result<()> {
@@ -325,8 +323,7 @@ impl Engine {
         freed
     }
 
-    /// Ends the engine's threads after the queued completion handlers have run. From now on,
-    /// waiting threads do their work.
+    /// After the queued completion handlers. From now on, waiting threads do the work.
     fn stop_threads(&self) {
         self.end_threads();
         if let Some(state) = self.started() {
@@ -357,8 +354,7 @@ fn host_will_finalize() {
     engine.stop_threads();
 }
 
-/// Closes a running engine inside `MPI_Finalize` of the program. Interfaces that are finalised
-/// later find no engine.
+/// Interfaces that the program finalises after MPI then find no engine.
 fn host_finalizes() {
     let Ok(engine) = super::current_arc() else {
         return;

@@ -322,8 +322,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Does a put and a get, or an accumulate, by message. Returns the time, or `None` if one of
-    /// the two threads lost its core.
+    /// Returns `None` if one of the two threads lost its core.
     fn by_message(
         &mut self,
         n: usize,
@@ -396,8 +395,7 @@ fn add(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Waits without a yield for the first `AWAKE`, which would spoil the sample. If the wait fails,
-/// the job ends, because MPI may still use the buffers.
+/// A yield within `AWAKE` would spoil the sample. If the wait fails, the job ends.
 fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
     let begun = Instant::now();
     for mut request in requests {

@@ -19,8 +19,7 @@ pub struct Settings {
     pub shift: Duration,
 }
 
-/// Always active and cheap: each counts something that happens while a thread waits, or once for
-/// many calls.
+/// Always active and cheap: each counts waits, or once for many calls.
 #[derive(Debug, Default)]
 pub struct Always {
     /// Waits that yielded or slept, by cause, and the nanoseconds since their first rest.

@@ -77,8 +77,7 @@ impl CallSites {
         }
     }
 
-    /// Returns the number of the call site of this call of kind `kind`. `intern` numbers a chain of
-    /// return addresses, innermost first.
+    /// Numbers the call site. `intern` numbers a chain of return addresses, innermost first.
     #[inline(never)]
     pub(super) fn find(
         &self,

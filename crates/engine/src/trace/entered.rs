@@ -23,8 +23,7 @@ pub struct Entered<'a> {
 }
 
 impl Entered<'_> {
-    /// Returns the segment and the offset of an address of `target`. `find` looks up the number of
-    /// the segment and its address range. The thread caches the last result.
+    /// `find` looks up the segment and its address range. The thread caches the last result.
     pub fn place(
         &self,
         target: usize,
@@ -120,8 +119,7 @@ pub struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    /// `polled` is the time, in ticks, of this rank's previous poll, since when the request has
-    /// waited at most.
+    /// `polled` is this rank's previous poll, in ticks, since when the request waited at most.
     pub fn end(self, kind: Served, origin: Option<usize>, bytes: usize, polled: Option<u64>) {
         let ticks = self.running.clock.ticks().saturating_sub(self.begun);
         let waited = polled.map(|polled| self.begun.saturating_sub(polled));

@@ -18,8 +18,7 @@ pub struct Included<'a> {
 }
 
 impl Observer {
-    /// Excludes the calls of this thread, but not their waits, from the record until the result is
-    /// dropped.
+    /// Excludes the calls of this thread, but not their waits, until the result is dropped.
     pub fn exclude_calls(&self) -> Option<Excluded<'_>> {
         let entered = self.enter(false)?;
         Some(Excluded { meeting: entered.log.meeting.get(), entered })

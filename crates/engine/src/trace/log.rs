@@ -126,8 +126,8 @@ impl ThreadLog {
         log
     }
 
-    /// Records an event, or drops and counts it. Returns true if a chunk has become full, so that
-    /// the caller wakes the writer.
+    /// Or drops and counts it. Returns true if a chunk is full, so that the caller wakes the
+    /// writer.
     #[inline]
     pub fn record(&self, event: &Event<'_>) -> bool {
         let mut full = false;
@@ -157,8 +157,7 @@ impl ThreadLog {
         full
     }
 
-    /// Returns whether to time a short call: about one in thirty, at random distances, because
-    /// programs repeat the same sequence of calls.
+    /// Times about one in thirty short calls, at random distances, because programs repeat.
     #[inline(always)]
     pub(super) fn is_turn(&self) -> bool {
         let untimed = self.untimed.get();
@@ -180,8 +179,7 @@ impl ThreadLog {
         self.untimed.set(dice % 61);
     }
 
-    /// Returns the number of calls that the event of this short call stands for, or `None` to skip
-    /// it.
+    /// How many calls the event of this short call stands for, or `None` to skip it.
     #[inline]
     pub(super) fn is_sampled(&self, call: Call, sample: u32) -> Option<u64> {
         let skipped = &self.unsampled[call as usize];
@@ -221,8 +219,7 @@ impl ThreadLog {
         true
     }
 
-    /// Passes the events published after `place` to `with`, chunk by chunk, and advances `place`.
-    /// Only for the writer.
+    /// Passes the events published after `place`, and advances it. Only for the writer.
     pub fn take(&self, place: &mut LogPlace, mut with: impl FnMut(Taken<'_>)) {
         loop {
             let filled = self.filled.load(Ordering::Acquire);

@@ -114,8 +114,7 @@ impl Observer {
         }
     }
 
-    /// Starts to record a call, if calls are recorded. `short` marks a frequent call, which the
-    /// statistics need not time each time.
+    /// Statistics need not time each `short` call.
     #[inline]
     pub fn enter(&self, short: bool) -> Option<Entered<'_>> {
         let running = self.running.as_deref()?;
@@ -127,8 +126,7 @@ impl Observer {
         Some(Entered { running, log, outer: depth == 0, timed, begun })
     }
 
-    /// Runs a collective call, and records it if it succeeds. All of it counts as one wait for the
-    /// other ranks.
+    /// All of it counts as one wait for the other ranks.
     pub fn meet<R>(&self, call: Call, bytes: usize, body: impl FnOnce() -> Result<R>) -> Result<R> {
         unless_forked()?;
         let Some(running) = self.running.as_deref() else { return body() };
@@ -176,8 +174,7 @@ impl Observer {
         }
     }
 
-    /// Starts to record a request that this thread serves. Calls meanwhile belong to a handler and
-    /// are recorded separately.
+    /// Calls meanwhile belong to a handler and are recorded separately.
     pub fn serve(&self) -> Option<Serving<'_>> {
         let running = self.running.as_deref()?;
         let log = self.log(running);
@@ -218,8 +215,7 @@ impl Observer {
         self.define(|| Definition::Segment { segment, bytes, ranks, kind });
     }
 
-    /// The clock of rank 0 showed `time + offset` nanoseconds, with an error of at most `bound`,
-    /// when this rank's clock showed `time`.
+    /// Rank 0's clock showed `time + offset` ns, up to `bound`, when this rank's showed `time`.
     pub fn compared(&self, time: u64, offset: i64, bound: u64) {
         self.define(|| Definition::Clock { time, offset, bound });
     }
@@ -237,8 +233,7 @@ impl Observer {
         }
     }
 
-    /// Returns the counters since the last [`Observer::reset`], or since the start if
-    /// `of_all_time`, and those of [`Always`] without the rests.
+    /// Since the last [`Observer::reset`] or the start, and [`Always`] without the rests.
     pub fn sum(&self, of_all_time: bool) -> (Sum, [u64; 5]) {
         let before = if of_all_time { Default::default() } else { self.before.lock().clone() };
         let (sum, always) = self.all();

@@ -263,8 +263,7 @@ impl Output {
         self.threads[at] = thread;
     }
 
-    /// Returns whether a block with `bytes` bytes may be added to the file. Near the limit, also
-    /// makes threads drop short events, and finally all.
+    /// Near the limit, also makes threads drop short events, and finally all.
     fn has_room(&self, running: &Recording, bytes: usize) -> bool {
         if self.limit == 0 {
             return true;

@@ -81,8 +81,6 @@ impl Ops {
         }
     }
 
-    /// Returns false if the path is not direct, there is nothing to add, or an argument is invalid.
-    ///
     /// # Safety
     /// As for [`Ops::accumulate`].
     #[inline(always)]
@@ -99,10 +97,9 @@ impl Ops {
         Ok(whole && unsafe { self.move_direct(kind, target, remote, local.cast_mut(), bytes) }?)
     }
 
-    /// Performs a transfer if the path is direct. Else returns false, and no byte has moved.
+    /// Returns false, and moves no byte, if the path is not direct.
     ///
     /// # Safety
-    /// `local` must be valid for `bytes` bytes.
     /// `local` must be valid for `bytes` bytes.
     #[inline(always)]
     pub(super) unsafe fn contiguous_direct(

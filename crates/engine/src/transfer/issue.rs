@@ -102,18 +102,15 @@ impl Ops {
         }
     }
 
-    /// Ends the job: the arguments were checked, so MPI failed and may still use the caller's
-    /// memory.
+    /// The arguments were checked, so MPI failed and may still use the caller's memory.
     #[cold]
     fn abort_partial(&self, kind: TransferKind, target: usize, error: &Error) -> ! {
         log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
         crate::process::end_job(error.kind().code());
     }
 
-    /// Issues the rows of a shape, whose remote extent was checked, one by one.
-    ///
     /// # Safety
-    /// As for [`Ops::issue_by_path`].
+    /// As for [`Ops::issue_by_path`], whose checks have passed.
     unsafe fn issue_rows(
         &self,
         kind: TransferKind,

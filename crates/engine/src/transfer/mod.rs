@@ -243,8 +243,7 @@ impl Ops {
         }
     }
 
-    /// Runs `work` with the region, which stays mapped, and the offset, if the path is direct; else
-    /// returns false.
+    /// `work` gets the region, which stays mapped, and the offset. Returns false if not direct.
     #[inline(always)]
     fn at_direct(
         &self,
@@ -270,10 +269,8 @@ impl Ops {
         Ok(true)
     }
 
-    /// [`Ops::wait_implicit_to`] waits for the transfer.
-    ///
     /// # Safety
-    /// As for [`Ops::blocking`], until the transfer was waited for.
+    /// As for [`Ops::blocking`], until [`Ops::wait_implicit_to`] returns.
     pub unsafe fn implicit(
         &self,
         kind: TransferKind,
@@ -363,8 +360,6 @@ impl Ops {
         }
     }
 
-    /// Returns the path that the bytes took.
-    ///
     /// # Safety
     /// As for [`Ops::blocking`].
     #[inline(always)]

@@ -194,8 +194,6 @@ impl Ops {
         self.transport(path).is_ok_and(batches).then_some(path)
     }
 
-    /// Else returns false.
-    ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
     #[inline]
@@ -239,8 +237,6 @@ impl Ops {
         )
     }
 
-    /// `counter` counts those transfers that are not complete on return.
-    ///
     /// # Safety
     /// As for [`Ops::vector`], until the counter is done.
     pub unsafe fn issue_vectors(

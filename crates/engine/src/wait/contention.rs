@@ -78,8 +78,7 @@ impl Knowledge {
     }
 }
 
-/// Returns whether a thread that has been idle for `idle` may poll again instead of napping, for at
-/// most `limit` if other work competes for its core. Call it between the polls of a wait.
+/// Whether a thread idle for `idle` may poll on; under contention only until `limit`.
 pub(super) fn may_poll(idle: Duration, limit: Duration) -> bool {
     let now = Instant::now();
     let mut known = KNOWN.get();

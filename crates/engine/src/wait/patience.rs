@@ -6,8 +6,7 @@ use std::time::Duration;
 const POLL_FOR: Duration = Duration::from_micros(2000);
 /// While other work competes for the core: about the cost of a nap and a wake-up.
 const CONTENDED: Duration = Duration::from_micros(250);
-/// For a rank that shares its core: its polls keep the core from a rank that it may wait for, and
-/// look like other work to it.
+/// For a rank that shares its core: its polls delay, and look like other work to, others.
 const SHARED_AND_CONTENDED: Duration = Duration::from_micros(20);
 pub(super) const FIRST_NAP: Duration = Duration::from_micros(20);
 pub const LONGEST_NAP: Duration = Duration::from_micros(100);
@@ -69,8 +68,7 @@ pub struct Patience {
     /// Longest nap at first. The bound then grows with the idle time, up to `limit`.
     pub longest_nap: Duration,
     pub limit: Duration,
-    /// Nap before the first poll: the thread is woken at the end of its wait, and another thread
-    /// serves requests meanwhile.
+    /// Nap before the first poll: the end of the wait wakes the thread, and another one serves.
     pub naps_first: bool,
 }
 
@@ -108,8 +106,7 @@ impl Patience {
     /// Others hold the lock for a few instructions.
     pub(super) const LOCK: Patience = Patience { spin: 127, ..Patience::POLLING };
 
-    /// For a thread that another one wakes, while a third serves other ranks. Naps are short,
-    /// because a wake-up may be missing.
+    /// Another thread wakes this one, a third serves. Naps are short: a wake-up may be missing.
     pub(super) const SERVED: Patience = Patience {
         spin: 0,
         polls: Duration::ZERO,

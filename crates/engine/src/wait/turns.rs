@@ -36,8 +36,7 @@ impl<S: PartialEq> Turns<S> {
         Some(Standing { cause, what, waited, idle: now - self.since })
     }
 
-    /// Calls [`Turns::check`], reports, and yields or naps before the next turn. Fails with `State`
-    /// if the thread must not wait.
+    /// Reports if due, and yields or naps. Fails with `State` if the thread must not wait.
     pub fn again<P: Progress + ?Sized>(
         &mut self,
         progress: &P,

@@ -39,8 +39,7 @@ impl Am {
         Ok(())
     }
 
-    /// Runs a job of the interface: at once if this thread may run the handlers, otherwise in the
-    /// next call.
+    /// At once if this thread may run the handlers, otherwise in the next call of the interface.
     pub fn run_at_deferral(
         &self,
         deferral: &Deferral,

@@ -46,8 +46,7 @@ fn thread_number() -> u64 {
 }
 
 impl Ops {
-    /// Records that this thread is about to hold the mutex. With `wait`, waits while another thread
-    /// of this rank holds it. Returns whether this succeeded.
+    /// Waits, if `wait`, while another thread of this rank holds the mutex. Returns the success.
     fn claim(&self, found: &FoundMutex<'_>, wait: bool) -> Result<bool> {
         let me = thread_number();
         let claim = || match found.held.compare_exchange(

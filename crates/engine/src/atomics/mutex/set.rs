@@ -65,8 +65,7 @@ impl From<Access> for PathTaken {
 pub(super) struct FoundMutex<'a> {
     pub(super) place: &'a OwnerMutexes,
     pub(super) name: MutexName,
-    /// The thread of this rank that holds the mutex ([`thread_number`]), or 0. Includes
-    /// [`BY_QUEUE`] if the mutex came through the node's queue.
+    /// The holding thread of this rank ([`thread_number`]), possibly with [`BY_QUEUE`], or 0.
     pub(super) held: &'a AtomicU64,
     at: usize,
 }
@@ -237,8 +236,7 @@ impl Ops {
         Ok(())
     }
 
-    /// If the transport of the MPI domain lacks compare-and-swap, the native lock is used. This is
-    /// safe, because only the lock accesses the state.
+    /// Without compare-and-swap, the native lock is safe, because only it accesses the state.
     fn mutex_access(&self, hit: &Hit<'_>) -> Result<Access> {
         if hit.arena().domain() == Domain::Mpi {
             let path = path::for_atomics(hit.arena(), hit.region());

@@ -319,8 +319,7 @@ fn rmw(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     unsafe { apply(target, op) }
 }
 
-/// By compare-and-swaps, because MPICH 4.0 compares unsigned numbers as signed
-/// (tests/mpi-bugs/unsigned_max.c).
+/// MPICH 4.0 compares unsigned numbers as signed (tests/mpi-bugs/unsigned_max.c).
 #[cold]
 fn replace(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     let mut old = rmw(paths, target, op.turned(Combine::Load, 0, 0))?;
@@ -337,8 +336,6 @@ fn replace(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     }
 }
 
-/// Performs a read-modify-write by MPI's calls, and returns the old value.
-///
 /// # Safety
 /// The number must lie in the target's region.
 pub(super) unsafe fn apply(target: &RemotePlace, op: Rmw) -> Result<i64> {

@@ -85,8 +85,7 @@ impl TwoSided {
         if mutation::is(Fault::LostSent) { Ok(()) } else { self.data_left(leaving) }
     }
 
-    /// Drops a reference: a part has been sent, or all were started. The last one returns the
-    /// parcel to the service.
+    /// A part has been sent, or all were started. The last one returns the parcel to the service.
     pub(super) fn data_left(&self, leaving: Arc<Mutex<Leaving>>) -> Result<()> {
         if let Some(Leaving { kind, parcel }) = Arc::into_inner(leaving).map(Mutex::into_inner) {
             self.services.of(kind)?.left(parcel);
@@ -130,8 +129,7 @@ impl TwoSided {
         self.offer(paths, serving, *receiving)
     }
 
-    /// Returns the parcel of received data to the service, in a later poll if another thread blocks
-    /// it.
+    /// Returns the parcel to the service, in a later poll if another thread blocks it.
     pub(super) fn offer(
         &self,
         paths: &Paths,

@@ -193,8 +193,7 @@ impl TwoSided {
         self.fresh.lock().len() + self.serving.try_lock().map_or(0, |s| s.requests.len())
     }
 
-    /// Completes own requests and serves other ranks, unless another thread is polling. Returns
-    /// whether anything happened.
+    /// Returns whether anything happened, and false if another thread is polling.
     pub fn poll(&self, paths: &Paths) -> Result<bool> {
         let Some(mut serving) = self.serving.try_lock() else {
             return Ok(false);

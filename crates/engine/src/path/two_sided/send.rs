@@ -45,8 +45,6 @@ pub(super) fn number_arrived(number: &Number, buffer: &[u8], got: usize) {
     answered(&number.counter, got, 8);
 }
 
-/// Copies packed bytes along the local side of a shape.
-///
 /// # Safety
 /// The buffer must have the bytes of the shape, and `to` must be valid for writes of the extent.
 pub(super) unsafe fn spread(buffer: &[u8], to: Address, shape: &Shape) {
@@ -66,8 +64,7 @@ enum Room {
 }
 
 impl TwoSided {
-    /// Sends a counted request as soon as flow control permits, or at once from a handler, which
-    /// must not wait.
+    /// Waits for flow control, except in a handler, which must not wait.
     pub fn request(&self, paths: &Paths, target: usize, mut buffer: Vec<u8>) -> Result<Sent> {
         let peer = paths.peer(target);
         let cost = buffer.len() as u64;
@@ -130,8 +127,7 @@ impl TwoSided {
         }
     }
 
-    /// Sends without counting or waiting. Only for answers and notices, whose number is bounded by
-    /// the counted requests that cause them.
+    /// Never waits. Only for answers and notices, which counted requests bound.
     pub fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
         let mut channel = (&self.requests, 0);
         if buffer.len() > inbox::SMALL {
@@ -342,8 +338,7 @@ impl TwoSided {
         self.ask(paths, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
     }
 
-    /// Makes `target` confirm everything sent so far, for a fence, which is recorded for
-    /// predictions. Returns the count for [`TwoSided::confirmed`].
+    /// For a fence, which is recorded for predictions. Returns the count to wait for.
     pub fn ask_confirmation(&self, paths: &Paths, target: usize) -> Result<u64> {
         paths.peer(target).sent.lock().fenced();
         self.ask_for_ack(paths, target)

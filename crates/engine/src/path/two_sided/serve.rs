@@ -157,8 +157,7 @@ fn store_blocks(
     Ok(())
 }
 
-/// Returns the arena with the remote extent of a request, and the offset of the shape's start in
-/// this rank's region.
+/// Returns the arena with the remote extent, and the offset of the shape's start in the region.
 fn own(paths: &Paths, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Arena>, usize)> {
     let (lo, hi) = shape.extent(Side::Remote);
     let first = header.address.wrapping_add_signed(lo as i64);
@@ -250,8 +249,7 @@ impl TwoSided {
         self.started(request, Action::Sent(buffer))
     }
 
-    /// Counts a handled request of `cost` bytes. Confirms all if `now`, or if enough are
-    /// unconfirmed.
+    /// Confirms all handled requests if `now`, or if enough are unconfirmed.
     pub(super) fn handled(
         &self,
         paths: &Paths,

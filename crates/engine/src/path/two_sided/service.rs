@@ -36,8 +36,7 @@ pub enum Served {
 }
 
 pub trait Service: Send + Sync {
-    /// Handles a request from rank `source`. An error ends the job, because the origin relies on
-    /// it.
+    /// An error ends the job, because the origin relies on the request.
     fn serve(
         &self,
         paths: &Paths,

@@ -76,8 +76,7 @@ impl RequestKind {
         ALL.get(usize::from(raw).wrapping_sub(1)).copied()
     }
 
-    /// The kind under which a request is recorded. `None` for answers, and for active messages,
-    /// whose handlers are recorded instead.
+    /// `None` for answers, and for active messages, whose handlers are recorded instead.
     pub(super) fn traced_as(self) -> Option<trace::Served> {
         use RequestKind::*;
         Some(match self {
@@ -198,8 +197,7 @@ pub struct WireBlock {
     pub bytes: u64,
 }
 
-/// Reads `n` blocks from the front of a body, and returns them and the rest. Fails with `Internal`
-/// if the body is too short.
+/// Returns the first `n` blocks and the rest. Fails with `Internal` if the body is too short.
 pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
     let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(size_of::<WireBlock>()));
     let Some((list, rest)) = len.and_then(|len| body.split_at_checked(len)) else {
