@@ -1,9 +1,8 @@
-//! Collectives: barrier, broadcast, allgather, reductions, agreements.
-//!
-//! The functions of this module are the collectives of other long values over a communicator. Each
-//! one starts the non-blocking MPI collective and waits in the engine's loop ([`crate::wait`]).
-//! Values that are too long for one MPI call are split. [`crate::group::Group`] chooses between
-//! these functions and the collectives of `team`.
+//! Collectives: barrier, broadcast, allgather, reductions, agreements. The functions of this module
+//! are the collectives of other long values over a communicator. Each one starts the non-blocking
+//! MPI collective and waits in the engine's loop ([`crate::wait`]). Values that are too long for
+//! one MPI call are split. [`crate::group::Group`] chooses between these functions and the
+//! collectives of `team`.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, ReduceOp, Request};

@@ -1,8 +1,7 @@
-//! All environment variables in one table: name, default, description and parser.
-//!
-//! The engine reads the variables into a [`Config`] when it starts. Other modules do not read the
-//! environment. `portolan-info --markdown` generates `docs/environment.md` from the table. A value
-//! that cannot be parsed is an error at start.
+//! All environment variables in one table: name, default, description and parser. The engine reads
+//! the variables into a [`Config`] when it starts. Other modules do not read the environment.
+//! `portolan-info --markdown` generates `docs/environment.md` from the table. A value that cannot
+//! be parsed is an error at start.
 
 pub mod agreed;
 mod unknown;

@@ -1,8 +1,6 @@
-//! The error type of all layers.
-//!
-//! The layer that finds a fault states the problem and the values involved. The called interface
-//! adds the name of its call ([`Error::in_call`]), and decides whether to log, return a code or
-//! abort. Outputs of a call are written only on success.
+//! The error type of all layers. The layer that finds a fault states the problem and the values
+//! involved. The called interface adds the name of its call ([`Error::in_call`]), and decides
+//! whether to log, return a code or abort. Outputs of a call are written only on success.
 
 use crate::message::RankPrefix;
 use std::fmt;

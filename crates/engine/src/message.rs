@@ -1,8 +1,7 @@
-//! Messages to the user: their format, and how they are written to standard error.
-//!
-//! A line has the form `portolan: rank 3: ARMCI_Put: ...`. A warning has `warning: ` before its
-//! text. The rank is omitted while it is unknown. A message of several lines is one write, so that
-//! messages of ranks that share a terminal do not mix.
+//! Messages to the user: their format, and how they are written to standard error. A line has the
+//! form `portolan: rank 3: ARMCI_Put: ...`. A warning has `warning: ` before its text. The rank is
+//! omitted while it is unknown. A message of several lines is one write, so that messages of ranks
+//! that share a terminal do not mix.
 
 use crate::process;
 use log::{Level, Record};

@@ -1,9 +1,8 @@
 //! The outstanding operations of this rank to one target. A fence reads only this state. Messages
 //! are counted: the target confirms how many requests and bytes it has handled, in order. Window
-//! operations are a short list of windows and address ranges.
-//!
-//! The fast path reads [`Peers::pending`], one byte for each rank of the job. A [`Peer`] is created
-//! when the first non-direct operation to its rank is issued.
+//! operations are a short list of windows and address ranges. The fast path reads
+//! [`Peers::pending`], one byte for each rank of the job. A [`Peer`] is created when the first
+//! non-direct operation to its rank is issued.
 
 use crate::error::{Error, Result};
 use crate::memory::arena::Arena;

@@ -50,7 +50,7 @@ pub fn attach_service() -> Result<&'static Engine> {
 }
 
 /// # Safety
-/// As for [`attach`].
+/// See [`attach`].
 unsafe fn attach_to(users: &mut Users, comm: Option<CommHandle>) -> Result<&'static Engine> {
     if !runtime::is_running() {
         // SAFETY: the caller guarantees that `comm` is live.

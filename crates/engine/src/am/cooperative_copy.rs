@@ -94,7 +94,7 @@ impl Am {
     /// [`cma::transfer`].
     ///
     /// # Safety
-    /// As for [`cma::transfer`].
+    /// See [`cma::transfer`].
     pub(crate) unsafe fn cma_transfer(
         &self,
         node: &ShmTransport,
@@ -156,7 +156,7 @@ impl Am {
     /// Offers a job to the other rank, and copies the parts that the other does not take.
     ///
     /// # Safety
-    /// As for [`cma::transfer`].
+    /// See [`cma::transfer`].
     unsafe fn share(
         &self,
         node: &ShmTransport,

@@ -2,9 +2,7 @@
 //! destination of the data ([`Accept`]), puts the data in place, runs the [`Then`] of the message,
 //! counts it, and sends an ACK if awaited. A message whose data has yet to arrive is an
 //! [`InboundMessage`]. A handler that fails or panics ends the job with an error that contains its
-//! name.
-//!
-//! Invariant: header handlers and inline completions run under the dispatcher's lock.
+//! name. Invariant: header handlers and inline completions run under the dispatcher's lock.
 
 use super::Am;
 use super::deferral::HeldKind;

@@ -1,7 +1,6 @@
-//! The connection of active messages to the other layers, and the polls and naps of all waits.
-//!
-//! A wait polls the rings of the node, the messages of this rank to itself, and the message path,
-//! and shows this to the node ([`super::poll_state`]). A long wait sleeps on the bell of the rank's
+//! The connection of active messages to the other layers, and the polls and naps of all waits. A
+//! wait polls the rings of the node, the messages of this rank to itself, and the message path, and
+//! shows this to the node ([`super::poll_state`]). A long wait sleeps on the bell of the rank's
 //! rings.
 
 use super::shm_transport::ShmTransport;
@@ -30,7 +29,7 @@ impl Am {
     /// Registers this layer with the layers below it, and the owner with this layer.
     ///
     /// # Safety
-    /// As for [`crate::core::above::Above::set`], with `self`.
+    /// See [`crate::core::above::Above::set`], with `self`.
     pub unsafe fn connect(&self, owner: Weak<dyn Owner>) {
         let _ = self.owner.set(owner);
         // SAFETY: the caller upholds the contract of `Above::set`.

@@ -199,7 +199,7 @@ unsafe impl Send for Reader {}
 
 impl Reader {
     /// # Safety
-    /// As for [`Writer::new`], with one reader instead of one writer.
+    /// See [`Writer::new`], with one reader instead of one writer.
     pub unsafe fn new(base: *mut u8, store: usize) -> Reader {
         Reader { place: RingMemory { base, store }, next: 0 }
     }

@@ -157,7 +157,7 @@ impl Am {
     }
 
     /// # Safety
-    /// As for [`Am::send_am`].
+    /// See [`Am::send_am`].
     unsafe fn send_other(
         &self,
         target: usize,
@@ -196,7 +196,7 @@ impl Am {
     /// The arguments were checked. `token` names the awaited completion, or is 0.
     ///
     /// # Safety
-    /// As for [`Am::send_am`].
+    /// See [`Am::send_am`].
     unsafe fn send_slow_path(
         &self,
         target: usize,

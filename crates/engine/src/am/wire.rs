@@ -1,9 +1,7 @@
-//! The wire format of records, the same in rings and in MPI messages.
-//!
-//! A record consists of a [`RecordHead`], the header, and eager data. A short message whose
-//! completion is not awaited has a [`ShortHead`], so that more of it fits in one cell of a ring.
-//! All ranks run the same build, so numbers are sent in their memory representation. Lengths are
-//! checked nevertheless.
+//! The wire format of records, the same in rings and in MPI messages. A record consists of a
+//! [`RecordHead`], the header, and eager data. A short message whose completion is not awaited has
+//! a [`ShortHead`], so that more of it fits in one cell of a ring. All ranks run the same build, so
+//! numbers are sent in their memory representation. Lengths are checked nevertheless.
 
 use crate::error::{Result, fail};
 use bytemuck::{Pod, Zeroable};

@@ -113,7 +113,7 @@ impl AnyMemory {
     /// return, until its bytes are at the target, and receives errors that are found later.
     ///
     /// # Safety
-    /// As for [`AnyMemory::put_anywhere`], until the counter is done.
+    /// See [`AnyMemory::put_anywhere`], until the counter is done.
     pub unsafe fn start_put_anywhere(
         &self,
         target: usize,
@@ -129,7 +129,7 @@ impl AnyMemory {
     /// Starts [`AnyMemory::get_anywhere`]. `counter` works as in [`AnyMemory::start_put_anywhere`].
     ///
     /// # Safety
-    /// As for [`AnyMemory::get_anywhere`], until the counter is done.
+    /// See [`AnyMemory::get_anywhere`], until the counter is done.
     pub unsafe fn start_get_anywhere(
         &self,
         target: usize,
@@ -190,7 +190,7 @@ impl AnyMemory {
     /// if the memory was withdrawn, which the counter may receive instead.
     ///
     /// # Safety
-    /// As for [`AnyMemory::start_put_anywhere`].
+    /// See [`AnyMemory::start_put_anywhere`].
     pub unsafe fn start_registered(
         &self,
         target: usize,
@@ -221,7 +221,7 @@ impl AnyMemory {
     }
 
     /// # Safety
-    /// As for [`AnyMemory::start_put_anywhere`].
+    /// See [`AnyMemory::start_put_anywhere`].
     unsafe fn start_anywhere(
         &self,
         target: usize,

@@ -1,9 +1,8 @@
-//! Memory that its owner reads and writes for other ranks, by active messages.
-//!
-//! A request lists runs of bytes. A write request also carries their bytes, as does the answer to a
-//! read. The owner copies through the kernel ([`crate::path::cma`]), or checks its mappings first,
-//! so that a bad address becomes an error at the origin. The bytes of a long single run travel
-//! directly between the two memories.
+//! Memory that its owner reads and writes for other ranks, by active messages. A request lists runs
+//! of bytes. A write request also carries their bytes, as does the answer to a read. The owner
+//! copies through the kernel ([`crate::path::cma`]), or checks its mappings first, so that a bad
+//! address becomes an error at the origin. The bytes of a long single run travel directly between
+//! the two memories.
 
 use super::{AnyMemory, Span};
 use crate::am::cooperative_copy::OWN_HANDLERS;
@@ -127,7 +126,7 @@ impl AnyMemory {
     }
 
     /// # Safety
-    /// As for [`AnyMemory::ask_owner`].
+    /// See [`AnyMemory::ask_owner`].
     unsafe fn ask(
         &self,
         target: usize,

@@ -1,10 +1,8 @@
-//! Counted notifications between ranks.
-//!
-//! A rank notifies another one by incrementing a word there, ordered after its operations on the
-//! other rank's memory. The ranks of a node use a shared file, which unlike a segment does not
-//! lengthen address lookups. Each rank has a row: a count of its sleeping threads, and one word for
-//! each rank of the node. With several nodes, a segment has a word for each rank of the job, and
-//! [`Ops::increment_in_order`] reaches it.
+//! Counted notifications between ranks. A rank notifies another one by incrementing a word there,
+//! ordered after its operations on the other rank's memory. The ranks of a node use a shared file,
+//! which unlike a segment does not lengthen address lookups. Each rank has a row: a count of its
+//! sleeping threads, and one word for each rank of the node. With several nodes, a segment has a
+//! word for each rank of the job, and [`Ops::increment_in_order`] reaches it.
 
 use crate::collective::mark::reached;
 use crate::error::{Error, ErrorKind, Result, fail};

@@ -19,7 +19,7 @@ impl Ops {
     /// A rank that sees the flag also sees the data.
     ///
     /// # Safety
-    /// As for [`Ops::put_shape`].
+    /// See [`Ops::put_shape`].
     pub unsafe fn put_flag(
         &self,
         target: usize,

@@ -1,9 +1,8 @@
-//! The communicator of the engine's own collectives.
-//!
-//! The program may send messages over a group's communicator, so the engine's collectives use a
-//! private duplicate of the world communicator. Each group has a tag on it, on which its members
-//! agree when they create the group: one above the tags of all live groups of any member. Two more
-//! tags serve the creation of groups and the [alarms](super::alarm).
+//! The communicator of the engine's own collectives. The program may send messages over a group's
+//! communicator, so the engine's collectives use a private duplicate of the world communicator.
+//! Each group has a tag on it, on which its members agree when they create the group: one above the
+//! tags of all live groups of any member. Two more tags serve the creation of groups and the
+//! [alarms](super::alarm).
 
 use super::alarm::{Alarm, Key, Notice};
 use super::call::{Kind, Signature, scope};

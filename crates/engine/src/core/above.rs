@@ -1,8 +1,6 @@
-//! Pointers from a layer to a layer above it.
-//!
-//! A layer owns the layer below it by value. A lower layer that has to call up, for example to poll
-//! services in a wait, defines a trait and a place for a pointer, which the upper layer sets once
-//! all layers exist.
+//! Pointers from a layer to a layer above it. A layer owns the layer below it by value. A lower
+//! layer that has to call up, for example to poll services in a wait, defines a trait and a place
+//! for a pointer, which the upper layer sets once all layers exist.
 
 use std::ptr::NonNull;
 use std::sync::OnceLock;

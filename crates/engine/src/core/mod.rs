@@ -1,10 +1,8 @@
 //! The state that all layers of an engine share: the ranks, their memory, the outstanding
-//! operations to each rank, and waiting.
-//!
-//! Each layer contains the next lower layer by value and reaches it through `Deref`:
-//! [`crate::runtime::Engine`], [`crate::any_memory::AnyMemory`], [`crate::am::Am`],
-//! [`crate::ops::Ops`], [`crate::path::Paths`], [`Core`]. Waits in any layer make progress for all:
-//! [`Core`] forwards polls and naps to the layer of [`Core::set_progress`].
+//! operations to each rank, and waiting. Each layer contains the next lower layer by value and
+//! reaches it through `Deref`: [`crate::runtime::Engine`], [`crate::any_memory::AnyMemory`],
+//! [`crate::am::Am`], [`crate::ops::Ops`], [`crate::path::Paths`], [`Core`]. Waits in any layer
+//! make progress for all: [`Core`] forwards polls and naps to the layer of [`Core::set_progress`].
 
 pub mod above;
 pub mod handler;
@@ -113,7 +111,7 @@ impl Core {
     }
 
     /// # Safety
-    /// As for [`Above::set`].
+    /// See [`Above::set`].
     pub unsafe fn set_progress(&self, progress: &(dyn Progress + Send + Sync + 'static)) {
         // SAFETY: the caller guarantees the requirements of `Above::set`.
         unsafe { self.progress.set(progress) };

@@ -1,9 +1,8 @@
-//! Shapes of contiguous, strided and vector transfers, as pairs of blocks.
-//!
-//! A [`Shape`] describes the layout of a strided transfer on both sides: a contiguous block,
-//! repeated along up to [`MAX_LEVELS`] dimensions, each with a local and a remote stride.
-//! Dimensions that continue each other on both sides are joined when the shape is made. Strides may
-//! be negative, and need not be multiples of the inner strides.
+//! Shapes of contiguous, strided and vector transfers, as pairs of blocks. A [`Shape`] describes
+//! the layout of a strided transfer on both sides: a contiguous block, repeated along up to
+//! [`MAX_LEVELS`] dimensions, each with a local and a remote stride. Dimensions that continue each
+//! other on both sides are joined when the shape is made. Strides may be negative, and need not be
+//! multiples of the inner strides.
 
 use crate::error::{Result, fail};
 use smallvec::SmallVec;

@@ -1,9 +1,8 @@
-//! An arena: a region of memory on every rank of a group.
-//!
-//! The ranks of a node share one file. The arena maps it whole, so regions of the same node have an
-//! address here. If MPI windows reach other ranks, the arena has one permanently locked window over
-//! all regions. The first [`HEADER`] bytes of a region contain the locks and marks of atomic
-//! operations ([`crate::atomics`]). The rest is allocated in blocks.
+//! An arena: a region of memory on every rank of a group. The ranks of a node share one file. The
+//! arena maps it whole, so regions of the same node have an address here. If MPI windows reach
+//! other ranks, the arena has one permanently locked window over all regions. The first [`HEADER`]
+//! bytes of a region contain the locks and marks of atomic operations ([`crate::atomics`]). The
+//! rest is allocated in blocks.
 
 use super::own_region::{GRAIN, OwnRegion};
 use super::per_rank::PerRank;

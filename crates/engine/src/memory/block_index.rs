@@ -1,10 +1,8 @@
-//! The blocks of segments in one region, found by offset.
-//!
-//! The blocks are sorted. A table of *pages* of the region speeds up the lookup. If at most one
-//! block lies in a page, its entry has the bounds of that block. Otherwise, it refers to a leaf
-//! with 64 entries, one for each part of the page: the bounds of the first block that ends after
-//! the start of the part. A lookup touches one or two entries; it searches only if a part contains
-//! several blocks.
+//! The blocks of segments in one region, found by offset. The blocks are sorted. A table of *pages*
+//! of the region speeds up the lookup. If at most one block lies in a page, its entry has the
+//! bounds of that block. Otherwise, it refers to a leaf with 64 entries, one for each part of the
+//! page: the bounds of the first block that ends after the start of the part. A lookup touches one
+//! or two entries; it searches only if a part contains several blocks.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {

@@ -1,7 +1,5 @@
-//! The free ranges of one rank's region.
-//!
-//! Allocation is first fit at the lowest offset, so that freed blocks are reused before untouched
-//! memory.
+//! The free ranges of one rank's region. Allocation is first fit at the lowest offset, so that
+//! freed blocks are reused before untouched memory.
 
 use std::collections::BTreeMap;
 

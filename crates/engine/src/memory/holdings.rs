@@ -1,7 +1,6 @@
-//! The arenas of a group, and the numbering of its arenas and segments.
-//!
-//! They are found by the key of the group, because [`Group`] knows nothing about memory. The ranks
-//! of a group create, fill and remove arenas in the same order, so that their numbers agree.
+//! The arenas of a group, and the numbering of its arenas and segments. They are found by the key
+//! of the group, because [`Group`] knows nothing about memory. The ranks of a group create, fill
+//! and remove arenas in the same order, so that their numbers agree.
 
 use super::arena::{Arena, KEEP_EMPTY_BYTES, Neighbours};
 use crate::error::{Result, fail};

@@ -1,9 +1,7 @@
-//! Asymmetric memory barriers.
-//!
-//! If one side of a protocol runs often and the other rarely, the frequent side can avoid locked
-//! instructions: the rare side makes the kernel execute a memory barrier in every thread of the
-//! process (`membarrier(2)`). Without this call, both sides execute sequentially consistent fences,
-//! and so do Miri and the models.
+//! Asymmetric memory barriers. If one side of a protocol runs often and the other rarely, the
+//! frequent side can avoid locked instructions: the rare side makes the kernel execute a memory
+//! barrier in every thread of the process (`membarrier(2)`). Without this call, both sides execute
+//! sequentially consistent fences, and so do Miri and the models.
 
 use crate::sync::MEMBARRIER;
 use crate::sync::atomic::{Ordering, compiler_fence, fence};

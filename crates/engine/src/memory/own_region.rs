@@ -1,7 +1,6 @@
-//! This rank's own region of an arena: its free ranges, and the memory behind them.
-//!
-//! Memory is reserved before a block is handed out (invariant 7), and released when a long tail of
-//! the region is free.
+//! This rank's own region of an arena: its free ranges, and the memory behind them. Memory is
+//! reserved before a block is handed out (invariant 7), and released when a long tail of the region
+//! is free.
 
 use super::arena::HEADER;
 use super::free_list::FreeList;

@@ -43,7 +43,7 @@ pub unsafe fn load(from: *const u8, to: &mut [u8]) {
 }
 
 /// # Safety
-/// As for [`load`], for less than a word.
+/// See [`load`], for less than a word.
 #[inline]
 unsafe fn load_part(mut from: *const u8, mut to: &mut [u8]) {
     while !to.is_empty() {
@@ -80,7 +80,7 @@ pub unsafe fn store(from: &[u8], to: *mut u8) {
 }
 
 /// # Safety
-/// As for [`store`], for less than a word.
+/// See [`store`], for less than a word.
 #[inline]
 unsafe fn store_part(mut from: &[u8], mut to: *mut u8) {
     while !from.is_empty() {
@@ -115,7 +115,7 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
 }
 
 /// # Safety
-/// As for [`copy`].
+/// See [`copy`].
 #[inline]
 unsafe fn copy_through<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
     let mut buffer = [0; N];

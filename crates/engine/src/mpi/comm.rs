@@ -1,7 +1,6 @@
-//! Owned communicators and their collectives.
-//!
-//! All collectives are nonblocking and return a [`Request`]. The engine waits for it in its own
-//! loop, which makes progress for other ranks and yields the core when idle.
+//! Owned communicators and their collectives. All collectives are nonblocking and return a
+//! [`Request`]. The engine waits for it in its own loop, which makes progress for other ranks and
+//! yields the core when idle.
 
 use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place};
 use super::{Datatype, ReduceOp, Request};

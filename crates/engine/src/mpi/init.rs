@@ -1,5 +1,4 @@
 //! Initialisation, adoption and finalisation of MPI, and the checks for the right MPI and launcher.
-//!
 //! A program may call `MPI_Init` itself or leave it to this library. The side that initialised MPI
 //! also finalises it. If the program calls `MPI_Init` after the library, both must finalise
 //! (`life`). If the program calls `MPI_Finalize` before it finalises the library, a delete callback

@@ -1,8 +1,7 @@
-//! Detection of ranks that a launcher started, but that this MPI does not see as one job.
-//!
-//! If MPI and the launcher speak different protocols (PMI, PMIx), nothing fails: each process
-//! becomes a job of one rank, and N processes compute the same thing. The environment variables of
-//! the launcher reveal this.
+//! Detection of ranks that a launcher started, but that this MPI does not see as one job. If MPI
+//! and the launcher speak different protocols (PMI, PMIx), nothing fails: each process becomes a
+//! job of one rank, and N processes compute the same thing. The environment variables of the
+//! launcher reveal this.
 
 use super::Flavour;
 

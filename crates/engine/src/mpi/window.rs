@@ -140,7 +140,7 @@ impl Window {
     /// Uses `MPI_SUM`. With `request`, returns a request that can be tested.
     ///
     /// # Safety
-    /// As for [`Window::put`]. Both shapes must consist of the same predefined type.
+    /// See [`Window::put`]. Both shapes must consist of the same predefined type.
     pub unsafe fn accumulate(
         &self,
         t: &WindowTransfer<'_>,
@@ -185,7 +185,7 @@ impl Window {
     /// Replaces an element if it equals `expected`. Otherwise as [`Window::fetch_and_op`].
     ///
     /// # Safety
-    /// As for [`Window::fetch_and_op`], also for `expected`.
+    /// See [`Window::fetch_and_op`], also for `expected`.
     pub unsafe fn compare_and_swap(
         &self,
         new: *const u8,

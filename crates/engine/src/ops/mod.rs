@@ -31,7 +31,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`crate::core::above::Above::set`].
+    /// See [`crate::core::above::Above::set`].
     pub(crate) unsafe fn register_services(&self) {
         if let Ok(two_sided) = self.two_sided() {
             // SAFETY: the caller guarantees the requirements of `Above::set`.

@@ -1,8 +1,7 @@
-//! Order and completion (invariants 1 and 3): changes of path, fences, waits without handles.
-//!
-//! One load reads the summary of the outstanding operations to a target through windows and
-//! messages ([`crate::peer::Peer`]). An operation on another path completes them first
-//! (`settle_before`), and so does a fence. Direct operations are complete on return.
+//! Order and completion (invariants 1 and 3): changes of path, fences, waits without handles. One
+//! load reads the summary of the outstanding operations to a target through windows and messages
+//! ([`crate::peer::Peer`]). An operation on another path completes them first (`settle_before`),
+//! and so does a fence. Direct operations are complete on return.
 
 use super::Ops;
 use crate::error::{Result, fail};

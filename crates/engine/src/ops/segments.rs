@@ -1,7 +1,6 @@
-//! Collective creation and freeing of segments and groups.
-//!
-//! Invariant: all operations on a segment are complete before its memory is freed, so freeing
-//! starts with a fence, and waits for the other ranks.
+//! Collective creation and freeing of segments and groups. Invariant: all operations on a segment
+//! are complete before its memory is freed, so freeing starts with a fence, and waits for the other
+//! ranks.
 
 use super::Ops;
 use super::traced::number_of;

@@ -156,7 +156,7 @@ unsafe fn read_covering(pid: u32, spans: &[Span]) -> bool {
 }
 
 /// # Safety
-/// As for [`transfer`].
+/// See [`transfer`].
 unsafe fn each(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
     for part in spans.chunks(MOST) {
         let (mut at, mut skip) = (0, 0);

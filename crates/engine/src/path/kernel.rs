@@ -220,7 +220,7 @@ pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sca
 }
 
 /// # Safety
-/// As for [`accumulate`], and the processor must have AVX2.
+/// See [`accumulate`], and the processor must have AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
@@ -240,7 +240,7 @@ unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
 /// them. In assembly, because the oldest supported compiler lacks the intrinsics.
 ///
 /// # Safety
-/// As for [`accumulate`], and the processor must have AVX-512 DQ.
+/// See [`accumulate`], and the processor must have AVX-512 DQ.
 #[cfg(target_arch = "x86_64")]
 unsafe fn accumulate_longs_avx512(src: *const u8, dst: *mut u8, bytes: usize, scale: i64) {
     const VECTOR: usize = 64;
@@ -273,7 +273,7 @@ unsafe fn accumulate_longs_avx512(src: *const u8, dst: *mut u8, bytes: usize, sc
 /// Inlined, so that the loops use the target features of the caller.
 ///
 /// # Safety
-/// As for [`accumulate`].
+/// See [`accumulate`].
 #[inline(always)]
 unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
     // SAFETY: the caller guarantees both sides.
@@ -296,7 +296,7 @@ unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
 /// Like [`accumulate`], with atomic additions, for integers used in read-modify-writes.
 ///
 /// # Safety
-/// As for [`accumulate`], and `dst` must be aligned.
+/// See [`accumulate`], and `dst` must be aligned.
 #[cold]
 pub(crate) unsafe fn accumulate_atomically(
     src: *const u8,
@@ -337,7 +337,7 @@ pub(crate) unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) 
 }
 
 /// # Safety
-/// As for [`accumulate`].
+/// See [`accumulate`].
 pub unsafe fn scaled(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
     // SAFETY: the caller guarantees both sides.
     unsafe {

@@ -56,7 +56,7 @@ unsafe fn mark<'a>(region: *mut u8, offset: usize) -> (&'a AtomicU32, u32) {
 /// Returns whether only atomic instructions may change integers in the line of `offset`.
 ///
 /// # Safety
-/// As for [`take`].
+/// See [`take`].
 #[inline]
 pub(crate) unsafe fn is_marked(region: *mut u8, offset: usize) -> bool {
     // SAFETY: the caller guarantees the mapped region.
@@ -68,7 +68,7 @@ pub(crate) unsafe fn is_marked(region: *mut u8, offset: usize) -> bool {
 /// caller must hold no stripe.
 ///
 /// # Safety
-/// As for [`take`].
+/// See [`take`].
 #[cold]
 pub(crate) unsafe fn set_mark(region: *mut u8, offset: usize) {
     // SAFETY: the caller guarantees the mapped region.
@@ -83,7 +83,7 @@ pub(crate) unsafe fn set_mark(region: *mut u8, offset: usize) {
 /// bytes up to a line of the other kind. The caller holds the stripe of all of them.
 ///
 /// # Safety
-/// As for [`take`].
+/// See [`take`].
 #[inline]
 pub(crate) unsafe fn marked_alike(region: *mut u8, offset: usize, bytes: usize) -> (bool, usize) {
     let limit = offset + bytes;
@@ -127,7 +127,7 @@ pub unsafe fn take(region: *mut u8, lock_stripe: usize) -> LockStripeGuard {
 /// Takes the stripe of `offset` and the next one. The caller must hold no stripe.
 ///
 /// # Safety
-/// As for [`take`].
+/// See [`take`].
 #[cold]
 pub(crate) unsafe fn take_two(region: *mut u8, offset: usize) -> [LockStripeGuard; 2] {
     let (a, b) = (of(offset), of(offset + SPAN));

@@ -1,10 +1,8 @@
-//! Copies of rows whose length is known only at run time.
-//!
-//! The C library copies rows of some kilobytes with `rep movsb`. On AMD processors this is many
-//! times slower if the destination lies a few bytes after the source, modulo the page size: 8 KiB
-//! take 2,258 ns instead of 76 at 4 or 8 bytes, and 167 ns at 16 (Zen 4, glibc 2.36). 16 is common,
-//! because large memory from `malloc` begins 16 bytes after the start of a page, and a segment at
-//! the start. Vectors take 84 ns.
+//! Copies of rows whose length is known only at run time. The C library copies rows of some
+//! kilobytes with `rep movsb`. On AMD processors this is many times slower if the destination lies
+//! a few bytes after the source, modulo the page size: 8 KiB take 2,258 ns instead of 76 at 4 or 8
+//! bytes, and 167 ns at 16 (Zen 4, glibc 2.36). 16 is common, because large memory from `malloc`
+//! begins 16 bytes after the start of a page, and a segment at the start. Vectors take 84 ns.
 
 use std::ops::Range;
 
@@ -33,7 +31,7 @@ pub(super) unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
 /// Not inlined, to keep this code off the path of short rows.
 ///
 /// # Safety
-/// As for [`copy`].
+/// See [`copy`].
 #[inline(never)]
 unsafe fn copy_long(src: *const u8, dst: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -55,7 +53,7 @@ fn lie_badly(src: *const u8, dst: *mut u8, bytes: usize) -> bool {
 }
 
 /// # Safety
-/// As for [`copy`]. The rows must not overlap, and the processor must have AVX2.
+/// See [`copy`]. The rows must not overlap, and the processor must have AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn copy_vectors(src: *const u8, dst: *mut u8, bytes: usize) {

@@ -34,7 +34,7 @@ pub unsafe fn accumulate(
 }
 
 /// # Safety
-/// As for [`accumulate`], for `bytes` contiguous bytes.
+/// See [`accumulate`], for `bytes` contiguous bytes.
 pub(crate) unsafe fn accumulate_row(
     region: *mut u8,
     offset: usize,
@@ -47,7 +47,7 @@ pub(crate) unsafe fn accumulate_row(
 }
 
 /// # Safety
-/// As for [`accumulate`], for 8 bytes on both sides.
+/// See [`accumulate`], for 8 bytes on both sides.
 #[inline]
 pub(crate) unsafe fn accumulate_one(region: *mut u8, offset: usize, local: *const f64, scale: f64) {
     // SAFETY: the caller guarantees the region and the number on both sides.
@@ -106,7 +106,7 @@ unsafe fn row(
 }
 
 /// # Safety
-/// As for [`accumulate`], for `bytes` aligned bytes of one stripe, which the caller holds.
+/// See [`accumulate`], for `bytes` aligned bytes of one stripe, which the caller holds.
 unsafe fn integers(
     region: *mut u8,
     mut at: usize,

@@ -1,8 +1,7 @@
-//! Waits of the program inside MPI's blocking calls, carried out by the engine's wait loop.
-//!
-//! The wrappers of these calls, in the crate `portolan-interpose`, use [`HostWait`]. Another thread
-//! may stop the engine meanwhile. A waiter therefore holds the engine by reference count, and polls
-//! it only until [`Engine::shut_host`], afterwards only its own request.
+//! Waits of the program inside MPI's blocking calls, carried out by the engine's wait loop. The
+//! wrappers of these calls, in the crate `portolan-interpose`, use [`HostWait`]. Another thread may
+//! stop the engine meanwhile. A waiter therefore holds the engine by reference count, and polls it
+//! only until [`Engine::shut_host`], afterwards only its own request.
 
 use super::introduction::Introduction;
 use super::{Engine, try_running};

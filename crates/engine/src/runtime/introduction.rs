@@ -1,9 +1,8 @@
-//! The data that each rank sends to all others when the engine starts, in one exchange.
-//!
-//! Ranks are on one node if their machines have the same name, their kernels have the same boot ID,
-//! and they find the same directory for shared memory. `MPI_Comm_split_type` would need several
-//! exchanges, in which ranks that share cores would wait for each other inside MPI. A rank whose
-//! kernel does not provide a boot ID counts as a separate node.
+//! The data that each rank sends to all others when the engine starts, in one exchange. Ranks are
+//! on one node if their machines have the same name, their kernels have the same boot ID, and they
+//! find the same directory for shared memory. `MPI_Comm_split_type` would need several exchanges,
+//! in which ranks that share cores would wait for each other inside MPI. A rank whose kernel does
+//! not provide a boot ID counts as a separate node.
 
 use super::oversubscription::{Cores, own_cores};
 use crate::config::Config;

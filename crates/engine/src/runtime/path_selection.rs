@@ -1,9 +1,8 @@
-//! The choice of paths to memory, made once and identically on all ranks.
-//!
-//! Ranks of a node map each other's memory. Between nodes, windows are better if the network serves
-//! them itself. If MPI implements them by messages, the target must take part through MPI, and the
-//! engine's own messages are several times faster, because its progress thread serves them while
-//! the target computes. [`super::trial`] measures this, and [`super::choice`] evaluates the result.
+//! The choice of paths to memory, made once and identically on all ranks. Ranks of a node map each
+//! other's memory. Between nodes, windows are better if the network serves them itself. If MPI
+//! implements them by messages, the target must take part through MPI, and the engine's own
+//! messages are several times faster, because its progress thread serves them while the target
+//! computes. [`super::trial`] measures this, and [`super::choice`] evaluates the result.
 
 use super::choice::{self, Trial};
 use super::trial::{self, Ground};

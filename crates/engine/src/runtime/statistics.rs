@@ -1,7 +1,6 @@
-//! The statistics of an engine, for the program and for the table of `PORTOLAN_STATS`.
-//!
-//! At the end of the engine the ranks reduce all values to sum, minimum, maximum and the rank that
-//! has the maximum, and rank 0 writes the table.
+//! The statistics of an engine, for the program and for the table of `PORTOLAN_STATS`. At the end
+//! of the engine the ranks reduce all values to sum, minimum, maximum and the rank that has the
+//! maximum, and rank 0 writes the table.
 
 use super::Engine;
 use crate::collective::Operator;

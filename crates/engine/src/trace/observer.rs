@@ -1,8 +1,7 @@
-//! Records the calls, waits and served requests that the layers report.
-//!
-//! A call is recorded once, by its outermost function. Waits inside a call, and requests and
-//! handlers' calls meanwhile, are recorded separately. Without statistics and trace, only rare
-//! events are counted ([`Always`]), and [`Recording`] is absent.
+//! Records the calls, waits and served requests that the layers report. A call is recorded once, by
+//! its outermost function. Waits inside a call, and requests and handlers' calls meanwhile, are
+//! recorded separately. Without statistics and trace, only rare events are counted ([`Always`]),
+//! and [`Recording`] is absent.
 
 use super::call_info::{Always, Awaited, CallInfo, Settings};
 use super::call_site;

@@ -58,7 +58,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`Ops::accumulate`].
+    /// See [`Ops::accumulate`].
     #[inline(never)]
     unsafe fn accumulate_some(
         &self,
@@ -82,7 +82,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`Ops::accumulate`].
+    /// See [`Ops::accumulate`].
     #[inline(always)]
     unsafe fn accumulate_direct(
         &self,

@@ -1,10 +1,8 @@
-//! Handles of non-blocking transfers.
-//!
-//! A handle carries any number of transfers, and a wait for it waits for all of them. An
-//! *aggregate* handle collects contiguous puts, or gets, of any sizes to any targets, and issues
-//! them when it is waited for. Transfers that are adjacent on both sides are merged first, and
-//! small blocks to one target on the message path share messages. Direct transfers cost less than
-//! collecting them, so they are performed at once.
+//! Handles of non-blocking transfers. A handle carries any number of transfers, and a wait for it
+//! waits for all of them. An *aggregate* handle collects contiguous puts, or gets, of any sizes to
+//! any targets, and issues them when it is waited for. Transfers that are adjacent on both sides
+//! are merged first, and small blocks to one target on the message path share messages. Direct
+//! transfers cost less than collecting them, so they are performed at once.
 
 use super::TransferKind;
 use crate::error::{Result, fail};

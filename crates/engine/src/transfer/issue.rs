@@ -24,7 +24,7 @@ impl Ops {
     /// Returns a new counter if one is needed and `counter` is `None`.
     ///
     /// # Safety
-    /// As for [`Ops::blocking`], until the counter is done.
+    /// See [`Ops::blocking`], until the counter is done.
     pub unsafe fn issue_by_path(
         &self,
         kind: TransferKind,
@@ -110,7 +110,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`Ops::issue_by_path`], whose checks have passed.
+    /// See [`Ops::issue_by_path`], whose checks have passed.
     unsafe fn issue_rows(
         &self,
         kind: TransferKind,

@@ -101,7 +101,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`Ops::put`] or [`Ops::get`].
+    /// See [`Ops::put`] or [`Ops::get`].
     #[inline(always)]
     unsafe fn contiguous<const PUTS: bool>(
         &self,
@@ -126,7 +126,7 @@ impl Ops {
     /// If calls are counted or traced. The arguments of [`Ops::contiguous`] need no registers here.
     ///
     /// # Safety
-    /// As for [`Ops::contiguous`].
+    /// See [`Ops::contiguous`].
     #[cold]
     #[inline(never)]
     unsafe fn contiguous_observed<const PUTS: bool>(
@@ -146,7 +146,7 @@ impl Ops {
     /// Performs a transfer that is counted or traced. With `counter`, only issues it.
     ///
     /// # Safety
-    /// As for [`Ops::blocking`]; with `counter`, as for [`Ops::issue`].
+    /// See [`Ops::blocking`]; with `counter`, as for [`Ops::issue`].
     #[cold]
     #[inline(never)]
     unsafe fn observed_transfer(
@@ -270,7 +270,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`Ops::blocking`], until [`Ops::wait_implicit_to`] returns.
+    /// See [`Ops::blocking`], until [`Ops::wait_implicit_to`] returns.
     pub unsafe fn implicit(
         &self,
         kind: TransferKind,
@@ -288,7 +288,7 @@ impl Ops {
     /// `counter` counts the transfer if it is not complete on return.
     ///
     /// # Safety
-    /// As for [`Ops::blocking`], until the counter is done.
+    /// See [`Ops::blocking`], until the counter is done.
     pub unsafe fn issue(
         &self,
         kind: TransferKind,
@@ -308,7 +308,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`Ops::implicit`].
+    /// See [`Ops::implicit`].
     pub unsafe fn implicit_vectors(
         &self,
         kind: TransferKind,
@@ -361,7 +361,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`Ops::blocking`].
+    /// See [`Ops::blocking`].
     #[inline(always)]
     unsafe fn issue_and_wait(
         &self,

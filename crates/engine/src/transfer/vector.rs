@@ -1,8 +1,7 @@
-//! Vector transfers: blocks of equal length at arbitrary pairs of addresses.
-//!
-//! All addresses are checked before any byte moves. Blocks that are adjacent on both sides are
-//! joined. If one segment contains all blocks, one lookup serves all of them. Otherwise the blocks
-//! may take different paths.
+//! Vector transfers: blocks of equal length at arbitrary pairs of addresses. All addresses are
+//! checked before any byte moves. Blocks that are adjacent on both sides are joined. If one segment
+//! contains all blocks, one lookup serves all of them. Otherwise the blocks may take different
+//! paths.
 
 use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
@@ -62,7 +61,7 @@ impl Ops {
     /// load and store. Else returns false, and no byte has moved.
     ///
     /// # Safety
-    /// As for [`Ops::vector`].
+    /// See [`Ops::vector`].
     unsafe fn vector_direct(
         &self,
         kind: TransferKind,
@@ -125,7 +124,7 @@ impl Ops {
     /// Issues checked blocks `(local, remote, bytes)`. Small blocks share messages if possible.
     ///
     /// # Safety
-    /// As for [`Ops::issue_vector`].
+    /// See [`Ops::issue_vector`].
     pub(crate) unsafe fn issue_blocks(
         &self,
         kind: TransferKind,
@@ -163,7 +162,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`Ops::issue_vector`].
+    /// See [`Ops::issue_vector`].
     unsafe fn send_batch(
         &self,
         batch: &mut Batch,
@@ -238,7 +237,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`Ops::vector`], until the counter is done.
+    /// See [`Ops::vector`], until the counter is done.
     pub unsafe fn issue_vectors(
         &self,
         kind: TransferKind,
@@ -254,7 +253,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// As for [`Ops::issue_vectors`].
+    /// See [`Ops::issue_vectors`].
     unsafe fn issue_list(
         &self,
         kind: TransferKind,

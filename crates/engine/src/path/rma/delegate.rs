@@ -1,9 +1,7 @@
-//! Compare-and-swaps of a rank's own numbers that another rank executes.
-//!
-//! Open MPI 4.1 crashes in `MPI_Compare_and_swap` if the target is the caller
-//! (tests/mpi-bugs/compare_and_swap.c). The caller therefore asks the next rank to make the call,
-//! and polls MPI while it waits, so that it completes. With Open MPI, windows are over all ranks
-//! only, so the next rank reaches the number.
+//! Compare-and-swaps of a rank's own numbers that another rank executes. Open MPI 4.1 crashes in
+//! `MPI_Compare_and_swap` if the target is the caller (tests/mpi-bugs/compare_and_swap.c). The
+//! caller therefore asks the next rank to make the call, and polls MPI while it waits, so that it
+//! completes. With Open MPI, windows are over all ranks only, so the next rank reaches the number.
 
 use super::operations;
 use crate::error::Result;

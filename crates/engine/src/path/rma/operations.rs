@@ -205,7 +205,7 @@ unsafe fn issue(
 }
 
 /// # Safety
-/// As for [`issue`]: the local extent is read.
+/// See [`issue`]: the local extent is read.
 unsafe fn put(
     types: &TypeCache,
     paths: &Paths,
@@ -231,7 +231,7 @@ unsafe fn put(
 }
 
 /// # Safety
-/// As for [`issue`]: the local extent is written, and must not be read until completion.
+/// See [`issue`]: the local extent is written, and must not be read until completion.
 unsafe fn get(
     types: &TypeCache,
     paths: &Paths,
@@ -257,7 +257,7 @@ unsafe fn get(
 }
 
 /// # Safety
-/// As for [`issue`]: the local extent is read.
+/// See [`issue`]: the local extent is read.
 unsafe fn accumulate(
     types: &TypeCache,
     paths: &Paths,

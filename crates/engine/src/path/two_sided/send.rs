@@ -196,7 +196,7 @@ impl TwoSided {
     }
 
     /// # Safety
-    /// As for [`TwoSided::put`], for `bytes` contiguous bytes.
+    /// See [`TwoSided::put`], for `bytes` contiguous bytes.
     unsafe fn put_in_place(
         &self,
         paths: &Paths,

@@ -59,7 +59,7 @@ pub struct Services([Above<dyn Service>; RequestKind::COUNT]);
 
 impl Services {
     /// # Safety
-    /// As for [`Above::set`].
+    /// See [`Above::set`].
     pub unsafe fn register(&self, kinds: &[RequestKind], service: &(dyn Service + 'static)) {
         for &kind in kinds {
             // SAFETY: the caller guarantees that the service lives long enough.

@@ -1,8 +1,6 @@
-//! The encoding of requests.
-//!
-//! A message consists of a [`RequestHeader`], a record for each dimension of the shape, the list of
-//! blocks (vector requests only), and the payload. All ranks run the same build, so numbers are
-//! sent in their memory representation. Lengths are checked nevertheless.
+//! The encoding of requests. A message consists of a [`RequestHeader`], a record for each dimension
+//! of the shape, the list of blocks (vector requests only), and the payload. All ranks run the same
+//! build, so numbers are sent in their memory representation. Lengths are checked nevertheless.
 
 use crate::error::{Result, fail};
 use crate::layout::{Dim, Shape};
