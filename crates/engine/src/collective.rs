@@ -1,8 +1,7 @@
 //! Collectives: barrier, broadcast, allgather, reductions, agreements. The functions of this module
 //! are the collectives of other long values over a communicator. Each one starts the non-blocking
 //! MPI collective and waits in the engine's loop ([`crate::wait`]). Values that are too long for
-//! one MPI call are split. [`crate::group::Group`] chooses between these functions and the
-//! collectives of `team`.
+//! one MPI call are split. [`crate::group::Group`] chooses between these functions and `team`.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, ReduceOp, Request};
@@ -71,15 +70,13 @@ pub fn broadcast<P: Progress + ?Sized>(
         return Ok(());
     }
     for fragment in data.chunks_mut(PIECE) {
-        // SAFETY: `finish` returns when the request has completed; until then, `fragment` is
-        // borrowed.
+        // SAFETY: `fragment` is borrowed until `finish` returns, when the request has completed.
         let request = unsafe { comm.ibcast(fragment.as_mut_ptr(), fragment.len(), root) }?;
         finish(comm, progress, "a broadcast", request);
     }
     Ok(())
 }
 
-/// Returns the `item` of every rank, in rank order.
 pub fn allgather<T: Pod, P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,
@@ -134,8 +131,7 @@ pub fn reduce<T: Reducible, P: Progress + ?Sized>(
     }
     let op: ReduceOp = T::reduce_op(operator)?;
     for fragment in data.chunks_mut(PIECE / std::mem::size_of::<T>()) {
-        // SAFETY: `finish` returns when the request has completed; until then, `fragment` is
-        // borrowed.
+        // SAFETY: `fragment` is borrowed until `finish` returns, when the request has completed.
         let request = unsafe {
             comm.ireduce(fragment.as_mut_ptr().cast(), fragment.len(), T::DATATYPE, &op, root)
         }?;
@@ -175,7 +171,7 @@ impl Verdict {
     }
 }
 
-/// As [`Team::agree`], for all ranks of a communicator.
+/// See [`Team::agree`]; here for all ranks of a communicator.
 pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) -> Result<()> {
     let all = allgather(comm, progress, &Verdict::of(&mine))?;
     mine?;

@@ -39,7 +39,7 @@ impl ErrorKind {
             .unwrap_or(Internal)
     }
 
-    /// As in C (`PORTOLAN_ERR_*`).
+    /// Returns the value in C (`PORTOLAN_ERR_*`).
     pub fn code(self) -> i32 {
         self as i32
     }

@@ -9,8 +9,7 @@ fn call(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>)
         tv_nsec: libc::c_long::from(t.subsec_nanos()),
     });
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the word is mapped and aligned, and the time is valid or null. Without the private
-    // flag, because processes may share the word.
+    // SAFETY: the word is mapped and aligned, the time valid or null. Processes may share the word.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time) };
 }
 

@@ -2,8 +2,7 @@
 //!
 //! The world is a group like any other. [`crate::memory::segment::Memory`] keeps the memory of a
 //! group under its [`Group::key`]. The creation of a group is collective over its members only. A
-//! freed group with live segments can still be used to free them, and its communicator is freed
-//! with the last segment.
+//! freed group can still free its segments; the last one frees its communicator.
 //!
 //! Collectives of short values use the nodes ([`crate::collective::Team`]), and collectives of long
 //! values use MPI collectives on the communicator.
@@ -288,8 +287,7 @@ impl Group {
     }
 
     /// Copies part `i` of the root's `data` to `part` of member `i`. All parts have the same
-    /// length. Fails with `Argument` on all members if the root's data has another length than all
-    /// parts.
+    /// length. Fails with `Argument` on all members if the lengths do not match.
     pub fn scatter<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -329,8 +327,8 @@ impl Group {
 
     /// Sends part `i` of `data`, which has `counts[i]` elements, to member `i`. Returns the parts
     /// for this member, in group order, and their numbers of elements. Fails with `Argument` on all
-    /// members if the counts of one do not match its data, or if a member would send or receive
-    /// more than 2^31-1 elements.
+    /// members if the counts of one do not match its data, or if a member would transfer more than
+    /// 2^31-1 elements.
     pub fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -351,12 +349,11 @@ impl Group {
         })
     }
 
-    /// As [`Team::agree`].
+    /// See [`Team::agree`].
     pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
         self.live_team()?.agree(progress, mine)
     }
 
-    /// Fails if the communicator was freed.
     pub(crate) fn live_team(&self) -> Result<&Team> {
         match &*self.comm.lock() {
             Some(_) => Ok(&self.team),
@@ -384,7 +381,6 @@ impl Group {
         self.freed.store(true, Ordering::Relaxed);
     }
 
-    /// Collective.
     pub(crate) fn release_comm(&self) -> Result<()> {
         match self.comm.lock().take() {
             Some(comm) => {

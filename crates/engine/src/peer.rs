@@ -217,9 +217,8 @@ impl Peer {
         self.confirmed_count.fetch_max(count, Ordering::Release);
     }
 
-    /// `sent` is the count that includes the answered request. The target handles requests in
-    /// order, so the answer also confirms earlier ones. An unprompted acknowledgement may still be
-    /// in flight.
+    /// `sent` is the count that includes the answered request. Requests are handled in order, so
+    /// the answer also confirms earlier ones. Their acknowledgement may still be in flight.
     pub fn answered(&self, sent: Sent) {
         self.confirm(sent.count, sent.bytes);
         self.sent.lock().answered = true;

@@ -45,8 +45,7 @@ static IN_CHILD: Left<fn()> = RwLock::new(None);
 extern "C" fn forked() {
     FORKED.store(true, Ordering::Relaxed);
     RUNNING.store(false, Ordering::Release);
-    // `watch_forks` writes the lock once, before it registers this function. `try_read` cannot
-    // block the child.
+    // `watch_forks` wrote the lock before it registered this, so `try_read` cannot block the child.
     if let Ok(in_child) = IN_CHILD.try_read()
         && let Some(in_child) = *in_child
     {

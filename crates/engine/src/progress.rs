@@ -3,7 +3,7 @@
 //! After an event it keeps polling for some microseconds. Then it naps for increasing times: up to
 //! half of `PORTOLAN_IDLE_POLL_US` while other ranks were recently active, later up to the whole.
 //! It stands back while a caller waits, and therefore polls, and for [`LINGER`] at a time while a
-//! caller polls in its own loop. It never yields: a yielded core returns only after the time slice
+//! caller polls in its own loop. It never yields: the core would return only after the time slice
 //! of a computing rank.
 //!
 //! Invariants: an idle thread uses less than 1 % of a core. A request to a computing rank waits no
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Time of polling after an event: about that until the next request of a blocking caller.
 const AWAKE: Duration = Duration::from_micros(30);
-/// The same if every message rings the doorbell. The core then belongs to the computing rank.
+/// [`AWAKE`] if every message rings the doorbell. The core then belongs to the computing rank.
 const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
 /// How long after an event other ranks count as active. A wake-up costs about 25 us.
 const LATELY: Duration = Duration::from_millis(100);

@@ -2,8 +2,7 @@
 //!
 //! A program may initialise and finalise several interfaces in any order. The first one starts the
 //! engine, unless a Rust program has already started it. The last one to be finalised stops an
-//! engine that an interface started. `MPI_Finalize` and the Rust interface may also stop it in
-//! between.
+//! engine that an interface started. `MPI_Finalize` and the Rust interface may stop it earlier.
 //!
 //! Function shipping is a *service*: it may be initialised again after its end, and a process may
 //! exit without finalising it. MPI cannot be initialised again. So if the library has initialised
@@ -17,7 +16,7 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 struct Users {
     count: usize,
-    /// Those that are services.
+    /// Services among the users.
     services: usize,
     /// An interface of this module started the engine, so the last one stops it.
     ours: bool,

@@ -33,8 +33,7 @@ pub struct SharedFile {
     named: Option<PathBuf>,
 }
 
-// SAFETY: the methods access the mapping only through system calls. The engine decides which rank
-// accesses which part, and when.
+// SAFETY: only system calls access the mapping. The engine orders the ranks' accesses.
 unsafe impl Send for SharedFile {}
 // SAFETY: methods that take `&self` only return `base` and make system calls.
 unsafe impl Sync for SharedFile {}

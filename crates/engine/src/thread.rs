@@ -30,8 +30,7 @@ pub struct FastTls<T: 'static> {
     others: &'static LocalKey<Cell<T>>,
 }
 
-// SAFETY: only the first thread accesses `first`. A thread that takes its place starts after it has
-// ended.
+// SAFETY: only the first thread accesses `first`; its successor starts after it has ended.
 unsafe impl<T: Send> Sync for FastTls<T> {}
 
 impl<T> std::fmt::Debug for FastTls<T> {
@@ -93,8 +92,7 @@ impl<T> FastTls<T> {
 #[inline]
 pub fn this_thread() -> usize {
     let this: usize;
-    // SAFETY: on Linux, FS points at the thread's control block, whose first word is its own
-    // address (System V ABI), only read here.
+    // SAFETY: on Linux, FS points at the thread's control block, whose first word is its address.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!("mov {}, fs:[0]", out(reg) this, options(pure, readonly, nostack));

@@ -166,9 +166,8 @@ impl Backoff {
         self.polls <= self.patience.spin
     }
 
-    /// Naps once, or yields if ranks share the core, or does neither before the next poll. `idle`
-    /// is the time since something last happened. A nap takes at most `longest`. Returns whether it
-    /// napped.
+    /// Naps once for at most `longest`, yields if ranks share the core, or does neither. `idle` is
+    /// the time since the last event. Returns whether it napped.
     pub fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration) -> bool
     where
         P: Progress + ?Sized,

@@ -6,8 +6,7 @@
 //! spite of progress. A wait without progress for `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
 //!
 //! `SIGUSR1` requests the same report at any time. A waiting thread writes it itself. If the rank
-//! computes, the thread of this module writes it. The handler is installed only if the program has
-//! none.
+//! computes, the watchdog's thread writes it. A handler of the program is kept.
 //!
 //! **Cost.** A wait loads two words when it begins and stores two when it ends. Each handled
 //! message stores two words, and the thread records the time when it then finds nothing more to do.

@@ -3,9 +3,7 @@
 //! An [`Aggregator`] collects items of one size for one handler, in one buffer per target. It sends
 //! a buffer as one message: when it is full, in [`Aggregator::flush`], when it is older than a
 //! millisecond, and in [`Am::quiesce`]. The progress thread, or without one a waiting call, checks
-//! the age. The handler receives a whole batch per call. A thread that fills a batch handles what
-//! has arrived before it continues, so ranks that exchange batches serve each other at the same
-//! pace.
+//! the age. The handler receives a whole batch per call.
 //!
 //! On the thread that pushes most often, a push is a few plain stores ([`BiasedLock`]). Age is
 //! measured from the first check that finds items, so a push does not read the clock. A buffer goes
@@ -269,8 +267,7 @@ impl Aggregator {
         Ok(any)
     }
 
-    /// With `now`, only a batch of the maximum age. The caller must pass it to
-    /// [`Aggregator::send`].
+    /// With `now`, only a batch of the maximum age. The caller passes it to [`Aggregator::send`].
     fn take_collected(&self, target: usize, now: Option<Instant>) -> Option<Batch> {
         let buffer = &mut self.buffers.lock()[target];
         if buffer.used == 0 {

@@ -1,9 +1,8 @@
 //! The thread on which completion handlers may block. It starts with the first completion handler
-//! that does not run inline, and runs them in order of arrival. They may wait and communicate,
-//! because the engine treats this thread like one of the program, except that it calls MPI only at
-//! MPI_THREAD_MULTIPLE ([`handler::on_completion_thread`]). If waits need MPI below that level, no
-//! thread starts, and the completion handlers run on any thread that makes progress outside of
-//! handlers.
+//! that does not run inline, and runs them in order of arrival. They may wait and communicate like
+//! the program's threads, but call MPI only at MPI_THREAD_MULTIPLE
+//! ([`handler::on_completion_thread`]). If waits need MPI below that level, no thread starts, and
+//! the completion handlers run on any thread that makes progress outside of handlers.
 
 use super::{Am, Owner};
 use crate::core::handler;

@@ -7,8 +7,8 @@
 //! it does not help in time, this rank copies all parts.
 //!
 //! Invariants: a transfer is complete on return. This rank does not wait for an owner that has not
-//! begun to help. A helper gets its addresses from another rank, so it accesses them only through
-//! the kernel, which checks them.
+//! begun to help. A helper accesses the addresses of another rank only through the kernel, which
+//! checks them.
 
 use super::shm_transport::ShmTransport;
 use super::wire::{EagerHead, read_pod};
@@ -89,8 +89,8 @@ fn chunks(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_BLOCK]> {
 }
 
 impl Am {
-    /// Copies bytes between this process and another one on the node, with its help if it waits and
-    /// the transfer is long enough. Complete on return, without a wait for messages. Fails as
+    /// Copies bytes between this process and another one on the node, which helps with long
+    /// transfers while it waits. Complete on return, without a wait for messages. Fails as
     /// [`cma::transfer`].
     ///
     /// # Safety

@@ -12,7 +12,7 @@
 //! also held if its handler is not ready for it ([`Handler::is_ready`]), and each poll asks again.
 //!
 //! **Order.** While a message is held, later ones queue behind it. Each search starts at the front.
-//! So messages of one origin keep their order, except those that their handler is not ready for.
+//! Messages of one origin thus keep their order, unless their handler is not ready for them.
 //!
 //! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin sends it a stop
 //! ([`RecordKind::DeferralStop`]), until it holds at most half of that. A stopped origin waits, in
@@ -413,9 +413,8 @@ impl AmState {
         Ok(())
     }
 
-    /// Runs, without a lock, one completion handler of each deferral queue that this thread is
-    /// inside. Sends those of queues that no longer poll to the completion thread. Returns whether
-    /// one ran.
+    /// Runs, without a lock, one completion handler of each queue that this thread is inside. The
+    /// completion thread gets those of others that do not poll. Returns whether one ran.
     #[cold]
     pub(super) fn run_jobs(&self, am: &Am) -> Result<bool> {
         let deferrals = self.deferrals.read().clone();

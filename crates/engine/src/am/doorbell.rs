@@ -2,8 +2,7 @@
 //!
 //! A rank is *attended* while one of its threads polls. A sender writes its record first and reads
 //! the doorbell afterwards. It rings the bell of a rank that is not attended and has sleepers. A
-//! thread that goes to sleep, or stops attending, changes the doorbell first and checks the rings
-//! once more afterwards.
+//! thread that goes to sleep, or stops attending, changes the doorbell and then checks the rings.
 //!
 //! Invariant: each side has a barrier between its two steps, so no record is missed.
 
@@ -62,8 +61,7 @@ impl Doorbell {
         self.resting.load(Ordering::Relaxed) > 0
     }
 
-    /// Sleeps until the bell rings, for at most the time that `nap` returns, or not at all for
-    /// `None`. `nap` checks for work.
+    /// Sleeps until the bell rings, at most for the result of `nap`, if any.
     pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let bell = self.bell.load(Ordering::SeqCst);

@@ -69,8 +69,7 @@ impl Signal {
                 unsafe { (*counter).fetch_add(1, Ordering::Release) };
             }
             Signal::Call(call) => {
-                // Runs as a handler, which must not wait: other ranks may need this thread, and it
-                // may hold a lock that they wait for.
+                // Runs as a handler, which must not wait: others may need this thread or its locks.
                 let called = handler::run_as("a completion signal", || call(am));
                 called.unwrap_or_else(|panic| resume_unwind(panic));
             }

@@ -1,7 +1,6 @@
 //! The lock that keeps handlers of this rank from running.
 //!
-//! Handlers run under the dispatcher's lock, which this lock takes. It nests, and a handler may
-//! take it too.
+//! Handlers run under the dispatcher's lock, which this lock takes. It nests. Handlers may take it.
 //!
 //! A lock held *throughout* ([`Hold`]) excludes handlers until it is unlocked, even while its
 //! holder waits. A lock held *between waits* is released while its holder waits, polls or sleeps in
@@ -28,7 +27,6 @@ pub enum Hold {
 #[derive(Debug, Clone, Copy, Default)]
 struct LockDepth {
     depth: u32,
-    /// Number of levels that are held throughout.
     throughout: u32,
     /// Whether the thread took the dispatcher's lock for this. A handler holds it anyway.
     owns: bool,

@@ -167,8 +167,7 @@ pub struct Signals {
 
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// Short data, and in a handler all, is copied before the call returns; else the bytes have
-    /// left.
+    /// Short data, and in a handler all, is copied before the call returns; other data has left.
     Bytes(&'a [u8]),
     Owned(Vec<u8>),
     /// Valid and unchanged until [`Signals::origin`].

@@ -1,7 +1,6 @@
 //! The connection of active messages to the other layers, and the polls and naps of all waits. A
-//! wait polls the rings of the node, the messages of this rank to itself, and the message path, and
-//! shows this to the node ([`super::poll_state`]). A long wait sleeps on the bell of the rank's
-//! rings.
+//! wait polls the rings, the rank's messages to itself, and the message path, and shows this to the
+//! node ([`super::poll_state`]). A long wait sleeps on the bell of the rings.
 
 use super::shm_transport::ShmTransport;
 use super::state::{AmState, RingState};
@@ -76,9 +75,8 @@ impl Am {
         }
     }
 
-    /// Handles what has arrived, for a thread that has sent a full batch. The senders then need not
-    /// wake the progress thread, which would compete with this thread for the aggregator and the
-    /// core.
+    /// Handles what has arrived, for a thread that has sent a full batch. Else senders wake the
+    /// progress thread, which competes for the aggregator and the core.
     pub(super) fn serve_between_batches(&self) -> Result<()> {
         if handler::running().is_some() || super::lock::has_locked() {
             return Ok(());

@@ -21,8 +21,7 @@ use std::sync::atomic::Ordering;
 impl Am {
     /// Waits until no message is unsent (flush hooks run), in flight or unhandled on any rank,
     /// including messages that handlers send, but not those that deferral queues hold
-    /// ([`super::deferral`]). Collective. Fails with `State` in a handler, even one that may wait,
-    /// or as a flush hook.
+    /// ([`super::deferral`]). Collective. Fails with `State` in any handler, or as a flush hook.
     pub fn quiesce(&self) -> Result<()> {
         self.rest(|state| state.all_handled() + state.set_aside.load(Ordering::Acquire))
     }

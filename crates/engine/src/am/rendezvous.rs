@@ -1,5 +1,4 @@
-//! The rendezvous protocol for long messages: the data stays at the origin until its destination is
-//! known.
+//! The rendezvous protocol: long data stays at the origin until its destination is known.
 //!
 //! The origin keeps the data ([`AwaitedSignal::Source`]) and sends an RTS (`am::send`). The target
 //! runs the header handler, which returns the destination. Then the data moves as the transport

@@ -36,7 +36,6 @@ struct Counts {
     freed: AtomicU64,
 }
 
-/// Size of a ring in bytes.
 pub const fn bytes(store: usize) -> usize {
     HEAD + CELLS as usize * LINE + store
 }
@@ -165,8 +164,7 @@ impl Writer {
             return false;
         }
         let cell = self.place.cell(self.next);
-        // SAFETY: `has_room` found that the reader has finished with these bytes, and it reads them
-        // only after the stamp.
+        // SAFETY: `has_room` found that the reader is done with these bytes until the stamp.
         unsafe {
             let mut to = if size <= INLINE {
                 (&raw mut (*cell).bytes).cast::<u8>()
@@ -218,8 +216,8 @@ impl Reader {
             return None;
         }
         let cell = self.place.cell(self.next);
-        // SAFETY: the stamp, loaded with acquire order, shows that the record is written. The
-        // writer does not change it before it is counted as done.
+        // SAFETY: the stamp, loaded with acquire order, shows that the record is complete. The
+        // writer keeps it until it is counted.
         unsafe {
             let size = (*cell).size as usize;
             let bytes = (&raw const (*cell).bytes).cast::<u8>();
@@ -235,8 +233,7 @@ impl Reader {
     #[inline]
     pub fn advance(&mut self) {
         let cell = self.place.cell(self.next);
-        // SAFETY: `peek` found the stamp of this cell, which the writer does not change before it
-        // is counted as done below.
+        // SAFETY: `peek` found this cell's stamp; the writer keeps the cell until it is counted.
         let (size, position) = unsafe {
             ((*cell).size as usize, (&raw const (*cell).bytes).cast::<u64>().read_unaligned())
         };

@@ -61,8 +61,7 @@ impl Am {
                     return Ok(());
                 }
                 let signals = Signals::default();
-                // SAFETY: without addresses in the data or the signals, nothing must outlive the
-                // call.
+                // SAFETY: without addresses in data or signals, nothing must outlive the call.
                 unsafe { self.send_other(target, handler, header, Data::Bytes(data), signals) }
             },
         )
@@ -254,8 +253,7 @@ impl Am {
         let sent = match on_node {
             Some((node, index)) => node.send(self, index, &parts, (true, may_wait)),
             None => self.counted(state, || {
-                // SAFETY: until the data has left, the caller guarantees it, the token keeps it, or
-                // this call waits.
+                // SAFETY: until the data has left, the caller or token keeps it, or this waits.
                 unsafe { self.send_rndv(target, &parts, (at, len), name) }
             }),
         };

@@ -84,8 +84,8 @@ pub struct Incoming {
 static MARK: u64 = 0x506f_7274_6f6c_616e;
 
 fn mailbox(file: &SharedFile, index: usize) -> &Mailbox {
-    // SAFETY: the file begins with a page for each rank. A mailbox consists of atomics and padding,
-    // and zeros are a valid one.
+    // SAFETY: the file begins with a page for each rank. A mailbox consists of atomics; zeros are
+    // valid.
     unsafe { &*file.base().add(index * PAGE).cast() }
 }
 
@@ -229,8 +229,8 @@ impl ShmTransport {
     }
 
     /// Sends a message whose data follows its header in separate, consecutive records, so that the
-    /// target copies the first while this rank writes the next. Returns false, and sends nothing,
-    /// if they do not all fit.
+    /// target copies the first while this rank writes the next. Sends nothing and returns false if
+    /// not all fit.
     pub(crate) fn send_in_fragments(
         &self,
         index: usize,

@@ -10,7 +10,7 @@ use std::mem::size_of;
 /// In bytes.
 pub const MAX_HEADER: usize = 2048;
 
-/// The same on every rank.
+/// The number is equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandlerId(pub u16);
 

@@ -1,8 +1,7 @@
 //! A job whose parts are divided between two ranks.
 //!
-//! The owner of the job takes parts from the front, and a helper takes parts from the back, until
-//! the two meet. Then the helper reports that it has finished. A job has a number, so a helper that
-//! comes too late takes nothing.
+//! The owner of the job takes parts from the front, a helper from the back, until the two meet and
+//! the helper reports its end. A job has a number, so a late helper takes nothing.
 //!
 //! Invariants: no part is taken twice, and a helper takes parts of the named job only. A helper
 //! that has taken a part reports that it has finished, unless its process dies.

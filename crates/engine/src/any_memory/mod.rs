@@ -76,23 +76,23 @@ const ANY: Wants = Wants { within: Within::ANYTHING, alone: true, waits: false }
 const AWAITED: Wants = Wants { waits: true, ..ANY };
 
 enum AccessPath<'a> {
+    /// The path of the segment.
     Segment { mapped: bool },
     /// The kernel copies between the processes. The number is the rank on the node.
     Cma(&'a ShmTransport, usize),
+    /// The owner copies.
     OwnerServed,
 }
 
 impl AnyMemory {
     /// Copies bytes to any memory of `target`. The bytes are in place on return.
     ///
-    /// # Errors
-    /// Returns `Rank` if `target` is out of range, `Argument` for a null address with a nonzero
-    /// length, `Address` if the target has not mapped the memory, and `State` if active messages
-    /// are needed but not started.
+    /// # Errors Returns `Rank` if `target` is out of range, `Argument` for a null address with a
+    /// nonzero length, `Address` if the target has not mapped the memory, and `State` if this needs
+    /// active messages that were not started.
     ///
-    /// # Safety
-    /// The local bytes must be valid for reads, and no code at the target may rely on its bytes not
-    /// changing.
+    /// # Safety The local bytes must be valid for reads, and no code at the target may rely on
+    /// unchanged bytes.
     pub unsafe fn put_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
         // SAFETY: the caller guarantees the memory on both sides, and the call waits.
         let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Write) };
@@ -113,7 +113,7 @@ impl AnyMemory {
     /// return, until its bytes are at the target, and receives errors that are found later.
     ///
     /// # Safety
-    /// See [`AnyMemory::put_anywhere`], until the counter is done.
+    /// See [`AnyMemory::put_anywhere`]; this must hold until the counter is done.
     pub unsafe fn start_put_anywhere(
         &self,
         target: usize,
@@ -129,7 +129,7 @@ impl AnyMemory {
     /// Starts [`AnyMemory::get_anywhere`]. `counter` works as in [`AnyMemory::start_put_anywhere`].
     ///
     /// # Safety
-    /// See [`AnyMemory::get_anywhere`], until the counter is done.
+    /// See [`AnyMemory::get_anywhere`]; this must hold until the counter is done.
     pub unsafe fn start_get_anywhere(
         &self,
         target: usize,
@@ -168,8 +168,7 @@ impl AnyMemory {
         started
     }
 
-    /// A caller that must not wait may make transfers that complete at once; others fail with
-    /// `State`.
+    /// Where waits are not allowed, transfers that cannot complete at once fail with `State`.
     pub fn may_wait_for(&self, target: usize, spans: &[Span], direction: Direction) -> Result<()> {
         let Err(refusal) = self.may_wait() else { return Ok(()) };
         self.check_rank(target)?;

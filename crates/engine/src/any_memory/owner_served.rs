@@ -1,8 +1,7 @@
 //! Memory that its owner reads and writes for other ranks, by active messages. A request lists runs
-//! of bytes. A write request also carries their bytes, as does the answer to a read. The owner
-//! copies through the kernel ([`crate::path::cma`]), or checks its mappings first, so that a bad
-//! address becomes an error at the origin. The bytes of a long single run travel directly between
-//! the two memories.
+//! of bytes. A write request or the answer to a read carries the bytes; those of a long single run
+//! travel directly between the memories. The owner copies through the kernel ([`crate::path::cma`])
+//! or checks its mappings, so a bad address is an error at the origin.
 
 use super::{AnyMemory, Span};
 use crate::am::cooperative_copy::OWN_HANDLERS;
@@ -86,8 +85,6 @@ impl AnyMemory {
         Ok(())
     }
 
-    /// Asks `target` to read or write its own memory, in one or more requests.
-    ///
     /// # Safety
     /// The local bytes must be valid until the counter is done.
     pub(super) unsafe fn ask_owner(

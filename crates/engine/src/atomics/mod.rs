@@ -10,8 +10,8 @@
 //!   also between ranks of a node.
 //!
 //! Unaligned elements of an accumulate are in the native domain of every arena, because MPI
-//! guarantees nothing for them. They are atomic against every accumulate on the same address, and
-//! in a native arena also against accumulates that overlap them partially.
+//! guarantees nothing for them. They are atomic against every accumulate on the same address, in a
+//! native arena even if it overlaps in part.
 
 pub mod mutex;
 mod node_queue;

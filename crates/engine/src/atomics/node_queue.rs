@@ -1,5 +1,4 @@
-//! Combines the requests of a node's ranks for one number or mutex of another node into one message
-//! at a time.
+//! Combines the requests of a node's ranks for one number or mutex of another node.
 //!
 //! The first rank *leads*: it sends the request to the owner. Other ranks of its node that request
 //! the same thing meanwhile sleep in a queue. Then the next rank leads for all that wait. Additions
@@ -9,8 +8,7 @@
 //!
 //! The queues lie beside the [`lock_stripe`] locks, in the header of the first region of the node's
 //! file. A hash of the requested address selects one. A rank whose queue is in use for another
-//! address sends its own request. A waiting rank uses the same line of the header of its own
-//! region.
+//! address sends its own request. A waiting rank uses the same line of its own region's header.
 //!
 //! Invariants: a queue changes only under the stripe lock of its line, which is never held during a
 //! wait. A rank leads until it leaves, and then the first rank in the queue leads. A rank joins

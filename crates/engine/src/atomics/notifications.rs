@@ -144,8 +144,7 @@ impl NodeWords {
 
     fn notify(&self, index: usize) {
         let word = self.word(index, self.me + 1);
-        // Sequentially consistent: either this thread sees the sleeper, or the sleeper the new
-        // count.
+        // Sequentially consistent: this thread sees the sleeper, or the sleeper the new count.
         word.fetch_add(1, Ordering::SeqCst);
         if self.word(index, 0).load(Ordering::SeqCst) > 0 {
             futex::wake_all(word);

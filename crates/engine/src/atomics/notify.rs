@@ -91,8 +91,8 @@ impl Ops {
     }
 
     /// Adds 1 to the aligned `int` at `at`, ordered after all operations that were issued to the
-    /// target. Ranks and threads may add concurrently. `counter` counts the addition if it is not
-    /// complete on return.
+    /// target. Ranks and threads may add concurrently. `counter` counts it if it is not complete on
+    /// return.
     pub fn increment_in_order(
         &self,
         target: usize,
@@ -130,8 +130,7 @@ impl Ops {
     /// Waits until the `int` at `flag`, in this rank's own memory, equals `value`. Fails with
     /// `Argument` if `flag` is null or not aligned.
     ///
-    /// # Safety
-    /// `flag` must be valid for reads. Other ranks may write it only through this library or
+    /// # Safety `flag` must be valid for reads, and written by others only through this library or
     /// atomically.
     pub unsafe fn wait_flag(&self, flag: *const i32, value: i32) -> Result<()> {
         if flag.is_null() || !flag.is_aligned() {

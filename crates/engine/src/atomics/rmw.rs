@@ -54,8 +54,7 @@ impl Ops {
                     drop(hit);
                     hit = self.find_in_order(target, region, (remote, op.size()))?;
                 }
-                // SAFETY: the registry has checked the number in the region, mapped while `hit`
-                // lives.
+                // SAFETY: the registry has checked the number, whose region is mapped with `hit`.
                 unsafe { shm_atomics::rmw(region, hit.offset, op) }
             }
             remote_path => {

@@ -6,8 +6,8 @@
 //! ends every wait of a collective of the group, and every later one fails with the same text,
 //! because it is undecidable which of the next calls belong together.
 //!
-//! Ranks that create a group have no common key yet, so their alarm permanently disables the
-//! creation of groups on every rank that it reaches.
+//! Ranks that create a group have no common key yet, so their alarm disables the creation of groups
+//! for good on every rank that it reaches.
 
 use super::slots::Slots;
 use super::wire::Wire;

@@ -217,8 +217,7 @@ impl Signature {
         self.scope & DETAILED != 0
     }
 
-    /// A 48-bit digest. Without the secret, a program could choose a number of elements that gives
-    /// two calls the same digest.
+    /// A 48-bit digest. The secret prevents a program from choosing arguments with equal digests.
     #[inline]
     pub(super) fn digest(&self, secret: u64) -> u64 {
         const MULTIPLIERS: [u64; 3] =

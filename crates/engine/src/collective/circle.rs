@@ -1,9 +1,8 @@
 //! Collectives by messages among an ordered set of ranks.
 //!
 //! A collective takes about log2(n) rounds for n ranks. The messages use a communicator that the
-//! program never sees, with one tag for each group. Every receive names its source, and MPI
-//! preserves the order of messages from one source, so messages of consecutive collectives cannot
-//! be confused.
+//! program never sees, with one tag for each group. Every receive names its source, whose messages
+//! MPI keeps in order, so consecutive collectives cannot be confused.
 //!
 //! **Checks.** Each message has a header with the sender's [call](super::call) and the number of
 //! the collective in the circle. A receiver compares both with its own before it uses any byte of
@@ -250,8 +249,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         // With two members the first exchange is between the neighbours anyway.
         let mut greeting = if n > 2 { self.greet() } else { None };
         let pairs = 1 << n.ilog2();
-        // Members beyond the largest power of two. The first `2 * double` members form pairs, and
-        // each pair acts as one member.
+        // The first `2 * double` members form pairs, each acting as one member.
         let double = n - pairs;
         let mut theirs = vec![T::zeroed(); data.len()];
         let second = self.me < 2 * double && self.me % 2 == 1;

@@ -38,9 +38,8 @@ pub(crate) fn matching(elements: usize, counts: &[usize], ranks: usize) -> Resul
     fits(elements)
 }
 
-/// Addresses for buffers without bytes. Empty vectors have dangling addresses, which can be equal,
-/// and MPI refuses equal buffers. Open MPI defines 1, the address of an empty vector of bytes, as
-/// `MPI_IN_PLACE`.
+/// Addresses for buffers without bytes. Empty vectors can have equal addresses, which MPI refuses,
+/// and for bytes the address 1, which is Open MPI's `MPI_IN_PLACE`.
 static EMPTY: [u64; 2] = [0; 2];
 
 fn source<T>(data: &[T]) -> *const c_void {
@@ -69,8 +68,7 @@ pub(crate) fn scan<T: Reducible, P: Progress + ?Sized>(
     let exclusive = kind == Kind::ExclusiveScan;
     for fragment in data.chunks_mut(PIECE / size_of::<T>()) {
         let (at, n) = (fragment.as_mut_ptr().cast(), fragment.len());
-        // SAFETY: `finish` returns when the request has completed; until then, `fragment` is
-        // borrowed.
+        // SAFETY: `fragment` is borrowed until `finish` returns, when the request has completed.
         let request = unsafe { comm.iscan(at, n, T::DATATYPE, &op, exclusive) }?;
         finish(comm, progress, "a scan", request);
     }
@@ -90,8 +88,7 @@ pub(crate) fn gather<T: Pod, P: Progress + ?Sized>(
     let here = comm.rank() == root;
     let mut all = vec![T::zeroed(); if here { data.len() * comm.size() } else { 0 }];
     let (from, to) = (source(data), destination(&mut all));
-    // SAFETY: `data` and `all`, which has all elements at the root, live until `finish` returns,
-    // when the request has completed.
+    // SAFETY: both arrays, `all` with all elements at the root, live until `finish` returns.
     let request = unsafe { comm.igather(from, to, data.len(), &element, root) }?;
     finish(comm, progress, "a gather", request);
     Ok(here.then_some(all))
@@ -106,8 +103,7 @@ pub(crate) fn scatter<T: Pod, P: Progress + ?Sized>(
 ) -> Result<()> {
     let element = element::<T>()?;
     let (from, to) = (source(data), destination(part));
-    // SAFETY: `part` and `data`, which has all parts at the root, are borrowed until `finish`
-    // returns, when the request has completed.
+    // SAFETY: both arrays, `data` with all parts at the root, live until `finish` returns.
     let request = unsafe { comm.iscatter(from, to, part.len(), &element, root) }?;
     finish(comm, progress, "a scatter", request);
     Ok(())
@@ -121,8 +117,7 @@ pub(crate) fn all_to_all<T: Pod, P: Progress + ?Sized>(
     let element = element::<T>()?;
     let mut all = vec![T::zeroed(); data.len()];
     let (from, to) = (source(data), destination(&mut all));
-    // SAFETY: both arrays have all parts, and live until `finish` returns, when the request has
-    // completed.
+    // SAFETY: both arrays have all parts, and live until `finish` returns.
     let request = unsafe { comm.ialltoall(from, to, data.len() / comm.size(), &element) }?;
     finish(comm, progress, "an exchange of all ranks", request);
     Ok(all)
@@ -148,8 +143,7 @@ pub(crate) fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
     let mut all = vec![T::zeroed(); received.iter().sum()];
     let (sends, receives) = (layout(counts), layout(received));
     let (from, to) = (source(data), destination(&mut all));
-    // SAFETY: the layouts describe the two arrays. All live until `finish` returns, when the
-    // request has completed.
+    // SAFETY: the layouts describe the arrays. All live until `finish` returns.
     let request = unsafe { comm.ialltoallv((from, &sends), (to, &receives), &element) }?;
     finish(comm, progress, "an exchange of all ranks", request);
     Ok(all)

@@ -144,8 +144,7 @@ pub trait Reducible: Pod + sealed::Sealed {
             };
         }
         let function: crate::mpi::ReduceFn = each_operator!(function_of);
-        // SAFETY: the function is for this type, and does not unwind, because `combine` never
-        // panics.
+        // SAFETY: the function is for this type. It does not unwind: `combine` never panics.
         unsafe { ReduceOp::new(function) }
     }
 }

@@ -24,8 +24,7 @@
 //! that used it before, [`TURNS`] steps earlier, so no rank is ever further ahead than that.
 //!
 //! Values longer than a cache line lie in a separate part of the file, reserved when it is first
-//! needed, in a step that all ranks take. If that fails, they are exchanged one cache line at a
-//! time.
+//! needed, in a step that all ranks take. If that fails, they are exchanged by cache lines.
 
 mod check;
 #[cfg(test)]

@@ -33,8 +33,7 @@ const OF_RANK: usize = LINE + TURNS * SLOT + KEPT * CALL;
 /// Offset of the secret of the digests, in the cache line of the `full` mark.
 const SECRET: usize = LINE + 8;
 
-/// State and text length of the alarm, in the line of the `released` mark, which all ranks wait
-/// for.
+/// State and text length of the alarm, in the line of the `released` mark of every wait.
 const ALARM_STATE: usize = 8;
 const ALARM_LEN: usize = 12;
 const CLAIMED: u32 = 1;
@@ -172,7 +171,6 @@ impl Slots {
         }
     }
 
-    /// The call of a rank that has arrived at a step.
     pub(super) fn read_call(&self, place: usize, step: u32) -> Call {
         // SAFETY: the memory is mapped and aligned for a call, and any bytes are a valid call.
         unsafe { std::ptr::read_volatile(self.call_at(place, step).cast()) }
@@ -227,8 +225,8 @@ impl Slots {
 
     pub(super) fn read(&self, place: Option<usize>, step: u32, data: &mut [u8]) {
         let slot = self.slot(place, step, data.len());
-        // SAFETY: the slot holds at least `data.len()` reserved bytes, and no rank writes it before
-        // all have finished the step.
+        // SAFETY: the slot holds `data.len()` bytes. No rank writes it before all have ended the
+        // step.
         unsafe { std::ptr::copy_nonoverlapping(slot, data.as_mut_ptr(), data.len()) };
     }
 
@@ -260,8 +258,7 @@ impl Slots {
         operator: Operator,
     ) -> &[T] {
         let slot = |place| self.slot(place, step, len).cast::<T>().wrapping_add(part.start);
-        // SAFETY: the part lies in the slot of the result, aligned for any element. Only the caller
-        // uses it now.
+        // SAFETY: the part lies in the result's slot, aligned, and only the caller uses it now.
         let result = unsafe { std::slice::from_raw_parts_mut(slot(None), part.len()) };
         for place in 0..self.ranks {
             let theirs = match own {

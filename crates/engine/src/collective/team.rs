@@ -4,7 +4,7 @@
 //! ([`super::circle`]) through one rank each: the *leader*, the first rank of the node in the
 //! group. So only leaders poll MPI for collectives. A root that is not a leader exchanges its data
 //! with the leader through shared memory. Without shared memory on some node, each rank counts as a
-//! separate node here.
+//! node.
 //!
 //! Invariants: all members have the same view of the nodes, and perform the same steps. No result
 //! depends on a rank that made a different call: each step and each message carries the call
@@ -221,7 +221,6 @@ impl Team {
         })
     }
 
-    /// In rank order.
     pub fn allgather<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,

@@ -1,8 +1,7 @@
 //! A message to one rank and a message from another, each with a header that names the call.
 //!
 //! The first [`INLINE`] bytes of the data follow the header. The rest follows in a second message,
-//! whose receive is posted only after the header was checked, so that no message is longer than its
-//! receive.
+//! whose receive is posted after the header was checked, so no message exceeds its receive.
 //!
 //! **Memory.** The sent bytes are copies, because a transfer may be abandoned while MPI still reads
 //! them. Abandoned copies are never freed. An abandoned receive is cancelled.
@@ -42,6 +41,7 @@ impl Header {
 
 #[derive(Debug)]
 enum IncomingBytes<'a> {
+    /// The receive of the first message is pending.
     First {
         request: Request,
         frame: Frame,
@@ -96,8 +96,7 @@ impl<'a> CircleTransfer<'a> {
         let from = receive.as_ref().map_or(usize::MAX, |(_, from)| *from);
         let incoming = receive.map_or(IncomingBytes::Done, |(data, from)| {
             let mut frame = take_frame();
-            // SAFETY: the frame is kept until the request has completed or was cancelled. Moving
-            // the box does not move its bytes.
+            // SAFETY: the frame, whose bytes do not move, stays until the request has ended.
             let request =
                 must(unsafe { p2p::irecv(comm, frame.as_mut_ptr(), FIRST, Some(from), tag) });
             IncomingBytes::First { request, frame, data }

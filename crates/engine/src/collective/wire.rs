@@ -1,7 +1,7 @@
 //! The communicator of the engine's own collectives. The program may send messages over a group's
 //! communicator, so the engine's collectives use a private duplicate of the world communicator.
 //! Each group has a tag on it, on which its members agree when they create the group: one above the
-//! tags of all live groups of any member. Two more tags serve the creation of groups and the
+//! tags of all live groups of any member. Two more serve the creation of groups and
 //! [alarms](super::alarm).
 
 use super::alarm::{Alarm, Key, Notice};

@@ -12,7 +12,6 @@ struct Setting {
 
 const COUNT: usize = 11;
 
-/// As ranks exchange them.
 pub(crate) type Agreed = [u64; COUNT];
 
 fn one_of(names: &[&str], number: u64) -> String {

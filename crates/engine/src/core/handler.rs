@@ -1,5 +1,4 @@
-//! The user code that a thread runs for the engine: a handler, which must not wait, or a completion
-//! handler, which may.
+//! The user code that a thread runs: a handler, which must not wait, or a completion handler.
 
 use crate::thread::fast_tls;
 use std::cell::Cell;
@@ -19,7 +18,6 @@ pub fn running() -> Option<&'static str> {
     RUNNING.get()
 }
 
-/// Returns the payload of a panic as an error.
 #[inline]
 pub(crate) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::Result<R> {
     RUNNING.with(|running| {

@@ -339,9 +339,8 @@ impl Core {
         crate::wait::until(self, awaited, what, done)
     }
 
-    /// Waits until all operations of a counter have ended. If the wait itself fails, ends the job,
-    /// because the operations may still access the caller's memory. Returns the first failure of an
-    /// operation, or `State` in a handler after all operations have ended.
+    /// Waits until all operations of a counter have ended, and returns their first failure. If the
+    /// wait fails, as in a handler, ends the job: the operations may still use the caller's memory.
     pub fn complete(
         &self,
         awaited: impl Into<Awaited>,

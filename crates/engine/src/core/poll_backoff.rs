@@ -2,10 +2,10 @@
 //!
 //! A program may call these functions in a loop, which amounts to a wait. If the node has more
 //! ranks than cores, the loop starves the rank that it waits for. Through MPI's `sched_yield` it
-//! also starves every other process: on Linux 6.18, two loops over Open MPI kept other processes
-//! from running for minutes. Therefore a thread that has polled for [`PATIENCE`] without other work
-//! and without an event naps after each further poll. The doorbell of the rank's rings ends a nap
-//! early. If the node has a core for each rank, no thread naps here.
+//! also starves every other process, on Linux 6.18 for minutes. Therefore a thread that has polled
+//! for [`PATIENCE`] without other work and without an event naps after each further poll. The
+//! doorbell of the rank's rings ends a nap early. If the node has a core for each rank, no thread
+//! naps here.
 
 use super::Core;
 use crate::error::Result;

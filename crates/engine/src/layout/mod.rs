@@ -42,9 +42,8 @@ impl Shape {
     }
 
     /// Returns a block of `counts[0]` bytes, repeated `counts[i + 1]` times with the strides
-    /// `local[i]` and `remote[i]`, in bytes. Fails with `Argument` if `counts` is empty, if there
-    /// are more than [`MAX_LEVELS`] strides or fewer strides than repetitions, or if the shape
-    /// exceeds the address space.
+    /// `local[i]` and `remote[i]`, in bytes. Fails with `Argument` if `counts` is empty, for more
+    /// than [`MAX_LEVELS`] or too few strides, or if the shape exceeds the address space.
     #[inline]
     pub fn strided(counts: &[usize], local: &[isize], remote: &[isize]) -> Result<Shape> {
         let mut shape = Shape::contiguous(0);

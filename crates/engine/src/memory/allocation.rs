@@ -4,8 +4,8 @@
 //! with enough space, and announces it in one allgather. Usually this completes the allocation. If
 //! a rank finds no space, the same allgather carries the lengths of the regions of a new arena and
 //! the files that the node leaders (the lowest rank of each node) created for it; a second
-//! allgather carries the addresses. A further exchange carries the lengths of the segments if the
-//! ranks request several segments of different lengths.
+//! allgather carries the addresses. A further exchange carries the lengths of several segments if
+//! they differ.
 //!
 //! A 64-bit digest replaces the lengths, so that the message fits in one slot of the node's
 //! shared-memory collective area. Equal digests are taken to mean equal lengths.

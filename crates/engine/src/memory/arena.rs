@@ -1,8 +1,8 @@
 //! An arena: a region of memory on every rank of a group. The ranks of a node share one file. The
 //! arena maps it whole, so regions of the same node have an address here. If MPI windows reach
 //! other ranks, the arena has one permanently locked window over all regions. The first [`HEADER`]
-//! bytes of a region contain the locks and marks of atomic operations ([`crate::atomics`]). The
-//! rest is allocated in blocks.
+//! bytes of a region contain the locks and marks of [`crate::atomics`]. The rest is allocated in
+//! blocks.
 
 use super::own_region::{GRAIN, OwnRegion};
 use super::per_rank::PerRank;
@@ -77,8 +77,7 @@ pub struct Arena {
 
 // SAFETY: `own` keeps the mapping behind the pointers alive, and any thread may use it.
 unsafe impl Send for Arena {}
-// SAFETY: the fields are constant or synchronized, and the engine synchronizes accesses to the
-// memory behind the pointers.
+// SAFETY: fields are constant or synchronized; the engine synchronizes the memory's accesses.
 unsafe impl Sync for Arena {}
 
 /// Returns the length of a rank's region in a new arena, with `need` bytes besides its header. The

@@ -138,8 +138,7 @@ impl<T> BiasedLock<T> {
     #[inline]
     pub fn owned<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _inside = self.enter()?;
-        // SAFETY: the owner has entered, and a thread that wants the lock waits until `_inside` is
-        // dropped, so this is the only reference to the value.
+        // SAFETY: the owner entered, so no other thread has the lock until `_inside` is dropped.
         Some(f(unsafe { &mut *self.value.get() }))
     }
 

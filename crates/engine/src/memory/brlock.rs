@@ -5,9 +5,8 @@
 //! sides ([`super::membarrier`]): it announces the change and waits until no thread reads.
 //!
 //! Reads of the same lock may nest. An inner read skips the check, because the writer waits for the
-//! outer one. All locks share the slots, so a nested read of a different lock would also skip the
-//! check and is not allowed. A reading thread must neither write nor wait for a writer, even
-//! indirectly.
+//! outer one. All locks share the slots, so a nested read of a different lock, which would skip it
+//! too, is not allowed. A reader must neither write nor wait for a writer, even indirectly.
 
 use super::membarrier::{heavy, light};
 use super::reader_slot::{self, ReaderSlot};
@@ -42,8 +41,6 @@ pub struct BrReadGuard<'a, T> {
 }
 
 impl<'a, T> BrReadGuard<'a, T> {
-    /// Returns the value with a lifetime that exceeds the borrow of the guard.
-    ///
     /// # Safety
     /// The caller must not use the value after the guard is dropped.
     #[inline]

@@ -1,8 +1,7 @@
 //! The regions of each rank that has been looked up, by address.
 //!
 //! The first lookup of a rank creates its table of extents, sorted by address. A lookup tries the
-//! first extent, because most programs have one arena, and then the extent that the thread found
-//! last.
+//! first extent (most programs have one arena), and then the one that the thread found last.
 //!
 //! Invariant: tables are added, without a lock, while the value is shared. They change or disappear
 //! only while it is borrowed exclusively ([`super::brlock`]). Extents of a table never move.
@@ -76,8 +75,7 @@ pub(super) struct Extents {
     tables: AtomicPtr<ExtentTable>,
 }
 
-// SAFETY: the pointers refer to tables, which the value owns, and to mappings, which arenas own.
-// Any thread may use both.
+// SAFETY: the value owns the tables, arenas own the mappings. Any thread may use both.
 unsafe impl Send for Extents {}
 // SAFETY: tables do not change while the value is shared, and new ones are added atomically.
 unsafe impl Sync for Extents {}
@@ -150,8 +148,7 @@ impl Extents {
                 }
             }
             Err(theirs) => {
-                // SAFETY: no other thread has seen this table. The other thread's table stays alive
-                // while the value is shared.
+                // SAFETY: only this thread knows this table. The other one lives with the value.
                 unsafe {
                     drop(Box::from_raw(table));
                     Some(&*theirs)

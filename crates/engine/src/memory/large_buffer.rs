@@ -9,8 +9,7 @@
 //! memory through the kernel is slow for bytes that were just written. All other buffers come from
 //! the C heap, so that a C program can free them.
 //!
-//! Invariant: every byte is initialized, to zero or with stale data of this process, so that a
-//! `&[u8]` is sound.
+//! Invariant: every byte is initialized, if only with stale data, so that a `&[u8]` is sound.
 
 use super::shm_export::{ShmExport, ShmKey};
 use parking_lot::Mutex;
@@ -97,9 +96,7 @@ impl LargeBuffer {
         Some(LargeBuffer { at, size, lent: None, used: true })
     }
 
-    /// # Safety
-    /// `at` must come from [`LargeBuffer::into_heap`] of a buffer of `size` bytes without other
-    /// use.
+    /// # Safety `at` must come from [`LargeBuffer::into_heap`] of `size` bytes, without other use.
     pub unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
         LargeBuffer { at, size, lent: None, used: true }
     }

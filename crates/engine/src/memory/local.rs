@@ -1,6 +1,6 @@
 //! Memory that only its own rank uses, for `ARMCI_Malloc_local`. Blocks of at least a page are
-//! aligned to a page, smaller ones to a cache line. Live blocks are recorded, so that freeing any
-//! other address is an error.
+//! aligned to a page, smaller ones to a cache line. Live blocks are recorded: freeing another
+//! address is an error.
 
 use crate::error::{Result, fail};
 use parking_lot::Mutex;

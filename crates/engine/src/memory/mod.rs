@@ -16,8 +16,7 @@
 //! **Release.** A group keeps empty arenas for later segments, up to [`arena::KEEP_EMPTY_BYTES`].
 //! All ranks of the group create and remove arenas together.
 //!
-//! **Rounding.** A block takes a multiple of [`arena::ALIGN`] bytes. The bounds check uses the
-//! requested length.
+//! **Rounding.** Blocks take multiples of [`arena::ALIGN`]. Bounds checks use the requested length.
 
 mod allocation;
 pub mod arena;

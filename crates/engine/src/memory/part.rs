@@ -127,8 +127,7 @@ impl Segment {
         let place = self.places.at(self.group.rank());
         if let Some(arena) = self.arena(&place) {
             let stale = arena.own.stale(place.offset, place.len);
-            // SAFETY: the part has at least `stale` bytes at this offset of the arena. The caller
-            // excludes other accesses.
+            // SAFETY: the part has at least `stale` bytes here. The caller excludes other accesses.
             unsafe { arena.my_base().add(place.offset).write_bytes(0, stale) };
         }
     }

@@ -1,4 +1,4 @@
-//! A slot for each thread, where it announces that it reads ([`super::brlock`]) or is inside
+//! A slot in which a thread announces that it reads ([`super::brlock`]) or is inside
 //! ([`super::door`]).
 
 use crate::sync::Mutex;

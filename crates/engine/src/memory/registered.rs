@@ -74,7 +74,7 @@ pub struct Table {
     free: Mutex<Vec<u32>>,
 }
 
-/// A copy in progress, for which the owner of the memory waits.
+/// A copy in progress. The owner of the memory waits for it.
 #[derive(Debug)]
 pub struct Copying<'a>(&'a AtomicU64);
 

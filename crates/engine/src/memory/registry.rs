@@ -231,8 +231,7 @@ impl Registry {
     #[inline(always)]
     pub fn lookup(&self, rank: usize, address: usize, len: usize) -> Option<Hit<'_>> {
         let open = self.tables.read();
-        // SAFETY: the hit holds the extent together with the guard and hands out no reference that
-        // outlives itself.
+        // SAFETY: the hit holds the extent with the guard, and hands out no longer-lived reference.
         let tables = unsafe { open.value() };
         let (extent, offset) = tables.block(rank, address, len)?;
         Some(Hit { extent, offset, _open: open })

@@ -100,10 +100,8 @@ unsafe fn store_part(mut from: &[u8], mut to: *mut u8) {
     }
 }
 
-/// The two ranges may overlap.
-///
 /// # Safety
-/// `from` must be valid for atomic reads of `len` bytes, and `to` for atomic writes of `len` bytes.
+/// `from` must be valid for atomic reads of `len` bytes, `to` for writes. They may overlap.
 pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: the caller guarantees that both ranges are valid for atomic accesses.
     unsafe {

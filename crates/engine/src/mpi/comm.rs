@@ -24,10 +24,9 @@ pub struct Comm {
     freed: AtomicBool,
 }
 
-// SAFETY: valid in the whole process, and shared only at a thread level that allows this (see
-// `mpi`).
+// SAFETY: valid in the whole process; shared only at a thread level that allows this.
 unsafe impl Send for Comm {}
-// SAFETY: as for `Send`.
+// SAFETY: see `Send`.
 unsafe impl Sync for Comm {}
 
 impl Comm {
@@ -187,8 +186,7 @@ impl Comm {
     pub unsafe fn ranks_in(&self, other: CommHandle) -> Result<Vec<Option<usize>>> {
         let mine: Vec<c_int> = (0..self.size as c_int).collect();
         let mut theirs: Vec<c_int> = vec![0; self.size];
-        // SAFETY: both communicators are live, both arrays have `size` elements, and the groups are
-        // freed.
+        // SAFETY: both communicators are live, both arrays have `size` elements. Frees the groups.
         unsafe {
             let (mut a, mut b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
             check(ffi::MPI_Comm_group(self.live()?, a.as_mut_ptr()), "MPI_Comm_group")?;

@@ -75,8 +75,6 @@ unsafe impl Send for ReduceOp {}
 unsafe impl Sync for ReduceOp {}
 
 impl ReduceOp {
-    /// Creates a commutative operation.
-    ///
     /// # Safety
     /// `function` must combine `*len` elements of the type in use, and must not unwind.
     pub unsafe fn new(function: ReduceFn) -> Result<ReduceOp> {

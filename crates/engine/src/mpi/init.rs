@@ -48,7 +48,6 @@ impl ThreadLevel {
         }
     }
 
-    /// Such as `MPI_THREAD_MULTIPLE`.
     pub fn name(self) -> &'static str {
         match self {
             ThreadLevel::Single => "MPI_THREAD_SINGLE",

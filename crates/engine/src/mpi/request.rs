@@ -64,8 +64,7 @@ impl Request {
 
     /// Cancels a receive that no message has matched, and waits until MPI has released it.
     pub fn cancel(&mut self) -> Result<()> {
-        // SAFETY: `raw` is a live request, whose memory outlives the wait, as its creator
-        // guarantees.
+        // SAFETY: the creator guarantees that the live request's memory outlives the wait.
         unsafe {
             check(ffi::MPI_Cancel(&mut self.raw), "MPI_Cancel")?;
             check(ffi::MPI_Wait(&mut self.raw, ffi::RSMPI_STATUS_IGNORE), "MPI_Wait")

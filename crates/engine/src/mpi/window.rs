@@ -15,10 +15,9 @@ pub struct Window {
     freed: AtomicBool,
 }
 
-// SAFETY: valid in the whole process, and shared only at a thread level that allows this (see
-// `mpi`).
+// SAFETY: valid in the whole process; shared only at a thread level that allows this.
 unsafe impl Send for Window {}
-// SAFETY: as for `Send`.
+// SAFETY: see `Send`.
 unsafe impl Sync for Window {}
 
 #[derive(Debug, Clone, Copy)]
@@ -65,16 +64,13 @@ macro_rules! start {
 }
 
 impl Window {
-    /// Collective.
-    ///
     /// # Safety
     /// The memory must stay mapped until [`Window::free`].
     pub unsafe fn create(comm: &Comm, base: *mut u8, len: usize) -> Result<Window> {
         let _inside = InMpi::enter(MpiCall::WinCreate, None);
         // SAFETY: the shim returns a constant.
         let mut raw = unsafe { portolan_shim_win_null() };
-        // SAFETY: the caller keeps the memory mapped. The communicator returns errors of the
-        // creation.
+        // SAFETY: the caller keeps the memory mapped. The communicator returns errors.
         unsafe {
             check(
                 ffi::MPI_Win_create(
@@ -117,8 +113,6 @@ impl Window {
         Ok(self.raw)
     }
 
-    /// With `request`, returns a request that can be tested.
-    ///
     /// # Safety
     /// The origin's memory must be valid and unchanged until the operation has completed locally.
     /// The target's memory must lie in its window.
@@ -127,8 +121,6 @@ impl Window {
         unsafe { start!(self, t, request, MPI_Put, MPI_Rput) }
     }
 
-    /// With `request`, returns a request that can be tested.
-    ///
     /// # Safety
     /// The origin's memory must be valid and not read until the operation has completed. The
     /// target's memory must lie in its window.
@@ -182,8 +174,6 @@ impl Window {
         self.flush(target)
     }
 
-    /// Replaces an element if it equals `expected`. Otherwise as [`Window::fetch_and_op`].
-    ///
     /// # Safety
     /// See [`Window::fetch_and_op`], also for `expected`.
     pub unsafe fn compare_and_swap(

@@ -1,6 +1,5 @@
 //! Collective creation and freeing of segments and groups. Invariant: all operations on a segment
-//! are complete before its memory is freed, so freeing starts with a fence, and waits for the other
-//! ranks.
+//! are complete before its memory is freed, by a fence and a wait for the other ranks.
 
 use super::Ops;
 use super::traced::number_of;

@@ -105,8 +105,8 @@ pub(crate) unsafe fn transfer_checked(
 }
 
 /// Returns how many of the first spans form a group, and the number of its gaps. The spans of a
-/// group follow each other in the other process with gaps of at most [`GAP`] bytes, and cover at
-/// most [`COVER`] bytes.
+/// group ascend in the other process with gaps of at most [`GAP`] bytes, and cover at most
+/// [`COVER`].
 fn group(spans: &[Span]) -> (usize, usize) {
     let (begin, mut end, mut gaps) =
         (spans[0].remote, spans[0].remote.wrapping_add(spans[0].bytes), 0);

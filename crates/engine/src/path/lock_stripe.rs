@@ -64,8 +64,7 @@ pub(crate) unsafe fn is_marked(region: *mut u8, offset: usize) -> bool {
     word.load(Ordering::Acquire) & bit != 0
 }
 
-/// Marks the line of `offset`. On return, no thread changes its integers by plain stores. The
-/// caller must hold no stripe.
+/// Marks the line of `offset` for atomic changes only. The caller must hold no stripe.
 ///
 /// # Safety
 /// See [`take`].
@@ -178,8 +177,8 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(move || {
                     for _ in 0..TIMES {
-                        // SAFETY: `region` and `total` outlive the scope, and the lock serializes
-                        // the increments.
+                        // SAFETY: `region` and `total` outlive the scope. The lock serializes
+                        // increments.
                         unsafe {
                             let _held = take(base as *mut u8, 5);
                             *(shared as *mut u64) += 1;
@@ -206,8 +205,7 @@ mod tests {
             for lock_stripe in [62, 63, 64] {
                 scope.spawn(move || {
                     for _ in 0..TIMES {
-                        // SAFETY: `region` and `total` outlive the scope, and both stripes guard
-                        // it.
+                        // SAFETY: `region` and `total` outlive the scope. Both stripes guard it.
                         unsafe {
                             let _both = take_two(base as *mut u8, lock_stripe * SPAN);
                             if lock_stripe == 63 {

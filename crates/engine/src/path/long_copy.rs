@@ -12,10 +12,8 @@ const LENGTHS: Range<usize> = 2048..1 << 20;
 const FEW: usize = 64;
 const PAGE: usize = 4096;
 
-/// Source and destination may overlap.
-///
 /// # Safety
-/// `src` must be valid for reads and `dst` for writes of `bytes` bytes.
+/// `src` must be valid for reads and `dst` for writes of `bytes` bytes. They may overlap.
 #[inline]
 pub(super) unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
     // SAFETY: the caller guarantees both rows.

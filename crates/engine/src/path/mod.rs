@@ -11,8 +11,8 @@
 //! window, if the arena has one, and else by message. `PORTOLAN_PATH` decides which arenas are
 //! mapped and have windows ([`crate::memory::arena::Policy`]). For atomic operations the atomicity
 //! domain of the arena decides, so that all ranks use one mechanism: direct or message in the
-//! native domain, the window in the MPI domain. Accumulates on unaligned elements go direct or by
-//! message in both domains.
+//! native domain, the window in the MPI domain. Unaligned accumulates go direct or by message in
+//! both.
 //!
 //! **Order** (invariant 1). Direct operations are complete on return. Messages to one target are
 //! handled in order. A window operation that overlaps an unfinished one of another kind flushes
@@ -49,8 +49,7 @@ pub fn for_atomics(arena: &Arena, region: *mut u8) -> Path {
     for_accumulate(arena, region, true)
 }
 
-/// Unaligned elements are never passed to MPI, whose accumulates may use instructions that fault on
-/// them or are not atomic.
+/// MPI never gets unaligned elements, on which its instructions may fault or not be atomic.
 #[inline]
 pub(crate) fn for_accumulate(arena: &Arena, region: *mut u8, aligned: bool) -> Path {
     match arena.domain() {

@@ -176,7 +176,6 @@ impl Rmw {
         (self.combine as u8 | flags, [self.operand.value as u64, self.expected as u64])
     }
 
-    /// Returns `None` for an unknown kind.
     pub(crate) fn decode(kind: u8, [value, expected]: [u64; 2]) -> Option<Rmw> {
         let (wide, signed) = (kind & 1 << 4 != 0, kind & 1 << 5 != 0);
         let combine = *Combine::ALL.get(usize::from(kind & !(3 << 4)))?;

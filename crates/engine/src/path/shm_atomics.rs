@@ -160,8 +160,6 @@ macro_rules! combine {
     }};
 }
 
-/// Combines the number at `region[offset..]`, and returns the old value.
-///
 /// # Safety
 /// `region` must be a mapped region that contains the aligned number at `offset`.
 #[inline]

@@ -1,7 +1,6 @@
 //! The interface of a transport to memory that this process does not map.
 //!
-//! The layers above choose a path for each operation and call its transport through this trait.
-//! Direct access stays inline in the callers.
+//! The layers above choose a path for each operation. Direct access stays inline in them.
 //!
 //! **Contract.** A place lies in a live segment, and elements of accumulates have their size. The
 //! caller has completed the operations of other paths to the target. A transport marks the target
@@ -43,9 +42,8 @@ pub trait Prepared: fmt::Debug + Send + Sync {
     /// Starts all puts. They are complete at the target after a flush. `counter` counts those that
     /// still read local memory; if it counts none, local memory is free after a flush.
     ///
-    /// # Safety
-    /// The local bytes must stay valid and unchanged until they are free, and the segments must
-    /// exist.
+    /// # Safety The segments must exist. The local bytes must stay valid and unchanged until they
+    /// are free.
     unsafe fn start(
         &self,
         paths: &Paths,
@@ -106,8 +104,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
     fn end_flush(&self, paths: &Paths, target: usize, begun: u64) -> Result<()>;
 
     /// Prepares puts for all pairs, which lie in the region of the rank `rank` of the arena's
-    /// group. Fails with `Memory` if a list cannot be allocated, and with `Mpi` if a datatype
-    /// cannot be created.
+    /// group. Fails with `Memory`, or with `Mpi` if a datatype cannot be created.
     fn prepare(&self, arena: Arc<Arena>, rank: usize, pairs: Pairs) -> Result<Box<dyn Prepared>>;
 
     /// Completes own requests and serves other ranks. Returns whether anything happened.

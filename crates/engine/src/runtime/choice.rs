@@ -8,12 +8,11 @@
 //! 1/[`CLEARLY`] of the cost of messages, and in no class more than [`WORST`] times that cost. The
 //! margins are wide, so that a disturbance does not change the choice. If a class could not be
 //! measured undisturbed, messages are chosen. Accumulates are measured for information only: all
-//! ranks must use one mechanism for them, even within a node, so they reach the owner by message in
-//! any case.
+//! ranks must use one mechanism for them, so they always go by message.
 //!
 //! **One choice for all puts and gets.** With a choice for each class, a program that mixes classes
 //! would have to complete one path before each use of the other, which made a sparse matrix product
-//! 1.5 to 2 times slower between virtual nodes with Open MPI, and no program faster.
+//! up to twice as slow, and no program faster.
 
 /// Windows must be at least this many times cheaper on average (geometric mean).
 pub(super) const CLEARLY: f64 = 2.0;
@@ -212,7 +211,7 @@ mod tests {
     fn one_dear_class_is_enough_against_windows() {
         let (windows, why) = choose(&[trial(Between::Nodes, true, SHARED)]);
         assert!(!windows && why.contains("strided"), "{why}");
-        // Nor if other classes were disturbed, or if figures are wrong by a factor of four.
+        // Disturbed other classes, or figures wrong by a factor of four, do not change the choice.
         let mut part = SHARED;
         part[0] = (0, 0);
         part[3] = (0, 0);

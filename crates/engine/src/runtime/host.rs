@@ -43,7 +43,7 @@ pub(super) fn may_take_part(config: &Config, world: &Comm) -> Result<bool> {
     Ok(config.mpi_waits && world.size() > 1 && world.size() == job && !life::program_is_threaded())
 }
 
-/// The same on all ranks: all may take part, and the engine serves other nodes by messages, or
+/// Gives the same on all ranks: all may take part, and the engine serves nodes by messages, or
 /// ranks share cores, which MPI's own waits do not yield.
 pub(super) fn takes_part(messages: bool, crowded: bool, all: &[Introduction]) -> bool {
     (messages || crowded) && all.iter().all(|one| one.may_wait != 0)

@@ -4,9 +4,8 @@
 //! uses, and starts the progress thread if needed. [`Engine::stop`] undoes this. Both are
 //! collective. The engine can be started again after a stop while MPI runs.
 //!
-//! The C interfaces reach the engine through [`current`], one atomic load. The Rust interface holds
-//! it by reference count. Objects that may outlive the engine, or that any thread may use, reach it
-//! through [`admission`].
+//! The C interfaces reach the engine through [`current`], one atomic load; the Rust interface
+//! counts references. Objects that any thread may use or that may outlive it use [`admission`].
 
 use crate::am::{Am, Handler, HandlerId, Owner};
 use crate::any_memory::AnyMemory;

@@ -20,7 +20,7 @@ pub(super) fn own_cores() -> Cores {
     cores
 }
 
-/// As the kernel does, such as `0-3,8`.
+/// Writes a list in the form of the kernel, such as `0-3,8`.
 pub(super) fn core_list(cores: &Cores) -> String {
     let has = |core: &usize| cores[core / 64] & 1 << (core % 64) != 0;
     let mut runs: Vec<(usize, usize)> = Vec::new();

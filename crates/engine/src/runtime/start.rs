@@ -128,8 +128,7 @@ impl Engine {
 
     /// Creates an engine over `world`, which it then owns. Collective. A process may have several
     /// engines; [`Engine::start`] makes one of them the process's engine. [`Engine::close`] ends
-    /// it. Fails with `Argument` for invalid settings, and with `Mpi` or `Memory` for allocation
-    /// failures.
+    /// it. Fails with `Argument` for invalid settings, and with `Mpi` or `Memory`.
     pub fn over(config: Config, started: init::Started, world: Comm) -> Result<Arc<Engine>> {
         let engine = Arc::new(Engine::build(config, started, world)?);
         engine.connect();
@@ -182,8 +181,7 @@ impl Engine {
 
     fn connect(self: &Arc<Engine>) {
         let owner: Weak<dyn Owner> = Arc::<Engine>::downgrade(self);
-        // SAFETY: all layers are parts of the engine, whose address does not change. No layer uses
-        // another one while it is dropped.
+        // SAFETY: all are parts of the engine, which does not move. None uses another in its drop.
         unsafe { Am::connect(self, owner) };
     }
 

@@ -166,8 +166,7 @@ impl Ground {
     /// Sleeps without calling MPI, and returns whether the number has arrived by then.
     fn arrives(&self, turn: u64, asleep: Duration) -> bool {
         std::thread::sleep(asleep);
-        // SAFETY: the aligned word lies in the window, and others write it only through MPI, as one
-        // unit.
+        // SAFETY: the aligned word lies in the window. Others write it through MPI, as one unit.
         let number = unsafe { AtomicU64::from_ptr(self.memory.as_ptr().cast_mut()) };
         number.load(Ordering::Acquire) == turn
     }

@@ -4,8 +4,7 @@
 //! An unwinder needs microseconds, too long for each call. But the size of a stack frame is
 //! constant at each place in the code, so the positions of the return addresses, relative to the
 //! stack pointer, depend only on the code path. A thread unwinds the stack once for each path and
-//! each caller, and remembers the positions. Later calls read the return addresses there and
-//! compare them.
+//! caller. Later calls read and compare the return addresses at the remembered positions.
 //!
 //! **Invariant.** A position is read only after all return addresses below it were equal to the
 //! remembered ones. These determine the sizes of the frames up to the position, so it holds the
@@ -345,7 +344,6 @@ mod tests {
         });
     }
 
-    /// Calls from a depth of recursion, a site of its own.
     #[inline(never)]
     fn deep(sites: &CallSites, kind: usize, depth: u64) -> Option<u64> {
         match depth {

@@ -1,7 +1,6 @@
 //! The counters of the statistics. Each thread updates its own counters with plain loads and
 //! stores. A reader adds up the counters of all threads. Times are in ticks of the clock. Only a
-//! sample of the short calls is timed ([`super::observer`]), and its mean stands for all calls of a
-//! cell.
+//! sample of the short calls is timed ([`super::observer`]); its mean stands for all.
 
 use parking_lot::Mutex;
 use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};

@@ -126,8 +126,7 @@ impl ThreadLog {
         log
     }
 
-    /// Or drops and counts it. Returns true if a chunk is full, so that the caller wakes the
-    /// writer.
+    /// Or drops and counts it. Returns true if a chunk is full: the caller wakes the writer.
     #[inline]
     pub fn record(&self, event: &Event<'_>) -> bool {
         let mut full = false;
@@ -140,8 +139,7 @@ impl ThreadLog {
         }
         let index = self.filled.load(Ordering::Relaxed) % CHUNKS;
         let (at, mut encoder) = (self.at.get(), self.encoder.get());
-        // SAFETY: only this thread writes to the chunk, beyond the published length, below which
-        // the writer reads. At least `MAX_EVENT` bytes are left.
+        // SAFETY: only this thread writes beyond the published length. `MAX_EVENT` bytes are left.
         let room = unsafe {
             let memory = (*self.memory.get()).as_mut_ptr();
             std::slice::from_raw_parts_mut(memory.add(index * CHUNK + at), MAX_EVENT)
@@ -251,8 +249,7 @@ impl ThreadLog {
 }
 
 /// Returns the published length and number of events of a chunk, and the end time of its last
-/// event, or `None` if the thread publishes faster than they can be read consistently; the chunk is
-/// then soon full.
+/// event, or `None` if the thread publishes too fast to read them consistently: it is soon full.
 fn snapshot(chunk: &Published, whole: bool) -> Option<(u64, u64)> {
     for _ in 0..8 {
         let committed = chunk.committed.load(Ordering::Acquire);

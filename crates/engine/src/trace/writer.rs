@@ -14,8 +14,7 @@
 //!   are then missing is given in the last block, which replaces the partially written one, and in
 //!   a warning.
 //!
-//! The next block of a thread, or one without events at the end, states how many events the thread
-//! has dropped.
+//! The next block of a thread, or an empty one at the end, gives its number of dropped events.
 
 use super::log::{LogPlace, Taken, ThreadLog};
 use super::observer::Recording;

@@ -24,7 +24,7 @@ impl Ops {
     /// Returns a new counter if one is needed and `counter` is `None`.
     ///
     /// # Safety
-    /// See [`Ops::blocking`], until the counter is done.
+    /// See [`Ops::blocking`]; this must hold until the counter is done.
     pub unsafe fn issue_by_path(
         &self,
         kind: TransferKind,
@@ -61,8 +61,8 @@ impl Ops {
                 hit = self.find_in_order(target, region, (first, extent))?;
             }
             let _open = hit;
-            // SAFETY: the registry has checked the remote extent in the region, mapped while
-            // `_open` is held. The caller guarantees `local`.
+            // SAFETY: the registry has checked the remote extent, mapped while `_open` is held. The
+            // caller guarantees `local`.
             unsafe {
                 match &kind {
                     TransferKind::Put => {

@@ -1,5 +1,4 @@
-//! Put, get and accumulate: blocking, with handles and without handles; contiguous, strided and
-//! vector.
+//! Put, get and accumulate: blocking, with or without handles; contiguous, strided and vector.
 //!
 //! A call checks the rank, finds the remote extent in the registry (before any byte moves), chooses
 //! the path, issues the transfer, and completes it. Blocking puts and accumulates return when their
@@ -235,8 +234,7 @@ impl Ops {
             }),
             TransferKind::Accumulate(scale) => {
                 self.at_direct(target, remote, path, |region, offset| {
-                    // SAFETY: the registry has checked the region; the caller guarantees whole
-                    // elements.
+                    // SAFETY: the registry checked the region; the caller ensures whole elements.
                     unsafe { shm_atomics::accumulate_row(region, offset, local, bytes, scale) }
                 })
             }
@@ -270,7 +268,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// See [`Ops::blocking`], until [`Ops::wait_implicit_to`] returns.
+    /// See [`Ops::blocking`]; this must hold until [`Ops::wait_implicit_to`] returns.
     pub unsafe fn implicit(
         &self,
         kind: TransferKind,
@@ -288,7 +286,7 @@ impl Ops {
     /// `counter` counts the transfer if it is not complete on return.
     ///
     /// # Safety
-    /// See [`Ops::blocking`], until the counter is done.
+    /// See [`Ops::blocking`]; this must hold until the counter is done.
     pub unsafe fn issue(
         &self,
         kind: TransferKind,

@@ -1,7 +1,6 @@
 //! Vector transfers: blocks of equal length at arbitrary pairs of addresses. All addresses are
 //! checked before any byte moves. Blocks that are adjacent on both sides are joined. If one segment
-//! contains all blocks, one lookup serves all of them. Otherwise the blocks may take different
-//! paths.
+//! contains all blocks, one lookup serves all. Otherwise they may take different paths.
 
 use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
@@ -76,8 +75,7 @@ impl Ops {
             for (local, remote, bytes) in vector.joined() {
                 let (here, at) = (local as *mut u8, offset + (remote - first));
                 let there = region.wrapping_add(at);
-                // SAFETY: the block lies in the range from `first`, and so in the region. The
-                // caller guarantees the local block.
+                // SAFETY: the block lies in the range, so in the region; the caller checks `local`.
                 unsafe {
                     match &kind {
                         TransferKind::Put => kernel::copy_block(here, there, bytes),
@@ -228,8 +226,7 @@ impl Ops {
         self.observed(
             || self.call_info_of_blocks(call_of(kind, true), kind, target, vectors),
             || {
-                // SAFETY: the caller guarantees the blocks during the call, which waits for the
-                // transfers.
+                // SAFETY: the caller guarantees the blocks during this call, which waits.
                 unsafe { self.issue_list(kind, target, vectors, &counter) }?;
                 self.complete(Awaited::of(Cause::Answer, target), &what, &counter)
             },
@@ -237,7 +234,7 @@ impl Ops {
     }
 
     /// # Safety
-    /// See [`Ops::vector`], until the counter is done.
+    /// See [`Ops::vector`]; this must hold until the counter is done.
     pub unsafe fn issue_vectors(
         &self,
         kind: TransferKind,

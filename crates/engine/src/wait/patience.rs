@@ -59,7 +59,7 @@ pub struct Patience {
     pub spin: u32,
     /// Time that the thread polls before it naps.
     pub polls: Duration,
-    /// The same while other work competes for its core.
+    /// `polls` while other work competes for the core.
     pub contended: Duration,
     /// Longest yield between polls, if the thread yields. After a longer one it naps.
     pub yields: Option<Duration>,

@@ -1,5 +1,5 @@
-//! Waits that sleep on a word of shared memory instead of napping. The thread that ends such a wait
-//! changes the word and wakes it.
+//! Waits that sleep on a word in shared memory. The thread that ends such a wait changes the word
+//! and wakes it.
 
 use super::{Ends, GivenUp, Patience, Progress, until};
 use crate::error::Result;

@@ -61,8 +61,7 @@ impl Stack {
         let names = trace.lines().filter_map(|line| {
             let name = match line.trim_start().split_once(": ") {
                 Some((number, name)) if number.parse::<u32>().is_ok() => name,
-                // A line without a number names the function that the previous one was inlined
-                // into.
+                // A line without a number names the function into which the previous was inlined.
                 _ => line.strip_prefix("      ").filter(|l| !l.starts_with(' '))?,
             };
             Some(shorter(name.trim()))

@@ -14,13 +14,12 @@ use std::sync::atomic::Ordering;
 
 impl Am {
     /// Sets whether the handlers of a deferral queue run in calls only. On return, if `polling`,
-    /// none of them runs outside of calls, unless the caller is such a handler. Otherwise, what the
-    /// queue held has begun to run.
+    /// none runs outside of calls, unless the caller is such a handler; else what the queue held
+    /// has begun to run.
     pub fn set_polling(&self, deferral: &Arc<Deferral>, polling: bool) -> Result<()> {
         let state = self.state()?;
         if handler::running().is_some() {
-            // This thread holds the dispatcher's lock, or runs a completion signal. Later polls
-            // process what the queue holds.
+            // Runs under the dispatcher's lock or in a signal. Later polls process the queue.
             deferral.polling.store(polling, Ordering::Release);
             return Ok(());
         }
@@ -67,9 +66,8 @@ impl Am {
         )
     }
 
-    /// Waits until the messages that the targets hold for the handler's deferral queue are in
-    /// place, after [`Am::fence_messages`] for each target. Fails with `Argument` without a
-    /// deferral queue.
+    /// Waits, after [`Am::fence_messages`] for each target, until the messages held for the
+    /// handler's deferral queue are in place. Fails with `Argument` without a queue.
     pub fn fence_deferral(&self, handler: HandlerId, targets: &[usize]) -> Result<()> {
         let state = self.state()?;
         let Some(deferral) = state.handlers.get(handler).and_then(|entry| entry.deferral.as_ref())

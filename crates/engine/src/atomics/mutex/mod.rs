@@ -1,5 +1,4 @@
-//! Mutexes: sets that are created collectively, with numbered first-come, first-served locks on
-//! each rank.
+//! Mutexes: collectively created sets of numbered first-come, first-served locks on each rank.
 //!
 //! A set is a segment. **Native domain**: a mutex on rank `p` is a small state in `p`'s part: the
 //! holder, a queue of waiting ranks (linked through one word for each rank), and a "granted" word
@@ -77,9 +76,8 @@ impl Ops {
         Ok(got)
     }
 
-    /// Waits in the queue while another rank holds the mutex. Fails with `Rank` or `Argument` if it
-    /// does not exist, and with `State` if the set was destroyed or the calling thread already
-    /// holds it.
+    /// Waits in the queue while another rank holds the mutex. Fails with `Rank` or `Argument` for
+    /// an invalid mutex, and with `State` if the set was destroyed or this thread holds it.
     pub fn lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         self.observed(
@@ -205,9 +203,8 @@ impl Ops {
         self.transport(path)?.rmw(self, &self.word_place(found)?, Rmw::compare_swap(expected, new))
     }
 
-    /// Before another rank can take the mutex, all data transfers of this rank are complete. Fails
-    /// with `Rank` or `Argument` if it does not exist, and with `State` if this rank does not hold
-    /// it.
+    /// Completes this rank's data transfers before another rank can take the mutex. Fails with
+    /// `Rank` or `Argument` for an invalid mutex, and with `State` if this rank does not hold it.
     pub fn unlock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         if found.held.load(Ordering::Relaxed) == 0 {

@@ -1,6 +1,5 @@
 //! Prepared puts through windows. Each shape is one `MPI_Put` with a derived datatype on each side,
-//! and so are all runs of equal length. A performance issues the puts to all targets before it
-//! flushes.
+//! and so are all runs of equal length. All targets' puts are issued before the flush.
 
 use crate::error::{Result, reserve};
 use crate::layout::pairs::Pairs;

@@ -46,8 +46,7 @@ impl Batch {
         self.remote.is_empty()
     }
 
-    /// Sends the batch, which is then empty. For a get, `counter` ends when the blocks have
-    /// arrived.
+    /// Sends the batch, which is then empty. A get's `counter` ends when the blocks have arrived.
     ///
     /// # Safety
     /// The local blocks must be valid: for reads until this returns in a put or accumulate, for

@@ -58,8 +58,7 @@ impl Inbox {
 
     fn post(&mut self, comm: &Comm, mut buffer: Vec<u8>) -> Result<()> {
         debug_assert_eq!(buffer.len(), SMALL);
-        // SAFETY: the buffer stays with the request until it has completed or was cancelled. Moving
-        // a `Vec` does not move its bytes.
+        // SAFETY: the buffer, whose bytes do not move, stays until the request has ended.
         let request = unsafe { p2p::irecv(comm, buffer.as_mut_ptr(), SMALL, None, 0) }?;
         self.posted.push_back((request, buffer));
         Ok(())

@@ -67,13 +67,19 @@ pub enum Action {
     Left { counter: Option<Arc<CompletionCounter>>, _keep: Option<Arc<Arena>> },
     /// An answer has arrived in place.
     Answer { counter: Arc<CompletionCounter>, bytes: usize },
+    /// An answer has arrived in a buffer, to be copied along a shape.
     Spread { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Address, shape: Shape },
+    /// An answer has arrived in a buffer, to be copied to a list of blocks.
     Scatter { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Vec<(Address, usize)> },
+    /// A number has arrived.
     Value { number: Arc<Number>, buffer: Vec<u8> },
+    /// A long request has arrived.
     Inbound { source: usize, ticket: u64, buffer: Vec<u8>, bytes: usize },
+    /// A part of the data of a service has been sent.
     DataLeft(Arc<Mutex<data::Leaving>>),
     /// A part of the data that follows a request has arrived in place.
     Data(Box<data::Receiving>),
+    /// A window operation is complete.
     Rma { counter: Arc<CompletionCounter>, _buffer: Option<Arc<Vec<u8>>> },
 }
 
@@ -236,8 +242,7 @@ impl TwoSided {
             serving.inbox.give_back(&self.requests, arrived.buffer)?;
             accepted?;
             // Each further check costs an MPI call, and the caller may wait for the request just
-            // handled. So continue only if own requests are outstanding or the last poll found one
-            // too.
+            // handled. So continue only if own requests are outstanding or the last poll found one.
             let last = serving.requests.is_empty() && !serving.in_stream;
             if last || taken == PER_POLL {
                 break;
@@ -272,8 +277,7 @@ impl TwoSided {
             Action::Spread { counter, buffer, to, shape } => {
                 let bytes = shape.bytes();
                 if got == bytes {
-                    // SAFETY: the caller of the get keeps its destination valid until the counter
-                    // is done.
+                    // SAFETY: the caller keeps the destination valid until the counter is done.
                     unsafe { send::spread(&buffer, to, &shape) };
                 }
                 self.recycle(buffer);
@@ -282,8 +286,7 @@ impl TwoSided {
             Action::Scatter { counter, buffer, to } => {
                 let bytes = to.iter().map(|(_, n)| n).sum();
                 if got == bytes {
-                    // SAFETY: the caller of the get keeps its blocks valid until the counter is
-                    // done.
+                    // SAFETY: the caller keeps the blocks valid until the counter is done.
                     unsafe { blocks::scatter(&buffer, &to) };
                 }
                 self.recycle(buffer);
@@ -344,8 +347,7 @@ impl TwoSided {
         let mut buffer = self.buffer(bytes);
         buffer.resize(bytes, 0);
         let (to, tag) = (buffer.as_mut_ptr(), header.tag as i32);
-        // SAFETY: only the action accesses the buffer until the receive has completed. Moving a
-        // `Vec` does not move its bytes.
+        // SAFETY: only the action accesses the buffer until then. Its bytes do not move.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
         serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready: None });
         serving.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });

@@ -61,8 +61,7 @@ impl Prepared for Schedule {
     ) -> Result<()> {
         let two_sided = paths.two_sided()?;
         for StridedBlock { local, remote, shape } in &self.alone {
-            // SAFETY: the caller keeps the local bytes valid until the counter is done. The
-            // preparation checked the remote ones.
+            // SAFETY: the caller keeps the local bytes until the end. The remote ones were checked.
             unsafe { two_sided.put(paths, target, *remote, *local as *const u8, shape, counter) }?;
         }
         let mut batch = Batch::new(TransferKind::Put, target);

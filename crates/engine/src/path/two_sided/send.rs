@@ -288,8 +288,7 @@ impl TwoSided {
             header.tag = self.tag();
             let tag = header.tag as i32;
             counter.begin();
-            // SAFETY: the caller keeps the destination valid until the counter is done. The action
-            // owns the buffer.
+            // SAFETY: the caller keeps the destination until the end. The action owns the buffer.
             unsafe {
                 if chunk.is_contiguous_on(Side::Local) {
                     let request = p2p::irecv(&self.data, to, bytes, Some(target), tag)?;

@@ -218,8 +218,7 @@ impl TwoSided {
         let from = arena.my_base().wrapping_add(start);
         let bytes = shape.bytes();
         let tag = header.tag as i32;
-        // SAFETY: `own` checked the extent. Until the send has completed, the action keeps the
-        // arena mapped or owns the buffer.
+        // SAFETY: `own` checked the extent. The action keeps the arena or the buffer until sent.
         unsafe {
             if shape.is_contiguous() && bytes >= FROM_PLACE {
                 let request = p2p::isend(&self.data, from, bytes, source, tag)?;
