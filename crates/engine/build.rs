@@ -1,8 +1,7 @@
 //! Compiles the C shim with the MPI compiler named by `MPICC`, so that this crate and the `mpi`
-//! crate use the same MPI. Tells dependents in which directories the libraries of this MPI are.
-//!
-//! Without an MPI the build ends here with one message. This script needs much less than the build
-//! script of `mpi-sys`, so it runs long before that one fails with a long message.
+//! crate use the same MPI, and tells dependents the directories of its libraries. Without an MPI
+//! the build ends here with one message, long before the build script of `mpi-sys` fails with a
+//! long one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,8 +44,7 @@ fn main() {
     println!("cargo::metadata=MPICC={}", found.display());
 }
 
-/// Returns the command that the wrapper would run, after a check that the wrapper finds its
-/// `mpi.h`.
+/// Returns the command that the wrapper would run, after a check that it finds its `mpi.h`.
 fn show(mpicc: &str) -> Result<String, String> {
     let run = |arguments: &[&str]| Command::new(mpicc).args(arguments).output();
     let shown =
@@ -62,7 +60,6 @@ fn show(mpicc: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&shown.stdout).into_owned())
 }
 
-/// Returns the path of a program, given its name or path.
 fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program));

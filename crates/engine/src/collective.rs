@@ -1,25 +1,7 @@
-//! Collectives: barrier, broadcast, allgather, reductions, agreements.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `call` | the description of a collective call, which ranks compare |
-//! | `alarm` | the report that ranks of a group have made different calls |
-//! | `team` | the ranks of a group by node, and its collectives of short values, and all-reductions on one node |
-//! | `shared_area` | the shared-memory collective area of a node |
-//! | `slots` | the memory layout of that area: marks, and slots for values |
-//! | `mark` | a number in that area on which ranks sleep |
-//! | `circle` | collectives by messages between nodes |
-//! | `transfer` | messages with the header of a call |
-//! | `wire` | the communicator of these messages |
-//! | `share` | files that the ranks of a node share |
-//! | `reduce` | operators and their MPI operations |
-//! | [`exchange`] | scans, gathers to one rank, scatters, exchanges between all pairs |
-//!
-//! The functions of this module are the collectives of other long values over a communicator. Each one
-//! starts the non-blocking MPI collective and waits in the engine's loop ([`crate::wait`]), so the
-//! rank serves other ranks meanwhile and yields its core in a long wait. Values that are too long
-//! for one MPI call are split into blocks. [`crate::group::Group`] chooses between these functions
-//! and the collectives of `team`.
+//! Collectives: barrier, broadcast, allgather, reductions, agreements. The functions of this module
+//! are the collectives of other long values over a communicator. Each one starts the non-blocking
+//! MPI collective and waits in the engine's loop ([`crate::wait`]). Values that are too long for
+//! one MPI call are split. [`crate::group::Group`] chooses between these functions and `team`.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, ReduceOp, Request};
@@ -47,10 +29,10 @@ pub(crate) use team::reduction;
 pub use team::{Sharing, Team};
 pub use wire::Wire;
 
-/// Maximum length in bytes of the block of one MPI call.
+/// Of the block of one MPI call, in bytes.
 const PIECE: usize = 1 << 30;
 
-/// Waits for a collective. A failure or a panic ends the job, because MPI may still use the memory.
+/// A failure or a panic ends the job, because MPI may still use the memory.
 fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut request: Request) {
     struct Waiting<'a>(&'a str);
     impl Drop for Waiting<'_> {
@@ -77,7 +59,7 @@ pub fn barrier<P: Progress + ?Sized>(comm: &Comm, progress: &P) -> Result<()> {
     Ok(())
 }
 
-/// Copies `data` of rank `root` to all ranks. All ranks pass the same length.
+/// All ranks pass the same length.
 pub fn broadcast<P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,
@@ -88,15 +70,13 @@ pub fn broadcast<P: Progress + ?Sized>(
         return Ok(());
     }
     for fragment in data.chunks_mut(PIECE) {
-        // SAFETY: `finish` returns when the request has completed, and `fragment` is borrowed until
-        // then.
+        // SAFETY: `fragment` is borrowed until `finish` returns, when the request has completed.
         let request = unsafe { comm.ibcast(fragment.as_mut_ptr(), fragment.len(), root) }?;
         finish(comm, progress, "a broadcast", request);
     }
     Ok(())
 }
 
-/// Returns the `item` of every rank, in rank order.
 pub fn allgather<T: Pod, P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,
@@ -119,8 +99,7 @@ pub fn allgather<T: Pod, P: Progress + ?Sized>(
     Ok(all)
 }
 
-/// Completes a reduction that needs no other rank: `Abs`, a group of one rank, or no data. Returns
-/// false for any other.
+/// Completes a reduction that needs no other rank: `Abs`, one rank, or no data. Else returns false.
 pub(crate) fn needs_no_other<T: Reducible>(
     data: &mut [T],
     operator: Operator,
@@ -139,9 +118,7 @@ pub(crate) fn needs_no_other<T: Reducible>(
     size == 1 || data.is_empty()
 }
 
-/// Combines `data` element by element over all ranks, which pass the same length. The result
-/// replaces `data` on all ranks, or only on `root` if it is given, and then other ranks keep their
-/// data.
+/// All ranks pass the same length and get the result, or only `root` if given.
 pub fn reduce<T: Reducible, P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,
@@ -154,8 +131,7 @@ pub fn reduce<T: Reducible, P: Progress + ?Sized>(
     }
     let op: ReduceOp = T::reduce_op(operator)?;
     for fragment in data.chunks_mut(PIECE / std::mem::size_of::<T>()) {
-        // SAFETY: `finish` returns when the request has completed, and `fragment` is borrowed until
-        // then.
+        // SAFETY: `fragment` is borrowed until `finish` returns, when the request has completed.
         let request = unsafe {
             comm.ireduce(fragment.as_mut_ptr().cast(), fragment.len(), T::DATATYPE, &op, root)
         }?;
@@ -164,11 +140,10 @@ pub fn reduce<T: Reducible, P: Progress + ?Sized>(
     Ok(())
 }
 
-/// The result of a rank's part of a collective step, in the format that ranks exchange.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Verdict {
-    /// Error code of the [`ErrorKind`], or 0 for success.
+    /// Code of the [`ErrorKind`], or 0 for success.
     kind: u32,
     text: [u8; 252],
 }
@@ -196,8 +171,7 @@ impl Verdict {
     }
 }
 
-/// Agrees on the outcome of a collective step. Either all ranks succeed, or a failed rank returns
-/// its own error, and every other rank returns the error of the lowest rank that failed.
+/// See [`Team::agree`]; here for all ranks of a communicator.
 pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) -> Result<()> {
     let all = allgather(comm, progress, &Verdict::of(&mine))?;
     mine?;

@@ -1,8 +1,7 @@
-//! All environment variables in one table: name, default, description and parser.
-//!
-//! The engine reads the variables into a [`Config`] when it starts. Other modules do not read the
-//! environment. `portolan-info` prints the table, and `portolan-info --markdown` generates
-//! `docs/environment.md` from it. A value that cannot be parsed is an error at start.
+//! All environment variables in one table: name, default, description and parser. The engine reads
+//! the variables into a [`Config`] when it starts. Other modules do not read the environment.
+//! `portolan-info --markdown` generates `docs/environment.md` from the table. A value that cannot
+//! be parsed is an error at start.
 
 pub mod agreed;
 mod unknown;
@@ -16,14 +15,10 @@ use crate::error::{Result, fail};
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// The groups of variables, in the order of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Variables that most users need.
     Common,
-    /// Settings for particular programs, machines and networks.
     Tuning,
-    /// Settings that tests use to reach every path on one machine.
     Testing,
 }
 
@@ -67,56 +62,49 @@ pub enum PathChoice {
     /// Direct on a node. Between nodes, MPI windows if they complete without help of the target and
     /// are clearly cheaper than messages, else messages.
     Auto,
-    /// Loads and stores only. The engine does not start if the ranks are not all on one node.
+    /// The engine does not start if the ranks are not all on one node.
     Direct,
     /// MPI windows, also on a node.
     Rma,
-    /// Direct on a node, MPI windows between nodes.
     DirectRma,
     /// Two-sided messages, also on a node.
     Message,
 }
 
-/// The mechanism that makes accumulate and read-modify-write operations atomic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtomicsChoice {
     /// `Mpi` if the path is forced to `rma`, else `Native`.
     Auto,
     /// Locks in shared memory. Other nodes send a message to the owner.
     Native,
-    /// MPI's accumulate operations, for every rank.
     Mpi,
 }
 
-/// Whether a progress thread serves other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadChoice {
     /// If some pair of ranks needs it and MPI's thread level allows it.
     Auto,
-    /// Never: progress happens only inside calls.
+    /// Progress happens only inside calls.
     Off,
 }
 
-/// The transport of active messages on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmChoice {
     /// Rings if there is shared memory, else MPI messages.
     Auto,
-    /// Rings in shared memory.
     Node,
     Mpi,
 }
 
-/// The values of all variables, set by the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     pub path: PathChoice,
     pub atomics: AtomicsChoice,
-    /// `PORTOLAN_NODE_SIZE`; 0 does not split nodes.
+    /// 0 does not split nodes.
     pub node_size: usize,
     pub progress_thread: ThreadChoice,
     pub idle_poll: Duration,
-    /// The number of polls of a waiting rank before it yields its core.
+    /// Number of polls of a waiting rank before it yields its core.
     pub spin: u32,
     /// `PORTOLAN_SLAB_BYTES`
     pub arena_bytes: usize,
@@ -127,16 +115,15 @@ pub struct Config {
     pub am_ring_bytes: usize,
     pub cross_memory: bool,
     pub cross_help: bool,
-    /// The age at which collected active messages are sent even if their buffer is not full.
+    /// Age at which collected active messages are sent even if their buffer is not full.
     pub aggregate_age: Duration,
     pub compose_dir: String,
     pub raise_thread_level: bool,
     pub launcher_check: bool,
     pub mpi_waits: bool,
-    /// `PORTOLAN_WATCHDOG`; zero turns it off.
+    /// Zero turns it off.
     pub watchdog: Duration,
-    /// The time after which a rank that waits for others in a collective call warns once, unless
-    /// `watchdog` is zero.
+    /// When a collective warns of missing ranks, unless `watchdog` is zero.
     pub watchdog_warn: Duration,
     pub rpc_checksum: String,
     pub rpc_listen: String,
@@ -156,7 +143,7 @@ pub struct Config {
     /// 0 means no limit.
     pub trace_bytes: usize,
     pub trace_sample: u32,
-    /// Whether the time-stamp counter may be used.
+    /// The time-stamp counter may be used.
     pub trace_counter: bool,
     /// Offset added to the clock of traces, for tests.
     pub trace_shift: Duration,
@@ -213,8 +200,7 @@ impl Default for Config {
 }
 
 impl Variable {
-    /// Returns the value in the environment, under our name or the alias. Empty values count as
-    /// unset.
+    /// Returns the value under our name or the alias. Empty values count as unset.
     pub fn current(&self) -> Option<String> {
         self.found().map(|(_, value)| value.to_string_lossy().into_owned())
     }
@@ -226,8 +212,7 @@ impl Variable {
 }
 
 impl Config {
-    /// Reads the environment. Fails with `Argument`, the variable and the value if it cannot be
-    /// parsed.
+    /// Fails with `Argument`, the variable and the value if it cannot be parsed.
     pub fn from_env() -> Result<Config> {
         Self::from_lookup(Variable::found)
     }

@@ -1,13 +1,11 @@
-//! The error type of all layers.
-//!
-//! The layer that finds a fault states the problem and the values involved. The called interface
-//! adds the name of its call ([`Error::in_call`]), and decides whether to log, return a code or
-//! abort. Outputs of a call are written only on success.
+//! The error type of all layers. The layer that finds a fault states the problem and the values
+//! involved. The called interface adds the name of its call ([`Error::in_call`]), and decides
+//! whether to log, return a code or abort. Outputs of a call are written only on success.
 
 use crate::message::RankPrefix;
 use std::fmt;
 
-/// The class of an error. The C interfaces return it as a code.
+/// The C interfaces return it as a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -18,7 +16,6 @@ pub enum ErrorKind {
     Rank = 2,
     /// An address is outside every segment, or an extent leaves its segment.
     Address = 3,
-    /// An allocation failed.
     Memory = 4,
     /// The runtime is not initialised or is finalised, or the object was freed.
     State = 5,
@@ -26,16 +23,14 @@ pub enum ErrorKind {
     Handle = 6,
     /// A datatype or operation is unknown, or a location is unaligned.
     Type = 7,
-    /// The MPI library reported a failure.
     Mpi = 8,
-    /// A fault of this library.
     Internal = 9,
     /// Ranks of a group made different collective calls. The group cannot be used any more.
     Mismatch = 10,
 }
 
 impl ErrorKind {
-    /// Returns the class of a code, or `Internal` if it is unknown.
+    /// Returns `Internal` for an unknown code.
     pub fn from_code(code: i32) -> ErrorKind {
         use ErrorKind::*;
         [Argument, Rank, Address, Memory, State, Handle, Type, Mpi, Mismatch]
@@ -44,15 +39,14 @@ impl ErrorKind {
             .unwrap_or(Internal)
     }
 
-    /// Returns the code that the C interfaces return (`PORTOLAN_ERR_*`).
+    /// Returns the value in C (`PORTOLAN_ERR_*`).
     pub fn code(self) -> i32 {
         self as i32
     }
 }
 
-/// A failed call: the class of the error, the call, the rank, and the details.
-///
-/// The type is one pointer, so that a result without a value fits in a register.
+/// A failed call: the class of the error, the call, the rank, and the details. One pointer, so that
+/// a result without a value fits in a register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<ErrorParts>);
 
@@ -67,18 +61,16 @@ struct ErrorParts {
 
 static_assertions::const_assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
 
-/// The result of a fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Creates an error. `detail` states the problem, the values involved, and what to do about it.
+    /// `detail` states the problem, the values involved, and what to do about it.
     #[cold]
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         let (rank, detail) = (crate::process::world_rank(), detail.into());
         Error(Box::new(ErrorParts { kind, call: None, rank, logged: false, detail }))
     }
 
-    /// Creates the error of a call in a forked child of a rank.
     #[cold]
     pub fn in_fork() -> Self {
         Error::new(
@@ -91,7 +83,7 @@ impl Error {
         )
     }
 
-    /// Sets the name of the public call that failed. The outermost call sets it last.
+    /// The outermost public call sets its name last.
     #[cold]
     pub fn in_call(mut self, call: &'static str) -> Self {
         self.0.call = Some(call);
@@ -104,7 +96,6 @@ impl Error {
         self
     }
 
-    /// Writes the error to the log once.
     #[cold]
     pub fn log_once(&mut self) {
         if !std::mem::replace(&mut self.0.logged, true) {
@@ -112,18 +103,16 @@ impl Error {
         }
     }
 
-    /// Returns the class of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Returns the detail, without the call and the rank.
     pub fn detail(&self) -> &str {
         &self.0.detail
     }
 }
 
-/// Formats the error as `rank 3: ARMCI_Put: what is wrong`. `{:#}` omits the rank.
+/// `rank 3: ARMCI_Put: what is wrong`. `{:#}` omits the rank.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ErrorParts { call, rank, detail, .. } = &*self.0;
@@ -139,7 +128,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Returns `State` in a forked child, which must not make calls.
+/// Fails with `State` in a forked child, which must not make calls.
 #[inline]
 pub(crate) fn unless_forked() -> Result<()> {
     if crate::process::is_forked() { Err(Error::in_fork()) } else { Ok(()) }
@@ -155,8 +144,8 @@ macro_rules! __fail {
 }
 pub use __fail as fail;
 
-/// Reserves space in a list for `more` entries, a number that comes from a caller or a file.
-/// Returns `Memory`, and leaves the list unchanged, if the allocation fails.
+/// Reserves space for `more` entries, a number that comes from a caller or a file. Fails with
+/// `Memory`, and leaves the list unchanged, if the allocation fails.
 pub fn reserve<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     match list.try_reserve(more) {
         Ok(()) => Ok(()),

@@ -9,13 +9,11 @@ fn call(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>)
         tv_nsec: libc::c_long::from(t.subsec_nanos()),
     });
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the word is mapped and aligned, and the time is valid or null. The private flag is
-    // not set, because processes may share the word.
+    // SAFETY: the word is mapped and aligned, the time valid or null. Processes may share the word.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time) };
 }
 
-/// Sleeps until the word is woken or `timeout` has elapsed, or not at all if the word is not
-/// `value`. May return early, so the caller must check the word again.
+/// Returns at once if the word is not `value`, and may return early at any time.
 pub fn wait(word: &AtomicU32, value: u32, timeout: Duration) {
     call(word, libc::FUTEX_WAIT, value, Some(timeout));
 }

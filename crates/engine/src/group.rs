@@ -1,11 +1,8 @@
 //! Groups: ordered sets of ranks, each with its own communicator.
 //!
 //! The world is a group like any other. [`crate::memory::segment::Memory`] keeps the memory of a
-//! group under its [`Group::key`], which is unique among all groups of the job.
-//!
-//! The creation of a group is collective over its members only. Other ranks may also call; they
-//! return at once without a group. A freed group with live segments can still be used to free them,
-//! and its communicator is freed with the last segment.
+//! group under its [`Group::key`]. The creation of a group is collective over its members only. A
+//! freed group can still free its segments; the last one frees its communicator.
 //!
 //! Collectives of short values use the nodes ([`crate::collective::Team`]), and collectives of long
 //! values use MPI collectives on the communicator.
@@ -35,10 +32,10 @@ pub struct Group {
     freed: AtomicBool,
 }
 
-/// Maximum length in bytes of short values.
+/// In bytes, of short values.
 const LONGEST: usize = 64 << 10;
 
-/// Performs and records a collective call. All of it counts as time that ranks wait for each other.
+/// Records a collective call. All of it counts as time that ranks wait for each other.
 fn meet<R, P: Progress + ?Sized>(
     progress: &P,
     call: Call,
@@ -51,7 +48,7 @@ fn meet<R, P: Progress + ?Sized>(
     }
 }
 
-/// Returns the complete list of ranks as text, so that different lists differ.
+/// Complete, so that different lists differ.
 fn listed(ranks: &[usize]) -> String {
     let texts: Vec<String> = ranks.iter().map(usize::to_string).collect();
     texts.join(", ")
@@ -63,13 +60,13 @@ pub(crate) fn next_key() -> u32 {
     NEXT_KEY.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Returns a group's key, from the world rank of its first member and the number that it chose.
+/// From the world rank of a group's first member and the number that it chose.
 fn full_key(first: usize, number: u32) -> u64 {
     (first as u64) << 32 | u64::from(number)
 }
 
 impl Group {
-    /// Creates the group of all ranks. `key` comes from [`next_key`] on rank 0. Collective.
+    /// Collective. `key` comes from [`next_key`] on rank 0.
     pub fn world(
         comm: Comm,
         wire: &Arc<Wire>,
@@ -103,7 +100,7 @@ impl Group {
 
     /// Creates the group of `ranks` of `self`, in this order. Collective over those ranks. Returns
     /// `None` on any other rank. Fails with `Rank` if a rank is outside `self` or occurs twice, and
-    /// `State` if `self` was freed.
+    /// with `State` if `self` was freed.
     pub fn subgroup(
         &self,
         ranks: &[usize],
@@ -146,15 +143,15 @@ impl Group {
         let all = wire.agree_on_group(&members, progress, &[number, wire.next_tag()])?;
         let (key, tag) =
             (full_key(first, all[0][0]), all.iter().map(|of| of[1]).max().unwrap_or(0));
-        // Different members may create groups at the same time. The MPI tag is a hash of the list
-        // of ranks, so that different lists are unlikely to share it.
+        // Different members may create groups at the same time. The MPI tag is a hash of the ranks,
+        // so that different lists are unlikely to share it.
         let list = ranks.iter().fold(ranks.len(), |h, &r| (h * 31 + r) & 0x3fff);
         let comm = self.comm()?.create_group(ranks, list as i32)?;
         let team = Team::create(wire, (tag, key), members, topology, sharing, progress)?;
         Ok(Group::of(comm, team, key, topology))
     }
 
-    /// Returns the key of the group, unique among the groups of a job and the same on all members.
+    /// Unique among the groups of a job and the same on all members.
     pub fn key(&self) -> u64 {
         self.key
     }
@@ -171,7 +168,6 @@ impl Group {
         self.team.members()
     }
 
-    /// Returns the world rank of a member, or `Rank` if `rank` is outside the group.
     pub fn world_rank(&self, rank: usize) -> Result<usize> {
         match self.members().get(rank) {
             Some(&w) => Ok(w),
@@ -194,7 +190,6 @@ impl Group {
         meet(progress, Call::Barrier, 0, || self.live_team()?.barrier(progress))
     }
 
-    /// Returns the `item` of every member, in group order.
     pub fn allgather<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -210,7 +205,7 @@ impl Group {
         })
     }
 
-    /// Copies `data` of rank `root` to all members, which pass the same length.
+    /// All members pass the same length.
     pub fn broadcast<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -229,9 +224,7 @@ impl Group {
         })
     }
 
-    /// Combines `data` element by element over all members, which pass the same length. The result
-    /// replaces `data` on all members, or only on `root` if it is given; others then keep their
-    /// data.
+    /// All members pass the same length and get the result, or only `root` if given.
     pub fn reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -258,9 +251,9 @@ impl Group {
         })
     }
 
-    /// Combines `data` element by element over all members up to this one, in group order. The
-    /// result replaces `data`. With [`Kind::ExclusiveScan`], the own data is left out, and the
-    /// first member gets the identity of the operator. All members pass the same length.
+    /// Combines `data` of all members up to this one, in group order, and replaces it. With
+    /// [`Kind::ExclusiveScan`], the own data is left out, and the first member gets the identity of
+    /// the operator. All members pass the same length.
     pub fn scan<T: Reducible, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -278,8 +271,7 @@ impl Group {
         })
     }
 
-    /// Returns the `data` of all members, concatenated, on member `root`, and `None` on the others.
-    /// All members pass the same length.
+    /// Returns `None` on members other than `root`. All members pass the same length.
     pub fn gather<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -294,9 +286,8 @@ impl Group {
         })
     }
 
-    /// Copies part `i` of the root's `data` to `part` of member `i`. All members pass a part of the
-    /// same length. Returns `Argument` on all members if the root's data has another length than
-    /// all parts.
+    /// Copies part `i` of the root's `data` to `part` of member `i`. All parts have the same
+    /// length. Fails with `Argument` on all members if the lengths do not match.
     pub fn scatter<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -316,8 +307,8 @@ impl Group {
     }
 
     /// Sends part `i` of `data` to member `i`. Returns the parts for this member, in group order.
-    /// All parts of all members have the same length. Returns `Argument` on all members if the data
-    /// is not divisible into parts.
+    /// All parts of all members have the same length. Fails with `Argument` on all members if the
+    /// data is not divisible into parts.
     pub fn all_to_all<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -336,8 +327,8 @@ impl Group {
 
     /// Sends part `i` of `data`, which has `counts[i]` elements, to member `i`. Returns the parts
     /// for this member, in group order, and their numbers of elements. Fails with `Argument` on all
-    /// members if the counts of one do not match its data, or if a member would send or receive
-    /// more than 2^31-1 elements.
+    /// members if the counts of one do not match its data, or if a member would transfer more than
+    /// 2^31-1 elements.
     pub fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -358,14 +349,11 @@ impl Group {
         })
     }
 
-    /// Agrees on the outcome of a collective step. Either all members succeed, or a failed member
-    /// returns its own error, and every other member returns the error of the lowest rank that
-    /// failed.
+    /// See [`Team::agree`].
     pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
         self.live_team()?.agree(progress, mine)
     }
 
-    /// Returns the members by node. Fails if the communicator was freed.
     pub(crate) fn live_team(&self) -> Result<&Team> {
         match &*self.comm.lock() {
             Some(_) => Ok(&self.team),
@@ -373,8 +361,7 @@ impl Group {
         }
     }
 
-    /// Returns the communicator, unless freed, for collectives that all members call in the same
-    /// order.
+    /// For collectives that all members call in the same order. Fails if freed.
     pub fn comm(&self) -> Result<Arc<Comm>> {
         match &*self.comm.lock() {
             Some(comm) => Ok(comm.clone()),
@@ -394,7 +381,6 @@ impl Group {
         self.freed.store(true, Ordering::Relaxed);
     }
 
-    /// Frees the communicator. Collective.
     pub(crate) fn release_comm(&self) -> Result<()> {
         match self.comm.lock().take() {
             Some(comm) => {

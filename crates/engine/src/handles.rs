@@ -1,18 +1,14 @@
-//! Handles: numbers that refer to values, and that are refused after the value was removed.
-//!
-//! A handle consists of the number of a slot, starting at 1, and above it the generation of the
-//! slot, which is the number of earlier uses. A lookup takes one index and one comparison. 0 is
-//! never a handle, and a removed or invalid handle is refused.
+//! Handles: numbers that refer to values, and that are refused after the value was removed. A
+//! handle consists of the number of a slot, starting at 1, and above it the generation of the slot,
+//! which is the number of earlier uses. 0 is never a handle.
 //!
 //! Invariant: the generation of a slot grows when its value is removed. A slot that has used up its
 //! generations is not used again while other slots are available. A removed handle is therefore
 //! refused until all numbers of the table were used: never with the 64 bits of most tables.
-//!
-//! The table is not synchronised.
 
 use std::collections::VecDeque;
 
-/// A table of values by handles of `SLOT_BITS` + `GENERATION_BITS` bits.
+/// A table of values by handles of `SLOT_BITS` + `GENERATION_BITS` bits. Not synchronised.
 #[derive(Debug)]
 pub struct Handles<T, const SLOT_BITS: u32 = 32, const GENERATION_BITS: u32 = 32> {
     slots: Vec<Slot<T>>,
@@ -38,7 +34,6 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
     const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
     const LAST_GENERATION: u32 = u32::MAX >> (32 - GENERATION_BITS);
 
-    /// Largest number of values in the table at a time.
     pub const MOST: usize = Self::SLOT_MASK as usize;
 
     pub const fn new() -> Self {
@@ -61,7 +56,7 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         self.slots.len() == Self::MOST && self.free.is_empty() && self.worn.is_empty()
     }
 
-    /// Stores a value and returns its handle. Panics if the table [is full](Handles::is_full).
+    /// Panics if the table [is full](Handles::is_full).
     #[inline]
     pub fn insert(&mut self, value: T) -> u64 {
         let index = match self.free.pop() {
@@ -100,7 +95,6 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         if u64::from(slot.generation) == handle >> SLOT_BITS { slot.value.as_mut() } else { None }
     }
 
-    /// Removes and returns the value of a handle, which is refused from now on.
     #[inline]
     pub fn remove(&mut self, handle: u64) -> Option<T> {
         let index = Self::index(handle);
@@ -124,13 +118,11 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         }
     }
 
-    /// Returns whether the table has the slot of a handle. If so, a refused handle was most likely
-    /// removed; otherwise it was never valid.
+    /// If so, a refused handle was most likely removed; otherwise it was never valid.
     pub fn has_slot(&self, handle: u64) -> bool {
         Self::index(handle) < self.slots.len()
     }
 
-    /// Returns all values with their handles, in the order of the slots.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
             let value = slot.value.as_ref()?;

@@ -1,24 +1,22 @@
-//! Messages to the user: their format, and how they are written to standard error.
-//!
-//! A line has the form `portolan: rank 3: ARMCI_Put: ...`. A warning has `warning: ` before its
-//! text. The rank is omitted while it is unknown. A message of several lines is also one write, so
-//! that messages of ranks that share a terminal do not mix.
+//! Messages to the user: their format, and how they are written to standard error. A line has the
+//! form `portolan: rank 3: ARMCI_Put: ...`. A warning has `warning: ` before its text. The rank is
+//! omitted while it is unknown. A message of several lines is one write, so that messages of ranks
+//! that share a terminal do not mix.
 
 use crate::process;
 use log::{Level, Record};
 use std::fmt;
 
-/// The crates of the library in paths of functions and log records. The first is the C library and
-/// the Rust interface.
+/// In paths of functions and log records. The first is the C library and the Rust interface.
 const CRATES: [&str; 5] =
     ["portolan", "portolan_engine", "portolan_compose", "portolan_rpc", "portolan_interpose"];
 
-/// Returns whether a path such as `portolan_engine::wait::until` names something of the library.
+/// A path such as `portolan_engine::wait::until` names something of the library.
 pub(crate) fn is_of_library(path: &str) -> bool {
     path.split_once("::").is_some_and(|(krate, _)| CRATES.contains(&krate))
 }
 
-/// The rank as in messages: `rank 3: `, or nothing while it is unknown.
+/// `rank 3: `, or nothing while it is unknown.
 #[derive(Debug)]
 pub(crate) struct RankPrefix(pub Option<usize>);
 
@@ -34,20 +32,18 @@ impl fmt::Display for RankPrefix {
     }
 }
 
-/// Formats a message. If the text begins with the rank, like the text of an error, the rank is not
-/// repeated.
+/// Does not repeat a rank at the start of the text, as in the text of an error.
 pub fn line(text: &str) -> String {
     of("portolan", "", text)
 }
 
-/// Formats a message of the program or library `name`, which uses the same logger.
 fn of(name: &str, kind: &str, text: &str) -> String {
     let rank = RankPrefix::own().to_string();
     let text = text.strip_prefix(&rank).unwrap_or(text);
     format!("{name}: {rank}{kind}{text}\n")
 }
 
-/// Formats a log record. Debug and trace messages name their module.
+/// Debug and trace messages name their module.
 pub(crate) fn of_record(record: &Record<'_>) -> String {
     let target = record.target();
     let name = match target.split("::").next().unwrap_or(target) {
@@ -66,8 +62,8 @@ pub fn say(text: &str) {
     write(line(text).as_bytes());
 }
 
-/// Writes bytes to standard error, by one system call unless the system accepts only a part. Takes
-/// no lock, because a forked child inherits locks of threads that it does not have.
+/// To standard error, by one system call unless the system accepts only a part. Takes no lock,
+/// because a forked child inherits locks of threads that it does not have.
 pub fn write(mut bytes: &[u8]) {
     while !bytes.is_empty() {
         // SAFETY: the slice is live. On a closed descriptor, the call fails without harm.

@@ -1,16 +1,12 @@
-//! Faults of the past, which the simulation must find.
-//!
-//! With the feature `mutations`, `put_back` brings a fault back in this process. Without it, `is`
-//! is false at compile time and the checks cost nothing.
+//! Faults of the past, which the simulation must find. With the feature `mutations`, `put_back`
+//! brings a fault back in this process. Without it, `is` is false at compile time.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Fault {
-    /// The origin of a long message over MPI was not notified if another thread saw the last part
-    /// leave.
+    /// The origin of a long MPI message was not notified if another thread saw the last part leave.
     LostSent = 1,
-    /// A request close to the limit of unconfirmed bytes waited for a confirmation that was never
-    /// requested.
+    /// A request near the limit of bytes waited for a confirmation that was never requested.
     NeverAsked,
     /// The job was considered quiescent when its counts agreed for the first time.
     CountedOnce,
@@ -20,8 +16,7 @@ pub enum Fault {
     OutOfOrder,
     /// A direct operation kept the registry open while it waited for messages to its target.
     ReadsOn,
-    /// A target returned credits by the number of requests only. Long requests used up the bytes
-    /// first.
+    /// A target returned credits by number only, though long requests used up the bytes first.
     CreditByCount,
     /// A message sent by a handler waited for credit like any other.
     HandlerWaits,
@@ -46,7 +41,6 @@ impl Fault {
 #[cfg(feature = "mutations")]
 static BACK: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
-/// Brings a fault back in this process.
 #[cfg(feature = "mutations")]
 pub fn put_back(fault: Fault) {
     BACK.store(fault as usize, std::sync::atomic::Ordering::Relaxed);

@@ -1,11 +1,8 @@
-//! The outstanding operations of this rank to one target.
-//!
-//! A fence reads only this state, so its cost does not grow with the number of segments. Messages
+//! The outstanding operations of this rank to one target. A fence reads only this state. Messages
 //! are counted: the target confirms how many requests and bytes it has handled, in order. Window
-//! operations are a short list of windows and address ranges.
-//!
-//! The fast path reads [`Peers::pending`], one byte for each rank of the job, with one load. A
-//! [`Peer`] is created when the first non-direct operation to its rank is issued.
+//! operations are a short list of windows and address ranges. The fast path reads
+//! [`Peers::pending`], one byte for each rank of the job. A [`Peer`] is created when the first
+//! non-direct operation to its rank is issued.
 
 use crate::error::{Error, Result};
 use crate::memory::arena::Arena;
@@ -38,14 +35,12 @@ impl CompletionCounter {
         self.outstanding.fetch_sub(1, Ordering::Release);
     }
 
-    /// Counts the failure of an operation, which [`CompletionCounter::check`] returns.
     pub fn fail(&self, error: Error) {
         self.failure.lock().get_or_insert(error);
         self.end();
     }
 
-    /// Returns whether all operations are complete. When they are, returns their first failure
-    /// once.
+    /// Returns whether all operations are complete, then with their first failure once.
     pub fn check(&self) -> Result<bool> {
         if self.outstanding.load(Ordering::Acquire) != 0 {
             return Ok(false);
@@ -70,7 +65,6 @@ impl CompletionCounter {
     }
 }
 
-/// Describes a wait for a counter's operations, with their target if they have a single one.
 impl From<&CompletionCounter> for Awaited {
     fn from(counter: &CompletionCounter) -> Awaited {
         let target = counter.target.load(Ordering::Relaxed);
@@ -79,13 +73,12 @@ impl From<&CompletionCounter> for Awaited {
     }
 }
 
-/// The kinds of window operation that matter for their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RmaKind {
     Put,
     /// A get that has not been waited for.
     Get,
-    /// An accumulate. MPI orders accumulates among themselves.
+    /// MPI orders accumulates among themselves.
     Accumulate,
 }
 
@@ -102,11 +95,10 @@ pub struct RmaPending {
     touched: Vec<Touch>,
 }
 
-/// Maximum number of unfinished window operations that are tracked. Another one requires a flush.
+/// Of unfinished window operations that are tracked. Another one requires a flush.
 const MOST_TOUCHED: usize = 16;
 
 impl RmaPending {
-    /// Returns whether an operation on `from..to` must wait for unfinished ones.
     pub fn conflicts(&self, kind: RmaKind, from: usize, to: usize) -> bool {
         self.touched.len() >= MOST_TOUCHED
             || self.touched.iter().any(|t| {
@@ -131,7 +123,6 @@ impl RmaPending {
         self.touched.push(Touch { kind, from, to });
     }
 
-    /// Completes all operations at the target.
     pub fn flush(&mut self) -> Result<()> {
         for (arena, rank) in &self.windows {
             if let Some(window) = arena.window() {
@@ -149,15 +140,14 @@ pub struct Sent {
     pub count: u64,
     pub bytes: u64,
     /// Number of data requests since the last fence, and between that fence and the one before.
-    /// Programs repeat their patterns, so the next fence is expected after the same number of
-    /// requests.
+    /// Programs repeat their patterns, so the next fence is expected after the same number.
     since: u16,
     run: u16,
     /// Number of consecutive last requests that are [`Weight::Bare`] or [`Weight::Flush`].
     bare: u16,
-    /// Whether the last request asks the target to confirm.
+    /// The last request asks the target to confirm.
     asks: bool,
-    /// Whether an answer has confirmed requests ([`Peer::answered`]).
+    /// An answer has confirmed requests ([`Peer::answered`]).
     pub answered: bool,
 }
 
@@ -183,19 +173,19 @@ impl Sent {
         self.asks
     }
 
-    /// Returns the number of requests to confirm before all data is in place.
+    /// Number of requests to confirm before all data is in place.
     pub fn data(&self) -> u64 {
         self.count - u64::from(self.bare)
     }
 
-    /// Records that a fence follows the last request.
+    /// A fence follows the last request.
     pub fn fenced(&mut self) {
         if self.since > 0 {
             self.run = std::mem::take(&mut self.since);
         }
     }
 
-    /// Returns whether the target will confirm the last request without another one.
+    /// The target will confirm the last request without another one.
     pub(crate) fn is_asked(&self) -> bool {
         self.asks
     }
@@ -208,7 +198,7 @@ pub struct Peer {
     confirmed_count: AtomicU64,
     confirmed_bytes: AtomicU64,
     pub rma: Mutex<RmaPending>,
-    /// Counts operations without a handle.
+    /// Of operations without a handle.
     implicit: OnceLock<Arc<CompletionCounter>>,
 }
 
@@ -222,15 +212,13 @@ impl Peer {
         self.implicit.get()
     }
 
-    /// Records that the target has handled `count` requests and `bytes` bytes so far.
     pub fn confirm(&self, count: u64, bytes: u64) {
         self.confirmed_bytes.fetch_max(bytes, Ordering::Relaxed);
         self.confirmed_count.fetch_max(count, Ordering::Release);
     }
 
-    /// Records the answer to a request. `sent` is the count that includes it. The target handles
-    /// requests in order, so the answer also confirms all earlier ones. An acknowledgement that the
-    /// target sent unprompted may still be in flight.
+    /// `sent` is the count that includes the answered request. Requests are handled in order, so
+    /// the answer also confirms earlier ones. Their acknowledgement may still be in flight.
     pub fn answered(&self, sent: Sent) {
         self.confirm(sent.count, sent.bytes);
         self.sent.lock().answered = true;
@@ -292,8 +280,7 @@ impl Peers {
         self.dirty.load(Ordering::Relaxed) > 0
     }
 
-    /// Records unfinished operations to `rank`. The caller holds the lock of the state that the bit
-    /// summarises, also for [`Peers::mark_complete`].
+    /// The caller holds the lock of the summarised state, as in [`Peers::mark_complete`].
     pub fn mark_pending(&self, rank: usize, bit: u8) {
         if self.pending(rank) & bit != 0 {
             return;

@@ -1,9 +1,6 @@
-//! Process-wide state that is independent of the engine: the rank for error messages, the function
-//! that ends the job, and the settings of the library's threads.
-//!
-//! Every layer may use this module, which uses none. An upper layer registers functions here when
-//! it starts, for example to end a job through MPI or to report the pending operations of an
-//! engine.
+//! Process-wide state that is independent of the engine. Every layer may use this module, which
+//! uses none. An upper layer registers functions here when it starts, for example to end a job
+//! through MPI or to report the pending operations of an engine.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Once, PoisonError, RwLock};
@@ -12,7 +9,6 @@ use std::sync::{Once, PoisonError, RwLock};
 static WORLD_RANK: AtomicUsize = AtomicUsize::new(0);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// A function that an upper layer has registered.
 type Left<F> = RwLock<Option<F>>;
 
 static END: Left<fn(i32) -> !> = RwLock::new(None);
@@ -49,8 +45,7 @@ static IN_CHILD: Left<fn()> = RwLock::new(None);
 extern "C" fn forked() {
     FORKED.store(true, Ordering::Relaxed);
     RUNNING.store(false, Ordering::Release);
-    // `watch_forks` writes the lock once, before it registers this function. `try_read` cannot
-    // block the child.
+    // `watch_forks` wrote the lock before it registered this, so `try_read` cannot block the child.
     if let Ok(in_child) = IN_CHILD.try_read()
         && let Some(in_child) = *in_child
     {
@@ -58,8 +53,7 @@ extern "C" fn forked() {
     }
 }
 
-/// Marks the children that this process forks from now on, and runs `in_child` in them, which may
-/// only store to memory: a thread that the child lacks may hold a lock.
+/// In forked children, `in_child` may only store to memory: locks may be held for good.
 pub(crate) fn watch_forks(in_child: fn()) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -75,7 +69,6 @@ extern "C" fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts forks from now on; see [`forks`].
 pub fn count_forks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -84,7 +77,7 @@ pub fn count_forks() {
     });
 }
 
-/// Returns a number that differs between a process and its forked children.
+/// Differs between a process and its forked children.
 #[inline]
 pub fn forks() -> usize {
     FORKS.load(Ordering::Relaxed)
@@ -118,7 +111,6 @@ pub(crate) fn set_pending(pending: fn() -> Option<String>) {
     leave(&PENDING, pending);
 }
 
-/// Describes the pending operations of this rank, if an engine can be asked.
 pub fn pending() -> Option<String> {
     left(&PENDING).and_then(|pending| pending())
 }
@@ -126,7 +118,7 @@ pub fn pending() -> Option<String> {
 static KEEPS_MAPPED: Left<fn() -> bool> = RwLock::new(None);
 static KEPT_MAPPED: AtomicBool = AtomicBool::new(false);
 
-/// Sets a function that an engine asks at its end whether the program may still use segments.
+/// An engine asks at its end whether the program may still use segments.
 pub fn set_keeps_mapped(keeps: fn() -> bool) {
     leave(&KEEPS_MAPPED, keeps);
 }
@@ -142,8 +134,7 @@ pub(crate) fn is_kept_mapped() -> bool {
     KEPT_MAPPED.load(Ordering::Relaxed)
 }
 
-/// Calls a function of the program. A panic ends the job: it would unwind through a call that has
-/// lent memory to MPI or to other ranks.
+/// A panic ends the job: it would unwind through a call that has lent memory to others.
 fn called<R>(function: fn() -> R) -> R {
     match std::panic::catch_unwind(function) {
         Ok(result) => result,
@@ -169,8 +160,8 @@ pub(crate) fn is_interrupted() -> bool {
 static CALLER: Left<fn() -> Option<String>> = RwLock::new(None);
 static HAS_CALLER: AtomicBool = AtomicBool::new(false);
 
-/// Sets a function that returns, as `file:line`, the source line of the program that is in a call.
-/// For programs in other languages, which the stack does not show. A panic in it ends the job.
+/// Sets a function that returns, as `file:line`, the source line of the program that is in a call,
+/// for languages that the stack does not show. A panic in it ends the job.
 pub fn set_caller(caller: fn() -> Option<String>) {
     leave(&CALLER, caller);
     HAS_CALLER.store(true, Ordering::Relaxed);
@@ -178,7 +169,6 @@ pub fn set_caller(caller: fn() -> Option<String>) {
 
 /// Returns the source line of the program in a call of this thread, if a binding knows it.
 pub fn caller() -> Option<String> {
-    // Traces ask for each call.
     if !HAS_CALLER.load(Ordering::Relaxed) {
         return None;
     }
@@ -206,7 +196,6 @@ pub(crate) fn without_size_signal<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Returns the limit of a file's size (`ulimit -f`) in bytes, if any.
 pub(crate) fn longest_file() -> Option<u64> {
     // SAFETY: zeros are a valid `rlimit`, which the call overwrites.
     let limit = unsafe {

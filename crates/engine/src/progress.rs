@@ -1,12 +1,10 @@
 //! The progress thread, which serves other ranks while this one computes.
 //!
-//! A thread that waits in a call polls ([`crate::path::two_sided::TwoSided::poll`]), and the
-//! progress thread polls while no other thread does. After an event it keeps polling for some
-//! microseconds. Then it naps for increasing times: up to half of `PORTOLAN_IDLE_POLL_US` while
-//! other ranks were recently active, later up to the whole. It stands back while a caller waits,
-//! and therefore polls, and for [`LINGER`] at a time while a caller polls in its own loop. It never
-//! yields: a yielded core returns only after the time slice of a computing rank, and a nap ends
-//! sooner.
+//! After an event it keeps polling for some microseconds. Then it naps for increasing times: up to
+//! half of `PORTOLAN_IDLE_POLL_US` while other ranks were recently active, later up to the whole.
+//! It stands back while a caller waits, and therefore polls, and for [`LINGER`] at a time while a
+//! caller polls in its own loop. It never yields: the core would return only after the time slice
+//! of a computing rank.
 //!
 //! Invariants: an idle thread uses less than 1 % of a core. A request to a computing rank waits no
 //! longer than the longest nap.
@@ -23,13 +21,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the thread polls after an event: about the time until the next request of a blocking
-/// caller.
+/// Time of polling after an event: about that until the next request of a blocking caller.
 const AWAKE: Duration = Duration::from_micros(30);
-/// This time if every message rings the doorbell. The core then belongs to the computing rank.
+/// [`AWAKE`] if every message rings the doorbell. The core then belongs to the computing rank.
 const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
-/// How long after an event other ranks count as active. A wake-up costs about 25 us with cold
-/// caches, so a process that stays idle wakes up less often.
+/// How long after an event other ranks count as active. A wake-up costs about 25 us.
 const LATELY: Duration = Duration::from_millis(100);
 
 /// Longest sleep if the doorbell wakes the thread for all its work.
@@ -48,8 +44,7 @@ pub(crate) struct ProgressThread {
 }
 
 impl ProgressThread {
-    /// Starts the thread. It holds a strong reference to the engine from its first step until
-    /// [`ProgressThread::stop`].
+    /// The thread holds a strong reference to the engine until [`ProgressThread::stop`].
     pub fn start(am: &Am) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let (seen, owner) = (stop.clone(), am.owner()?);
@@ -81,7 +76,6 @@ impl ProgressThread {
 /// Requests a short time slice, so that the thread gets the core sooner when it wakes up while
 /// another one computes. Kernels before 6.12 ignore this.
 fn short_slice() {
-    /// The kernel's `struct sched_attr`.
     #[repr(C)]
     struct Attributes {
         size: u32,
@@ -104,8 +98,7 @@ fn short_slice() {
         deadline: 0,
         period: 0,
     };
-    // SAFETY: both calls affect only this thread, and get a structure with its size. A call that
-    // the kernel rejects changes nothing.
+    // SAFETY: both calls affect only this thread, and get a structure with its size.
     unsafe {
         let size = attributes.size;
         if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) == 0
@@ -117,10 +110,9 @@ fn short_slice() {
     }
 }
 
-/// Maximum number of polls of one `check`: MPI may need several calls to deliver a message.
+/// MPI may need several calls to deliver a message.
 const POLL: usize = 2;
 
-/// Polls until something happens, at most [`POLL`] times.
 fn check(am: &Am) -> bool {
     (0..POLL).any(|_| match am.poll_by_thread() {
         Ok(busy) => busy,
@@ -131,8 +123,7 @@ fn check(am: &Am) -> bool {
     })
 }
 
-/// Sends aggregated messages that have exceeded their maximum age. Checks at most four times in
-/// that age, because a check stops the thread that aggregates.
+/// Checks at most four times in the age, because a check stops the thread that aggregates.
 fn flush_aged(am: &Am, looked: &mut Instant) {
     let collects = am.started().is_some_and(|state| !state.collects_nothing());
     if !collects || looked.elapsed() < am.config.aggregate_age / 4 {
@@ -145,13 +136,11 @@ fn flush_aged(am: &Am, looked: &mut Instant) {
     *looked = Instant::now();
 }
 
-/// Sleeps until the doorbell of the rank's rings, or for `nap` without rings.
 fn sleep(am: &Am, nap: Duration) {
     watchdog::settle();
     match am.started().and_then(|state| Some((state, state.node.as_ref()?))) {
         Some((state, node)) => {
-            // The doorbell covers the rings. MPI and the age of aggregated messages require
-            // polling.
+            // The doorbell covers the rings. MPI and aged items require polling.
             let alone = !am.has_messages() && state.collects_nothing();
             let lingers = state.poll_state.lingers();
             let nap = match (lingers, alone) {

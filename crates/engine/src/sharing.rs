@@ -2,8 +2,7 @@
 //!
 //! A program may initialise and finalise several interfaces in any order. The first one starts the
 //! engine, unless a Rust program has already started it. The last one to be finalised stops an
-//! engine that an interface started. `MPI_Finalize` and the Rust interface may also stop the engine
-//! in between.
+//! engine that an interface started. `MPI_Finalize` and the Rust interface may stop it earlier.
 //!
 //! Function shipping is a *service*: it may be initialised again after its end, and a process may
 //! exit without finalising it. MPI cannot be initialised again. So if the library has initialised
@@ -17,11 +16,11 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 struct Users {
     count: usize,
-    /// How many of them are services.
+    /// Services among the users.
     services: usize,
-    /// Whether an interface of this module started the engine, so that the last one stops it.
+    /// An interface of this module started the engine, so the last one stops it.
     ours: bool,
-    /// Whether MPI must be finalised when the process exits.
+    /// MPI must be finalised when the process exits.
     ends_mpi: bool,
 }
 
@@ -29,17 +28,17 @@ static USERS: Mutex<Users> =
     Mutex::new(Users { count: 0, services: 0, ours: false, ends_mpi: false });
 
 /// Registers an interface as a user of the engine, and starts the engine if it is not running.
-/// Collective. Fails as [`Engine::start`] does, and with `State` if the engine does not run over
-/// the ranks of `comm`.
+/// Collective. Fails as [`Engine::start`], and with `State` if the engine does not run over the
+/// ranks of `comm`.
 ///
 /// # Safety
 /// `comm`, if given, must be a live communicator.
 pub unsafe fn attach(comm: Option<CommHandle>) -> Result<&'static Engine> {
-    // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
+    // SAFETY: the caller guarantees that `comm` is live.
     unsafe { attach_to(&mut USERS.lock(), comm) }
 }
 
-/// Registers a service as a user of the engine, like [`attach`]. Collective.
+/// Like [`attach`], for a service. Collective.
 pub fn attach_service() -> Result<&'static Engine> {
     let mut users = USERS.lock();
     // SAFETY: `None` passes no communicator that must be live.
@@ -50,15 +49,15 @@ pub fn attach_service() -> Result<&'static Engine> {
 }
 
 /// # Safety
-/// `comm`, if given, must be a live communicator.
+/// See [`attach`].
 unsafe fn attach_to(users: &mut Users, comm: Option<CommHandle>) -> Result<&'static Engine> {
     if !runtime::is_running() {
-        // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
+        // SAFETY: the caller guarantees that `comm` is live.
         unsafe { Engine::start(comm) }?;
         (users.count, users.services, users.ours) = (0, 0, true);
     } else {
         if let Some(comm) = comm {
-            // SAFETY: the caller guarantees that `comm` is a live communicator.
+            // SAFETY: the caller guarantees that `comm` is live.
             unsafe { runtime::current()?.check_same(comm) }?;
         }
         if users.count == 0 {
@@ -69,17 +68,15 @@ unsafe fn attach_to(users: &mut Users, comm: Option<CommHandle>) -> Result<&'sta
     runtime::current()
 }
 
-/// Unregisters an interface. Collective. Fails as [`Engine::stop`] does.
-///
-/// The last interface stops the engine if an interface started it. Otherwise the call completes the
-/// implicit operations and ends with a barrier over all ranks.
-/// Fails as [`Engine::stop`] does.
+/// Unregisters an interface. Collective. The last one stops the engine if an interface started it.
+/// Otherwise completes the implicit operations and ends with a barrier over all ranks. Fails as
+/// [`Engine::stop`].
 pub fn detach() -> Result<()> {
     detach_from(&mut USERS.lock(), false)
 }
 
-/// Unregisters a service, like [`detach`]. If it is the last user and the program does not call
-/// `MPI_Init` and `MPI_Finalize` itself, MPI keeps running.
+/// Like [`detach`], for a service. If it is the last user and the program does not call `MPI_Init`
+/// and `MPI_Finalize` itself, MPI keeps running.
 pub fn detach_service() -> Result<()> {
     let mut users = USERS.lock();
     users.services = users.services.saturating_sub(1);

@@ -3,12 +3,11 @@
 //! The files are unnamed. One rank creates a file with `O_TMPFILE`, and the others open it through
 //! `/proc/PID/fd/FD`, so nothing remains however a job ends. If this does not work (an old file
 //! system, or ranks in different process namespaces), the file has a name, which is unlinked as
-//! soon as all ranks have opened it. The descriptor of a file contains its device and inode, so a
-//! rank never maps the wrong file.
+//! soon as all ranks have opened it. A descriptor contains device and inode, so a rank never maps
+//! the wrong file.
 //!
-//! Memory is reserved (`fallocate`) before it is accessed, so a full file system gives an error and
-//! not a SIGBUS. A limit of the file size (`ulimit -f`) also gives an error and not a SIGXFSZ,
-//! which would end the process.
+//! Memory is reserved (`fallocate`) before it is accessed, so a full file system, or a limit of the
+//! file size (`ulimit -f`), gives an error and not a SIGBUS or SIGXFSZ.
 
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::process;
@@ -34,16 +33,14 @@ pub struct SharedFile {
     named: Option<PathBuf>,
 }
 
-// SAFETY: the mapping belongs to the process. The methods access its bytes only through system
-// calls. The engine decides which rank accesses which part, and when.
+// SAFETY: only system calls access the mapping. The engine orders the ranks' accesses.
 unsafe impl Send for SharedFile {}
-// SAFETY: methods that take `&self` only return `base` and make system calls, which may run
-// concurrently.
+// SAFETY: methods that take `&self` only return `base` and make system calls.
 unsafe impl Sync for SharedFile {}
 
 const PATH_BYTES: usize = 112;
 
-/// The location of a [`SharedFile`], sent to other ranks as bytes.
+/// Sent to other ranks as bytes.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct Descriptor {
@@ -109,8 +106,8 @@ fn is_too_long(error: &io::Error) -> bool {
 }
 
 impl SharedFile {
-    /// Creates and maps a file of `len` bytes of address space in `dir`. No memory is allocated
-    /// yet. If `named`, the file has a name until [`SharedFile::unlink`].
+    /// Creates and maps a file of `len` bytes of address space in `dir`, without memory yet. If
+    /// `named`, the file has a name until [`SharedFile::unlink`].
     pub fn create(dir: &str, len: usize, named: bool) -> Result<SharedFile> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let (file, name) = if named {
@@ -158,7 +155,7 @@ impl SharedFile {
         Ok(SharedFile { file, base, len, named: None })
     }
 
-    /// Like [`SharedFile::open`], but fails if the file is shorter than `len` bytes.
+    /// Fails if the file is shorter than `len` bytes.
     pub(crate) fn open_whole(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
         let shared = SharedFile::open(descriptor, len)?;
         let meta = shared.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
@@ -196,7 +193,7 @@ impl SharedFile {
         self.base
     }
 
-    /// Reserves memory for a part of the file. On failure the rest of the file is unchanged.
+    /// Reserves memory for a part of the file. On failure the rest is unchanged.
     pub fn reserve(&self, offset: usize, len: usize) -> io::Result<()> {
         if len == 0 {
             return Ok(());
@@ -217,8 +214,7 @@ impl SharedFile {
         }
     }
 
-    /// Frees the memory of a part of the file, whose bytes are then zero. On failure returns false
-    /// and changes nothing.
+    /// The bytes are then zero. On failure returns false and changes nothing.
     pub fn release(&self, offset: usize, len: usize) -> bool {
         // SAFETY: the call takes no pointers, and the file is open.
         len == 0
@@ -254,8 +250,7 @@ impl Drop for SharedFile {
     }
 }
 
-/// Returns the free bytes on the file system of `dir`. Fails with `Argument` if `dir` contains a
-/// zero byte, and with `Memory` if the file system cannot be queried.
+/// Fails with `Argument` for a zero byte, and with `Memory` if the query fails.
 pub fn room_in(dir: &str) -> Result<usize> {
     let Ok(path) = CString::new(dir) else {
         fail!(Argument, "PORTOLAN_SHM_DIR contains a zero byte");

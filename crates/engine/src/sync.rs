@@ -1,4 +1,4 @@
-//! The primitives that the lock-free modules use. The crate in `models/` includes those modules and
+//! The primitives of the lock-free modules. The crate in `models/` includes those modules and
 //! replaces this one by the doubles of a model checker.
 
 pub use crate::thread::this_thread;

@@ -1,9 +1,9 @@
 //! The identity of the calling thread, and thread-local values.
 //!
-//! A thread is identified by its thread pointer, which is read from a register if possible: a
+//! A thread is identified by its thread pointer, read from a register if possible, because a
 //! thread-local variable costs a call in a shared library. For the same reason the values of a
 //! thread ([`FastTls`]) lie in plain memory for the *first* thread, which is the first to ask and
-//! makes most of the calls. Other threads use thread-local variables.
+//! makes most of the calls.
 //!
 //! Invariant: only the first thread accesses the plain memory. After it has ended, a later thread
 //! with the same thread pointer takes its place and finds the values that it left.
@@ -25,14 +25,12 @@ fn claim() -> bool {
     FIRST.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
-/// A value that each thread has for itself.
 pub struct FastTls<T: 'static> {
     first: Cell<T>,
     others: &'static LocalKey<Cell<T>>,
 }
 
-// SAFETY: only the first thread accesses `first`, see `with`. A thread that takes its place starts
-// after it has ended.
+// SAFETY: only the first thread accesses `first`; its successor starts after it has ended.
 unsafe impl<T: Send> Sync for FastTls<T> {}
 
 impl<T> std::fmt::Debug for FastTls<T> {
@@ -94,8 +92,7 @@ impl<T> FastTls<T> {
 #[inline]
 pub fn this_thread() -> usize {
     let this: usize;
-    // SAFETY: on Linux, FS points at the thread's control block, whose first word is its own
-    // address (System V ABI, thread-local storage) and is only read.
+    // SAFETY: on Linux, FS points at the thread's control block, whose first word is its address.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!("mov {}, fs:[0]", out(reg) this, options(pure, readonly, nostack));
@@ -131,8 +128,7 @@ mod tests {
         fast_tls! {
             static NUMBER: u32 = 7;
         }
-        // The barrier keeps all threads alive: a later thread may get the address of one that
-        // ended.
+        // The barrier keeps all threads alive: a later one may get the address of one that ended.
         let all = std::sync::Barrier::new(5);
         let count = || {
             all.wait();

@@ -1,34 +1,29 @@
-//! The nodes of the job: which ranks share memory.
-//!
-//! A *node* is a set of ranks that map each other's segments. Each rank announces its real node at
-//! start (`runtime::introduction`). `PORTOLAN_NODE_SIZE=k` splits each real node into *virtual
-//! nodes* of `k` ranks that behave as if they shared no memory, so that every path can run on one
-//! machine. The layers above only see nodes.
-//!
-//! Invariant: all ranks hold the same table.
+//! The nodes of the job: which ranks share memory. A *node* is a set of ranks that map each other's
+//! segments. Each rank announces its real node at start (`runtime::introduction`).
+//! `PORTOLAN_NODE_SIZE=k` splits each real node into *virtual nodes* of `k` ranks that behave as if
+//! they shared no memory, so that every path can run on one machine. All ranks hold the same table.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
     node_of: Box<[u32]>,
     nodes: Vec<Vec<usize>>,
     me: usize,
-    /// Label of each rank's real node: the lowest rank on it.
+    /// The lowest rank on each rank's real node.
     labels: Box<[u32]>,
     real_nodes: usize,
 }
 
-/// Returns the name of this host, padded with zeros and truncated to less than `N` bytes.
+/// Padded with zeros and truncated to less than `N` bytes.
 pub fn host_name<const N: usize>() -> [u8; N] {
     let mut name = [0u8; N];
-    // SAFETY: the buffer is one byte longer than the length passed, so the name ends with a zero
-    // even if it is truncated.
+    // SAFETY: the buffer is one byte longer than the length passed, so the name ends with a zero.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), N.saturating_sub(1)) };
     name
 }
 
 impl Topology {
-    /// Builds the table from the label of each rank's real node: the number of a rank, the same for
-    /// all ranks of the node. If `cut` is not 0, each real node is split into nodes of `cut` ranks.
+    /// The label of a rank's real node is the number of a rank, the same for all ranks of the node.
+    /// If `cut` is not 0, each real node is split into nodes of `cut` ranks.
     pub fn from_labels(me: usize, labels: &[usize], cut: usize) -> Topology {
         let mut node_of = vec![0; labels.len()];
         let mut nodes: Vec<Vec<usize>> = Vec::new();
@@ -62,7 +57,7 @@ impl Topology {
         self.node_of.len()
     }
 
-    /// Returns the number of nodes, including virtual ones.
+    /// Includes virtual nodes.
     pub fn nodes(&self) -> usize {
         self.nodes.len()
     }
@@ -95,12 +90,12 @@ impl Topology {
         self.labels[a] == self.labels[b]
     }
 
-    /// Returns the lowest rank of a rank's real node.
+    /// The lowest rank of a rank's real node.
     pub fn host_of(&self, rank: usize) -> usize {
         self.labels[rank] as usize
     }
 
-    /// Returns the lowest rank of each node.
+    /// The lowest rank of each node.
     pub fn masters(&self) -> Vec<usize> {
         self.nodes.iter().map(|ranks| ranks[0]).collect()
     }

@@ -1,11 +1,10 @@
 //! The wait loop of blocking calls.
 //!
 //! A waiting call polls for up to two milliseconds, and then naps between polls for longer and
-//! longer times. Each poll also makes progress for other ranks. If the thread notices that other
-//! work competes for its core ([`contention`]), it naps after 250 microseconds, or after 20 if
-//! ranks share the core: a thread that polls loses its core for a whole time slice, and a thread
-//! that sleeps is woken within microseconds. For the same reason it does not yield, because the
-//! core would go to the competing process.
+//! longer times. Each poll also makes progress for other ranks. If other work competes for the core
+//! ([`contention`]), the thread naps after 250 microseconds, or after 20 if ranks share the core: a
+//! thread that polls loses its core for a whole time slice, and a thread that sleeps is woken
+//! within microseconds. It does not yield, because the core would go to the competing process.
 //!
 //! A wait for a store of another core in shared memory first reads the location for half a
 //! microsecond ([`briefly`]), which is less than it takes to begin and end a wait.
@@ -16,10 +15,7 @@
 //! thread that another rank wakes through a word sleeps on the word and polls only occasionally
 //! ([`Ends`]), unless other ranks send requests to its rank.
 //!
-//! [`Backoff`] is the only place that decides whether a waiting thread polls, yields or naps: in
-//! [`until`] and its relatives, and in the loops that cannot use them, which are the progress
-//! thread, calls that poll once ([`crate::core`]), waits for locks ([`while_held`]), [`Turns`], and
-//! the waits of remote procedure calls.
+//! [`Backoff`] is the only place that decides whether a waiting thread polls, yields or naps.
 //!
 //! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and a
 //! wait that takes too long reports what it waits for ([`crate::watchdog`]).
@@ -49,13 +45,12 @@ mod word;
 #[must_use]
 pub struct GivenUp(pub u32);
 
-/// The interface of a wait to the layers that it polls, and how the thread waits between polls.
+/// The interface of a wait to the layers that it polls.
 pub trait Progress {
-    /// Serves other ranks and completes own operations, without blocking. Returns true if anything
-    /// happened.
+    /// Serves other ranks, without blocking. Returns true if anything happened.
     fn poll(&self) -> Result<bool>;
 
-    /// Sleeps for at most `nap`. Returns earlier if another rank rings the doorbell.
+    /// Sleeps for at most `nap`, less if another rank rings the doorbell.
     fn nap(&self, nap: Duration) {
         std::thread::sleep(nap);
     }
@@ -65,20 +60,18 @@ pub trait Progress {
         futex::wait(word, value, nap);
     }
 
-    /// Returns how long a thread polls, yields and naps.
     fn patience(&self, ends: Ends) -> Patience {
         if ends == Ends::Meeting { Patience::MEETING } else { Patience::POLLING }
     }
 
-    /// Returns an error if the caller must not wait, for example in a handler.
+    /// Fails if the caller must not wait, for example in a handler.
     fn may_wait(&self) -> Result<()> {
         Ok(())
     }
 
     fn traced_by(&self) -> Option<&Observer>;
 
-    /// Called with true when a wait begins and with false when it ends. A progress thread stands
-    /// back meanwhile.
+    /// Called when a wait begins and ends. A progress thread stands back meanwhile.
     fn waiting(&self, _begins: bool) {}
 
     /// Gives up, before a wait, a lock that the caller holds only between waits.
@@ -86,10 +79,9 @@ pub trait Progress {
         None
     }
 
-    /// Takes the lock again after the wait.
     fn take_again(&self, _given_up: GivenUp) {}
 
-    /// Returns whether the caller is the rank of its node that warns of a slow collective.
+    /// Whether the caller is the rank of its node that warns of a slow collective.
     fn may_warn(&self) -> bool {
         true
     }
@@ -150,8 +142,6 @@ pub(crate) use progress_by_deref;
 /// A nap may last the idle time divided by this number.
 const IDLE_SHARE: u32 = 32;
 
-/// The back-off of an idle thread, which polls, later naps between polls, and yields its core
-/// between polls if ranks share it.
 #[derive(Debug)]
 pub struct Backoff {
     patience: Patience,
@@ -176,9 +166,8 @@ impl Backoff {
         self.polls <= self.patience.spin
     }
 
-    /// Naps once, or yields if ranks share the core, or does neither before the next poll. `idle`
-    /// is the time since something last happened. A nap takes at most `longest`. Returns whether it
-    /// napped.
+    /// Naps once for at most `longest`, yields if ranks share the core, or does neither. `idle` is
+    /// the time since the last event. Returns whether it napped.
     pub fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration) -> bool
     where
         P: Progress + ?Sized,
@@ -196,8 +185,7 @@ impl Backoff {
         false
     }
 
-    /// Returns the length of the nap that is due, or `None` to poll on. [`Backoff::rest`] describes
-    /// the arguments.
+    /// The nap that is due, or `None` to poll on. Arguments as in [`Backoff::rest`].
     pub(crate) fn nap(&mut self, idle: Duration, longest: Duration) -> Option<Duration> {
         if idle < self.patience.polls && contention::may_poll(idle, self.patience.contended) {
             return None;
@@ -207,7 +195,7 @@ impl Backoff {
     }
 }
 
-/// Progress before the engine exists: there is nothing to serve.
+/// Before the engine exists, there is nothing to serve.
 #[derive(Debug)]
 pub struct Boot;
 
@@ -220,8 +208,7 @@ impl Progress for Boot {
     }
 }
 
-/// A thread that polls or waits. It has given up the lock that it holds only between waits, and
-/// takes it again when this is dropped.
+/// Has given up the lock that it holds only between waits, until this is dropped.
 pub struct Unlocked<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
 
 impl<'a, P: Progress + ?Sized> Unlocked<'a, P> {
@@ -238,11 +225,11 @@ impl<P: Progress + ?Sized> Drop for Unlocked<'_, P> {
     }
 }
 
-/// A thread that waits. `progress` knows about the wait until this is dropped.
+/// A thread that waits. `progress` knows about it until this is dropped.
 pub struct Waiting<'a, P: Progress + ?Sized>(Unlocked<'a, P>);
 
 impl<'a, P: Progress + ?Sized> Waiting<'a, P> {
-    /// Begins the wait, or returns `State` if the thread must not wait.
+    /// Fails with `State` if the thread must not wait.
     pub fn begin(progress: &'a P) -> Result<Waiting<'a, P>> {
         progress.may_wait()?;
         let unlocked = Unlocked::begin(progress);
@@ -259,8 +246,7 @@ impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
 
 const BRIEFLY: u32 = 40;
 
-/// Asks `done`, which reads what another rank stores, for about half a microsecond, without
-/// progress. A store that is under way arrives sooner than a wait begins and ends.
+/// Asks for about half a microsecond whether another rank has stored, without progress.
 #[inline]
 pub(crate) fn briefly(done: impl Fn() -> bool) -> bool {
     for _ in 0..BRIEFLY {
@@ -287,7 +273,6 @@ pub fn until<P: Progress + ?Sized>(
     not_yet(progress, &awaited.into(), what, &mut done)
 }
 
-/// The slow path of [`until`]: waits, and records the wait.
 fn not_yet<P: Progress + ?Sized>(
     progress: &P,
     awaited: &Awaited,
@@ -316,7 +301,7 @@ struct Rests {
 
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(20);
 
-/// The wait loop. It takes trait objects, so it is compiled only once for each type of progress.
+/// Takes trait objects, so it is compiled only once for each type of progress.
 fn rest_until<P: Progress + ?Sized>(
     progress: &P,
     awaited: trace::Cause,

@@ -3,24 +3,13 @@
 //! A wait for the other ranks of a collective warns after 30 seconds, in one line that names the
 //! missing ranks. A wait without progress for `PORTOLAN_WATCHDOG` seconds reports itself, again
 //! after twice that time, and so on. A wait that has lasted ten times as long reports itself in
-//! spite of progress. A report names the call, the event and the rank that it waits for, the
-//! pending operations towards each rank, and the last progress. A wait without progress for
-//! `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
+//! spite of progress. A wait without progress for `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
 //!
 //! `SIGUSR1` requests the same report at any time. A waiting thread writes it itself. If the rank
-//! computes, the thread of this module writes it. The handler is installed only if the program has
-//! none.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `signal` | the handler of `SIGUSR1`, and how it wakes the thread |
-//! | `inside` | blocking MPI calls, which the thread of this module watches |
-//! | `public` | the public call of the Rust interface that a thread is in |
-//! | `stack` | the library call that a thread is in, and the functions that called it |
+//! computes, the watchdog's thread writes it. A handler of the program is kept.
 //!
 //! **Cost.** A wait loads two words when it begins and stores two when it ends. Each handled
 //! message stores two words, and the thread records the time when it then finds nothing more to do.
-//! A report reads the name of the call from the stack.
 
 mod inside;
 mod public;
@@ -39,8 +28,7 @@ use std::time::{Duration, Instant};
 
 /// Milliseconds without progress after which a wait reports itself.
 static PATIENCE: AtomicU64 = AtomicU64::new(NEVER);
-/// Milliseconds after which a wait in a collective warns, and milliseconds without progress after
-/// which a wait ends the job.
+/// Milliseconds until a collective warns, and without progress until the job ends.
 static EARLY: AtomicU64 = AtomicU64::new(NEVER);
 static FATAL: AtomicU64 = AtomicU64::new(NEVER);
 /// Some hundred years, in milliseconds.
@@ -58,12 +46,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[repr(u8)]
 pub enum ProgressEvent {
     Waited = 1,
-    /// A request of another rank was handled.
     Request,
-    /// A reply, or data, has arrived.
     Answer,
     Left,
-    /// An active message of another rank has arrived.
     Message,
 }
 
@@ -73,7 +58,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 static EVENTS: AtomicU64 = AtomicU64::new(0);
 /// The amount that any event other than the end of a wait adds to [`EVENTS`].
 const HANDLED: u64 = 1 << 32;
-/// The value of [`EVENTS`] at the last time stamp, and that time in ms of the monotonic clock.
+/// [`EVENTS`] at the last time stamp, and that time in ms of the monotonic clock.
 static TIMED: AtomicU64 = AtomicU64::new(0);
 static LAST_AT: AtomicU64 = AtomicU64::new(0);
 
@@ -84,8 +69,7 @@ fn coarse_ms() -> u64 {
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// Records an event. `rank` is the rank that caused it, or `usize::MAX`. The time is not read here:
-/// see [`settle`].
+/// `rank` caused the event, or is `usize::MAX`. [`settle`] reads the time.
 #[inline]
 pub fn note(event: ProgressEvent, rank: usize) {
     let rank = u64::from(u32::try_from(rank).unwrap_or(u32::MAX));
@@ -95,7 +79,7 @@ pub fn note(event: ProgressEvent, rank: usize) {
     EVENTS.store(EVENTS.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
 
-/// Returns a number that changes with each event except the end of a wait.
+/// Changes with each event except the end of a wait.
 pub fn handled() -> u32 {
     (EVENTS.load(Ordering::Relaxed) / HANDLED) as u32
 }
@@ -137,13 +121,11 @@ fn last_progress() -> String {
 pub enum ReportCause {
     /// A collective waits for longer than usual.
     Early,
-    /// There was no progress for a long time.
     Stalled,
     /// The time without progress has reached the limit.
     Fatal,
     /// The wait has lasted long, although there was progress.
     Slow,
-    /// A signal requested the report.
     Asked,
 }
 
@@ -152,14 +134,14 @@ pub struct Standing<'a> {
     pub cause: ReportCause,
     /// The event that the call waits for.
     pub what: &'a str,
-    /// Time since the wait began.
+    /// Since the wait began.
     pub waited: Duration,
-    /// Time since the last progress.
+    /// Since the last progress.
     pub idle: Duration,
 }
 
 impl Standing<'_> {
-    /// Writes the report, with the `pending` operations. Ends the job if the cause is `Fatal`.
+    /// Writes the report. Ends the job if the cause is `Fatal`.
     pub fn report(&self, pending: &str) {
         let stack = stack::Stack::here();
         if self.cause == ReportCause::Early {
@@ -200,7 +182,7 @@ fn say(cause: ReportCause, text: &str) {
     }
 }
 
-/// The state of a wait that decides when reports are due.
+/// Decides when reports of a wait are due.
 #[derive(Debug)]
 pub struct Watch {
     begun: Option<Instant>,
@@ -239,8 +221,7 @@ impl Watch {
         self.reports = 0;
     }
 
-    /// Checks between polls whether a report is due. Returns its cause and the time since the wait
-    /// began. `since` is the time of the last progress.
+    /// Returns the cause of a due report and the time of the wait. `since`: the last progress.
     #[inline]
     pub fn check(&mut self, since: Instant, now: Instant) -> Option<(ReportCause, Duration)> {
         settle();
@@ -282,7 +263,7 @@ impl Watch {
     }
 }
 
-/// Applies the settings. They also hold for waits while the engine starts.
+/// The settings also hold for waits while the engine starts.
 pub fn configure(config: &Config) {
     let ms = |time: Duration| match time.as_millis() as u64 {
         0 => NEVER,
@@ -302,15 +283,14 @@ fn say_last(call: &str, idle: Duration, what: &str) {
     ));
 }
 
-/// The thread that reports for a rank that computes, and for threads that block in MPI.
+/// Reports for a rank that computes, and for threads that block in MPI.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     handle: Option<JoinHandle<()>>,
 }
 
 impl Watchdog {
-    /// Starts the thread, and installs the signal handler if the program has none. Returns `None`
-    /// if the watchdog is off or the thread cannot be started.
+    /// `None` if the watchdog is off or the thread cannot be started.
     pub fn start(config: &Config) -> Option<Watchdog> {
         let (patience, fatal) = (config.watchdog, config.watchdog_abort);
         if patience.is_zero() && fatal.is_zero() {
@@ -418,8 +398,7 @@ fn answer() {
     }
 }
 
-/// Ends the job although another thread blocks in MPI and may hold its lock. If the abort does not
-/// get through, this process exits, which its launcher notices.
+/// Another thread may hold MPI's lock. Launchers notice an exit, if the abort hangs.
 fn abort_around_mpi() -> ! {
     let code = ErrorKind::State.code();
     std::thread::spawn(move || crate::process::end_job(code));

@@ -1,17 +1,14 @@
 //! Aggregation of many small items for many targets into few messages.
 //!
 //! An [`Aggregator`] collects items of one size for one handler, in one buffer per target. It sends
-//! a buffer as one message that contains the items back to back: when the buffer is full, in
-//! [`Aggregator::flush`], when the buffer is older than a millisecond, and in [`Am::quiesce`]. The
-//! progress thread, or without one a waiting call, checks the age. The handler receives a whole
-//! batch per call. A thread that fills a batch handles what has arrived before it continues, so
-//! ranks that exchange batches serve each other at the same pace.
+//! a buffer as one message: when it is full, in [`Aggregator::flush`], when it is older than a
+//! millisecond, and in [`Am::quiesce`]. The progress thread, or without one a waiting call, checks
+//! the age. The handler receives a whole batch per call.
 //!
-//! On the thread that pushes first and most often, a push is a few plain stores ([`BiasedLock`]).
-//! The age of a buffer is measured from the first check that finds items in it, so a push does not
-//! read the clock. A buffer is allocated for the first item of a batch, and goes to a pool of the
-//! rank when the batch has been sent. So the memory kept does not grow with the number of handlers
-//! and targets ever used.
+//! On the thread that pushes most often, a push is a few plain stores ([`BiasedLock`]). Age is
+//! measured from the first check that finds items, so a push does not read the clock. A buffer goes
+//! to a pool of the rank when its batch has been sent, so memory does not grow with the number of
+//! handlers and targets ever used.
 
 use super::{Am, Owner};
 use super::{HandlerId, Hook};
@@ -28,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// Number of items that [`Aggregator::push_values`] adds under one lock.
 const TOGETHER: usize = 64;
-/// The default size of a full batch in bytes.
+/// In bytes.
 pub const DEFAULT_LIMIT: usize = 64 << 10;
 
 pub struct Aggregator {
@@ -40,7 +37,7 @@ pub struct Aggregator {
     buffers: BiasedLock<Vec<Buffer>>,
     spares: Arc<BufferPool>,
     dirty: AtomicBool,
-    /// Batches that were taken from their buffers and are not yet sent.
+    /// Batches taken from their buffers and not yet sent.
     sending: AtomicUsize,
     age: Duration,
     hook: OnceLock<Hook>,
@@ -63,14 +60,13 @@ struct Buffer {
     bytes: Vec<u8>,
     /// Length of the places in use. An item without bytes has a place of one byte.
     used: usize,
-    /// Number of batches taken from this buffer.
     batch: u64,
     /// The batch that an age check has found, and the time of the first such check.
     seen: Option<(u64, Instant)>,
 }
 
 impl Buffer {
-    /// Adds an item that is neither the first nor the last of its batch, else returns false.
+    /// Returns false for the first and the last item of a batch.
     #[inline]
     fn add(&mut self, item: &[u8]) -> bool {
         let end = self.used + item.len().max(1);
@@ -81,18 +77,14 @@ impl Buffer {
     }
 }
 
-/// The places of a batch to send, and its number of items.
 type Batch = (Vec<u8>, usize);
 
 impl Aggregator {
-    /// Creates an aggregator of items of `item` bytes for `handler`. If `item` is 0, the messages
-    /// contain only the number of items.
-    ///
-    /// The header of each message is `header` followed by the number of items as an eight-byte
-    /// integer. The data consists of the items. A batch is full at `limit` bytes, at the smallest
-    /// eager limit of all targets, or at 8,192 items, whichever comes first. It always has room for
-    /// one item. Fails with `State` before handlers were registered, or `Argument` if `header`
-    /// leaves no room for the number of items.
+    /// Items have `item` bytes; if 0, messages contain only their number. The header of each
+    /// message is `header` and the number of items as an eight-byte integer. A batch is full at
+    /// `limit` bytes, at the smallest eager limit of all targets, or at 8,192 items, but has room
+    /// for at least one item. Fails with `State` before handlers were registered, and with
+    /// `Argument` if `header` leaves no room for the number of items.
     pub fn new(
         am: &Am,
         handler: HandlerId,
@@ -109,7 +101,6 @@ impl Aggregator {
             );
         }
         let ranks = am.size();
-        // A full batch must be eager for every target and transport.
         let room = (0..ranks).map(|r| am.eager_limit(r)).min().unwrap_or(limit);
         let limit = (limit.min(room) / item.max(1)).clamp(1, 8192);
         let aggregator = Arc::new(Aggregator {
@@ -136,9 +127,8 @@ impl Aggregator {
         Ok(aggregator)
     }
 
-    /// Adds an item for `target`, and sends the batch if this fills it. Cheapest on the thread that
-    /// pushes most often. Fails with `Rank` if `target` is outside the job, `Argument` if the item
-    /// does not have the size of this aggregator's items, or the error of the send.
+    /// Adds an item for `target`, and sends the batch if this fills it. Fails with `Rank` if
+    /// `target` is outside the job, with `Argument` for an item of another size, or as the send.
     #[inline]
     pub fn push(&self, am: &Am, target: usize, item: &[u8]) -> Result<()> {
         if item.len() != self.item {
@@ -147,7 +137,6 @@ impl Aggregator {
         if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
     }
 
-    /// Adds a number or a plain structure as [`Aggregator::push`] adds bytes.
     #[inline]
     pub fn push_value<T: Pod>(&self, am: &Am, target: usize, item: T) -> Result<()> {
         if size_of::<T>() != self.item {
@@ -157,9 +146,8 @@ impl Aggregator {
         if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
     }
 
-    /// Adds the items of an iterator with their targets, in order, with one lock for many items.
-    /// The iterator may use this aggregator itself. Fails as [`Aggregator::push`], after adding the
-    /// items before the one that failed.
+    /// Adds items in order, with one lock for many. The iterator may use this aggregator itself.
+    /// Fails as [`Aggregator::push`], after adding the items before the one that failed.
     #[inline]
     pub fn push_values<T: Pod>(
         &self,
@@ -207,8 +195,7 @@ impl Aggregator {
         fail!(Argument, "an item of {bytes} bytes in batches of {}-byte items", self.item)
     }
 
-    /// Adds an item that is neither the first nor the last of its batch, if this thread owns the
-    /// lock, else returns false. This keeps the path short.
+    /// Returns false for the first and last item of a batch, and if another thread owns the lock.
     #[inline]
     fn put(&self, target: usize, item: &[u8]) -> bool {
         let put =
@@ -242,14 +229,13 @@ impl Aggregator {
         }
     }
 
-    /// Sends all collected items. On return, all items pushed before have been sent, even if
-    /// another thread was sending their batch. A handler does not wait for other threads, because
-    /// it must not block.
+    /// On return, all items pushed before have been sent, even if another thread was sending their
+    /// batch. In a handler, which must not block, does not wait for other threads.
     pub fn flush(&self, am: &Am) -> Result<()> {
         self.send_collected(am, false).map(|_| ())
     }
 
-    /// Sends the collected items, or only the old ones if `aged`. Returns whether there were any.
+    /// With `aged`, sends only the old items. Returns whether there were any.
     fn send_collected(&self, am: &Am, aged: bool) -> Result<bool> {
         let sent = self.send_dirty(am, aged)?;
         if !aged && handler::running().is_none() {
@@ -281,8 +267,7 @@ impl Aggregator {
         Ok(any)
     }
 
-    /// Takes the batch collected for `target`, with `now` only if it has reached the maximum age.
-    /// The caller must pass it to [`Aggregator::send`].
+    /// With `now`, only a batch of the maximum age. The caller passes it to [`Aggregator::send`].
     fn take_collected(&self, target: usize, now: Option<Instant>) -> Option<Batch> {
         let buffer = &mut self.buffers.lock()[target];
         if buffer.used == 0 {

@@ -1,8 +1,6 @@
-//! The thread on which completion handlers may block.
-//!
-//! Completion handlers that do not run inline wait in a queue. One thread, which starts with the
-//! first of them, runs them in order of arrival. They may wait and communicate, because the engine
-//! treats this thread like one of the program, except that it calls MPI only at MPI_THREAD_MULTIPLE
+//! The thread on which completion handlers may block. It starts with the first completion handler
+//! that does not run inline, and runs them in order of arrival. They may wait and communicate like
+//! the program's threads, but call MPI only at MPI_THREAD_MULTIPLE
 //! ([`handler::on_completion_thread`]). If waits need MPI below that level, no thread starts, and
 //! the completion handlers run on any thread that makes progress outside of handlers.
 
@@ -15,7 +13,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-/// A queued job, usually a completion handler with its data.
 pub type Job = Box<dyn FnOnce(&Am) + Send>;
 
 #[derive(Default)]
@@ -28,8 +25,7 @@ struct Queue {
 #[derive(Default)]
 pub(crate) struct CompletionThread {
     queue: Arc<(Mutex<Queue>, Condvar)>,
-    /// The number of queued jobs that callers run, which check it often. Jobs for the thread are
-    /// not counted.
+    /// Number of queued jobs that callers run, without those for the thread.
     waiting: AtomicUsize,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -41,8 +37,7 @@ impl std::fmt::Debug for CompletionThread {
 }
 
 impl CompletionThread {
-    /// Appends a job. With `owner`, starts the thread if it does not run. Without, the job waits
-    /// for [`CompletionThread::run_here`]. Returns `Memory` if the thread cannot be started.
+    /// Without `owner`, who starts the thread, the job waits for [`CompletionThread::run_here`].
     pub fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
         let (queue, changed) = &*self.queue;
         queue.lock().jobs.push_back(job);
@@ -64,14 +59,12 @@ impl CompletionThread {
         Ok(())
     }
 
-    /// Returns whether no job waits for [`CompletionThread::run_here`].
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) == 0
     }
 
-    /// Runs one job on the calling thread, for a queue without a thread. Jobs run one at a time.
-    /// Returns whether a job ran.
+    /// Runs one job, for a queue without a thread. Jobs run one at a time. Returns whether one ran.
     pub(crate) fn run_here(&self, am: &Am) -> bool {
         if self.is_idle() {
             return false;
@@ -99,7 +92,6 @@ impl CompletionThread {
         jobs
     }
 
-    /// Ends the thread after it has emptied the queue, and joins it.
     pub fn stop(&self) {
         let (queue, changed) = &*self.queue;
         queue.lock().ended = true;

@@ -3,13 +3,11 @@
 //! The kernel copies memory of another process at about half the speed of a plain copy, because it
 //! looks up each page. An owner that waits has time to help. So this rank offers it a long transfer
 //! as a job of several parts ([`SplitJob`](super::work_split::SplitJob)). This rank takes parts
-//! from the front. The owner takes parts from the back and copies the same bytes from its side: it
-//! writes what this rank would read. If the owner does not help, or comes too late, this rank
-//! copies all parts.
+//! from the front. The owner takes parts from the back and copies the same bytes from its side. If
+//! it does not help in time, this rank copies all parts.
 //!
-//! Invariants: a transfer is complete on return, as it is without help, so its order among other
-//! operations does not change. This rank does not wait for an owner that has not begun to help. A
-//! helper gets its addresses from another rank, so it accesses them only through the kernel, which
+//! Invariants: a transfer is complete on return. This rank does not wait for an owner that has not
+//! begun to help. A helper accesses the addresses of another rank only through the kernel, which
 //! checks them.
 
 use super::shm_transport::ShmTransport;
@@ -17,10 +15,9 @@ use super::wire::{EagerHead, read_pod};
 use super::work_split::JOBS;
 use super::{Accept, Am, Arrival, Handler, HandlerId};
 
-/// The handler of help requests.
 pub(super) const HELP: HandlerId = HandlerId(0);
 
-/// The number of the layer's own handlers. The handlers of the layers above follow them.
+/// Number of the layer's own handlers. Those of the layers above follow.
 pub(crate) const OWN_HANDLERS: u16 = 1;
 
 use crate::error::{Result, fail};
@@ -35,22 +32,19 @@ use std::mem::size_of;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The minimum length in bytes of a transfer that is offered to a rank that polls, and to one that
-/// must be woken. Shorter transfers end before help arrives.
+/// Bytes worth offering to a rank that polls, and to one that must be woken: help takes time.
 const LEAST: usize = 192 << 10;
 const LEAST_ASLEEP: usize = 1 << 20;
-/// The length of a job in bytes, limited because a helper serves no other rank meanwhile.
+/// Bytes of a job, limited because a helper serves no other rank meanwhile.
 const JOB: usize = 1 << 20;
-/// The length of a part in bytes. Parts in the middle of a job have `SMALL_BLOCK` bytes: the two
-/// ranks meet there, and one of them waits for the other's last part.
+/// Bytes of a part. In the middle of a job parts have `SMALL_BLOCK` bytes: the two ranks meet
+/// there, and one waits for the other's last part.
 const PIECE: usize = 128 << 10;
 const SMALL_BLOCK: usize = 64 << 10;
 
-/// The header of an offer. Its data is the list of spans, as the origin sees them.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Offer {
-    /// The number of the origin's job slot.
     place: u32,
     job: u32,
     write: u64,
@@ -72,8 +66,7 @@ fn split(spans: &[Span], most: usize) -> Cow<'_, [Span]> {
     Cow::Owned(spans.iter().flat_map(each).collect())
 }
 
-/// Partitions a list of spans. A part that begins at byte offset `at` ends with the span that
-/// brings it to at least `least(at)` bytes. The last part may be shorter.
+/// Partitions spans. A part at byte offset `at` has `least(at)` bytes or more, except the last.
 fn cut(spans: &[Span], least: impl Fn(usize) -> usize) -> impl Iterator<Item = &[Span]> {
     let (mut rest, mut at) = (spans, 0);
     std::iter::from_fn(move || {
@@ -89,7 +82,6 @@ fn cut(spans: &[Span], least: impl Fn(usize) -> usize) -> impl Iterator<Item = &
     })
 }
 
-/// Returns the parts of a job. Both ranks compute the same parts.
 fn chunks(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_BLOCK]> {
     let all: usize = job.iter().map(|span| span.bytes).sum();
     let middle = all / 8 * 3..all / 8 * 5;
@@ -97,12 +89,12 @@ fn chunks(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_BLOCK]> {
 }
 
 impl Am {
-    /// Copies bytes between this process and another rank's process on the node, with that rank's
-    /// help if it waits and the transfer is long enough. Complete on return, without a wait for
-    /// messages. Fails as [`cma::transfer`].
+    /// Copies bytes between this process and another one on the node, which helps with long
+    /// transfers while it waits. Complete on return, without a wait for messages. Fails as
+    /// [`cma::transfer`].
     ///
     /// # Safety
-    /// The requirements of [`cma::transfer`] apply.
+    /// See [`cma::transfer`].
     pub(crate) unsafe fn cma_transfer(
         &self,
         node: &ShmTransport,
@@ -116,14 +108,12 @@ impl Am {
             return unsafe { cma::transfer(pid, spans, direction) };
         }
         for job in cut(&split(spans, SMALL_BLOCK), |_| JOB) {
-            // SAFETY: the job is a part of the caller's spans, which uphold the contract of
-            // `cma::transfer`.
+            // SAFETY: the job is a part of the caller's spans.
             unsafe { self.share(node, (index, pid), job, direction) }?;
         }
         Ok(())
     }
 
-    /// Returns the process ID of `target` if this rank can access that process's memory.
     pub fn process_within_reach(&self, target: usize) -> Option<u32> {
         let (node, index) = self.within_reach(target)?;
         Some(node.process(index).0)
@@ -133,8 +123,7 @@ impl Am {
         Some(self.started()?.node.as_ref()?.registrations().clone())
     }
 
-    /// Returns the transport of the node and the node index of `target`, if its memory is
-    /// accessible.
+    /// Returns the node index of `target` if its memory is accessible.
     pub(crate) fn within_reach(&self, target: usize) -> Option<(&ShmTransport, usize)> {
         let state = self.state().ok()?;
         let node = state.node.as_ref()?;
@@ -142,7 +131,6 @@ impl Am {
         state.cma_allowed(self, index).then_some((node, index))
     }
 
-    /// Returns whether the other rank waits now and the transfer is long enough for its help.
     fn is_worth_asking(&self, node: &ShmTransport, index: usize, spans: &[Span]) -> bool {
         let least = if !self.config.cross_help {
             return false;
@@ -156,13 +144,11 @@ impl Am {
         spans.iter().map(|span| span.bytes).sum::<usize>() >= least
     }
 
-    /// Returns whether `rank` helps this rank to copy memory outside of segments while `rank`
-    /// waits.
+    /// Returns whether `rank`, while it waits, helps to copy memory outside of segments.
     pub fn may_help(&self, rank: usize) -> bool {
         self.config.cross_help && self.process_within_reach(rank).is_some()
     }
 
-    /// Returns the number of parts of this rank's transfers that others have copied.
     pub fn pieces_by_others(&self) -> u64 {
         self.started().map_or(0, |state| state.places.helped.load(Ordering::Relaxed))
     }
@@ -170,7 +156,7 @@ impl Am {
     /// Offers a job to the other rank, and copies the parts that the other does not take.
     ///
     /// # Safety
-    /// The requirements of [`cma::transfer`] apply.
+    /// See [`cma::transfer`].
     unsafe fn share(
         &self,
         node: &ShmTransport,
@@ -198,22 +184,21 @@ impl Am {
         while done.is_ok()
             && let Some(n) = claims.pop_front(job)
         {
-            // SAFETY: the part belongs to `spans`, which uphold the contract of `cma::transfer`.
+            // SAFETY: the part belongs to the caller's spans.
             done = unsafe { cma::transfer(pid, chunks[usize::from(n)], direction) };
         }
         let taken = claims.close(job).map_or(chunks.len(), usize::from);
         if taken == chunks.len() {
             return done;
         }
-        // The helper only finishes the part that it copies, and needs no progress of this rank.
+        // The helper only finishes its current part, without progress of this rank.
         let what =
             || format!("rank {} to finish the copies that it has begun", node.rank_of(index));
         wait::until(&Boot, Cause::Other, &what, || Ok(claims.left(job).is_some()))?;
         places.helped.fetch_add((chunks.len() - taken) as u64, Ordering::Relaxed);
         if claims.left(job) == Some(false) {
             for chunk in &chunks[taken..] {
-                // SAFETY: the part belongs to `spans`, which uphold the contract of
-                // `cma::transfer`.
+                // SAFETY: the part belongs to the caller's spans.
                 unsafe { cma::transfer(pid, chunk, direction) }?;
             }
         }
@@ -243,8 +228,8 @@ impl Handler for Help {
         let direction = if offer.write != 0 { Direction::Read } else { Direction::Write };
         let mut well = true;
         while well {
-            // SAFETY: the job has the spans of the origin's transfer with both sides exchanged. Its
-            // caller vouches for both sides, and the kernel checks that the memory is mapped.
+            // SAFETY: these are the spans of the origin's transfer with both sides exchanged. Its
+            // caller vouches for both, and the kernel checks that the memory is mapped.
             well = chunks.get(usize::from(n)).is_some_and(|chunk| unsafe {
                 cma::transfer_checked(pid, chunk, direction).is_ok()
             });

@@ -2,36 +2,32 @@
 //!
 //! An interface may promise that its handlers run only while the program is in one of its calls, so
 //! that the program needs no locks against them. Such handlers name a deferral queue
-//! ([`Handler::deferral`]). While the queue is *polling*, its handlers run only on threads that are
-//! inside the queue ([`Deferral::enter`]), otherwise on any thread.
+//! ([`Handler::deferral`]). While the queue is *polling*, its handlers run only on threads inside
+//! the queue ([`Deferral::enter`]), otherwise on any thread.
 //!
-//! Messages that arrive for such a handler while it cannot run are taken from rings and receives,
-//! so that messages for other handlers are not blocked, and are *held*: a short message with its
-//! data, a long one without its data, which stays at the origin. Completion handlers wait in a job
-//! queue of the deferral queue. They run at the end of a poll by a thread inside, one at a time,
-//! and may block. A handler may also report that it is not ready for a message
-//! ([`Handler::is_ready`]). The message is held too, and each poll asks the handler again.
+//! Messages that arrive while their handler cannot run are taken from rings and receives, so that
+//! they do not block others, and are *held*: a short message with its data, a long one without,
+//! whose data stays at the origin. Completion handlers wait in a job queue of the deferral queue.
+//! They run at the end of a poll by a thread inside, one at a time, and may block. A message is
+//! also held if its handler is not ready for it ([`Handler::is_ready`]), and each poll asks again.
 //!
-//! **Order.** While a message is held, later ones queue behind it. Each search for the next message
-//! starts at the front. So messages of one origin keep their order, except those that their handler
-//! is not ready for.
+//! **Order.** While a message is held, later ones queue behind it. Each search starts at the front.
+//! Messages of one origin thus keep their order, unless their handler is not ready for them.
 //!
 //! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin sends it a stop
-//! ([`RecordKind::DeferralStop`]), and releases it when it holds at most half of that. A stopped
-//! origin waits before it sends more to deferral queues of that target. It waits in a call, so its
-//! own handlers can run. Handlers never wait.
+//! ([`RecordKind::DeferralStop`]), until it holds at most half of that. A stopped origin waits, in
+//! a call, before it sends more to deferral queues of that target. Handlers never wait.
 //!
 //! **Fences.** Rings and flow control count a held message as handled. [`Am::fence_deferral`]
 //! therefore sends a [`RecordKind::DeferralFence`] to each target, which answers when all that it
 //! holds of the origin at that time is in place.
 //!
-//! **Quiescence.** [`Am::quiesce`] counts held messages as handled: they wait for a call of one
-//! interface, and another interface cannot wait for that. [`Am::quiesce_deferrals`] waits for them
-//! as well.
+//! **Quiescence.** [`Am::quiesce`] counts held messages as handled, because one interface cannot
+//! wait for calls of another. [`Am::quiesce_deferrals`] waits for them as well.
 //!
 //! Invariants: the mode of a queue changes to polling under the dispatcher's lock, so no header
 //! handler runs outside of calls afterwards. No lock of a queue is held while a handler runs, only
-//! while a handler is asked whether it is ready.
+//! while it is asked whether it is ready.
 
 mod calls;
 
@@ -50,13 +46,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The cost in bytes of a held message, besides its header and data.
+/// Cost in bytes of a held message, besides its header and data.
 const OVERHEAD: usize = 128;
-/// The maximum number of held messages of a queue that one poll handles.
 const PER_POLL: usize = 64;
 
 fast_tls! {
-    /// The address of the deferral queue that this thread is inside, or 0.
+    /// Address of the deferral queue that this thread is inside, or 0.
     static INSIDE: usize = 0;
 }
 
@@ -65,10 +60,10 @@ pub struct Deferral {
     polling: AtomicBool,
     held: Mutex<HeldMessages>,
     count: AtomicUsize,
-    /// Held messages whose handler was not yet asked whether it is ready.
+    /// Held messages whose handler was not yet asked.
     fresh: AtomicUsize,
     jobs: CompletionThread,
-    /// Completion handlers that went to the completion thread and have not ended.
+    /// Unfinished completion handlers on the completion thread.
     elsewhere: AtomicUsize,
 }
 
@@ -76,7 +71,7 @@ pub struct Deferral {
 struct HeldMessages {
     queue: VecDeque<HeldMessage>,
     last: u64,
-    /// By origin: the messages that were held and are not yet in place.
+    /// By origin: the messages that are not yet in place.
     unfinished: HashMap<usize, BTreeSet<u64>>,
     /// By origin: the bytes held, and whether a stop was sent.
     bytes: HashMap<usize, (usize, bool)>,
@@ -90,17 +85,13 @@ struct HeldMessage {
     origin: usize,
     bytes: usize,
     what: HeldKind,
-    /// The time of the handler's first refusal.
     refused: Option<Instant>,
 }
 
 #[derive(Debug)]
 pub enum HeldKind {
-    /// A message with its data.
     Eager { head: RecordHead, header: Vec<u8>, data: Vec<u8> },
-    /// A message whose data waits at its origin.
     Rts { head: RecordHead, header: Vec<u8>, via: Via, source: Source },
-    /// A message whose header handler has run and whose data is in place.
     Delivered(InboundMessage),
 }
 
@@ -158,8 +149,7 @@ impl Deferral {
         std::ptr::from_ref(self) as usize
     }
 
-    /// Enters the deferral queue. The calling thread is inside this queue, and no other, until the
-    /// result is dropped.
+    /// Until the result is dropped, the calling thread is inside this queue, and no other.
     #[inline]
     pub fn enter(&self) -> InsideDeferral {
         let outer = INSIDE.get();
@@ -176,13 +166,11 @@ impl Deferral {
         !self.is_polling() || self.is_inside()
     }
 
-    /// Returns whether this thread can run a completion handler, or can offer a message to its
-    /// handler for the first time.
+    /// This thread can run a completion handler or offer a message for the first time.
     fn has_work_here(&self) -> bool {
         self.is_open_here() && (self.fresh.load(Ordering::Relaxed) > 0 || !self.jobs.is_idle())
     }
 
-    /// Takes the first message whose handler is ready for it.
     fn take(&self, state: &AmState) -> Result<Option<HeldMessage>> {
         let mut held = self.held.lock();
         for n in 0..held.queue.len() {
@@ -277,7 +265,7 @@ impl InboundMessage {
 }
 
 impl AmState {
-    /// Holds a message. The caller holds the dispatcher's lock.
+    /// The caller holds the dispatcher's lock.
     pub fn hold(&self, am: &Am, deferral: &Deferral, origin: usize, what: HeldKind) -> Result<()> {
         let bytes = what.bytes();
         let mut stop = false;
@@ -323,7 +311,6 @@ impl AmState {
         self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
     }
 
-    /// Handles a control record for deferral queues.
     pub(super) fn at_deferral(&self, am: &Am, origin: usize, head: &RecordHead) -> Result<()> {
         if head.kind()? == RecordKind::DeferralStop {
             self.towards[origin].stopped.store(head.token != 0, Ordering::Release);
@@ -335,8 +322,7 @@ impl AmState {
         }
     }
 
-    /// Handles held messages that may run on this thread. Returns whether there were any. The
-    /// caller holds the dispatcher's lock.
+    /// Returns whether any held message ran. The caller holds the dispatcher's lock.
     #[cold]
     pub(super) fn release(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
         let deferrals = self.deferrals.read().clone();
@@ -393,8 +379,7 @@ impl AmState {
         if go { self.record_stop(am, origin, false) } else { Ok(()) }
     }
 
-    /// Queues a completion handler for the calls of its interface, or for the completion thread if
-    /// the queue is not polling.
+    /// For the calls of the interface, or for the completion thread if not polling.
     pub(super) fn run_behind(&self, am: &Am, deferral: &Arc<Deferral>, job: Job) -> Result<()> {
         if deferral.is_polling() {
             self.set_aside.fetch_add(1, Ordering::AcqRel);
@@ -428,9 +413,8 @@ impl AmState {
         Ok(())
     }
 
-    /// Runs one completion handler of each deferral queue that this thread is inside, without a
-    /// lock. Sends the completion handlers of other queues to the completion thread if the queues
-    /// no longer poll. Returns whether one ran.
+    /// Runs, without a lock, one completion handler of each queue that this thread is inside. The
+    /// completion thread gets those of others that do not poll. Returns whether one ran.
     #[cold]
     pub(super) fn run_jobs(&self, am: &Am) -> Result<bool> {
         let deferrals = self.deferrals.read().clone();

@@ -1,10 +1,8 @@
 //! Waking a rank: a flag for a rank that polls, and a bell for threads that sleep.
 //!
-//! A rank is *attended* while one of its threads polls. Otherwise it has a thread that sleeps on
-//! its bell, or it computes without such a thread. A sender writes its record first and reads the
-//! doorbell afterwards. It rings the bell of a rank that is not attended and has sleepers. A thread
-//! that goes to sleep, or stops attending, changes the doorbell first and checks the rings once
-//! more afterwards.
+//! A rank is *attended* while one of its threads polls. A sender writes its record first and reads
+//! the doorbell afterwards. It rings the bell of a rank that is not attended and has sleepers. A
+//! thread that goes to sleep, or stops attending, changes the doorbell and then checks the rings.
 //!
 //! Invariant: each side has a barrier between its two steps, so no record is missed.
 
@@ -12,13 +10,13 @@ use crate::futex;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
-/// The state that other ranks use to wake a rank. It lies in shared memory and is initially zero.
+/// In shared memory, initially zero.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Doorbell {
     attended: AtomicU32,
     _line: [u32; 15],
-    /// The futex word of sleepers, which each ring changes.
+    /// Futex word of sleepers, which each ring changes.
     bell: AtomicU32,
     sleepers: AtomicU32,
     /// Threads that sleep in a wait and have nothing else to do.
@@ -53,20 +51,17 @@ impl Doorbell {
         self.attended.load(Ordering::Relaxed) != 0
     }
 
-    /// Runs `sleep` on a thread that waits in a call.
     pub fn rest(&self, sleep: impl FnOnce()) {
         self.resting.fetch_add(1, Ordering::Relaxed);
         sleep();
         self.resting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns whether a thread that waits in a call sleeps.
     pub fn rests(&self) -> bool {
         self.resting.load(Ordering::Relaxed) > 0
     }
 
-    /// Sleeps until the bell rings, for at most the time that `nap` returns. `nap` checks for work,
-    /// and returns `None` if there is any.
+    /// Sleeps until the bell rings, at most for the result of `nap`, if any.
     pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let bell = self.bell.load(Ordering::SeqCst);

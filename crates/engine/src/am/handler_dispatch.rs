@@ -1,12 +1,8 @@
-//! Execution of handlers.
-//!
-//! For each message, this module runs the header handler, puts the data in place, runs the
-//! completion handler, and counts the message. The header handler returns the destination of the
-//! data ([`Accept`]). If data has yet to arrive, the message is kept as an [`InboundMessage`]. Then
-//! the [`Then`] of the message runs, and its origin gets an ACK if it waits for one. A handler that
-//! fails or panics ends the job with an error that contains its name.
-//!
-//! Invariant: header handlers and inline completions run under the dispatcher's lock.
+//! Execution of handlers. For each message, this module runs the header handler, which returns the
+//! destination of the data ([`Accept`]), puts the data in place, runs the [`Then`] of the message,
+//! counts it, and sends an ACK if awaited. A message whose data has yet to arrive is an
+//! [`InboundMessage`]. A handler that fails or panics ends the job with an error that contains its
+//! name. Invariant: header handlers and inline completions run under the dispatcher's lock.
 
 use super::Am;
 use super::deferral::HeldKind;
@@ -21,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Ends the job with an error of a handler, because the origin relies on the message.
+/// The origin relies on the message.
 #[cold]
 pub(super) fn fatal(error: &Error) -> ! {
     error.clone().log_once();
@@ -73,8 +69,7 @@ impl Signal {
                 unsafe { (*counter).fetch_add(1, Ordering::Release) };
             }
             Signal::Call(call) => {
-                // Runs as a handler, which must not wait: other ranks may need this thread, and it
-                // may hold a lock that they wait for.
+                // Runs as a handler, which must not wait: others may need this thread or its locks.
                 let called = handler::run_as("a completion signal", || call(am));
                 called.unwrap_or_else(|panic| resume_unwind(panic));
             }
@@ -83,7 +78,6 @@ impl Signal {
 }
 
 impl AmState {
-    /// Handles a message that arrived with its data, or holds it.
     #[inline]
     pub(crate) fn arrive_eager(
         &self,
@@ -101,7 +95,7 @@ impl AmState {
         self.meet(am, entry, origin, head, header, data)
     }
 
-    /// Like [`AmState::arrive_eager`], without a check of the deferral queue.
+    /// Does not check the deferral queue.
     #[inline]
     pub(super) fn meet(
         &self,
@@ -141,8 +135,6 @@ impl AmState {
         Ok(entry)
     }
 
-    /// Runs the header handler of a message whose data has yet to arrive. Returns the inbound
-    /// message with its destination.
     pub fn arrive(
         &self,
         am: &Am,
@@ -157,8 +149,7 @@ impl AmState {
         Ok(inbound)
     }
 
-    /// Like [`AmState::arrive`], with an unfilled buffer for a
-    /// [`Reassembly`](super::rendezvous::Reassembly).
+    /// Leaves a buffer unfilled, for a [`Reassembly`](super::rendezvous::Reassembly).
     pub(super) fn arrive_unfilled(
         &self,
         am: &Am,
@@ -172,7 +163,6 @@ impl AmState {
         self.place(origin, head, entry, accept, None)
     }
 
-    /// Creates the inbound message for the handler's destination, and copies given data there.
     fn place(
         &self,
         origin: usize,
@@ -202,8 +192,7 @@ impl AmState {
                 }
                 (inbound.to, inbound.len) = (to, len);
                 if let Some(data) = data {
-                    // SAFETY: the handler promised that `to` is valid for writes of the data's
-                    // length.
+                    // SAFETY: the handler promised that `to` is valid for the data's length.
                     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, len) };
                 }
             }
@@ -223,8 +212,7 @@ impl AmState {
         Ok(inbound)
     }
 
-    /// Completes a message whose data is in place: runs its [`Then`] and notifies the origin. Holds
-    /// it if its deferral queue forbids an inline completion on this thread.
+    /// For a message whose data is in place. Holds it if an inline completion may not run here.
     pub fn finish(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
         if let Then::Inline(_) = inbound.then
             && let Some(deferral) = inbound.held_back_by().cloned()
@@ -240,7 +228,7 @@ impl AmState {
         }
     }
 
-    /// Like [`AmState::finish`], without a check of the deferral queue.
+    /// Does not check the deferral queue.
     pub(super) fn complete_inbound(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
         let InboundMessage { origin, token, buffer, then, name, deferral, .. } = inbound;
         match then {
@@ -282,8 +270,7 @@ impl AmState {
         }
     }
 
-    /// Counts a message as handled, and sends an ACK if awaited. The caller holds the dispatcher's
-    /// lock.
+    /// The caller holds the dispatcher's lock.
     #[inline]
     fn handled_here(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         self.record_handled(am, origin, token)?;
@@ -293,7 +280,7 @@ impl AmState {
         Ok(())
     }
 
-    /// Like `handled_here`, without the dispatcher's lock.
+    /// Without the dispatcher's lock.
     fn handled_on_thread(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         self.record_handled(am, origin, token)?;
         self.handled_on_thread.fetch_add(1, Ordering::AcqRel);

@@ -1,14 +1,11 @@
 //! The lock that keeps handlers of this rank from running.
 //!
-//! A thread that holds this lock holds the dispatcher's lock, under which all handlers run. So no
-//! handler runs until it unlocks. The lock nests. A handler, which runs under the dispatcher's lock
-//! anyway, may take it too.
+//! Handlers run under the dispatcher's lock, which this lock takes. It nests. Handlers may take it.
 //!
-//! There are two ways to hold the lock ([`Hold`]). A lock held *throughout* excludes handlers until
-//! it is unlocked, even while its holder waits. A lock held *between waits* is released while its
-//! holder waits, polls or sleeps in a call of this library, and is taken again before the call
-//! returns, as a condition wait does with a monitor. Handlers then run inside such calls only. A
-//! thread that holds the lock in both ways holds it throughout.
+//! A lock held *throughout* ([`Hold`]) excludes handlers until it is unlocked, even while its
+//! holder waits. A lock held *between waits* is released while its holder waits, polls or sleeps in
+//! a call of this library, and is taken again before the call returns, like a monitor in a
+//! condition wait. A thread that holds the lock in both ways holds it throughout.
 //!
 //! Invariant: when a wait returns, the thread holds what it released for the wait, at the same
 //! depth. A nested wait finds nothing to release.
@@ -23,16 +20,13 @@ use std::sync::atomic::Ordering;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// Held until it is unlocked.
     Throughout,
-    /// Released while the thread waits.
     BetweenWaits,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct LockDepth {
     depth: u32,
-    /// Number of levels that are held throughout.
     throughout: u32,
     /// Whether the thread took the dispatcher's lock for this. A handler holds it anyway.
     owns: bool,
@@ -46,26 +40,23 @@ pub(super) fn has_locked() -> bool {
     HELD.get().depth > 0
 }
 
-/// Returns the `pthread_t` of this thread, which C programs can compare. It is never 0.
+/// The `pthread_t` of this thread, which C programs can compare. Never 0.
 fn this_thread() -> u64 {
-    // SAFETY: `pthread_self` has no preconditions.
+    // SAFETY: no preconditions.
     unsafe { libc::pthread_self() as u64 }
 }
 
 impl Am {
-    /// Keeps handlers of this rank from running until [`Am::unlock_handlers`] on the same thread,
-    /// with [`Hold::Throughout`].
+    /// Keeps handlers of this rank from running, with [`Hold::Throughout`].
     pub fn lock_handlers(&self) -> Result<()> {
         self.lock_handlers_as(Hold::Throughout)
     }
 
-    /// Undoes one call of [`Am::lock_handlers`] on this thread.
     pub fn unlock_handlers(&self) -> Result<()> {
         self.unlock_handlers_as(Hold::Throughout)
     }
 
-    /// Keeps handlers of this rank from running until [`Am::unlock_handlers_as`] on the same
-    /// thread. Returns `State` before handlers were registered.
+    /// [`Am::unlock_handlers_as`] undoes it. Fails with `State` before handlers were registered.
     pub fn lock_handlers_as(&self, hold: Hold) -> Result<()> {
         if !self.nest(hold) {
             let what = || "the lock of the handlers".to_string();
@@ -74,7 +65,7 @@ impl Am {
         Ok(())
     }
 
-    /// Locks like [`Am::lock_handlers_as`] if this needs no wait. Returns whether it locked.
+    /// Locks if this needs no wait. Returns whether it locked.
     pub fn try_lock_handlers_as(&self, hold: Hold) -> Result<bool> {
         Ok(self.nest(hold) || self.try_take(hold)?)
     }
@@ -96,7 +87,6 @@ impl Am {
         self.take(LockDepth { depth: 1, throughout, owns: true })
     }
 
-    /// Takes the dispatcher's lock if it is free, with this nesting. Returns whether it did.
     fn take(&self, held: LockDepth) -> Result<bool> {
         let state = self.state()?;
         let Some(guard) = state.dispatch.try_lock() else { return Ok(false) };
@@ -106,7 +96,7 @@ impl Am {
         Ok(true)
     }
 
-    /// Removes one level of this kind, or returns `State` if this thread does not hold it.
+    /// Fails with `State` if this thread does not hold a level of this kind.
     pub fn unlock_handlers_as(&self, hold: Hold) -> Result<()> {
         let mut held = HELD.get();
         let throughout = u32::from(hold == Hold::Throughout);
@@ -131,8 +121,7 @@ impl Am {
         let owned = HELD.replace(LockDepth::default()).owns;
         if owned {
             state.locker.store(0, Ordering::Release);
-            // SAFETY: this thread locked the mutex in `take`, which forgot the guard and set
-            // `owns`.
+            // SAFETY: `take` locked the mutex on this thread, forgot the guard and set `owns`.
             unsafe { state.dispatch.force_unlock() };
         }
         Ok(owned)
@@ -149,8 +138,8 @@ impl Am {
         has_locked()
     }
 
-    /// Returns the `pthread_t` of the thread that has locked the handlers, if any. In a handler,
-    /// this is the calling thread. Returns `State` before handlers were registered.
+    /// Returns the `pthread_t` of the thread that has locked the handlers, if any; in a handler, of
+    /// this thread. Fails with `State` before handlers were registered.
     pub fn locker_of_handlers(&self) -> Result<Option<u64>> {
         if handler::running().is_some() {
             return Ok(Some(this_thread()));
@@ -171,7 +160,6 @@ impl Am {
         let held = LockDepth { depth, throughout: 0, owns: true };
         let what = || "the lock of the handlers, after a wait".to_string();
         if let Err(error) = crate::wait::until(self, Cause::Message, &what, || self.take(held)) {
-            // The caller relies on the lock.
             let text =
                 format!("the lock of the handlers cannot be taken again: {}", error.detail());
             super::handler_dispatch::fatal(&Error::new(error.kind(), text));

@@ -1,52 +1,26 @@
 //! Active messages: requests that run a handler at their target.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`aggregate`] | aggregation of many small items into few messages |
-//! | [`wire`] | the wire format of records |
-//! | [`ring`] | a ring of records from one rank to another rank of its node, in shared memory |
-//! | [`shm_transport`] | the rings of a node: sending, polling, waking a sleeping rank |
-//! | [`work_split`] | jobs whose parts two ranks of a node share |
-//! | [`cooperative_copy`] | copies between ranks of a node with the owner's help |
-//! | [`state`] | the state of a rank: handlers, awaited events, the dispatcher's lock |
-//! | [`lock`] | the lock that keeps handlers from running |
-//! | `registry` | registration of handlers, with the same numbers on all ranks |
-//! | `progress` | the connection to the other layers; polls and naps of all waits |
-//! | [`over_mpi`] | messages to other nodes |
-//! | `send` | the origin: the choice of a transport |
-//! | [`poll_state`] | whether this rank polls, as other ranks see it |
-//! | [`target_progress`] | the target: polls, and the dispatch of records |
-//! | [`handler_dispatch`] | header handlers, completion handlers, acknowledgements |
-//! | [`rendezvous`] | long messages, by either transport |
-//! | [`completion_thread`] | the thread on which completion handlers may block |
-//! | [`deferral`] | deferral queues: handlers that run only in the calls of their interface |
-//! | `report` | a description of what is pending on this rank |
-//! | [`quiesce`] | detection that no message is unsent, in flight or unhandled on any rank |
+//! **The path of a message.** [`Am::send_am`] chooses the transport: a ring on the same node, MPI
+//! messages to another node, and neither to the rank itself. MPI messages use the channel of the
+//! message path, with its flow control and fences. A message consists of a *header* of at most
+//! [`MAX_HEADER`] bytes and *data* of any length. Data up to the eager limit is sent with the
+//! header. Longer data stays at the origin until the target knows its destination, and then moves
+//! directly there ([`rendezvous`]).
 //!
-//! **The path of a message.** [`Am::send_am`] chooses the transport: a ring to a target on the same
-//! node, MPI messages to a target on another node, and neither to the rank itself. MPI messages use
-//! the channel of the message path, so both share flow control and fences. A message consists of a
-//! *header* of at most [`MAX_HEADER`] bytes and *data* of any length. Data up to the eager limit is
-//! sent with the header. Longer data stays at the origin until the target knows its destination,
-//! and then moves directly there ([`rendezvous`]).
-//!
-//! At the target, the [`Handler`] that the message names receives the [`Arrival`]. Its result
-//! ([`Accept`]) gives the destination of the data: none if the handler has consumed it, an address,
-//! or a buffer; and the action that runs when the data is in place ([`Then`]).
+//! At the target, the [`Handler`] receives the [`Arrival`]. Its result ([`Accept`]) gives the
+//! destination of the data and the action that runs when the data is in place ([`Then`]).
 //!
 //! **Handlers** of one rank run one at a time, on any thread that makes progress. They must not
-//! block: a call that would wait returns an error that names the handler. They may send. If a ring
-//! is full or credit is used up, the message of a handler is kept and sent later, so handlers never
-//! deadlock. All other senders wait, and serve other ranks meanwhile, so memory is bounded by what
-//! handlers send. [`Then::Later`] runs on a separate thread, in the order of arrival, and may do
-//! anything.
+//! block: a call that would wait returns an error that names the handler. They may send: if a ring
+//! is full or credit is used up, their message is kept and sent later, so handlers never deadlock.
+//! All other senders wait, and serve other ranks meanwhile, so memory is bounded by what handlers
+//! send. [`Then::Later`] runs on a separate thread, in the order of arrival, and may do anything.
 //!
-//! **Order.** Header handlers of messages from one origin run in the order in which the messages
-//! were sent. Data of long messages may arrive later than that of short ones.
+//! **Order.** Header handlers of messages from one origin run in the order of the sends. Data of
+//! long messages may arrive later than that of short ones.
 //!
 //! **Completions.** At [`Signals::origin`], the header and the data may be changed again. At
-//! [`Signals::completion`], the message was handled at the target, including its `Then`. The
-//! completion at the target itself is up to the handler.
+//! [`Signals::completion`], the message was handled at the target, including its `Then`.
 
 pub mod aggregate;
 pub(crate) mod completion_thread;
@@ -85,7 +59,6 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-/// A message as its handler first sees it.
 #[derive(Debug)]
 pub struct Arrival<'a> {
     pub origin: usize,
@@ -97,16 +70,14 @@ pub struct Arrival<'a> {
 
 #[derive(Debug)]
 pub enum Destination {
-    /// The handler has consumed the data that it wants. Data that has not arrived is dropped.
+    /// The handler has consumed what it wants. Data that has not arrived is dropped.
     Taken,
-    /// An address in this process, valid for writes of the data's length until the message is
-    /// complete.
+    /// Valid for writes of the data's length until the message is complete.
     At(*mut u8),
-    /// A buffer, which the completion handler receives.
     Buffer,
 }
 
-/// A completion handler. It receives the buffer of [`Destination::Buffer`], or else an empty one.
+/// Receives the buffer of [`Destination::Buffer`], or else an empty one.
 pub type Completion = Box<dyn FnOnce(&Am, Vec<u8>) + Send>;
 
 pub enum Then {
@@ -124,46 +95,41 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// The result of a handler that has finished with the message.
     pub const DONE: Accept = Accept { to: Destination::Taken, then: Then::Nothing };
 }
 
-/// A handler, which messages run at their target. An error is reported with the handler's name and
-/// ends the job, as a panic does, because the origin relies on the message.
+/// An error or a panic ends the job, because the origin relies on the message.
 pub trait Handler: Send + Sync {
     /// Runs when the header has arrived, together with the data if it is short.
     fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept>;
 
-    /// Returns whether short data may arrive after its header, too, if that is faster. Longer data
-    /// always may.
+    /// Whether short data may arrive after its header, too, as longer data always may.
     fn takes_fragments(&self) -> bool {
         false
     }
 
-    /// Returns the deferral queue that decides when the handler may run, the same in each call. A
-    /// handler with a deferral queue receives no eager fragments.
+    /// Decides when the handler may run; constant. Such a handler receives no eager fragments.
     fn deferral(&self) -> Option<Arc<deferral::Deferral>> {
         None
     }
 
     /// Returns whether the handler can run for this message now. Only handlers with a deferral
-    /// queue are asked, again with each poll. `waited` is the time since the first refusal of the
-    /// message. An error means that the message cannot wait any longer, and ends the job.
+    /// queue are asked, again with each poll. `waited` is the time since the first refusal. An
+    /// error, which ends the job, means that the message cannot wait any longer.
     fn is_ready(&self, _origin: usize, _header: &[u8], _waited: Duration) -> Result<bool> {
         Ok(true)
     }
 }
 
-/// How the origin learns of a completion.
 #[derive(Default)]
 pub enum Signal {
     #[default]
     None,
-    /// Ends one operation of the counter, after [`CompletionCounter::begin`] by the caller.
+    /// Ends one operation, after [`CompletionCounter::begin`] by the caller.
     Counter(Arc<CompletionCounter>),
     /// Adds one to a counter, which must outlive the message.
     Count(*const AtomicU32),
-    /// Runs a function, which must not block, on the thread that makes progress.
+    /// Runs on the thread that makes progress, and must not block.
     Call(Box<dyn FnOnce(&Am) + Send>),
 }
 
@@ -201,12 +167,10 @@ pub struct Signals {
 
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// Borrowed bytes. Short data, and in a handler, which must not wait, also long data, is copied
-    /// before the call returns. Otherwise the call returns when the bytes have left.
+    /// Short data, and in a handler all, is copied before the call returns; other data has left.
     Bytes(&'a [u8]),
-    /// Bytes whose ownership passes to the engine.
     Owned(Vec<u8>),
-    /// Bytes at an address, valid and unchanged until [`Signals::origin`].
+    /// Valid and unchanged until [`Signals::origin`].
     At(*const u8, usize),
 }
 
@@ -214,7 +178,6 @@ impl Data<'_> {
     pub const NONE: Data<'static> = Data::Bytes(&[]);
 }
 
-/// The owner of an engine. The threads that the engine starts hold it by a weak reference.
 pub trait Owner: Send + Sync {
     fn am(&self) -> &Am;
 }
@@ -242,7 +205,7 @@ impl Deref for Am {
 }
 
 impl Am {
-    /// Creates the layer without starting active messages.
+    /// Does not start active messages.
     pub fn new(ops: Ops) -> Am {
         Am { ops, state: OnceLock::new(), owner: OnceLock::new() }
     }
@@ -251,7 +214,7 @@ impl Am {
         if self.may_use_threads() { self.owner().map(Some) } else { Ok(None) }
     }
 
-    /// Returns the owner of the engine, or `State` if the runtime is not initialised.
+    /// Fails with `State` if the runtime is not initialised.
     pub fn owner(&self) -> Result<Weak<dyn Owner>> {
         match self.owner.get() {
             Some(owner) => Ok(owner.clone()),
@@ -264,7 +227,7 @@ impl Am {
         self.state.get()
     }
 
-    /// Returns the state of active messages, or `State` before handlers were registered.
+    /// Fails with `State` before handlers were registered.
     #[inline]
     pub fn state(&self) -> Result<&AmState> {
         match self.started() {
@@ -273,8 +236,7 @@ impl Am {
         }
     }
 
-    /// Starts active messages, and registers the layer's own handlers. Returns `State` if another
-    /// thread does so at the same time.
+    /// Fails with `State` if another thread does so at the same time.
     pub fn begin(&self, state: AmState) -> Result<()> {
         if self.state.set(state).is_err() {
             fail!(State, "two threads start active messages at the same time");

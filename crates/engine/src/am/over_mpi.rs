@@ -1,10 +1,8 @@
 //! Active messages over MPI, on the channel of the message path, with its flow control and fences.
-//!
 //! A request of kind `AmEager` carries an eager record ([`super::wire`]), and one of kind `AmRts`
-//! carries an RTS. The data that an RTS announces follows on the data channel
-//! ([`crate::path::two_sided::data`]), with the tag in the request's header. Later requests of the
-//! same origin wait until the data has arrived. `AmControl` carries control records, which flow
-//! control and fences do not count.
+//! carries an RTS, whose data follows on the data channel ([`crate::path::two_sided::data`]) with
+//! the tag in the request's header. Later requests of the same origin wait for it. `AmControl`
+//! carries control records, which flow control and fences do not count.
 //!
 //! Handlers run under the dispatcher's lock. If another thread holds it, the request stays at the
 //! head of its origin's queue, and the next poll tries again.
@@ -18,13 +16,12 @@ use crate::path::two_sided::Address;
 use crate::path::two_sided::service::{Incoming, Parcel, Served, Service};
 use crate::path::two_sided::wire::{AmHeader, RequestKind};
 
-/// The length in bytes of the longest eager data.
+/// In bytes.
 pub(crate) const AM_EAGER_LIMIT: usize = 64 << 10;
 
 pub(super) const KINDS: [RequestKind; 3] =
     [RequestKind::AmEager, RequestKind::AmRts, RequestKind::AmControl];
 
-/// The origin's token for the data of a long message that is being sent.
 struct OutgoingData(u64);
 
 struct IncomingData {
@@ -65,10 +62,7 @@ impl Am {
         self.two_sided()?.send(target, buffer)
     }
 
-    /// Sends an RTS and the data that `token` names.
-    ///
-    /// # Safety
-    /// The data must be valid for reads and unchanged until it has left, which ends the token.
+    /// # Safety The data must be valid and unchanged until it has left, which ends the token.
     pub(super) unsafe fn send_rndv(
         &self,
         target: usize,
@@ -81,9 +75,9 @@ impl Am {
         let buffer = self.am_request(RequestKind::AmRts, tag, parts)?;
         two_sided.request(self, target, buffer)?;
         let parcel = Box::new(OutgoingData(token));
-        // SAFETY: the caller guarantees that the data is valid and unchanged until it has left.
+        // SAFETY: the caller guarantees the data until it has left.
         let sent = unsafe { two_sided.send_data(RequestKind::AmRts, target, data, tag, parcel) };
-        // An error is fatal: the target relies on the data, and MPI may be sending a part of it.
+        // The target relies on the data, and MPI may be sending a part of it.
         sent.or_else(|error| fatal(&error))
     }
 }

@@ -4,10 +4,10 @@
 //! cache line between cores, which costs a rank that waits often and briefly more than the message
 //! itself. Such a rank *lingers*: it stays attended between its waits. The progress thread then
 //! checks from time to time ([`PollState::pause`]), and clears the flag if no wait has begun since
-//! its last check. So one message to a rank that has just stopped waiting may be handled later by
-//! that interval. A check takes the core from the waiting thread for a few microseconds with cold
-//! caches, so a rank that has lingered for a while is checked less often. A thread that sends full
-//! batches polls between them, so it counts like a thread that waits.
+//! its last check. A message to a rank that has just stopped waiting may be delayed by that
+//! interval. A check takes the core from the waiting thread for a few microseconds, so a rank that
+//! has lingered for a while is checked less often. A thread that sends full batches polls between
+//! them, so it counts like one that waits.
 //!
 //! Invariants: the two flags change only under the lock `history`. A rank without waiting threads
 //! is attended only if it lingers. A thread that clears the flag checks the rings afterwards.
@@ -17,24 +17,23 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::{Instant, Mutex};
 use std::time::Duration;
 
-/// The time until the progress thread first checks a rank that begins to linger.
+/// Time until the progress thread first checks a rank that begins to linger.
 pub const LINGER: Duration = Duration::from_micros(200);
 /// The interval between checks doubles after this number of checks that find the rank still
 /// polling, to at most four times [`LINGER`] and a quarter of the time that the rank has lingered.
 const PATIENT: u32 = 8;
-/// The number of waits within [`OFTEN`] that make a rank linger.
+/// Number of waits within [`OFTEN`] that make a rank linger.
 const WAITS: u32 = 32;
 const OFTEN: Duration = Duration::from_micros(640);
-/// A batch counts as this number of waits: it takes a multiple of the time between waits.
+/// Number of waits that a batch counts as: it takes a multiple of the time between waits.
 const BATCH: u32 = 16;
 
 #[derive(Debug, Default)]
 pub struct PollState {
     history: Mutex<WaitHistory>,
     lingering: AtomicBool,
-    /// Number of ended waits, including the activity that [`PollState::touch`] counts.
+    /// Ended waits, including the activity that [`PollState::touch`] counts.
     waits: AtomicU32,
-    /// Number of checks that left the rank lingering.
     polls: AtomicU32,
 }
 
@@ -46,9 +45,8 @@ fn completes(waits: u32, new: u32) -> bool {
 
 #[derive(Debug, Default)]
 struct WaitHistory {
-    /// The time of the last multiple of [`WAITS`] waits.
+    /// Time of the last multiple of [`WAITS`] waits.
     counted: Option<Instant>,
-    /// Number of waits at the last check.
     seen: u32,
 }
 
@@ -58,12 +56,12 @@ impl PollState {
         self.lingering.load(Ordering::Relaxed)
     }
 
-    /// Returns the time until the progress thread checks a lingering rank again.
+    /// Time until the progress thread checks a lingering rank again.
     pub fn pause(&self) -> Duration {
         LINGER * (1 << (self.polls.load(Ordering::Relaxed) / PATIENT).min(2))
     }
 
-    /// Records that a thread, already counted in `waiters`, begins to wait.
+    /// A thread, already counted in `waiters`, begins to wait.
     #[inline]
     pub fn arrive(&self, node: &ShmTransport) {
         if !self.lingering.load(Ordering::SeqCst) {
@@ -72,8 +70,8 @@ impl PollState {
         }
     }
 
-    /// Records that a thread, no longer counted in `waiters`, has ended a wait. `watched` is set if
-    /// a progress thread checks the rank. Returns whether the caller must check the rings.
+    /// A thread, no longer counted in `waiters`, has ended a wait. `watched` is set if a progress
+    /// thread checks the rank. Returns whether the caller must check the rings.
     #[inline]
     pub fn depart(&self, node: &ShmTransport, waiters: &AtomicU32, watched: bool) -> bool {
         let waits = self.count(1);
@@ -90,14 +88,13 @@ impl PollState {
         self.take_back(node, waiters)
     }
 
-    /// Records activity of a thread between two waits. Counts as a wait, because other ranks may
-    /// answer to it at once and the next wait is near.
+    /// Activity between two waits counts as a wait: other ranks may answer.
     #[inline]
     pub fn touch(&self, node: &ShmTransport, watched: bool) {
         self.touch_as(1, node, watched);
     }
 
-    /// Records that a thread has sent a full batch, as it will probably do again soon.
+    /// A thread has sent a full batch, as it will probably do again soon.
     pub fn touch_by_batch(&self, node: &ShmTransport, watched: bool) {
         self.touch_as(BATCH, node, watched);
     }
@@ -110,7 +107,7 @@ impl PollState {
         }
     }
 
-    /// Counts `new` waits, without those that other threads count at once. Returns the sum.
+    /// Counts `new` waits, and misses those that other threads count at once. Returns the sum.
     #[inline]
     fn count(&self, new: u32) -> u32 {
         let waits = self.waits.load(Ordering::Relaxed).wrapping_add(new);
@@ -128,8 +125,7 @@ impl PollState {
         }
     }
 
-    /// Makes the rank linger if waits are frequent. Returns whether it did. The caller holds
-    /// `history`.
+    /// Makes the rank linger if waits are frequent. The caller holds `history`.
     fn is_often(&self, history: &mut WaitHistory, waits: u32) -> bool {
         let now = Instant::now();
         if history.counted.is_some_and(|then| now - then < OFTEN) {
@@ -144,16 +140,14 @@ impl PollState {
         false
     }
 
-    /// Records that a waiting thread, no longer counted in `waiters`, goes to sleep, which ends
-    /// lingering. Returns whether the caller must check the rings.
+    /// A waiting thread, not in `waiters`, goes to sleep. Returns whether to check the rings.
     pub fn sleep(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         let _history = self.history.lock();
         self.lingering.store(false, Ordering::SeqCst);
         self.take_back(node, waiters)
     }
 
-    /// Checks the rank, on the progress thread. Returns whether it cleared the flag, so that the
-    /// caller must check the rings.
+    /// Checks the rank, on the progress thread. Returns whether the caller must check the rings.
     pub fn check(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         let mut history = self.history.lock();
         let waits = self.waits.load(Ordering::Relaxed);
@@ -166,8 +160,7 @@ impl PollState {
         self.take_back(node, waiters)
     }
 
-    /// Clears the attended flag unless a thread waits. Returns whether it did. The caller holds
-    /// `history`.
+    /// Clears the attended flag unless a thread waits. The caller holds `history`.
     fn take_back(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         if waiters.load(Ordering::SeqCst) > 0 {
             return false;

@@ -1,8 +1,6 @@
-//! The connection of active messages to the other layers, and the polls and naps of all waits.
-//!
-//! A wait polls the rings of the node, the messages of this rank to itself, and the message path.
-//! Meanwhile the other ranks of the node see that this rank polls ([`super::poll_state`]). A long
-//! wait sleeps on the bell of the rank's rings.
+//! The connection of active messages to the other layers, and the polls and naps of all waits. A
+//! wait polls the rings, the rank's messages to itself, and the message path, and shows this to the
+//! node ([`super::poll_state`]). A long wait sleeps on the bell of the rings.
 
 use super::shm_transport::ShmTransport;
 use super::state::{AmState, RingState};
@@ -21,8 +19,7 @@ use std::time::Duration;
 const BUSY_POKE: u32 = 16;
 /// Number of polls per check for aged aggregated items, without a progress thread.
 const FLUSH_EVERY: u32 = 64;
-/// Maximum number of polls between two batches: a handler that sends messages to this rank again
-/// must not keep the thread for long.
+/// Maximum number of polls between two batches, because handlers may keep sending to this rank.
 const BETWEEN_BATCHES: u32 = 8;
 /// Number of polls per call that lets MPI make progress, without the message path.
 const POKE_EVERY: u32 = 256;
@@ -31,10 +28,10 @@ impl Am {
     /// Registers this layer with the layers below it, and the owner with this layer.
     ///
     /// # Safety
-    /// The requirements of [`crate::core::above::Above::set`] apply, for `self`.
+    /// See [`crate::core::above::Above::set`], with `self`.
     pub unsafe fn connect(&self, owner: Weak<dyn Owner>) {
         let _ = self.owner.set(owner);
-        // SAFETY: the caller upholds the contract of `Above::set`, which these calls share.
+        // SAFETY: the caller upholds the contract of `Above::set`.
         unsafe {
             self.core().set_progress(self);
             self.ops.register_services();
@@ -50,7 +47,7 @@ impl Am {
         Some((state, state.node.as_ref()?))
     }
 
-    /// Polls on the progress thread. MPI is polled only if threads may call it.
+    /// MPI is polled only if threads may call it.
     pub(crate) fn poll_by_thread(&self) -> Result<bool> {
         let busy = match self.started() {
             Some(state) => state.poll(self)?,
@@ -70,8 +67,7 @@ impl Am {
         Ok(())
     }
 
-    /// Records activity of a thread between two waits: it will wait again soon, so other ranks need
-    /// not wake the progress thread.
+    /// This thread will wait again soon, so other ranks need not wake the progress thread.
     #[inline]
     pub fn attend(&self) {
         if let Some((state, node)) = self.rings() {
@@ -79,9 +75,8 @@ impl Am {
         }
     }
 
-    /// Handles what has arrived, for a thread that has sent a full batch and is not in a handler.
-    /// The senders then need not wake the progress thread, which would compete with this thread for
-    /// the aggregator and for the core.
+    /// Handles what has arrived, for a thread that has sent a full batch. Else senders wake the
+    /// progress thread, which competes for the aggregator and the core.
     pub(super) fn serve_between_batches(&self) -> Result<()> {
         if handler::running().is_some() || super::lock::has_locked() {
             return Ok(());
@@ -96,7 +91,7 @@ impl Am {
         Ok(())
     }
 
-    /// Returns whether waits are so frequent that the progress thread stays back between them too.
+    /// Waits are so frequent that the progress thread stays back between them too.
     #[inline]
     pub(crate) fn lingers(&self) -> bool {
         self.started().is_some_and(|state| state.poll_state.lingers())
@@ -123,7 +118,7 @@ impl Am {
             None => crate::futex::wait(word, value, nap),
         }
         if !self.has_messages() {
-            // MPI messages of the program may need this rank, so let the next poll call MPI.
+            // MPI messages of the program may need this rank, so the next poll calls MPI.
             self.polls().store(0, Ordering::Relaxed);
         }
     }
@@ -134,8 +129,7 @@ impl Am {
         }
     }
 
-    /// Runs `sleep` in a wait. The thread does not poll meanwhile, so it does not count as a
-    /// waiter.
+    /// Runs `sleep` in a wait. The thread does not count as a waiter meanwhile.
     fn absent(&self, sleep: impl FnOnce()) {
         let Some((state, node)) = self.rings() else { return sleep() };
         self.waiters().fetch_sub(1, Ordering::SeqCst);
@@ -175,8 +169,7 @@ impl Progress for Am {
         if self.has_messages() {
             return Ok(busy | self.poll_messages()?);
         }
-        // MPI messages of the program may need this rank. So this call makes progress for them, as
-        // MPI's own blocking calls do.
+        // MPI messages of the program may need progress by this call, as by MPI's own.
         if polls.is_multiple_of(POKE_EVERY) && self.may_call_mpi() {
             p2p::poke(&*self.world().comm()?)?;
         }

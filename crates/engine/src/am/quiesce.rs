@@ -2,13 +2,11 @@
 //!
 //! Each rank counts the messages that it has sent, before they leave, and those that it has
 //! handled, after everything that they run has ended, including the sends. If the sums over all
-//! ranks are equal, and the same as in the round before, no message is under way. A message that
-//! was counted on one side only while the counts were collected would have changed one of the sums
-//! between the two rounds.
+//! ranks are equal, and the same as in the round before, no message is under way: one that was
+//! counted on one side only would have changed a sum between the two rounds.
 //!
-//! Items that are collected but not sent appear in neither count. So before it counts, each rank
-//! sends all items that were collected before the round. Items that handlers collect later in the
-//! round show in the count of handled messages, and are sent in the next round.
+//! Before it counts, each rank sends all items that were collected before the round. Items that
+//! handlers collect later show in the count of handled messages, and are sent in the next round.
 
 use super::Am;
 use super::AmState;
@@ -21,16 +19,14 @@ use crate::wait::{Progress, Turns};
 use std::sync::atomic::Ordering;
 
 impl Am {
-    /// Waits until no message is unsent (flush hooks run), in flight or unhandled on any rank. This
-    /// includes messages that handlers send, but not those that deferral queues hold
-    /// ([`super::deferral`]). Collective. Returns `State` in a handler, even one that may wait, or
-    /// the error of a flush hook.
+    /// Waits until no message is unsent (flush hooks run), in flight or unhandled on any rank,
+    /// including messages that handlers send, but not those that deferral queues hold
+    /// ([`super::deferral`]). Collective. Fails with `State` in any handler, or as a flush hook.
     pub fn quiesce(&self) -> Result<()> {
         self.rest(|state| state.all_handled() + state.set_aside.load(Ordering::Acquire))
     }
 
-    /// Waits as [`Am::quiesce`] does, and also for the messages in deferral queues. All ranks must
-    /// be inside those queues.
+    /// Also waits for the messages in deferral queues. All ranks must be inside those queues.
     pub fn quiesce_deferrals(&self) -> Result<()> {
         self.rest(AmState::all_handled)
     }
@@ -44,8 +40,7 @@ impl Am {
 
     fn until_rest(&self, handled: impl Fn(&AmState) -> u64) -> Result<()> {
         let state = self.state()?;
-        // This check is also needed in a job of one rank: the message of the running handler would
-        // never count as handled.
+        // Even a single rank would wait for the message of the running handler.
         self.may_wait()?;
         if handler::is_in_completion() {
             fail!(
@@ -77,7 +72,7 @@ impl Am {
         }
     }
 
-    /// Runs the flush hooks, with `aged` for aged items only. Returns whether one sent anything.
+    /// With `aged`, for aged items only. Returns whether a hook sent anything.
     pub(crate) fn flush_hooks(&self, aged: bool) -> Result<bool> {
         let state = self.state()?;
         // Sending may wait, and a wait flushes again.

@@ -19,10 +19,9 @@ impl Am {
         Ok(())
     }
 
-    /// Registers handlers under names. Collective over all ranks, which must pass the same names in
-    /// the same order. On return, every rank has registered them. Fails with `Argument` on all
-    /// ranks if the names differ between ranks or one of them is in use, or `State` if active
-    /// messages were not started.
+    /// Collective over all ranks, which must pass the same names in the same order. On return,
+    /// every rank has registered the handlers. Fails with `Argument` on all ranks if the names
+    /// differ or one is in use, and with `State` if active messages were not started.
     pub fn add_handlers(
         &self,
         handlers: Vec<(String, Arc<dyn Handler>)>,
@@ -68,11 +67,9 @@ impl Am {
         ids
     }
 
-    /// Unregisters handlers. Collective, after [`Am::quiesce`]. Returns `Argument` for an unknown
-    /// number.
+    /// Collective, after [`Am::quiesce`]. Fails with `Argument` for an unknown number.
     pub fn unregister_handlers(&self, ids: &[HandlerId]) -> Result<()> {
         let state = self.state()?;
-        // Handlers have the same numbers on all ranks.
         let object = ids.first().map_or(0, |id| u64::from(id.0));
         self.observed(
             || CallInfo::new(Call::Other),
@@ -89,9 +86,8 @@ impl Am {
     }
 
     /// Adds a function that sends what an interface has collected. [`Am::quiesce`] calls it. The
-    /// progress thread, or a waiting call without one, also calls it from time to time, with a flag
-    /// that limits it to aged items. It must wait for nothing but room in the transport, and
-    /// returns whether it sent anything.
+    /// progress thread, or a waiting call without one, also calls it from time to time, for aged
+    /// items only. It must wait for nothing but room in the transport.
     pub fn add_flush_hook(&self, hook: Hook) -> Result<()> {
         self.state()?.hooks.write().push(hook);
         Ok(())

@@ -1,10 +1,8 @@
-//! The rendezvous protocol for long messages: the data stays at the origin until its destination is
-//! known.
+//! The rendezvous protocol: long data stays at the origin until its destination is known.
 //!
-//! The origin keeps the data ([`AwaitedSignal::Source`]) and sends an RTS by the transport to the
-//! target (`am::send`). The target runs the header handler, which returns the destination. Then the
-//! data moves as the transport ([`Via`]) and the system's support for cross-memory attach ([`cma`])
-//! allow:
+//! The origin keeps the data ([`AwaitedSignal::Source`]) and sends an RTS (`am::send`). The target
+//! runs the header handler, which returns the destination. Then the data moves as the transport
+//! ([`Via`]) and the support for cross-memory attach ([`cma`]) allow:
 //!
 //! | transport | the data | the data has left when |
 //! |---|---|---|
@@ -15,9 +13,8 @@
 //! Then the action of the handler runs ([`super::handler_dispatch`]), and the origin gets its
 //! signal. A message that a deferral queue holds begins in the same way when it is released.
 //!
-//! Invariants: the data stays unchanged at its address until FIN or MPI's completion, which ends
-//! the origin's token once. Bytes are written to the destination in order, and never more than
-//! announced.
+//! Invariants: the data stays unchanged until FIN or MPI's completion, which ends the origin's
+//! token once. Bytes are written to the destination in order, and never more than announced.
 
 use super::deferral::{Deferral, HeldKind};
 use super::state::{AmState, AwaitedSignal};
@@ -35,16 +32,14 @@ use std::sync::atomic::Ordering;
 /// Bytes that one poll reads from an origin's memory.
 const READ_AT_A_TIME: usize = 1 << 20;
 
-/// The transport of an RTS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
-    /// A ring, from the rank with this node index.
+    /// From the rank with this node index.
     Ring(usize),
-    /// MPI, with this tag for the data.
+    /// With this tag for the data.
     Mpi(u32),
 }
 
-/// A message whose data is on its way.
 #[derive(Debug)]
 pub struct InboundMessage {
     pub origin: usize,
@@ -56,12 +51,11 @@ pub struct InboundMessage {
     pub(super) buffer: Vec<u8>,
     pub(super) then: Then,
     pub(super) deferral: Option<Arc<Deferral>>,
-    /// Number of the message in its deferral queue, or 0 if it was not held.
+    /// Number in the deferral queue, or 0 if the message was not held.
     pub(super) number: u64,
 }
 
-// SAFETY: only the holder of the inbound message uses the address, which stays valid as the handler
-// promised.
+// SAFETY: only the holder uses the address, which stays valid as the handler promised.
 unsafe impl Send for InboundMessage {}
 
 /// A message whose data arrives in parts, in order.
@@ -81,16 +75,15 @@ impl Reassembly {
         self.received
     }
 
-    /// Writes the next bytes to the destination. Returns whether they were the last, or `Internal`
-    /// if they exceed the announced number.
+    /// Returns whether these were the last bytes. Fails with `Internal` if they are too many.
     pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
         let Reassembly { inbound, total, received } = self;
         if *total - *received < bytes.len() {
             fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
         }
         if inbound.len > 0 {
-            // SAFETY: the bytes end within `total`. The destination is valid for that length: the
-            // handler promised so for an address, and a buffer has that capacity.
+            // SAFETY: the bytes end within `total`, for which the handler promised that an address
+            // is valid, and for which a buffer has capacity.
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     bytes.as_ptr(),
@@ -106,15 +99,13 @@ impl Reassembly {
     pub fn whole(mut self) -> InboundMessage {
         assert_eq!(self.received, self.total, "a message has not arrived completely");
         if self.inbound.buffer.capacity() > 0 {
-            // SAFETY: the buffer was reserved for this number of bytes, and all were written, in
-            // order.
+            // SAFETY: the buffer was reserved for these bytes, and all were written, in order.
             unsafe { self.inbound.buffer.set_len(self.inbound.len) };
         }
         self.inbound
     }
 }
 
-/// Data that the target reads from the origin's memory.
 #[derive(Debug)]
 struct RndvRead {
     inbound: InboundMessage,
@@ -151,8 +142,7 @@ impl RndvState {
 }
 
 impl AmState {
-    /// Handles an RTS: starts the transfer, or holds the message in its deferral queue. Returns the
-    /// receive that MPI must perform, if any.
+    /// Starts the transfer, or holds the message. Returns the receive that MPI must perform.
     pub(super) fn announced(
         &self,
         am: &Am,
@@ -186,8 +176,7 @@ impl AmState {
         }
     }
 
-    /// Asks the handler for the destination, and starts the transfer. `number` is the message's
-    /// number in the deferral queue, or 0. Returns the receive that MPI must perform, if any.
+    /// Asks the handler for the destination. Returns the receive that MPI must perform, if any.
     fn begin_rndv(
         &self,
         am: &Am,
@@ -223,7 +212,6 @@ impl AmState {
         Ok(None)
     }
 
-    /// Handles a CTS: a target requests data of this rank in fragments.
     pub(super) fn clear_to_send(
         &self,
         work: &mut RndvState,
@@ -246,13 +234,11 @@ impl AmState {
         Ok(())
     }
 
-    /// Sends a FIN to the origin: its data has left.
     fn send_fin(&self, am: &Am, origin: usize, source: Source) -> Result<()> {
         let head = RecordHead::new(RecordKind::Fin);
         self.send_record(am, origin, &[bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)])
     }
 
-    /// Handles a fragment that a CTS requested.
     pub(super) fn fragment(
         &self,
         am: &Am,
@@ -281,8 +267,7 @@ impl AmState {
         Ok(())
     }
 
-    /// Returns whether this rank can read the memory of a rank of the node, which the first call
-    /// tries.
+    /// Returns whether this rank can read the memory of a rank of the node. The first call tries.
     pub(crate) fn cma_allowed(&self, am: &Am, index: usize) -> bool {
         if !am.config.cross_memory {
             return false;
@@ -294,7 +279,7 @@ impl AmState {
                 let mut mark = 0u64;
                 let local = &raw mut mark as usize;
                 let span = Span { local, remote: address as usize, bytes: 8 };
-                // SAFETY: the local side of the span is `mark`, which is valid for writes.
+                // SAFETY: the local side of the span is `mark`, valid for writes.
                 let read = unsafe { cma::transfer(pid, &[span], Direction::Read) };
                 let allowed = read.is_ok() && mark == expected;
                 if !allowed {
@@ -307,7 +292,6 @@ impl AmState {
         }
     }
 
-    /// Advances the long messages. Returns whether anything happened.
     pub(super) fn progress_rndv(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
         let Some(node) = &self.node else { return Ok(false) };
         let mut busy = !work.reads.is_empty();
@@ -320,7 +304,7 @@ impl AmState {
                 remote: read.source.address as usize + read.done,
                 bytes,
             };
-            // SAFETY: the handler promised that the destination is valid for writes of all data.
+            // SAFETY: the handler promised that the destination is valid for all data.
             unsafe { am.cma_transfer(node, read.index, &[span], Direction::Read) }?;
             read.done += bytes;
             if read.done < read.inbound.len {
@@ -341,8 +325,7 @@ impl AmState {
                     len: stream.sent as u64,
                     ..RecordHead::new(RecordKind::RndvFragment)
                 };
-                // SAFETY: this rank, the origin, keeps the data until FIN, which follows the last
-                // fragment.
+                // SAFETY: this rank, the origin, keeps the data until FIN, after the last fragment.
                 let chunk = unsafe {
                     let from = stream.source.address as usize + stream.sent;
                     std::slice::from_raw_parts(from as *const u8, bytes)

@@ -1,7 +1,5 @@
-//! Descriptions of what is pending on this rank, for reports.
-//!
-//! A peer's lock is only tried, because another thread may hold it for long and a report must not
-//! wait. No thread holds the locks of the rings while it waits.
+//! Descriptions of what is pending on this rank. A peer's lock is only tried, because another
+//! thread may hold it for long and a report must not wait.
 
 use super::Am;
 use crate::path::Path;

@@ -3,13 +3,11 @@
 //! The ring consists of *cells* of one cache line and of a *store*. A record of up to [`INLINE`]
 //! bytes lies in its cell, so a small message moves one cache line. A longer record lies in the
 //! store, and its cell contains its position. (Cells of two lines are slower, although processors
-//! fetch lines in pairs: with cells of one line, the second line is the next cell.) A cell is full
-//! when its stamp is the number of the present lap. So the reader reads the cell alone, and neither
-//! side clears anything.
+//! fetch lines in pairs.) A cell is full when its stamp is the number of the present lap, so the
+//! reader reads the cell alone, and neither side clears anything.
 //!
-//! The writer learns how far the reader is from two counters, which it reads only when the ring
-//! seems full. One thread writes at a time, and one thread reads, because the callers hold a lock
-//! on each side.
+//! The writer reads the reader's two counters only when the ring seems full. One thread writes at a
+//! time, and one thread reads, because the callers hold a lock on each side.
 //!
 //! Invariant: the writer changes a cell, or bytes of the store, only after the reader has counted
 //! them as done. The stamp is stored last, with release order.
@@ -18,7 +16,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
 pub const CELLS: u64 = 256;
-/// The length in bytes of the longest record that lies in its cell.
+/// In bytes.
 pub(crate) const INLINE: usize = LINE - 8;
 const HEAD: usize = LINE;
 
@@ -33,13 +31,11 @@ const _: () = assert!(size_of::<Cell>() == LINE);
 
 #[repr(C)]
 struct Counts {
-    /// Cells that the reader has finished.
     taken: AtomicU64,
     /// Bytes of the store that the reader has finished, including skipped ones.
     freed: AtomicU64,
 }
 
-/// Returns the size in bytes of a ring whose store has `store` bytes.
 pub const fn bytes(store: usize) -> usize {
     HEAD + CELLS as usize * LINE + store
 }
@@ -52,8 +48,7 @@ struct RingMemory {
 
 impl RingMemory {
     fn counts(&self) -> &Counts {
-        // SAFETY: the creator of this value guarantees the memory, which begins with the counters,
-        // accessed only as atomics.
+        // SAFETY: the creator of this value guarantees the memory, which begins with the counters.
         unsafe { &*self.base.cast() }
     }
     fn cell(&self, n: u64) -> *mut Cell {
@@ -65,14 +60,13 @@ impl RingMemory {
     }
 }
 
-/// Copies a part of a record, without a call of `memcpy` for heads and single numbers.
+/// Avoids a call of `memcpy` for heads and single numbers.
 ///
 /// # Safety
 /// `to` must be valid for writes of the part's length.
 #[inline]
 unsafe fn copy(part: &[u8], to: *mut u8) {
-    // SAFETY: the caller guarantees `to` for the part's length, which each array has. Byte arrays
-    // need no alignment.
+    // SAFETY: the caller guarantees `to` for the part's length, which each array has.
     unsafe {
         match part.len() {
             0 => {}
@@ -86,8 +80,7 @@ unsafe fn copy(part: &[u8], to: *mut u8) {
 }
 
 fn stamp(n: u64) -> u32 {
-    // A stamp is never zero, the initial value in a fresh file, and never the stamp of the lap
-    // before.
+    // Never zero, the initial value in a fresh file, and never the stamp of the lap before.
     (n / CELLS) as u32 | 1 << 31
 }
 
@@ -100,12 +93,10 @@ pub struct Writer {
     freed: u64,
 }
 
-// SAFETY: processes share the memory, so no thread owns it. One thread at a time uses this end.
+// SAFETY: processes share the memory. One thread at a time uses this end.
 unsafe impl Send for Writer {}
 
 impl Writer {
-    /// Creates the writing end of a fresh ring.
-    ///
     /// # Safety
     /// `base` must point to [`bytes`] bytes of shared memory, aligned to a cache line, zero before
     /// the first use, and mapped while the writer lives. There must be only one writer.
@@ -130,7 +121,6 @@ impl Writer {
         self.place.counts().freed.load(Ordering::Acquire)
     }
 
-    /// Returns the position of a record of `size` bytes in the store.
     fn position(&self, size: usize) -> u64 {
         let store = self.place.store as u64;
         let left = store - self.put % store;
@@ -138,7 +128,6 @@ impl Writer {
         if left < size as u64 { self.put + left } else { self.put }
     }
 
-    /// Returns whether there is room for a record of `size` bytes now.
     #[inline]
     pub fn has_room(&mut self, size: usize) -> bool {
         if self.next - self.taken == CELLS {
@@ -157,8 +146,7 @@ impl Writer {
         end - self.freed <= self.place.store as u64
     }
 
-    /// Returns whether there is room now for `records` records of `bytes` bytes in total, of at
-    /// most `longest` bytes each.
+    /// For `records` records of `bytes` bytes in total, of at most `longest` bytes each.
     pub(crate) fn has_room_for(&mut self, records: usize, bytes: usize, longest: usize) -> bool {
         // Each record begins on a new line, and one may skip the bytes at the end of the store.
         let most = (bytes + records * LINE + longest) as u64;
@@ -168,7 +156,6 @@ impl Writer {
             && self.put + most - self.freed <= self.place.store as u64
     }
 
-    /// Writes a record of `parts`. Returns false if it does not fit now.
     #[inline]
     pub fn write(&mut self, parts: &[&[u8]]) -> bool {
         let size = parts.iter().map(|p| p.len()).sum::<usize>();
@@ -177,8 +164,7 @@ impl Writer {
             return false;
         }
         let cell = self.place.cell(self.next);
-        // SAFETY: `has_room` found that the reader has finished with this cell and these bytes of
-        // the store, which it reads only after the stamp.
+        // SAFETY: `has_room` found that the reader is done with these bytes until the stamp.
         unsafe {
             let mut to = if size <= INLINE {
                 (&raw mut (*cell).bytes).cast::<u8>()
@@ -206,14 +192,12 @@ pub struct Reader {
     next: u64,
 }
 
-// SAFETY: processes share the memory, so no thread owns it. One thread at a time uses this end.
+// SAFETY: processes share the memory. One thread at a time uses this end.
 unsafe impl Send for Reader {}
 
 impl Reader {
-    /// Creates the reading end of a fresh ring.
-    ///
     /// # Safety
-    /// The requirements of [`Writer::new`] apply, with one reader instead of one writer.
+    /// See [`Writer::new`], with one reader instead of one writer.
     pub unsafe fn new(base: *mut u8, store: usize) -> Reader {
         Reader { place: RingMemory { base, store }, next: 0 }
     }
@@ -221,20 +205,19 @@ impl Reader {
     #[inline]
     pub fn ready(&self) -> bool {
         let cell = self.place.cell(self.next);
-        // SAFETY: the ring is mapped while the reader lives, and the stamp is accessed as an
-        // atomic.
+        // SAFETY: the ring is mapped while the reader lives.
         unsafe { (*cell).stamp.load(Ordering::Acquire) == stamp(self.next) }
     }
 
-    /// Returns the next record, if any. It stays in the ring until [`Reader::advance`].
+    /// The record stays in the ring until [`Reader::advance`].
     #[inline]
     pub fn peek(&self) -> Option<&[u8]> {
         if !self.ready() {
             return None;
         }
         let cell = self.place.cell(self.next);
-        // SAFETY: the stamp, loaded with acquire order, shows that the record is written. The
-        // writer does not change it before it is counted as done.
+        // SAFETY: the stamp, loaded with acquire order, shows that the record is complete. The
+        // writer keeps it until it is counted.
         unsafe {
             let size = (*cell).size as usize;
             let bytes = (&raw const (*cell).bytes).cast::<u8>();
@@ -247,12 +230,10 @@ impl Reader {
         }
     }
 
-    /// Counts the record that [`Reader::peek`] returned as done.
     #[inline]
     pub fn advance(&mut self) {
         let cell = self.place.cell(self.next);
-        // SAFETY: `peek` found the stamp of this cell, so the cell is written. The writer does not
-        // change it before it is counted as done below.
+        // SAFETY: `peek` found this cell's stamp; the writer keeps the cell until it is counted.
         let (size, position) = unsafe {
             ((*cell).size as usize, (&raw const (*cell).bytes).cast::<u64>().read_unaligned())
         };
@@ -271,10 +252,9 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicPtr;
 
-    /// The number of records to send, more than the ring has cells.
+    /// More than the ring has cells.
     const RECORDS: u64 = if cfg!(miri) { 300 } else { 50_000 };
 
-    /// Returns the aligned start of a ring in memory that is one cache line longer than the ring.
     fn aligned(memory: &mut [[u64; 8]]) -> *mut u8 {
         let base = memory.as_mut_ptr().cast::<u8>();
         base.wrapping_add(base.align_offset(64))

@@ -1,8 +1,6 @@
 //! The origin's side: the transport of a message, and the time at which its memory may be reused.
-//!
 //! Data up to the eager limit is copied, and the origin gets its signal at once. Longer data is
-//! announced by an RTS, and leaves when the target knows its destination. Then the target sends
-//! FIN, or MPI completes the send.
+//! announced by an RTS. It has left when the target sends FIN, or MPI completes the send.
 
 use super::Am;
 use super::over_mpi::AM_EAGER_LIMIT;
@@ -18,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Data<'_> {
-    /// Returns the bytes, or `Argument` for a null address with a length.
+    /// Fails with `Argument` for a null address with a length.
     ///
     /// # Safety
     /// The memory of [`Data::At`] must be valid, unless its address is null.
@@ -31,7 +29,7 @@ impl Data<'_> {
                 0 => Ok(&[]),
                 _ => fail!(Argument, "null data address for a message of {len} bytes"),
             },
-            // SAFETY: the caller guarantees the memory at an address that is not null.
+            // SAFETY: the caller guarantees the memory.
             Data::At(at, len) => Ok(unsafe { std::slice::from_raw_parts(*at, *len) }),
         }
     }
@@ -46,8 +44,7 @@ impl Data<'_> {
 }
 
 impl Am {
-    /// Sends a message like [`Am::send_am`], without addresses: the data was copied or has left
-    /// when the call returns.
+    /// Like [`Am::send_am`], but the data was copied or has left on return.
     #[inline]
     pub fn send_message(
         &self,
@@ -64,8 +61,7 @@ impl Am {
                     return Ok(());
                 }
                 let signals = Signals::default();
-                // SAFETY: the data is a slice and the signals are empty, so no address must outlive
-                // the call.
+                // SAFETY: without addresses in data or signals, nothing must outlive the call.
                 unsafe { self.send_other(target, handler, header, Data::Bytes(data), signals) }
             },
         )
@@ -82,9 +78,8 @@ impl Am {
     }
 
     /// Sends a message without an awaited completion to another rank of the node: the usual case. A
-    /// short message is sent in one record. A longer one is sent in fragments if its handler takes
-    /// them and there is room. The data may be reused on return. In all other cases, returns false
-    /// and sends nothing.
+    /// short message is sent in one record, a longer one in fragments if its handler takes them and
+    /// there is room. The data may be reused on return. Else returns false and sends nothing.
     #[inline]
     fn send_to_node(
         &self,
@@ -125,10 +120,10 @@ impl Am {
         Ok(false)
     }
 
-    /// Sends a message. Returns when its transport has it. The handler of a message to the calling
-    /// rank has run by then, unless the caller is a handler itself or has locked the handlers.
-    /// Fails with `Rank` if `target` is outside the job, or `Argument` for an unknown handler, a
-    /// header longer than [`MAX_HEADER`] or null data. Nothing is sent in these cases.
+    /// Returns when the transport has the message. The handler of a message to the calling rank has
+    /// run by then, unless the caller is a handler itself or has locked the handlers. Fails with
+    /// `Rank` if `target` is outside the job, and with `Argument` for an unknown handler, a header
+    /// longer than [`MAX_HEADER`] or null data. Nothing is sent in these cases.
     ///
     /// # Safety
     /// The memory of [`Data::At`] must stay valid and unchanged as described there. A
@@ -146,7 +141,7 @@ impl Am {
             || len <= FRAGMENT,
             |()| self.call_info_of_message(target, header.len() + len),
             || {
-                // SAFETY: the caller guarantees that the data is valid.
+                // SAFETY: the caller guarantees the data.
                 let bytes = unsafe { data.bytes() }?;
                 if let Signal::None = signals.completion
                     && self.send_to_node(target, handler, header, bytes)?
@@ -154,17 +149,14 @@ impl Am {
                     signals.origin.notify(self);
                     return Ok(());
                 }
-                // SAFETY: the caller upholds the contract of this function, which `send_other`
-                // shares.
+                // SAFETY: the caller upholds the contract, which `send_other` shares.
                 unsafe { self.send_other(target, handler, header, data, signals) }
             },
         )
     }
 
-    /// Sends a message that `send_to_node` does not send.
-    ///
     /// # Safety
-    /// The requirements of [`Am::send_am`] apply.
+    /// See [`Am::send_am`].
     unsafe fn send_other(
         &self,
         target: usize,
@@ -192,7 +184,7 @@ impl Am {
             Signal::None => 0,
             signal => state.tokens.lock().insert(AwaitedSignal::Completion(signal)),
         };
-        // SAFETY: the caller upholds the contract of `send_am`, which `send_slow_path` shares.
+        // SAFETY: the caller upholds the contract of `send_am`.
         let sent = unsafe { self.send_slow_path(target, handler, header, data, origin, token) };
         if sent.is_err() && token != 0 {
             state.tokens.lock().remove(token);
@@ -200,10 +192,10 @@ impl Am {
         sent
     }
 
-    /// Sends a message whose arguments were checked. `token` names its awaited completion, or is 0.
+    /// The arguments were checked. `token` names the awaited completion, or is 0.
     ///
     /// # Safety
-    /// The requirements of [`Am::send_am`] apply.
+    /// See [`Am::send_am`].
     unsafe fn send_slow_path(
         &self,
         target: usize,
@@ -216,7 +208,7 @@ impl Am {
         let state = self.state()?;
         let (at, len) = data.parts();
         let may_wait = handler::running().is_none();
-        // SAFETY: the caller guarantees that the data is valid.
+        // SAFETY: the caller guarantees the data.
         let bytes = unsafe { data.bytes() }?;
         if target == self.rank() {
             self.counted(state, || self.send_locally(handler, header, bytes, token))?;
@@ -235,7 +227,7 @@ impl Am {
             return Ok(());
         }
         trace::count(&self.observer().always.rendezvous, 1);
-        // The data stays at its address for a while, so the call waits if the data is borrowed.
+        // The data stays at its address for a while, so the call waits if it is borrowed.
         let (keep, waits) = match data {
             Data::Owned(bytes) => (Some(bytes), None),
             Data::At(..) => (None, None),
@@ -261,8 +253,7 @@ impl Am {
         let sent = match on_node {
             Some((node, index)) => node.send(self, index, &parts, (true, may_wait)),
             None => self.counted(state, || {
-                // SAFETY: the data is valid until it has left: the caller guarantees this until the
-                // signal, or the token keeps the data, or this call waits for the signal.
+                // SAFETY: until the data has left, the caller or token keeps it, or this waits.
                 unsafe { self.send_rndv(target, &parts, (at, len), name) }
             }),
         };
@@ -280,7 +271,7 @@ impl Am {
         Ok(())
     }
 
-    /// Counts a message as sent before it leaves. The node's rings count their own messages.
+    /// Counts a message before it leaves. The node's rings count their own.
     #[inline]
     fn counted(&self, state: &AmState, send: impl FnOnce() -> Result<()>) -> Result<()> {
         state.sent.fetch_add(1, Ordering::AcqRel);
@@ -319,7 +310,7 @@ impl Am {
         Ok(())
     }
 
-    /// Returns the length in bytes of the longest eager data for `target`.
+    /// In bytes.
     #[inline]
     pub fn eager_limit(&self, target: usize) -> usize {
         if target == self.rank() {

@@ -2,10 +2,10 @@
 //!
 //! A file of shared memory contains, for each rank of the node, a *mailbox* page, a ring from each
 //! rank of the node, and a table of memory registrations ([`registered`]). The memory of a ring is
-//! reserved at its first use, so ranks that do not communicate use only address space.
+//! reserved at its first use, so unused rings take only address space.
 //!
-//! **Waking.** A thread that has written to a ring alerts the target rank (see the module
-//! `doorbell`). A thread that goes to sleep, or stops attending, checks the rings once more.
+//! **Waking.** A thread that has written to a ring alerts the target (see the module `doorbell`). A
+//! thread that goes to sleep, or stops attending, checks the rings once more.
 //!
 //! **Full rings.** A sender that may wait polls until there is room. Records that a handler sends
 //! are kept in order, and later polls send them.
@@ -31,16 +31,14 @@ use std::time::Duration;
 const PAGE: usize = 4096;
 /// Bytes of a fragment. The target copies one while the origin writes the next.
 pub(crate) const FRAGMENT: usize = 8 << 10;
-/// The maximum number of ranks of a node: the bits in a mailbox.
+/// The bits in a mailbox.
 const MOST_RANKS: usize = 1024;
-/// The maximum total size in bytes of the stores of one rank's rings, unless that makes them
-/// smaller than [`SMALLEST_STORE`].
+/// Limit of all stores of a rank in bytes, unless they were below [`SMALLEST_STORE`].
 const ALL_STORES: usize = 16 << 20;
 /// The node index of a rank on another node.
 const ELSEWHERE: u32 = u32::MAX;
 const SMALLEST_STORE: usize = 32 << 10;
 
-/// The state of a rank that the other ranks of the node see.
 #[repr(C, align(64))]
 struct Mailbox {
     door: Doorbell,
@@ -75,7 +73,7 @@ pub struct ShmTransport {
     keeping: AtomicBool,
 }
 
-/// The reading side, one per rank, under the dispatcher's lock.
+/// The reading side, under the dispatcher's lock.
 #[derive(Debug, Default)]
 pub struct Incoming {
     readers: Vec<Option<Reader>>,
@@ -83,18 +81,16 @@ pub struct Incoming {
     known: Vec<u64>,
 }
 
-/// The number that peers try to read.
 static MARK: u64 = 0x506f_7274_6f6c_616e;
 
 fn mailbox(file: &SharedFile, index: usize) -> &Mailbox {
-    // SAFETY: the file, mapped while it lives, begins with a page for each rank. A mailbox consists
-    // of atomics and padding, and zeros are a valid one.
+    // SAFETY: the file begins with a page for each rank. A mailbox consists of atomics; zeros are
+    // valid.
     unsafe { &*file.base().add(index * PAGE).cast() }
 }
 
 impl ShmTransport {
-    /// Sets up the rings. Collective. Returns `None` on all ranks if a node lacks shared memory for
-    /// them or has more than [`MOST_RANKS`] ranks.
+    /// Collective. `None` on all ranks if a node lacks shared memory or exceeds [`MOST_RANKS`].
     pub fn create<P: Progress + ?Sized>(
         world: &Group,
         topology: &Topology,
@@ -166,7 +162,7 @@ impl ShmTransport {
         self.store / 4
     }
 
-    /// Returns the length in bytes of the longest eager data.
+    /// In bytes.
     #[inline]
     pub fn eager_limit(&self) -> usize {
         self.longest() - size_of::<RecordHead>() - MAX_HEADER
@@ -185,22 +181,21 @@ impl ShmTransport {
                 ),
             )
         })?;
-        // SAFETY: the file stays mapped while the transport lives. The ring is a part of it, on
-        // pages of its own, and this rank is its only writer.
+        // SAFETY: the file stays mapped while the transport lives. The ring lies in it on pages of
+        // its own, and this rank is its only writer.
         let writer = unsafe { Writer::new(self.file.base().add(offset), self.store) };
         let opened = &self.mailbox(index).opened[self.me / 64];
         opened.fetch_or(1 << (self.me % 64), Ordering::Release);
         Ok(writer)
     }
 
-    /// Wakes the rank if it sleeps. The caller has written a record for it before.
+    /// The caller has written a record for the rank before.
     #[inline]
     fn alert(&self, index: usize) {
         self.mailbox(index).door.alert();
     }
 
-    /// Sends a record of `parts`, and counts it if it is a message. Without room, waits if allowed,
-    /// and keeps the record otherwise.
+    /// Counts a message. Without room, waits if allowed, and keeps the record otherwise.
     #[inline]
     pub fn send(
         &self,
@@ -213,7 +208,7 @@ impl ShmTransport {
             {
                 let mut out = self.out[index].lock();
                 if out.kept.is_empty() {
-                    // The message is counted before it leaves, as quiescence requires.
+                    // Counted before it leaves, as quiescence requires.
                     out.messages += u64::from(message);
                     if self.write(index, &mut out, parts)? {
                         drop(out);
@@ -234,8 +229,8 @@ impl ShmTransport {
     }
 
     /// Sends a message whose data follows its header in separate, consecutive records, so that the
-    /// target copies the first while this rank writes the next. Returns false, and sends nothing,
-    /// if they do not all fit.
+    /// target copies the first while this rank writes the next. Sends nothing and returns false if
+    /// not all fit.
     pub(crate) fn send_in_fragments(
         &self,
         index: usize,
@@ -301,8 +296,7 @@ impl ShmTransport {
         self.out.iter().map(|out| out.lock().messages).sum()
     }
 
-    /// Writes a record, counted if it is a message, if there is room now and none is kept before
-    /// it. Returns whether it did.
+    /// Writes a record if there is room now and none is kept before it. Returns whether it did.
     pub(crate) fn try_send(&self, index: usize, parts: &[&[u8]], message: bool) -> Result<bool> {
         let mut out = self.out[index].lock();
         let written = out.kept.is_empty() && self.write(index, &mut out, parts)?;
@@ -350,12 +344,11 @@ impl ShmTransport {
         any
     }
 
-    /// Returns whether records are kept because a ring is full.
     pub fn keeps(&self) -> bool {
         self.keeping.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of records written to a rank, for fences, or `None` while some are kept.
+    /// Number of records written to a rank, for fences, or `None` while some are kept.
     pub fn written(&self, index: usize) -> Option<u64> {
         let mut out = self.out[index].lock();
         self.send_kept(index, &mut out);
@@ -363,25 +356,22 @@ impl ShmTransport {
         out.kept.is_empty().then_some(written)
     }
 
-    /// Returns the number of records that the rank has finished, or `u64::MAX` if none was sent to
-    /// it.
+    /// Number of records that the rank has finished, or `u64::MAX` if none was sent.
     pub fn taken(&self, index: usize) -> u64 {
         self.out[index].lock().writer.as_ref().map_or(u64::MAX, Writer::done)
     }
 
-    /// Returns the process ID of a rank of the node, and the address and the value of its mark.
+    /// Returns the process ID of a rank, and the address and the value of its mark.
     pub fn process(&self, index: usize) -> (u32, u64, u64) {
         let mailbox = self.mailbox(index);
         (mailbox.pid.load(Ordering::Acquire), mailbox.mark.load(Ordering::Relaxed), MARK)
     }
 
-    /// Sets whether a thread of this rank polls ([`super::poll_state`]).
     #[inline]
     pub(crate) fn set_attended(&self, attended: bool) {
         self.mailbox(self.me).door.set_attended(attended);
     }
 
-    /// Sleeps until the bell rings, see [`Doorbell::sleep`].
     pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         self.mailbox(self.me).door.sleep(nap);
     }
@@ -442,8 +432,8 @@ impl Incoming {
             let index = word * 64 + bit;
             if now & !self.known[word] & 1 << bit != 0 && index < self.readers.len() {
                 let offset = node.ring_offset(index, node.me);
-                // SAFETY: the file stays mapped while the transport lives. The memory of the ring
-                // was reserved before its bit was set, and this is its only reader.
+                // SAFETY: the file stays mapped while the transport lives. The ring was reserved
+                // before its bit was set, and this is its only reader.
                 let reader = unsafe { Reader::new(node.file.base().add(offset), node.store) };
                 self.readers[index] = Some(reader);
                 self.open.push(index);

@@ -24,13 +24,12 @@ pub struct HandlerEntry {
     pub deferral: Option<Arc<Deferral>>,
 }
 
-/// The maximum size in bytes of the unused batch buffers.
 const SPARE_BYTES: usize = 1 << 20;
 
 const CHUNK: usize = 1024;
 type Chunk = Box<[OnceLock<HandlerEntry>]>;
 
-/// The handlers by number. A lookup takes no lock, and a handler never moves.
+/// Handlers by number. A lookup takes no lock, and a handler never moves.
 pub struct Handlers {
     chunks: [OnceLock<Chunk>; 64],
     count: Mutex<usize>,
@@ -49,7 +48,7 @@ impl Handlers {
         self.chunks[n / CHUNK].get()?[n % CHUNK].get()
     }
 
-    /// Adds a handler under the next number, or returns `Argument` if none is left.
+    /// Fails with `Argument` if no number is left.
     pub fn add(&self, name: &'static str, handler: Arc<dyn Handler>) -> Result<HandlerId> {
         let mut count = self.count.lock();
         if *count >= CHUNK * self.chunks.len() {
@@ -82,7 +81,7 @@ impl Handlers {
     }
 }
 
-/// Returns a copy of the name that is never freed. Equal names share one copy.
+/// Returns a copy of the name that is never freed. Equal names share one.
 pub(crate) fn intern(name: &str) -> &'static str {
     static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
     let mut names = NAMES.lock();
@@ -94,12 +93,9 @@ pub(crate) fn intern(name: &str) -> &'static str {
     kept
 }
 
-/// An event that the origin awaits.
 #[derive(Debug)]
 pub enum AwaitedSignal {
-    /// A message was handled.
     Completion(Signal),
-    /// Data has left.
     Source {
         signal: Signal,
         /// Data that the engine owns until it has left.
@@ -110,14 +106,12 @@ pub enum AwaitedSignal {
 
 pub(crate) type Tokens = Handles<AwaitedSignal>;
 
-/// Returns the tokens of data that has not yet left to `target`.
 pub(crate) fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
     let is =
         |a: &AwaitedSignal| matches!(a, AwaitedSignal::Source { target: t, .. } if *t == target);
     tokens.iter().filter(|(_, awaited)| is(awaited)).map(|(token, _)| token).collect()
 }
 
-/// The state that the dispatcher's lock protects.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
     pub incoming: Option<Incoming>,
@@ -132,14 +126,12 @@ pub enum RingState {
     Busy,
 }
 
-/// A queued message of this rank to itself, from a handler or a thread that has locked the
-/// handlers.
+/// A queued message of this rank to itself, from a handler or while the handlers are locked.
 #[derive(Debug)]
 pub(crate) struct SelfMessage {
     pub handler: HandlerId,
     pub header: Vec<u8>,
     pub data: Vec<u8>,
-    /// The completion's token, or 0.
     pub token: u64,
 }
 
@@ -152,8 +144,7 @@ pub(super) struct Towards {
     pub fenced: AtomicU64,
 }
 
-/// A function of an interface that sends what it has collected, or with the flag only aged items,
-/// and returns whether it sent anything.
+/// Sends collected items, or with the flag only aged ones. Returns whether it sent anything.
 pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<bool> + Send + Sync>;
 
 pub struct AmState {
@@ -177,15 +168,14 @@ pub struct AmState {
     pub(super) deferrals: RwLock<Vec<Arc<Deferral>>>,
     /// Messages and completion handlers that deferral queues hold.
     pub(super) behind_deferrals: AtomicUsize,
-    /// Messages that deferral queues keep from being handled. Other interfaces do not wait for
-    /// them.
+    /// Messages that deferral queues hold. Other interfaces do not wait for them.
     pub(super) set_aside: AtomicU64,
     pub(super) towards: Sparse<Towards>,
-    /// Messages that this rank has sent, except those in the rings of the node.
+    /// Without those in the rings of the node.
     pub(super) sent: AtomicU64,
-    /// Messages that were handled here under the dispatcher's lock.
+    /// Under the dispatcher's lock.
     pub(super) handled: AtomicU64,
-    /// Messages that were handled here without that lock.
+    /// Without that lock.
     pub(super) handled_on_thread: AtomicU64,
 }
 

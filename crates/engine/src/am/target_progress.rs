@@ -1,8 +1,6 @@
-//! The target's side: polling, and the dispatch of records.
-//!
-//! A record arrives from a ring, from MPI, or from this rank itself. [`super::handler_dispatch`]
-//! runs its handler and copies eager data, which may arrive in fragments, in the records that
-//! follow ([`RecordKind::EagerFirst`]). Long data arrives by [`super::rendezvous`].
+//! The target's side: polling, and the dispatch of records from a ring, MPI, or this rank itself.
+//! [`super::handler_dispatch`] runs their handlers and copies eager data, which may arrive in
+//! fragments ([`RecordKind::EagerFirst`]). Long data arrives by [`super::rendezvous`].
 
 use super::Am;
 use super::HandlerId;
@@ -17,10 +15,8 @@ use crate::watchdog::{self, ProgressEvent};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// The maximum number of records of one ring that one poll handles.
 const PER_POLL: usize = 64;
-/// The number of times that one poll checks empty rings, if at most [`FEW`] are open. A check costs
-/// less than the lock.
+/// Checks of empty rings in a poll, if at most [`FEW`] are open: cheaper than the lock.
 const POLLS: usize = 8;
 const FEW: usize = 4;
 
@@ -120,8 +116,7 @@ impl AmState {
         }
     }
 
-    /// Handles the messages that are available. Returns whether anything happened, or false at once
-    /// if any thread polls already.
+    /// Returns whether anything happened, or false at once if any thread polls already.
     #[inline]
     pub fn poll(&self, am: &Am) -> Result<bool> {
         if self.node.is_none()
@@ -187,7 +182,6 @@ impl AmState {
         Ok(busy)
     }
 
-    /// Handles a message of this rank to itself, under the dispatcher's lock.
     pub(super) fn deliver_local(
         &self,
         am: &Am,
@@ -204,8 +198,7 @@ impl AmState {
         self.dispatch.try_lock()
     }
 
-    /// Handles messages that arrived without a bell because their senders still saw this rank as
-    /// attended, after the last thread has stopped polling.
+    /// For messages whose senders still saw this rank as attended after its last thread stopped.
     pub(crate) fn poll_again(&self, am: &Am) {
         while self.rings() == RingState::Ready {
             match self.poll(am) {
@@ -221,7 +214,7 @@ impl AmState {
         self.held_up.load(Ordering::Relaxed) || self.node.as_ref().is_some_and(ShmTransport::keeps)
     }
 
-    /// Returns whether no flush hook is registered, so that no collected items can age.
+    /// Without flush hooks, no collected items can age.
     pub(crate) fn collects_nothing(&self) -> bool {
         self.hooks.read().is_empty()
     }
@@ -230,7 +223,6 @@ impl AmState {
         self.completion_thread.stop();
     }
 
-    /// Returns whether there is something to handle.
     pub fn rings(&self) -> RingState {
         let Some(dispatch) = self.dispatch.try_lock() else {
             // The lock may be held for long, and its holder polls when it unlocks.

@@ -1,44 +1,38 @@
-//! The wire format of records, the same in rings and in MPI messages.
-//!
-//! A record consists of a [`RecordHead`], the header, and eager data. A short message whose
-//! completion is not awaited has a [`ShortHead`], so that more of it fits in one cell of a ring.
-//! All ranks of a job run the same build, so numbers are sent in their memory representation.
-//! Lengths are checked nevertheless.
+//! The wire format of records, the same in rings and in MPI messages. A record consists of a
+//! [`RecordHead`], the header, and eager data. A short message whose completion is not awaited has
+//! a [`ShortHead`], so that more of it fits in one cell of a ring. All ranks run the same build, so
+//! numbers are sent in their memory representation. Lengths are checked nevertheless.
 
 use crate::error::{Result, fail};
 use bytemuck::{Pod, Zeroable};
 use std::mem::size_of;
 
-/// The maximum length of a header in bytes.
+/// In bytes.
 pub const MAX_HEADER: usize = 2048;
 
-/// The number of a handler, the same on every rank.
+/// The number is equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandlerId(pub u16);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
-    /// Eager: a message with its data.
     Eager = 1,
-    /// Request to send: a message whose data waits at the origin, at [`Source::address`].
+    /// Request to send: the data waits at the origin, at [`Source::address`].
     Rts = 2,
-    /// Acknowledgement: the message named by [`RecordHead::token`] was handled.
+    /// The message named by [`RecordHead::token`] was handled.
     Ack = 3,
-    /// Finished: the data named by [`Source::token`] has left, and its memory is free.
+    /// The data named by [`Source::token`] has left, and its memory is free.
     Fin = 4,
-    /// Clear to send: the target requests the data named by [`Source::token`] in fragments, for its
-    /// inbound message [`RecordHead::token`].
+    /// Clear to send: requests [`Source::token`] in fragments, for message [`RecordHead::token`].
     Cts = 5,
-    /// A fragment of the inbound message [`RecordHead::token`], at the byte offset
-    /// [`RecordHead::len`].
+    /// A fragment of [`RecordHead::token`] at the byte offset [`RecordHead::len`].
     RndvFragment = 6,
     /// The head of an eager message whose data follows in the next records of the ring.
     EagerFirst = 7,
     /// The next fragment of the data of the last [`RecordKind::EagerFirst`] in the ring.
     EagerFragment = 8,
-    /// A fence: the target answers when all messages that the handler's deferral queue holds now
-    /// are in place.
+    /// The target answers when all that the handler's deferral queue holds now is in place.
     DeferralFence = 9,
     /// Stops messages to deferral queues, or, with a token of 0, allows them again.
     DeferralStop = 10,
@@ -50,18 +44,16 @@ pub struct RecordHead {
     pub(super) kind: u8,
     pub(super) _pad: u8,
     pub(super) handler: u16,
-    /// The length of the header in bytes.
     pub header: u32,
-    /// The length of the data in bytes.
     pub len: u64,
-    /// The token of the awaited completion, or 0.
+    /// Token of the awaited completion, or 0.
     pub token: u64,
 }
 
 /// Marks a [`ShortHead`] in place of a [`RecordKind`].
 const SHORT: u8 = 0x42;
 
-/// The head of a [`RecordKind::Eager`] without a token, with a header of at most 255 bytes.
+/// A [`RecordKind::Eager`] without a token, with a header of at most 255 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ShortHead {
@@ -87,7 +79,6 @@ impl ShortHead {
 pub(crate) enum EagerHead {
     /// For small lengths and no awaited completion.
     Short(ShortHead),
-    /// For any message.
     Full(RecordHead),
 }
 
@@ -141,7 +132,7 @@ impl RecordHead {
         }
     }
 
-    /// Returns the kind of the record, or `Internal` if unknown.
+    /// Fails with `Internal` if unknown.
     #[inline]
     pub fn kind(&self) -> Result<RecordKind> {
         Ok(match self.kind {
@@ -164,8 +155,7 @@ impl RecordHead {
     }
 }
 
-/// Splits a record into its head, which is expanded if it is short, and the rest. Returns
-/// `Internal` if it is too short.
+/// Expands a short head. Fails with `Internal` if the record is too short.
 #[inline]
 pub fn split(record: &[u8]) -> Result<(RecordHead, &[u8])> {
     if let Some((short, rest)) = record.split_at_checked(size_of::<ShortHead>())
@@ -179,8 +169,7 @@ pub fn split(record: &[u8]) -> Result<(RecordHead, &[u8])> {
     }
 }
 
-/// Splits the rest of a record into its source and the bytes behind it, or returns `Internal` if it
-/// is too short.
+/// Returns the source and the bytes behind it, or `Internal` if `rest` is too short.
 pub fn source(rest: &[u8]) -> Result<(Source, &[u8])> {
     match rest.split_at_checked(size_of::<Source>()) {
         Some((source, rest)) => Ok((bytemuck::pod_read_unaligned(source), rest)),
@@ -188,8 +177,7 @@ pub fn source(rest: &[u8]) -> Result<(Source, &[u8])> {
     }
 }
 
-/// Splits the rest of a record into the message's header and the bytes behind it, or returns
-/// `Internal` if it is too short.
+/// Returns the header and the bytes behind it, or `Internal` if `rest` is too short.
 #[inline]
 pub fn header<'a>(head: &RecordHead, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
     match rest.split_at_checked(head.header as usize) {
@@ -198,7 +186,7 @@ pub fn header<'a>(head: &RecordHead, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u
     }
 }
 
-/// Reads a structure from the front of a message, or returns `Internal` if it is shorter.
+/// Fails with `Internal` if the message is shorter.
 pub(crate) fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
     match bytes.get(..size_of::<T>()) {
         Some(bytes) => Ok(bytemuck::pod_read_unaligned(bytes)),

@@ -1,21 +1,20 @@
 //! A job whose parts are divided between two ranks.
 //!
-//! The owner of the job takes parts from the front, and a helper takes parts from the back, until
-//! the two meet. Then the helper reports that it has finished. A job has a number, so a helper that
-//! comes too late, when the job is over or another job is in its slot, takes nothing.
+//! The owner of the job takes parts from the front, a helper from the back, until the two meet and
+//! the helper reports its end. A job has a number, so a late helper takes nothing.
 //!
-//! Invariants: no part is taken twice, and a helper takes no part of a job other than the named
-//! one. A helper that has taken a part reports that it has finished, unless its process dies.
+//! Invariants: no part is taken twice, and a helper takes parts of the named job only. A helper
+//! that has taken a part reports that it has finished, unless its process dies.
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// A slot for one job at a time, with one helper. In shared memory, initially zero.
+/// One job at a time, with one helper. In shared memory, initially zero.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct SplitJob {
-    /// The job's number in the upper half. The lower half contains the index of the first part that
-    /// is not taken, and the index of the first part that the helper has taken.
+    /// The job's number in the upper half, and below it the first part that is not taken, and the
+    /// first that the helper has taken.
     word: AtomicU64,
     /// The last job that a helper has finished, and whether the helper failed.
     done: AtomicU64,
@@ -40,15 +39,14 @@ fn word(job: u32, first: u16, end: u16) -> u64 {
 }
 
 impl SplitJob {
-    /// Opens a job of `chunks` parts, and returns its number. The previous job must be over.
+    /// Returns the number of the job. The previous one must be over.
     pub fn open(&self, chunks: u16) -> u32 {
         let job = number(self.word.load(Ordering::Relaxed)).wrapping_add(1);
         self.word.store(word(job, 0, chunks), Ordering::Release);
         job
     }
 
-    /// Changes (first, end) by compare-and-swap. Returns the old pair, or `None` if the job is over
-    /// or `new` declines.
+    /// Changes (first, end). Returns the old pair, or `None` if the job is over or `new` declines.
     fn change(&self, job: u32, new: impl Fn(u16, u16) -> Option<(u16, u16)>) -> Option<(u16, u16)> {
         let mut old = self.word.load(Ordering::Acquire);
         loop {
@@ -77,29 +75,27 @@ impl SplitJob {
         Some(self.change(job, |_, end| Some((end, end)))?.1)
     }
 
-    /// Records that the helper has finished, and whether it could do all parts that it had taken.
+    /// The helper has finished; `well` if it could do all its parts.
     pub fn leave(&self, job: u32, well: bool) {
         self.done.store(word(job, 0, 0) | if well { 0 } else { FAILED }, Ordering::Release);
     }
 
-    /// Returns whether the helper did its parts, or `None` if it has not finished the job.
+    /// `None` if the helper has not finished the job.
     pub fn left(&self, job: u32) -> Option<bool> {
         let done = self.done.load(Ordering::Acquire);
         (number(done) == job).then_some(done & FAILED == 0)
     }
 }
 
-/// The number of jobs that a rank can offer at a time.
+/// Number of jobs that a rank can offer at a time.
 pub const JOBS: usize = 8;
 
 #[derive(Debug, Default)]
 pub struct JobSlots {
     taken: Mutex<u32>,
-    /// Number of parts that other ranks have done.
     pub(super) helped: AtomicU64,
 }
 
-/// A slot in use. It is released on drop.
 pub(super) struct JobSlot<'a> {
     places: &'a JobSlots,
     pub(super) number: u32,

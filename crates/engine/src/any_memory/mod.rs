@@ -1,16 +1,15 @@
 //! Transfers from and to any memory of any rank: global variables, stack and heap.
 //!
-//! **Registered memory** is memory that its owner can withdraw ([`crate::memory::registered`]).
-//! Another rank copies it without the owner only while the node's table permits this. Otherwise the
-//! owner copies, and checks its own registrations.
+//! **Registered memory** can be withdrawn by its owner ([`crate::memory::registered`]). Another
+//! rank copies it without the owner only while the node's table permits this. Otherwise the owner
+//! copies, and checks its own registrations.
 //!
 //! Bytes inside a segment take the path of the segment. Other bytes of a rank on the same node are
 //! copied with `process_vm_readv` and `process_vm_writev` ([`crate::path::cma`]) if the system
-//! permits this, which is determined at first use; `PORTOLAN_CROSS_MEMORY=off` disables it. For
-//! long transfers the owner helps while it waits ([`crate::am::cooperative_copy`]). In all other
-//! cases, and between nodes, active messages ask the owner's progress engine (`owner_served`). An
-//! address that the owner has not mapped is an error and harms no process. Active messages must be
-//! started before memory of another rank outside of segments is accessed.
+//! permits this (determined at first use; `PORTOLAN_CROSS_MEMORY=off` disables it). For long
+//! transfers the owner helps while it waits ([`crate::am::cooperative_copy`]). In all other cases
+//! active messages, which must be started, ask the owner's progress engine (`owner_served`). An
+//! address that the owner has not mapped is an error and harms no process.
 
 mod owner_served;
 
@@ -31,7 +30,6 @@ use crate::wait::Progress as _;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The layer for memory outside of segments.
 #[derive(Debug)]
 pub struct AnyMemory {
     am: Am,
@@ -55,10 +53,9 @@ impl AnyMemory {
     }
 }
 
-/// The memory registration of the target that must contain all spans, if any.
 #[derive(Debug, Clone, Copy)]
 pub struct Within {
-    /// Number of the registration, or 0 for any memory.
+    /// 0 for any memory.
     pub id: u64,
     /// Index in the node's table plus one, or 0 without an entry.
     pub place: u32,
@@ -90,28 +87,24 @@ enum AccessPath<'a> {
 impl AnyMemory {
     /// Copies bytes to any memory of `target`. The bytes are in place on return.
     ///
-    /// # Errors
-    /// Returns `Rank` if `target` is out of range, `Argument` for a null address with a nonzero
-    /// length, `Address` if the target has not mapped the memory, and `State` if active messages
-    /// are needed but not started.
+    /// # Errors Returns `Rank` if `target` is out of range, `Argument` for a null address with a
+    /// nonzero length, `Address` if the target has not mapped the memory, and `State` if this needs
+    /// active messages that were not started.
     ///
-    /// # Safety
-    /// The local bytes must be valid for reads, and no code at the target may rely on its bytes not
-    /// changing.
+    /// # Safety The local bytes must be valid for reads, and no code at the target may rely on
+    /// unchanged bytes.
     pub unsafe fn put_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
-        // SAFETY: the caller guarantees the memory on both sides, and the call waits until it is
-        // complete.
+        // SAFETY: the caller guarantees the memory on both sides, and the call waits.
         let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Write) };
         self.observed(|| self.call_info_of_spans(Call::Put, target, spans), move_all)
     }
 
-    /// Copies bytes from any memory of `target`, with the errors of [`AnyMemory::put_anywhere`].
-    /// The bytes have arrived on return.
+    /// The bytes have arrived on return. Fails as [`AnyMemory::put_anywhere`].
     ///
     /// # Safety
     /// The local bytes must be valid for writes.
     pub unsafe fn get_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
-        // SAFETY: the caller guarantees the local bytes, and the call waits until it is complete.
+        // SAFETY: the caller guarantees the local bytes, and the call waits.
         let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Read) };
         self.observed(|| self.call_info_of_spans(Call::Get, target, spans), move_all)
     }
@@ -120,7 +113,7 @@ impl AnyMemory {
     /// return, until its bytes are at the target, and receives errors that are found later.
     ///
     /// # Safety
-    /// The requirements of [`AnyMemory::put_anywhere`] apply, until the counter is done.
+    /// See [`AnyMemory::put_anywhere`]; this must hold until the counter is done.
     pub unsafe fn start_put_anywhere(
         &self,
         target: usize,
@@ -133,11 +126,10 @@ impl AnyMemory {
         self.observed(|| self.call_info_of_spans(Call::PutNb, target, spans), start)
     }
 
-    /// Starts [`AnyMemory::get_anywhere`]. `counter` counts each part that is not complete on
-    /// return, and receives errors that are found later.
+    /// Starts [`AnyMemory::get_anywhere`]. `counter` works as in [`AnyMemory::start_put_anywhere`].
     ///
     /// # Safety
-    /// The requirements of [`AnyMemory::get_anywhere`] apply, until the counter is done.
+    /// See [`AnyMemory::get_anywhere`]; this must hold until the counter is done.
     pub unsafe fn start_get_anywhere(
         &self,
         target: usize,
@@ -169,16 +161,14 @@ impl AnyMemory {
     ) -> Result<()> {
         self.may_wait_for(target, spans, direction)?;
         let counter = Arc::new(CompletionCounter::default());
-        // SAFETY: the caller guarantees the memory, and the wait below lasts until the counter is
-        // done.
+        // SAFETY: the caller guarantees the memory, and this waits for the counter.
         let started = unsafe { self.start_anywhere(target, spans, direction, &counter, AWAITED) };
         let what = || format!("{} spans of memory of rank {target}", spans.len());
         self.complete(Awaited::of(Cause::Handle, target), &what, &counter)?;
         started
     }
 
-    /// Checks whether the caller may wait for a transfer, before it starts. A caller that must not
-    /// wait, such as a handler, may make transfers that complete at once; others fail with `State`.
+    /// Where waits are not allowed, transfers that cannot complete at once fail with `State`.
     pub fn may_wait_for(&self, target: usize, spans: &[Span], direction: Direction) -> Result<()> {
         let Err(refusal) = self.may_wait() else { return Ok(()) };
         self.check_rank(target)?;
@@ -195,11 +185,11 @@ impl AnyMemory {
     /// Starts to move bytes from or to a memory registration of `target`. If this rank may copy
     /// without the owner, `borrowed` is called first, and returns true if it copied the bytes
     /// itself. `digest` returns the digest of the description of the registration, whose owner has
-    /// the given index in the table. Returns the errors of [`AnyMemory::start_put_anywhere`], and
-    /// `Handle` if the memory was withdrawn. The counter may receive `Handle` instead.
+    /// the given index in the table. Fails as [`AnyMemory::start_put_anywhere`], and with `Handle`
+    /// if the memory was withdrawn, which the counter may receive instead.
     ///
     /// # Safety
-    /// The requirements of [`AnyMemory::start_put_anywhere`] apply.
+    /// See [`AnyMemory::start_put_anywhere`].
     pub unsafe fn start_registered(
         &self,
         target: usize,
@@ -230,7 +220,7 @@ impl AnyMemory {
     }
 
     /// # Safety
-    /// The requirements of [`AnyMemory::start_put_anywhere`] apply.
+    /// See [`AnyMemory::start_put_anywhere`].
     unsafe fn start_anywhere(
         &self,
         target: usize,
@@ -293,12 +283,11 @@ impl AnyMemory {
             return Ok(AccessPath::OwnerServed);
         }
         if let Some(hit) = self.memory.registry.lookup(target, span.remote, span.bytes) {
-            // Network transfers go through the owner, which must be able to withdraw registered
-            // memory.
+            // Network transfers go through the owner, which must be able to withdraw the memory.
             if within.id != 0 && hit.region().is_null() {
                 return Ok(AccessPath::OwnerServed);
             }
-            // A nonblocking put must report when its bytes are at the target. The owner's answer
+            // A nonblocking put must report when its bytes are at the target, as the owner's answer
             // does. Except for direct stores, the path of the segment needs a blocking fence for
             // this, so it is used only if active messages are not started.
             let mapped = !hit.region().is_null();
@@ -354,10 +343,8 @@ impl AnyMemory {
     }
 }
 
-/// Copies bytes if this process has mapped both sides.
-///
 /// # Safety
-/// The sources must be valid for reads and the destinations for writes.
+/// This process maps both sides, the sources valid for reads and the destinations for writes.
 pub unsafe fn copy_own(spans: &[Span], direction: Direction) {
     for span in spans {
         let (here, there) = (span.local as *mut u8, span.remote as *mut u8);

@@ -1,9 +1,7 @@
-//! Memory that its owner reads and writes for other ranks, by active messages.
-//!
-//! A request lists runs of bytes. A write request also carries their bytes, as does the answer to a
-//! read. The owner copies through the kernel ([`crate::path::cma`]), or checks its mappings first,
-//! so that a bad address becomes an error at the origin. The bytes of a long single run travel
-//! directly between the two memories.
+//! Memory that its owner reads and writes for other ranks, by active messages. A request lists runs
+//! of bytes. A write request or the answer to a read carries the bytes; those of a long single run
+//! travel directly between the memories. The owner copies through the kernel ([`crate::path::cma`])
+//! or checks its mappings, so a bad address is an error at the origin.
 
 use super::{AnyMemory, Span};
 use crate::am::cooperative_copy::OWN_HANDLERS;
@@ -22,14 +20,13 @@ use slab::Slab;
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// Minimum length in bytes of a direct run.
+/// In bytes, of a direct run.
 const STRAIGHT: usize = 128 << 10;
 /// Length in bytes at which a request of several runs is sent.
 const TOGETHER: usize = 256 << 10;
 /// Maximum length in bytes of a run in one message.
 const LONGEST: usize = 1 << 30;
 
-/// The outstanding requests of this rank to other ranks.
 #[derive(Debug, Default)]
 pub struct Accesses {
     asked: Mutex<Slab<Asked>>,
@@ -45,13 +42,12 @@ struct Asked {
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct AccessRequest {
-    /// The origin's name for the request.
     name: u64,
     /// Address of a single direct run, or 0 if the data begins with a list of runs.
     straight: u64,
     bytes: u64,
     runs: u64,
-    /// Number of the memory registration that must contain the runs, or 0 for any memory.
+    /// Number of the registration that must contain the runs, or 0 for any memory.
     registered: u64,
 }
 
@@ -66,17 +62,16 @@ struct ByteRun {
 #[repr(C)]
 struct AccessAnswer {
     name: u64,
-    /// 0, or the error code.
     code: u64,
 }
 
-/// Handler numbers, after the handlers of active messages.
+/// After the handlers of active messages.
 const WRITE: HandlerId = HandlerId(OWN_HANDLERS);
 const READ: HandlerId = HandlerId(OWN_HANDLERS + 1);
 const ANSWER: HandlerId = HandlerId(OWN_HANDLERS + 2);
 
 impl AnyMemory {
-    /// Registers the handlers of this layer. Must be called before interfaces register theirs.
+    /// Must be called before interfaces register their handlers.
     pub(crate) fn register_accesses(&self) -> Result<()> {
         let handlers = &self.state()?.handlers;
         let ids = [
@@ -90,8 +85,6 @@ impl AnyMemory {
         Ok(())
     }
 
-    /// Asks `target` to read or write its own memory, in one or more requests.
-    ///
     /// # Safety
     /// The local bytes must be valid until the counter is done.
     pub(super) unsafe fn ask_owner(
@@ -130,7 +123,7 @@ impl AnyMemory {
     }
 
     /// # Safety
-    /// The requirements of [`AnyMemory::ask_owner`] apply.
+    /// See [`AnyMemory::ask_owner`].
     unsafe fn ask(
         &self,
         target: usize,
@@ -187,7 +180,7 @@ impl AnyMemory {
     }
 }
 
-/// Returns the list of runs at the front of a request's data, and the list's length in bytes.
+/// Returns the list of runs at the front of a request's data, and its length in bytes.
 fn runs(request: &AccessRequest, data: &[u8]) -> Result<(Vec<ByteRun>, usize)> {
     let list = (request.runs as usize).checked_mul(size_of::<ByteRun>());
     let Some(bytes) = list.and_then(|n| data.get(..n)) else {
@@ -254,8 +247,7 @@ fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
     false
 }
 
-/// Enters the memory registration that a request names, if any. Fails with `Handle` if the memory
-/// was withdrawn, and with `Address` for bytes outside the registration.
+/// Enters the registration that a request names, if any. Fails as [`registered::enter`].
 fn enter(request: &AccessRequest, write: bool, runs: &[ByteRun]) -> Result<Option<Inside>> {
     if request.registered == 0 {
         return Ok(None);
@@ -285,8 +277,8 @@ fn answer_from(
     };
     let signals = Signals { origin: origin_signal, ..Signals::default() };
     let _own = am.observer().exclude_calls();
-    // SAFETY: borrowed data was found mapped. The owner must keep it mapped while other ranks
-    // access it. The withdrawal of registered memory waits for `inside`.
+    // SAFETY: borrowed data was found mapped. The owner keeps it mapped while other ranks access
+    // it, and the withdrawal of registered memory waits for `inside`.
     let sent = unsafe { am.send_am(origin, ANSWER, header, data, signals) };
     let Err(error) = sent else { return };
     log::error!("answering rank {origin}: {error:#}");

@@ -3,18 +3,15 @@
 //! Every arena has one atomicity domain ([`crate::memory::arena::Domain`], invariant 2) for all
 //! accumulates and read-modify-writes on it:
 //!
-//! * *native*: accumulates take the [`crate::path::lock_stripe`] locks in the owner's region, and
-//!   read-modify-writes are atomic instructions. Ranks on the owner's node execute both themselves.
-//!   For others the owner's progress engine does.
-//! * *MPI*: `MPI_Accumulate`, `MPI_Fetch_and_op` and `MPI_Compare_and_swap` on the arena's window,
+//! - *native*: accumulates take the [`crate::path::lock_stripe`] locks in the owner's region, and
+//!   read-modify-writes are atomic instructions. The owner's progress engine executes them for
+//!   ranks of other nodes.
+//! - *MPI*: `MPI_Accumulate`, `MPI_Fetch_and_op` and `MPI_Compare_and_swap` on the arena's window,
 //!   also between ranks of a node.
 //!
 //! Unaligned elements of an accumulate are in the native domain of every arena, because MPI
-//! guarantees nothing for them. They are atomic against every accumulate on the same address, and
-//! in a native arena also against accumulates that overlap them partially.
-//!
-//! A rank holds one lock stripe at a time, or two neighbours for an element that lies in both, and
-//! never waits for anything else meanwhile.
+//! guarantees nothing for them. They are atomic against every accumulate on the same address, in a
+//! native arena even if it overlaps in part.
 
 pub mod mutex;
 mod node_queue;

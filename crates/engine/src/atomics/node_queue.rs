@@ -1,5 +1,4 @@
-//! Combines the requests of a node's ranks for one number or mutex of another node into one message
-//! at a time.
+//! Combines the requests of a node's ranks for one number or mutex of another node.
 //!
 //! The first rank *leads*: it sends the request to the owner. Other ranks of its node that request
 //! the same thing meanwhile sleep in a queue. Then the next rank leads for all that wait. Additions
@@ -7,10 +6,9 @@
 //! returns to its owner (`super::mutex`). The owner therefore receives one message per node and
 //! turn, and waiting ranks do not poll MPI.
 //!
-//! The queues lie in the headers of the arena's regions, beside the [`lock_stripe`] locks. The
-//! header of the first region of the node's file has [`lock_stripe::LOCK_STRIPES`] queues, and a
-//! hash of the requested address selects one. A rank whose queue is in use for another address
-//! sends its own request. A waiting rank uses the same line of the header of its own region.
+//! The queues lie beside the [`lock_stripe`] locks, in the header of the first region of the node's
+//! file. A hash of the requested address selects one. A rank whose queue is in use for another
+//! address sends its own request. A waiting rank uses the same line of its own region's header.
 //!
 //! Invariants: a queue changes only under the stripe lock of its line, which is never held during a
 //! wait. A rank leads until it leaves, and then the first rank in the queue leads. A rank joins
@@ -27,11 +25,9 @@ use crate::trace::{Awaited, Cause, Observer, Served};
 use crate::wait::{self, Ends, Progress};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// The state of a waiting rank, set by the rank that leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Turn {
-    /// The rank still waits.
     Waits = 0,
     Leads = 1,
     /// The rank's operation is complete, or the rank holds the mutex.
@@ -44,13 +40,12 @@ pub(super) enum Turn {
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Line {
-    /// The stripe lock.
     lock: AtomicU32,
     /// Owner of the requested number or mutex, plus 1. 0 if the queue is free.
     owner: AtomicU32,
-    /// Address of the number or mutex at the owner. The two low bits hold the kind of request.
+    /// At the owner. The two low bits hold the kind of request.
     address: AtomicU64,
-    /// First and last waiting rank, as links to their lines. 0 means none.
+    /// Links to the lines of the first and last waiting rank. 0 means none.
     head: AtomicU32,
     tail: AtomicU32,
     /// For a mutex: how many times it was passed on, and the rank in whose name it was taken.
@@ -66,10 +61,9 @@ struct Line {
 
 const _: () = assert!(size_of::<Line>() == lock_stripe::LINE);
 
-/// A node's part of an arena, as one rank of the node sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeFile {
-    /// Address of the mapping, which begins with the first region.
+    /// The mapping, which begins with the first region.
     base: *mut u8,
     mine: usize,
 }
@@ -92,7 +86,6 @@ impl Waiter<'_> {
     }
 }
 
-/// How a rank starts a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueEntry {
     Leads,
@@ -102,9 +95,8 @@ pub(super) enum QueueEntry {
 }
 
 impl NodeFile {
-    /// Returns the node's part of an arena, which must live while the queues are used. Returns
-    /// `None` if this rank shares memory with no other rank, or a link is too small for the offset
-    /// of its region.
+    /// The arena must live while the queues are used. Returns `None` if this rank shares memory
+    /// with no other rank, or a link is too small for the offset of its region.
     pub fn of(core: &Core, arena: &Arena) -> Option<NodeFile> {
         let shares = core.memory.policy().direct
             && core.topology.ranks_of(core.topology.my_node()).len() > 1;
@@ -113,8 +105,7 @@ impl NodeFile {
         (shares && reaches).then_some(NodeFile { base, mine })
     }
 
-    /// Returns the queue for a number or mutex at `address` (a multiple of 4). `kind` is less
-    /// than 4.
+    /// `address` is a multiple of 4, and `kind` less than 4.
     pub(super) fn queue(self, owner: usize, address: usize, kind: u64) -> NodeQueue {
         assert!(address.is_multiple_of(4) && kind < 4, "the kind is told apart from the address");
         let address = address as u64 | kind;
@@ -125,9 +116,9 @@ impl NodeFile {
     }
 
     fn line(&self, offset: usize) -> &Line {
-        // SAFETY: the file is mapped while the arena lives, which the creator of the queue
-        // guarantees. A line begins at `offset` in the header of a region. The headers are zeroed
-        // initially and are accessed only through these atomics.
+        // SAFETY: the arena, which the creator of the queue keeps alive, maps the file. A line
+        // begins at `offset` in the header of a region, zero initially and accessed only through
+        // these atomics.
         unsafe { &*self.base.add(offset).cast::<Line>() }
     }
 
@@ -146,11 +137,11 @@ impl NodeQueue {
     }
 
     fn lock(&self) -> LockStripeGuard {
-        // SAFETY: `base` maps the first region of the node's file while the arena lives.
+        // SAFETY: the arena maps the first region of the node's file at `base`.
         unsafe { lock_stripe::take(self.file.base, self.line) }
     }
 
-    /// Joins the queue. `value` is the number to add, if any.
+    /// `value` is the number to add, if any.
     pub(super) fn enter(&self, value: i64) -> QueueEntry {
         let (head, mine) = (self.head(), self.mine());
         let _lock = self.lock();
@@ -177,7 +168,7 @@ impl NodeQueue {
         QueueEntry::Waits
     }
 
-    /// Sleeps until the state of this rank changes. Returns it and the number in the rank's line.
+    /// Sleeps until the state of this rank changes. Returns it and the number in its line.
     pub(super) fn wait<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -195,7 +186,7 @@ impl NodeQueue {
         Ok((answer.unwrap_or(Turn::Failed), value))
     }
 
-    /// Removes and returns the first rank of the queue. The caller holds the lock.
+    /// The caller holds the lock.
     fn pop(&self) -> Option<Waiter<'_>> {
         let head = self.head();
         let link = head.head.load(Ordering::Relaxed);
@@ -209,10 +200,8 @@ impl NodeQueue {
         Some(Waiter(first))
     }
 
-    /// Removes and returns all waiting ranks, for the leading rank. Ranks that the last turn
-    /// carried may soon request the same thing again, so this first yields the core to them. It
-    /// allocates no memory under the lock, so other ranks wait for the lock only for a few
-    /// instructions.
+    /// Removes and returns all waiting ranks. Ranks that the last turn carried may soon request the
+    /// same again, so this first yields the core to them. It allocates no memory under the lock.
     fn take_all(&self) -> Vec<Waiter<'_>> {
         let head = self.head();
         if head.carried.load(Ordering::Relaxed) > 0 {
@@ -251,8 +240,7 @@ impl NodeQueue {
         self.head().passed.store(0, Ordering::Relaxed);
     }
 
-    /// Passes a mutex that this rank holds to the next waiting rank, unless it was already passed
-    /// on `most` times. Returns the rank in whose name it was taken if it must return to the owner.
+    /// At most `most` times. Else returns the rank in whose name the mutex returns to the owner.
     pub(super) fn pass_on(&self, most: usize) -> Option<usize> {
         let lock = self.lock();
         let head = self.head();
@@ -266,8 +254,7 @@ impl NodeQueue {
     }
 }
 
-/// Adds to a number of another node through a queue. `send` makes the owner add a value. Both
-/// return the previous number. Fails with `State` in a handler.
+/// `send` makes the owner add. Returns the previous number. Fails with `State` in a handler.
 pub(super) fn combined<P: Progress + ?Sized>(
     progress: &P,
     queue: NodeQueue,
@@ -337,7 +324,7 @@ mod tests {
         }
     }
 
-    // SAFETY: the lines are accessed only through atomics, and the node outlives the threads.
+    // SAFETY: the lines are accessed only as atomics, and the node outlives the threads.
     unsafe impl Send for NodeQueue {}
 
     #[test]

@@ -1,9 +1,7 @@
-//! Counted notifications between ranks.
-//!
-//! A rank notifies another one by incrementing a word there, ordered after its operations on the
-//! other rank's memory. The ranks of a node use a shared file, which unlike a segment does not
-//! lengthen the search for the segment of an address. Each rank has a row: a count of its sleeping
-//! threads, and one word for each rank of the node. If there are several nodes, a segment has a
+//! Counted notifications between ranks. A rank notifies another one by incrementing a word there,
+//! ordered after its operations on the other rank's memory. The ranks of a node use a shared file,
+//! which unlike a segment does not lengthen address lookups. Each rank has a row: a count of its
+//! sleeping threads, and one word for each rank of the node. With several nodes, a segment has a
 //! word for each rank of the job, and [`Ops::increment_in_order`] reaches it.
 
 use crate::collective::mark::reached;
@@ -17,7 +15,6 @@ use crate::wait::{self, Ends};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Words of a cache line.
 const LINE: usize = 16;
 
 #[derive(Debug)]
@@ -36,14 +33,13 @@ struct NodeWords {
 }
 
 impl Notifications {
-    /// Allocates the words, with all counts zero. Collective over all ranks.
+    /// Collective over all ranks.
     pub fn create(ops: &Ops) -> Result<Notifications> {
         let near = NodeWords::create(ops)?;
         let far = if near.is_none() || ops.topology.nodes() > 1 {
             let bytes = size_of::<u32>() * ops.size();
             let segment = ops.allocate_for(Purpose::Internal, ops.world(), Ok(bytes))?;
-            // SAFETY: this rank's part has this many bytes. No other rank accesses it before the
-            // barrier.
+            // SAFETY: this rank's part has these bytes, and no rank uses it before the barrier.
             unsafe { segment.my_base().write_bytes(0, bytes) };
             ops.barrier_of(ops.world())?;
             Some(segment)
@@ -53,12 +49,11 @@ impl Notifications {
         Ok(Notifications { near, far })
     }
 
-    /// Frees the words of other nodes. Collective over all ranks, which must not notify afterwards.
+    /// Collective over all ranks, which must not notify afterwards.
     pub fn free(&self, ops: &Ops) -> Result<()> {
         self.far.clone().map_or(Ok(()), |segment| ops.release(segment))
     }
 
-    /// Returns whether `rank` is notified through shared memory.
     pub fn is_near(&self, rank: usize) -> bool {
         self.near.as_ref().is_some_and(|near| near.index(rank).is_some())
     }
@@ -70,8 +65,7 @@ impl Notifications {
         }
     }
 
-    /// Notifies `rank`. A thread that has waited for the notification sees the effect of all
-    /// operations of the caller on the memory of its rank so far.
+    /// Then the waiting thread sees all operations of the caller on the memory of its rank.
     pub fn notify(&self, ops: &Ops, rank: usize) -> Result<()> {
         ops.check_rank(rank)?;
         if let Some(near) = &self.near
@@ -85,8 +79,7 @@ impl Notifications {
         ops.increment_in_order(rank, at, None)
     }
 
-    /// Waits until `number` notifications of `rank` have arrived (modulo 2^32), and returns their
-    /// number.
+    /// Waits for `number` notifications of `rank` (modulo 2^32). Returns how many have arrived.
     pub fn wait(&self, ops: &Ops, rank: usize, number: u32) -> Result<u32> {
         ops.check_rank(rank)?;
         let what = || format!("notification {number} of rank {rank}");
@@ -95,7 +88,6 @@ impl Notifications {
             && let Some(index) = near.index(rank)
         {
             let (word, sleepers) = (near.word(near.me, index + 1), near.word(near.me, 0));
-            // The loop asks again.
             wait::briefly(|| reached(word.load(Ordering::Acquire), number));
             loop {
                 let count = word.load(Ordering::Acquire);
@@ -106,8 +98,8 @@ impl Notifications {
             }
         }
         let words = self.far()?.my_base().cast::<AtomicU32>();
-        // SAFETY: this rank's part has an aligned word for each rank, and stays mapped while `self`
-        // lives. Other ranks increment the words through the engine only.
+        // SAFETY: this rank's part has an aligned word for each rank, mapped while `self` lives.
+        // Other ranks increment the words through the engine only.
         let word = unsafe { &*words.wrapping_add(rank) };
         wait::until(ops, cause, &what, || Ok(reached(word.load(Ordering::Acquire), number)))?;
         Ok(word.load(Ordering::Acquire))
@@ -115,7 +107,7 @@ impl Notifications {
 }
 
 impl NodeWords {
-    /// Allocates the words of a node, or returns `None` on all ranks if a node lacks shared memory.
+    /// Returns `None` on all ranks if a node lacks shared memory.
     fn create(ops: &Ops) -> Result<Option<NodeWords>> {
         let ranks = ops.topology.ranks_of(ops.topology.my_node()).to_vec();
         let me = ranks.iter().position(|&rank| rank == ops.topology.me()).unwrap_or(0);
@@ -145,16 +137,14 @@ impl NodeWords {
     fn word(&self, index: usize, n: usize) -> &AtomicU32 {
         let ranks = self.ranks.len();
         assert!(index < ranks && n <= ranks);
-        // SAFETY: the file consists of `ranks` reserved rows and stays mapped while `self` lives.
-        // The words are aligned, zero initially, and accessed only as atomics.
+        // SAFETY: the file has `ranks` reserved rows, mapped while `self` lives. The words are
+        // aligned, zero initially, and accessed only as atomics.
         unsafe { &*self.file.base().cast::<AtomicU32>().add(index * row(ranks) + n) }
     }
 
-    /// Increments this rank's word in another row, and wakes the threads that wait for it.
     fn notify(&self, index: usize) {
         let word = self.word(index, self.me + 1);
-        // Sequentially consistent: either this thread sees the sleeper, or the sleeper sees the new
-        // count.
+        // Sequentially consistent: this thread sees the sleeper, or the sleeper the new count.
         word.fetch_add(1, Ordering::SeqCst);
         if self.word(index, 0).load(Ordering::SeqCst) > 0 {
             futex::wake_all(word);

@@ -19,7 +19,7 @@ impl Ops {
     /// A rank that sees the flag also sees the data.
     ///
     /// # Safety
-    /// The requirements of [`Ops::put_shape`] apply.
+    /// See [`Ops::put_shape`].
     pub unsafe fn put_flag(
         &self,
         target: usize,
@@ -50,8 +50,7 @@ impl Ops {
                         self.put_with_flag(target, (local, remote, shape.bytes()), flag, value)
                     };
                 }
-                // SAFETY: the caller guarantees that `local` is readable for the extent of the
-                // shape.
+                // SAFETY: the caller guarantees the readable extent.
                 unsafe {
                     if shape.is_contiguous() {
                         self.put(target, remote, local, shape.bytes())?;
@@ -85,16 +84,15 @@ impl Ops {
         let counter = Arc::new(CompletionCounter::default());
         let value = value.to_ne_bytes();
         let blocks = [(local as usize, remote, bytes), (value.as_ptr() as usize, flag, 4)];
-        // SAFETY: the caller guarantees the source. The wait below lasts until the transfers no
-        // longer use it and the array.
+        // SAFETY: the caller guarantees the source, and this waits for the transfers.
         unsafe { self.issue_blocks(TransferKind::Put, target, blocks.into_iter(), &counter) }?;
         let what = || format!("a put with a flag to rank {target}");
         self.complete(Awaited::of(Cause::Answer, target), &what, &counter)
     }
 
-    /// Adds 1 to the aligned `int` at `at` of a target, ordered after all operations that were
-    /// issued to the target. Ranks and threads may add concurrently. `counter` counts the addition
-    /// if it is not complete on return.
+    /// Adds 1 to the aligned `int` at `at`, ordered after all operations that were issued to the
+    /// target. Ranks and threads may add concurrently. `counter` counts it if it is not complete on
+    /// return.
     pub fn increment_in_order(
         &self,
         target: usize,
@@ -121,7 +119,6 @@ impl Ops {
     }
 
     /// Returns whether the target performs the operations of this path in the order of their issue.
-    /// A change of path completes the operations of the old path first.
     fn keeps_order(&self, path: Path) -> Result<bool> {
         match path {
             // The fence orders the stores of the caller.
@@ -133,15 +130,13 @@ impl Ops {
     /// Waits until the `int` at `flag`, in this rank's own memory, equals `value`. Fails with
     /// `Argument` if `flag` is null or not aligned.
     ///
-    /// # Safety
-    /// `flag` must be valid for reads. Other ranks may write it only through this library or
+    /// # Safety `flag` must be valid for reads, and written by others only through this library or
     /// atomically.
     pub unsafe fn wait_flag(&self, flag: *const i32, value: i32) -> Result<()> {
         if flag.is_null() || !flag.is_aligned() {
             fail!(Argument, "the flag {flag:p} is null or not aligned for an int");
         }
-        // SAFETY: the flag is checked. The caller guarantees that it is readable and written
-        // atomically.
+        // SAFETY: the caller guarantees the aligned flag, which is written atomically.
         let flag = unsafe { &*flag.cast::<AtomicI32>() };
         let what = || format!("the flag at {flag:p} to become {value}");
         let come = || flag.load(Ordering::Acquire) == value;

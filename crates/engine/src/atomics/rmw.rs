@@ -8,10 +8,9 @@ use crate::path::{self, Capabilities, Path, RemotePlace, shm_atomics};
 use crate::trace::{Call, CallInfo, Entered};
 
 impl Ops {
-    /// Applies `op` to the number at `remote` of `target`, and returns the previous value. The
-    /// operation is complete on return, on every path. Fails with `Rank` for an invalid target,
-    /// `Address` if the number is not in a segment, and `Type` if `remote` is not a multiple of the
-    /// size of the number.
+    /// Returns the previous value. The operation is complete on return, on every path. Fails with
+    /// `Rank` for an invalid target, `Address` if the number is not in a segment, and `Type` if
+    /// `remote` is not a multiple of the size of the number.
     #[inline(always)]
     pub fn rmw(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         if self.is_observed() {
@@ -55,8 +54,7 @@ impl Ops {
                     drop(hit);
                     hit = self.find_in_order(target, region, (remote, op.size()))?;
                 }
-                // SAFETY: the registry has checked that the number lies in the region, mapped while
-                // `hit` lives.
+                // SAFETY: the registry has checked the number, whose region is mapped with `hit`.
                 unsafe { shm_atomics::rmw(region, hit.offset, op) }
             }
             remote_path => {

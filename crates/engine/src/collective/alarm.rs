@@ -1,13 +1,13 @@
 //! The alarm of a group, raised when its ranks have made different collective calls.
 //!
 //! The rank that finds two different [calls](super::call) raises the alarm. On its node the alarm
-//! is a text in the shared-memory collective area. Each of the other nodes receives a message on
-//! the communicator of the engine's collectives, in any rank that waits in a collective. A raised
-//! alarm ends every wait of a collective of the group, and every later one fails with the same
-//! text, because it is undecidable which of the ranks' next calls belong together.
+//! is a text in the shared-memory collective area. Each other node receives a message on the
+//! communicator of the engine's collectives, in any rank that waits in a collective. A raised alarm
+//! ends every wait of a collective of the group, and every later one fails with the same text,
+//! because it is undecidable which of the next calls belong together.
 //!
-//! Ranks that create a group do not have a common key yet. Their alarm therefore permanently
-//! disables the creation of groups on every rank that it reaches.
+//! Ranks that create a group have no common key yet, so their alarm disables the creation of groups
+//! for good on every rank that it reaches.
 
 use super::slots::Slots;
 use super::wire::Wire;
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::p2p;
 use std::sync::{Arc, OnceLock};
 
-/// Maximum length in bytes of the text, in shared memory and in messages.
+/// In bytes, in shared memory and in messages.
 pub(super) const TEXT: usize = 496;
 
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -32,7 +32,6 @@ impl Notice {
     }
 }
 
-/// Identifies the group of an alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Group(u64),
@@ -81,14 +80,13 @@ impl Alarm {
         self.text.get().is_some() || self.slots.get().is_some_and(|slots| slots.is_alarmed())
     }
 
-    /// # Errors
-    /// Returns `Mismatch` if the alarm is raised.
+    /// Fails with `Mismatch` if the alarm is raised.
     #[inline]
     pub(super) fn check(&self) -> Result<()> {
         if self.is_raised() { Err(self.error()) } else { Ok(()) }
     }
 
-    /// Like [`Alarm::check`], for a waiting thread, which also receives alarms of other nodes.
+    /// For a waiting thread, which also receives alarms of other nodes.
     pub(super) fn check_others(&self) -> Result<()> {
         if !self.is_raised() {
             self.listen()?;
@@ -106,9 +104,9 @@ impl Alarm {
         let key = self.key.number();
         if let Some(notice) = wire.notice_of(|notice| notice.key == key) {
             self.note(&notice.text());
-            // Forwards the alarm. The rank that raised it may have another list of ranks. Or the
-            // group is complete on that rank, which then notifies only leaders, while ranks of this
-            // node still create the group and share no memory yet.
+            // Forwards the alarm. The rank that raised it may have another list of ranks, or may
+            // notify only leaders because the group is complete there, while ranks of this node
+            // still create it and share no memory yet.
             if self.key == Key::Making || self.slots.get().is_none() {
                 self.send(notice);
             }
@@ -118,11 +116,10 @@ impl Alarm {
 
     fn send(&self, notice: Notice) {
         let Some((wire, ranks)) = &self.others else { return };
-        // The notice is leaked, because no rank waits for these sends. A group has one alarm at
-        // most.
+        // Leaked, because no rank waits for these sends. A group has one alarm at most.
         let bytes = bytemuck::bytes_of::<Notice>(Box::leak(Box::new(notice)));
         for &rank in ranks {
-            // SAFETY: the bytes are leaked, so they are never freed or changed.
+            // SAFETY: the bytes are leaked.
             let sent =
                 unsafe { p2p::isend(wire.comm(), bytes.as_ptr(), bytes.len(), rank, Wire::NOTICE) };
             if let Err(error) = sent {
@@ -138,7 +135,7 @@ impl Alarm {
         }
     }
 
-    /// Raises the alarm on this node and on all other nodes, and returns the error.
+    /// On this node and on all other nodes.
     pub(super) fn raise(&self, text: &str) -> Error {
         if !self.is_raised() {
             self.note(text);

@@ -1,12 +1,11 @@
 //! The description of a collective call, which ranks compare.
 //!
-//! Each collective has a [`Signature`], which is part of the word or the message header that the
-//! ranks exchange for the collective anyway; see [`super::shared_area`] and [`super::circle`]. Two
-//! different signatures mean an error in the program. The error message describes the call of each
-//! rank ([`Call::describe`]).
+//! Each collective has a [`Signature`], part of the word or message header that the ranks exchange
+//! anyway ([`super::shared_area`], [`super::circle`]). Two different signatures mean an error in
+//! the program. Its message describes the call of each rank ([`Call::describe`]).
 //!
-//! A public call such as an allocation consists of several exchanges. [`scope`] names the public
-//! call for all of them. The outermost scope of a thread applies: the call that the program made.
+//! A public call such as an allocation consists of several exchanges. [`scope`] names it for all of
+//! them. The outermost scope of a thread applies.
 
 use super::Operator;
 use crate::config::agreed::listed;
@@ -14,7 +13,7 @@ use crate::thread::fast_tls;
 use num_complex::Complex;
 use std::cell::RefCell;
 
-/// Maximum length in bytes of the text of a [`Detail`].
+/// In bytes, of the text of a [`Detail`].
 const TEXT: usize = 92;
 
 macro_rules! kinds {
@@ -35,23 +34,15 @@ kinds! {
     /// No public call, only the exchange itself.
     Plain = "exchange",
     Barrier = "barrier",
-    /// A reduction whose result all ranks receive.
     AllReduce = "all_reduce",
     Reduce = "reduce",
     Broadcast = "broadcast",
-    /// A gather of equal parts to all ranks.
     AllGather = "all_gather",
-    /// A reduction over the lower ranks and the own one.
     Scan = "scan",
-    /// A reduction over the lower ranks.
     ExclusiveScan = "scan_exclusive",
-    /// A gather of equal parts to one rank.
     Gather = "gather",
-    /// A distribution of equal parts from one rank.
     Scatter = "scatter",
-    /// An exchange of equal parts between all pairs of ranks.
     AllToAll = "all_to_all",
-    /// An exchange of parts of different lengths between all pairs of ranks.
     AllToAllVaried = "all_to_all_varied",
     Start = "start of the library",
     StartMessages = "start of active messages",
@@ -64,13 +55,12 @@ kinds! {
     FreeMutexes = "free of mutexes",
     Register = "registration of handlers",
     Unregister = "removal of handlers",
-    /// A wait until no message is in flight.
     Quiesce = "quiescence",
     CreateArray = "creation of an array",
     FreeArray = "free of an array",
-    /// Start of an access, which lends the parts of an array or a segment to their owners.
+    /// Lends the parts of an array or a segment to their owners.
     Access = "access to an array",
-    /// End of an access, which opens the parts to all ranks again.
+    /// Opens the parts to all ranks again.
     Release = "release of an access",
     SyncArray = "sync of an array",
     Ghosts = "exchange of ghost cells",
@@ -79,15 +69,13 @@ kinds! {
     CreateComposer = "creation of a composer",
     SyncComposer = "sync of a composer",
     FreeComposer = "free of a composer",
-    /// Exchange of addresses by LAPI.
     Addresses = "exchange of addresses",
 }
 
-/// The number of elements of a call if each rank chooses its own.
+/// Each rank chooses its own number of elements.
 pub(crate) const ANY_COUNT: usize = usize::MAX;
 
-/// The element type of a collective, which ranks compare: its number, and the size in bytes of a
-/// type longer than [`ElementType::LONGEST`], or 0.
+/// A number, and the size in bytes of a type longer than [`ElementType::LONGEST`], or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ElementType(u8, u32);
 
@@ -112,16 +100,14 @@ impl ElementType {
     ];
     /// The number of an unnamed type of 0 bytes. Those of longer types follow.
     const UNNAMED: u8 = Self::NAMES.len() as u8;
-    /// The longest type with its own number, in bytes. The count of longer ones includes their
-    /// size.
+    /// Bytes of the longest type with its own number. Counts of longer ones include their size.
     const LONGEST: usize = 238;
     /// Bits of the number of elements of a longer type. The others are for the size.
     const COUNT_BITS: u32 = 36;
 
-    /// Bytes without a particular type.
     pub const BYTES: ElementType = ElementType(1, 0);
 
-    /// Returns the element type of `T`. Types without a name here are distinguished by their size.
+    /// Types without a name here are distinguished by their size.
     pub fn of<T: 'static>() -> ElementType {
         use std::any::TypeId;
         let id = TypeId::of::<T>();
@@ -177,18 +163,16 @@ impl ElementType {
 
 const DETAILED: u8 = 1 << 7;
 
-/// The part of a call that ranks compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct Signature {
-    /// The [`Kind`] of the public call (`Plain`: the exchange itself is the call), and
-    /// [`DETAILED`].
+    /// The [`Kind`] of the public call (`Plain` without one), and [`DETAILED`].
     scope: u8,
     exchange: u8,
     element: u8,
-    /// The operator + 1, or 0 for none.
+    /// The operator + 1, or 0.
     operator: u8,
-    /// The root + 1, or 0 for none.
+    /// The root + 1, or 0.
     root: u32,
     count: u64,
     object: u64,
@@ -233,8 +217,7 @@ impl Signature {
         self.scope & DETAILED != 0
     }
 
-    /// Returns a 48-bit digest of the signature. Without the secret, a program could choose a number
-    /// of elements that gives two calls the same digest.
+    /// A 48-bit digest. The secret prevents a program from choosing arguments with equal digests.
     #[inline]
     pub(super) fn digest(&self, secret: u64) -> u64 {
         const MULTIPLIERS: [u64; 3] =
@@ -321,7 +304,7 @@ pub fn scope<R>(kind: Kind, object: u64, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Like [`scope`], for a call whose arguments must agree on all ranks. `detail` has all of these.
+/// For a call whose arguments, all in `detail`, must agree on all ranks.
 pub fn scope_of<R>(kind: Kind, detail: &str, body: impl FnOnce() -> R) -> R {
     if in_scope() {
         return body();
@@ -344,7 +327,7 @@ impl Call {
         Call { signature, detail }
     }
 
-    /// Describes the call for an error. `ranks` are the world ranks of the group.
+    /// For an error. `ranks` are the world ranks of the group.
     pub(super) fn describe(&self, with_exchange: bool, ranks: &[usize]) -> String {
         let own = &self.signature;
         let mut text = String::new();
@@ -378,7 +361,6 @@ impl Call {
     }
 }
 
-/// Returns the text about different calls, each with the world ranks that made it.
 pub(super) fn differ(calls: &[(Vec<usize>, Call)], members: &[usize]) -> String {
     let scope = |call: &Call| (call.signature.scope, call.signature.object);
     let same_scope = calls.iter().all(|(_, call)| scope(call) == scope(&calls[0].1));

@@ -1,17 +1,16 @@
 //! Collectives by messages among an ordered set of ranks.
 //!
-//! A collective takes about log2(n) rounds for n ranks, independent of the MPI implementation.
-//! Waits use the engine's loop. The messages use a communicator that the program never sees, with
-//! one tag for each group. Every receive names its source, and MPI preserves the order of messages
-//! from one source, so messages of consecutive collectives cannot be confused.
+//! A collective takes about log2(n) rounds for n ranks. The messages use a communicator that the
+//! program never sees, with one tag for each group. Every receive names its source, whose messages
+//! MPI keeps in order, so consecutive collectives cannot be confused.
 //!
 //! **Checks.** Each message has a header with the sender's [call](super::call) and the number of
 //! the collective in the circle. A receiver compares both with its own before it uses any byte of
 //! the data ([`super::transfer`]), so a result depends only on ranks that made the same call. The
 //! first exchange of every collective is with the same neighbours: each rank sends to the rank
-//! before it and receives from the rank after it. If any two ranks differ, then some pair of
-//! neighbours differs, and one of them raises the [alarm](super::alarm), which releases the ranks
-//! that wait for messages that never arrive.
+//! before it and receives from the rank after it. If any two ranks differ, some pair of neighbours
+//! differs, and one of them raises the [alarm](super::alarm), which releases the ranks that wait
+//! for messages that never arrive.
 //!
 //! A failed message ends the job, because MPI may still use its memory.
 
@@ -30,11 +29,10 @@ pub(super) struct Running<'a, P: Progress + ?Sized> {
     pub what: &'a dyn Fn() -> String,
     pub call: Signature,
     pub alarm: &'a Alarm,
-    /// Returns whether the caller is the rank of its node that warns of a long wait.
+    /// Whether the caller is the rank of its node that warns of a long wait.
     pub warns: &'a dyn Fn() -> bool,
 }
 
-/// Ranks that exchange messages, as one of them sees it.
 pub(super) struct Circle<'a, P: Progress + ?Sized> {
     pub wire: &'a Comm,
     pub tag: i32,
@@ -71,8 +69,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         theirs.number == self.number && theirs.signature == self.running.call
     }
 
-    /// # Errors
-    /// Returns `Mismatch` if the rank `from` made a different call.
+    /// Fails with `Mismatch` if the rank `from` made a different call.
     #[inline]
     fn check(&self, theirs: &Header, call: &dyn Fn() -> Call, from: usize) -> Result<()> {
         if self.pairs(theirs) {
@@ -147,15 +144,14 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         self.finish(transfer, beside)
     }
 
-    /// Starts the exchange with the neighbours, if the collective's own first exchange is another
-    /// one.
+    /// Starts the exchange with the neighbours, if the collective's own first exchange is another.
     fn greet(&self) -> Option<CircleTransfer<'static>> {
         let n = self.size();
         let (before, behind) = ((self.me + n - 1) % n, (self.me + 1) % n);
         (n > 1).then(|| self.start(Some((&[], before)), Some((&mut [], behind))))
     }
 
-    /// Waits for all members with the dissemination algorithm.
+    /// By the dissemination algorithm.
     pub(super) fn barrier(&self) -> Result<()> {
         let (n, mut step) = (self.size(), 1);
         while step < n {
@@ -166,7 +162,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         Ok(())
     }
 
-    /// Returns the bytes of all members, concatenated. `len_of` returns a member's number of bytes.
+    /// Returns the concatenated bytes of all members. `len_of` returns a member's number of bytes.
     pub(super) fn allgather(&self, own: &[u8], len_of: &dyn Fn(usize) -> usize) -> Result<Vec<u8>> {
         let n = self.size();
         // Offsets in `all`, which starts with the caller's own bytes.
@@ -192,7 +188,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         Ok(all)
     }
 
-    /// Copies the bytes of the root to all members along a binomial tree.
+    /// Along a binomial tree.
     pub(super) fn broadcast(&self, data: &mut [u8], root: usize) -> Result<()> {
         let n = self.size();
         let place = (self.me + n - root) % n;
@@ -214,8 +210,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
-    /// Combines `data` of all members at the root along a binomial tree. On other members, `data`
-    /// is unspecified afterwards.
+    /// Along a binomial tree. On members other than the root, `data` is unspecified afterwards.
     pub(super) fn reduce<T: Reducible>(
         &self,
         data: &mut [T],
@@ -244,8 +239,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
-    /// Combines `data` of all members by recursive doubling. Both sides of an exchange combine the
-    /// values in rank order, so all members get the same bits.
+    /// By recursive doubling, combined in rank order, so all members get the same bits.
     pub(super) fn all_reduce<T: Reducible>(
         &self,
         data: &mut [T],
@@ -255,8 +249,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         // With two members the first exchange is between the neighbours anyway.
         let mut greeting = if n > 2 { self.greet() } else { None };
         let pairs = 1 << n.ilog2();
-        // Members beyond the largest power of two. The first `2 * double` members form pairs, and
-        // each pair acts as one member.
+        // The first `2 * double` members form pairs, each acting as one member.
         let double = n - pairs;
         let mut theirs = vec![T::zeroed(); data.len()];
         let second = self.me < 2 * double && self.me % 2 == 1;

@@ -1,7 +1,6 @@
 //! Scans, gathers to one rank, scatters, and exchanges between all pairs, over a communicator.
-//!
-//! [`crate::group::Group`] has compared the calls of the ranks and checked the lengths. The
-//! elements travel as blocks of bytes, so that MPI counts elements.
+//! [`crate::group::Group`] has compared the calls and checked the lengths. Elements travel as
+//! blocks of bytes, so that MPI counts elements.
 
 use super::{Kind, PIECE, Reducible, finish};
 use crate::collective::Operator;
@@ -39,9 +38,8 @@ pub(crate) fn matching(elements: usize, counts: &[usize], ranks: usize) -> Resul
     fits(elements)
 }
 
-/// Addresses for buffers without bytes. Empty vectors have dangling addresses, which can be equal,
-/// and MPI refuses equal buffers. The address of an empty vector of bytes is 1, which Open MPI
-/// defines as `MPI_IN_PLACE`.
+/// Addresses for buffers without bytes. Empty vectors can have equal addresses, which MPI refuses,
+/// and for bytes the address 1, which is Open MPI's `MPI_IN_PLACE`.
 static EMPTY: [u64; 2] = [0; 2];
 
 fn source<T>(data: &[T]) -> *const c_void {
@@ -70,8 +68,7 @@ pub(crate) fn scan<T: Reducible, P: Progress + ?Sized>(
     let exclusive = kind == Kind::ExclusiveScan;
     for fragment in data.chunks_mut(PIECE / size_of::<T>()) {
         let (at, n) = (fragment.as_mut_ptr().cast(), fragment.len());
-        // SAFETY: `finish` returns when the request has completed, and `fragment` is borrowed until
-        // then.
+        // SAFETY: `fragment` is borrowed until `finish` returns, when the request has completed.
         let request = unsafe { comm.iscan(at, n, T::DATATYPE, &op, exclusive) }?;
         finish(comm, progress, "a scan", request);
     }
@@ -91,8 +88,7 @@ pub(crate) fn gather<T: Pod, P: Progress + ?Sized>(
     let here = comm.rank() == root;
     let mut all = vec![T::zeroed(); if here { data.len() * comm.size() } else { 0 }];
     let (from, to) = (source(data), destination(&mut all));
-    // SAFETY: `data` and `all` live until `finish` returns, when the request has completed. At the
-    // root, `all` has the elements of all ranks.
+    // SAFETY: both arrays, `all` with all elements at the root, live until `finish` returns.
     let request = unsafe { comm.igather(from, to, data.len(), &element, root) }?;
     finish(comm, progress, "a gather", request);
     Ok(here.then_some(all))
@@ -107,8 +103,7 @@ pub(crate) fn scatter<T: Pod, P: Progress + ?Sized>(
 ) -> Result<()> {
     let element = element::<T>()?;
     let (from, to) = (source(data), destination(part));
-    // SAFETY: `data` and `part` are borrowed until `finish` returns, when the request has
-    // completed. At the root, `data` has the elements of all parts.
+    // SAFETY: both arrays, `data` with all parts at the root, live until `finish` returns.
     let request = unsafe { comm.iscatter(from, to, part.len(), &element, root) }?;
     finish(comm, progress, "a scatter", request);
     Ok(())
@@ -122,8 +117,7 @@ pub(crate) fn all_to_all<T: Pod, P: Progress + ?Sized>(
     let element = element::<T>()?;
     let mut all = vec![T::zeroed(); data.len()];
     let (from, to) = (source(data), destination(&mut all));
-    // SAFETY: both arrays have the elements of all parts, and live until `finish` returns, when the
-    // request has completed.
+    // SAFETY: both arrays have all parts, and live until `finish` returns.
     let request = unsafe { comm.ialltoall(from, to, data.len() / comm.size(), &element) }?;
     finish(comm, progress, "an exchange of all ranks", request);
     Ok(all)
@@ -149,8 +143,7 @@ pub(crate) fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
     let mut all = vec![T::zeroed(); received.iter().sum()];
     let (sends, receives) = (layout(counts), layout(received));
     let (from, to) = (source(data), destination(&mut all));
-    // SAFETY: the layouts describe the two arrays. All live until `finish` returns, when the
-    // request has completed.
+    // SAFETY: the layouts describe the arrays. All live until `finish` returns.
     let request = unsafe { comm.ialltoallv((from, &sends), (to, &receives), &element) }?;
     finish(comm, progress, "an exchange of all ranks", request);
     Ok(all)

@@ -16,8 +16,7 @@ const FIRST_CHECK: u32 = 256;
 const POLLING: Duration = Duration::from_micros(10);
 
 /// Decides when a waiting thread checks for an alarm and for different calls. A check reads cache
-/// lines of the other ranks, so a short wait makes none. A thread that yields or naps checks soon,
-/// because its polls are far apart.
+/// lines of the other ranks, so a short wait makes none. A thread that yields or naps checks soon.
 #[derive(Default)]
 pub(super) struct Checks {
     polls: u32,
@@ -37,7 +36,7 @@ impl Checks {
     }
 }
 
-/// Returns whether `now` is `number` or later. The numbers wrap.
+/// Whether `now` is `number` or later. The numbers wrap.
 pub(crate) fn reached(now: u32, number: u32) -> bool {
     now.wrapping_sub(number) as i32 >= 0
 }
@@ -50,19 +49,17 @@ pub(crate) struct Mark<'a> {
 }
 
 impl Mark<'_> {
-    /// Sets the number and wakes sleeping threads. A thread that has waited for the number sees all
-    /// earlier writes of the caller.
+    /// A thread that has waited for the number sees all earlier writes of the caller.
     pub(crate) fn set(&self, number: u32) {
         self.number.store(number, Ordering::Release);
-        // With this fence, either this thread sees the sleeper, or the sleeper sees the new number.
+        // Either this thread sees the sleeper, or the sleeper sees the new number.
         fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::Relaxed) > 0 {
             futex::wake_all(self.number);
         }
     }
 
-    /// Waits until the mark has reached `number`. Calls `check_others` at intervals, and returns
-    /// its error.
+    /// Calls `check_others` at intervals, and returns its error.
     pub(super) fn wait_for<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,

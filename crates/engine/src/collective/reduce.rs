@@ -15,30 +15,29 @@ macro_rules! each_operator {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operator {
-    /// Sum. Integers wrap.
+    /// Integers wrap.
     Sum,
-    /// Product. Integers wrap.
+    /// Integers wrap.
     Product,
-    /// Minimum. NaN if a value is NaN.
+    /// NaN if a value is NaN.
     Min,
-    /// Maximum. NaN if a value is NaN.
+    /// NaN if a value is NaN.
     Max,
-    /// Minimum of the absolute values.
+    /// Of the absolute values.
     AbsMin,
-    /// Maximum of the absolute values.
+    /// Of the absolute values.
     AbsMax,
-    /// Absolute value of each rank's own elements. Nothing is combined.
+    /// Of each rank's own elements. Nothing is combined.
     Abs,
-    /// Bitwise or of integers. Equal to [`Operator::LogicalOr`] for floats.
+    /// Bitwise for integers. Equal to [`Operator::LogicalOr`] for floats.
     Or,
     /// 1 if all values are nonzero, else 0.
     LogicalAnd,
     /// 1 if any value is nonzero, else 0.
     LogicalOr,
-    /// Bitwise and of integers. Equal to [`Operator::LogicalAnd`] for floats.
+    /// Bitwise for integers. Equal to [`Operator::LogicalAnd`] for floats.
     And,
-    /// Bitwise exclusive or of integers. For floats, 1 if exactly one of two values is nonzero,
-    /// else 0.
+    /// Bitwise for integers. For floats, 1 if exactly one of two values is nonzero, else 0.
     Xor,
 }
 
@@ -47,7 +46,7 @@ const ALL: [Operator; 12] = {
     [Sum, Product, Min, Max, AbsMin, AbsMax, Abs, Or, LogicalAnd, LogicalOr, And, Xor]
 };
 
-/// The operator names of ARMCI. If one name is a prefix of another, the longer one comes first.
+/// ARMCI's names. A name comes after longer ones of which it is a prefix.
 const NAMES: [(&[u8], Operator); 16] = [
     (b"+", Operator::Sum),
     (b"*", Operator::Product),
@@ -69,10 +68,9 @@ const NAMES: [(&[u8], Operator); 16] = [
 
 impl Operator {
     /// Returns the operator whose ARMCI name starts a text: `+ * min max absmin absmax abs or`, and
-    /// `&& land || lor & band | bor`. `at(i)` returns character `i` of the text.
-    ///
-    /// The text need not end after the name, as in ARMCI: programs pass the address of a single
-    /// character. Therefore `at` is called in order, and never past the character that decides.
+    /// `&& land || lor & band | bor`. `at(i)` returns character `i` of the text. It may continue
+    /// after the name: programs pass the address of a single character. Therefore `at` is called in
+    /// order, and never past the character that decides.
     pub fn from_prefix(at: impl Fn(usize) -> u8) -> Option<Operator> {
         let begins = |name: &[u8]| name.iter().enumerate().all(|(i, &c)| at(i) == c);
         NAMES.iter().find(|(name, _)| begins(name)).map(|&(_, operator)| operator)
@@ -96,14 +94,12 @@ impl Operator {
         NAMES.get(usize::from(number)).unwrap_or(&"unknown operator")
     }
 
-    /// Like [`Operator::from_prefix`], for a text of known length.
     pub fn from_name(name: &str) -> Option<Operator> {
         Operator::from_prefix(|i| name.as_bytes().get(i).copied().unwrap_or(0))
     }
 }
 
-/// An element type of reductions: integers of 1 to 8 bytes, also `isize` and `usize`, floats and
-/// complex numbers.
+/// Integers of 1 to 8 bytes, also `isize` and `usize`, floats and complex numbers.
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` cannot be reduced",
     label = "no element type of reductions",
@@ -113,21 +109,19 @@ pub trait Reducible: Pod + sealed::Sealed {
     /// An MPI datatype of the same size.
     #[doc(hidden)]
     const DATATYPE: Datatype;
-    /// Returns whether an operator is defined for the type.
     #[doc(hidden)]
     fn allows(_: Operator) -> bool {
         true
     }
-    /// Combines `self`, the value of the lower rank, with `b`. Returns `self` if the operator is
-    /// not defined for the type.
+    /// `self` is the value of the lower rank, and the result if the operator is not defined.
     #[doc(hidden)]
     fn combine(self, b: Self, operator: Operator) -> Self;
     #[doc(hidden)]
     fn absolute(self) -> Self;
-    /// Returns the value that changes no other value.
+    /// Changes no other value.
     #[doc(hidden)]
     fn identity(operator: Operator) -> Self;
-    /// Returns the result of a reduction over a single rank.
+    /// The result of a reduction over a single rank.
     #[doc(hidden)]
     fn alone(self, operator: Operator) -> Self {
         match operator {
@@ -150,14 +144,11 @@ pub trait Reducible: Pod + sealed::Sealed {
             };
         }
         let function: crate::mpi::ReduceFn = each_operator!(function_of);
-        // SAFETY: the function is for this type. Nothing in `combine` panics, so it does not
-        // unwind.
+        // SAFETY: the function is for this type. It does not unwind: `combine` never panics.
         unsafe { ReduceOp::new(function) }
     }
 }
 
-/// Combines elements for MPI by the operator of number `OPERATOR`.
-///
 /// # Safety
 /// `input` and `inout` must be valid for `*len` elements and must not overlap.
 unsafe extern "C" fn combine_for_mpi<T: Reducible, const OPERATOR: usize>(
@@ -166,7 +157,7 @@ unsafe extern "C" fn combine_for_mpi<T: Reducible, const OPERATOR: usize>(
     len: *mut c_int,
     _: *mut crate::mpi::RawDatatype,
 ) {
-    // SAFETY: MPI passes two arrays of `*len` aligned elements that do not overlap.
+    // SAFETY: MPI passes two disjoint arrays of `*len` aligned elements.
     let (a, b) = unsafe {
         let n = usize::try_from(*len).unwrap_or(0);
         (
@@ -179,12 +170,12 @@ unsafe extern "C" fn combine_for_mpi<T: Reducible, const OPERATOR: usize>(
     }
 }
 
-/// Combines two arrays. `into` is the array of the lower rank, and receives the result.
+/// `into` is the array of the lower rank, and receives the result.
 pub(super) fn fold<T: Reducible>(into: &mut [T], from: &[T], operator: Operator) {
     macro_rules! each {
         ($($name:ident)+) => {
             match operator {
-                // A loop per operator, which the compiler can vectorise.
+                // The compiler can vectorise a loop per operator.
                 $(Operator::$name => {
                     for (a, b) in into.iter_mut().zip(from) {
                         *a = a.combine(*b, Operator::$name);

@@ -7,7 +7,7 @@ use crate::wait::Progress;
 
 /// How the ranks of a node obtain a shared file. Every method is collective.
 pub(super) trait Meeting {
-    /// Returns whether the caller creates the file.
+    /// Whether the caller creates the file.
     fn leads(&self) -> bool;
     /// Returns the descriptor from the rank that creates the caller's file.
     fn offer(&self, own: Descriptor) -> Result<Descriptor>;
@@ -15,9 +15,9 @@ pub(super) trait Meeting {
     fn agree(&self, mine: Result<()>) -> Result<()>;
 }
 
-/// Creates a file of `len` bytes on one rank, and maps it on the others: first a file without a
-/// name, then, if that fails, a named one. Each rank runs `prepare` on it before the ranks agree.
-/// Fails on all ranks if any rank fails. The error is `Memory` if the file cannot be allocated.
+/// Creates a file of `len` bytes on one rank, and maps it on the others: first without a name,
+/// then, if that fails, named. Each rank runs `prepare` on it before the ranks agree. Fails on all
+/// ranks if any rank fails, with `Memory` if the file cannot be allocated.
 pub(super) fn file(
     meeting: &impl Meeting,
     dir: &str,
@@ -79,8 +79,7 @@ impl<P: Progress + ?Sized> Meeting for OverComm<'_, P> {
 }
 
 /// Creates a file of `len` bytes on rank `leader`, which the ranks that pass the same `leader` map.
-/// Collective over `comm`. Different ranks may pass different leaders and lengths. Returns the
-/// errors of [`file`].
+/// Collective over `comm`. Fails as [`file`].
 pub fn share<P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,

@@ -2,31 +2,29 @@
 //!
 //! The ranks perform *steps*, all in the same order, and each rank counts the steps itself. A step
 //! uses one of [`TURNS`] sets of slots. In some steps all ranks arrive and wait until all have
-//! arrived. The last rank combines the values of all ranks, so no other rank must be woken for
-//! that. Of a long value, each rank combines a share instead, which takes a further step. In other
-//! steps one rank provides a value and continues (a broadcast), or all ranks provide values and
-//! only one waits (a reduction to one rank). Between arrival and release the *leader*, the first
-//! rank of the node, may exchange the combined value with other nodes.
+//! arrived. The last rank combines the values of all, so no other rank must be woken for that. Of a
+//! long value, each rank combines a share instead, which takes a further step. In other steps one
+//! rank provides a value and continues (a broadcast), or all provide values and only one waits (a
+//! reduction to one rank). Between arrival and release the *leader*, the first rank of the node,
+//! may exchange the combined value with other nodes.
 //!
 //! **Checks.** Each rank has a digest of its [calls](super::call) so far. An arriving rank adds it
 //! to the word that counts arrivals. The sum of `n` ranks with the same calls is `n` times their
 //! digest, so the word alone shows each arriving rank whether all calls are equal. If not, the rank
-//! raises the group's [alarm](super::alarm), which ends the waits of the other ranks. The ranks of
-//! a broadcast count no arrivals: they compare the root's digest with their own. A rank that took
-//! part in another broadcast has a different digest from then on, so the next step shows the
-//! difference. Ranks that provide a value and continue compare digests when they check which steps
-//! the others have finished, so a difference is found within [`TURNS`] steps. The most recent calls
-//! are stored beside each rank's slots, and the report names the first ones that differ. A rank in
-//! a longer wait compares them with its own, because other ranks may be ahead in calls that do not
-//! wait.
+//! raises the group's [alarm](super::alarm). The ranks of a broadcast count no arrivals: they
+//! compare the root's digest with their own. A rank that took part in another broadcast has a
+//! different digest from then on, so the next step shows the difference. Ranks that provide a value
+//! and continue compare digests when they check which steps the others have finished, so a
+//! difference is found within [`TURNS`] steps. The most recent calls are stored beside each rank's
+//! slots, and the report names the first ones that differ. A rank in a longer wait compares them
+//! with its own, because other ranks may be ahead in calls that do not wait.
 //!
 //! **Invariant.** No rank writes a slot while another rank may still read it. Each rank stores the
 //! last step that it has finished. A slot is written only after all ranks have finished the step
 //! that used it before, [`TURNS`] steps earlier, so no rank is ever further ahead than that.
 //!
-//! Values that are longer than a cache line lie in a separate part of the file. Its memory is
-//! reserved when it is first needed, in a step that all ranks take because all have long values. If
-//! that fails, long values are exchanged one cache line at a time.
+//! Values longer than a cache line lie in a separate part of the file, reserved when it is first
+//! needed, in a step that all ranks take. If that fails, they are exchanged by cache lines.
 
 mod check;
 #[cfg(test)]
@@ -43,7 +41,6 @@ use crate::wait::Progress;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// The collective area, as one of its ranks sees it.
 #[derive(Debug)]
 pub(super) struct SharedArea {
     slots: Arc<Slots>,
@@ -100,8 +97,7 @@ impl SharedArea {
         self.members.len()
     }
 
-    /// Returns the number of bytes of a value of `len` bytes that one step exchanges at most.
-    /// Reserves the memory of long values at first. All ranks pass the same length.
+    /// Bytes of a value of `len` bytes that one step exchanges. All ranks pass the same length.
     pub(super) fn block_len<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -122,7 +118,7 @@ impl SharedArea {
         Ok(if self.long.load(Ordering::Relaxed) { BLOCK } else { SLOT })
     }
 
-    /// Begins a step once its slots are free, and returns the number of the step.
+    /// Waits until the slots of the step are free. Returns its number.
     fn begin<P: Progress + ?Sized>(&self, running: &Running<'_, P>) -> Result<u32> {
         running.alarm.check()?;
         let step = self.step.load(Ordering::Relaxed).wrapping_add(1);
@@ -146,8 +142,8 @@ impl SharedArea {
         Ok(step)
     }
 
-    /// Ends a step at which all ranks have arrived. This wakes no rank: only a rank that is
-    /// [`TURNS`] steps ahead waits for this mark, and it checks the mark after each nap.
+    /// Ends a step at which all ranks have arrived. Wakes no rank: only a rank that is [`TURNS`]
+    /// steps ahead waits for this mark, and it checks the mark after each nap.
     fn finish(&self, step: u32) {
         self.slots.done(self.me).number.store(step, Ordering::Release);
     }
@@ -189,7 +185,7 @@ impl SharedArea {
         digest
     }
 
-    /// Returns whether no rank with a lower place has arrived at the caller's step.
+    /// Whether no rank with a lower place has arrived at the caller's step.
     pub(super) fn is_first_here(&self) -> bool {
         let step = self.step.load(Ordering::Relaxed);
         let arrived = |place: usize| reached(self.slots.seen(place).load(Ordering::Relaxed), step);
@@ -232,7 +228,6 @@ impl SharedArea {
         Ok(())
     }
 
-    /// Waits until all ranks have called and the leader has done its work.
     pub(super) fn barrier<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -244,8 +239,7 @@ impl SharedArea {
         Ok(())
     }
 
-    /// Returns the bytes of all ranks in rank order. Each passes the same number of bytes, at most
-    /// [`SharedArea::block_len`].
+    /// Each rank passes the same number of bytes, at most [`SharedArea::block_len`].
     pub(super) fn allgather<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -264,7 +258,7 @@ impl SharedArea {
         Ok(all)
     }
 
-    /// Copies the bytes of one rank to all ranks. The ranks do not wait for each other.
+    /// The ranks do not wait for each other.
     pub(super) fn broadcast<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -292,8 +286,7 @@ impl SharedArea {
         Ok(())
     }
 
-    /// Combines `data` of all ranks for all. `work` requires that `data` fits in
-    /// [`SharedArea::block_len`].
+    /// Combines `data` of all ranks for all. With `work`, it must fit in [`SharedArea::block_len`].
     pub(super) fn all_reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -316,9 +309,9 @@ impl SharedArea {
         Ok(())
     }
 
-    /// Combines `data` of all ranks. Each rank combines its share of each block. The blocks form a
-    /// pipeline: in one step, a rank writes a block, combines its share of the previous one, and
-    /// reads the result of the one before. Ranks that proceed alike do not wait.
+    /// Each rank combines its share of each block. The blocks form a pipeline: in one step, a rank
+    /// writes a block, combines its share of the previous one, and reads the result of the one
+    /// before. Ranks that proceed alike do not wait.
     fn all_reduce_long<T: Reducible, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -367,7 +360,6 @@ impl SharedArea {
         }
     }
 
-    /// Waits until all ranks have arrived at a step.
     fn wait_for_release<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,

@@ -1,6 +1,5 @@
 //! The memory layout of a shared-memory collective area: the marks that record the steps of the
 //! node's ranks, and the slots for their values.
-//!
 //! The head contains the marks of the node, the alarm of the group, and the result of each turn.
 //! Each rank then has a line of marks, its slots, and its most recent calls. The slots for longer
 //! values follow on separate pages.
@@ -16,27 +15,25 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
-/// Number of slot sets. A rank begins a step when all ranks have finished the step `TURNS` before.
+/// Number of slot sets. A rank begins a step when all have finished the step `TURNS` before.
 pub(super) const TURNS: usize = 4;
 /// Number of steps whose calls and digests are kept. Another rank may be `TURNS - 1` steps ahead of
 /// this rank's step, and this rank looks back over `TURNS` steps.
 pub(super) const KEPT: usize = 2 * TURNS;
 pub(super) const SLOT: usize = LINE;
-/// Size in bytes of a block of a longer value. One rank writes a block while the others use the
-/// previous one.
+/// Bytes of a block of a longer value. One rank writes a block while the others use the previous.
 pub(super) const BLOCK: usize = 8 << 10;
 /// Offset of the alarm text, behind the marks of release and fullness and the arrivals.
 const ALARM: usize = (2 + TURNS) * LINE;
 const HEAD: usize = (ALARM + alarm::TEXT).next_multiple_of(LINE);
 const CALL: usize = size_of::<Call>().next_multiple_of(LINE);
-/// Size in bytes of a rank's part: its marks, a slot for each turn, and the calls that are kept.
+/// Bytes of a rank's part: its marks, a slot for each turn, and the calls that are kept.
 const OF_RANK: usize = LINE + TURNS * SLOT + KEPT * CALL;
 
 /// Offset of the secret of the digests, in the cache line of the `full` mark.
 const SECRET: usize = LINE + 8;
 
-/// Offsets of the alarm's state and of its text's length, in the cache line of the `released` mark,
-/// which all ranks wait for.
+/// State and text length of the alarm, in the line of the `released` mark of every wait.
 const ALARM_STATE: usize = 8;
 const ALARM_LEN: usize = 12;
 const CLAIMED: u32 = 1;
@@ -49,8 +46,7 @@ pub(super) struct Slots {
     crowded: bool,
 }
 
-/// Returns the size in bytes of a slot for longer values, which is also the longest block that all
-/// ranks combine together. The caches hold the slots of one turn.
+/// Bytes, and the longest block that all ranks combine together. Caches hold a turn's slots.
 fn long_slot(ranks: usize) -> usize {
     const TURN: usize = 512 << 10;
     const LONGEST: usize = 64 << 10;
@@ -73,16 +69,14 @@ impl Slots {
     /// Reserves that memory in a zeroed file and draws the secret, before other ranks use the file.
     pub(super) fn prepare(file: &SharedFile, ranks: usize) -> std::io::Result<()> {
         file.reserve(0, Slots::reserved_len(ranks))?;
-        // SAFETY: the file is mapped. The word is aligned, lies in the reserved part, and is accessed
-        // only as an atomic.
+        // SAFETY: the aligned word lies in the mapped, reserved part, accessed only as an atomic.
         let secret = unsafe { &*file.base().add(SECRET).cast::<AtomicU64>() };
         secret.store(RandomState::new().hash_one(ranks), Ordering::Release);
         Ok(())
     }
 
-    /// Returns the secret of the digests, a random number.
     pub(super) fn secret(&self) -> u64 {
-        // SAFETY: the same as in `prepare`; the file is mapped while `self` lives.
+        // SAFETY: as in `prepare`; the file is mapped while `self` lives.
         unsafe { &*self.file.base().add(SECRET).cast::<AtomicU64>() }.load(Ordering::Acquire)
     }
 
@@ -95,14 +89,14 @@ impl Slots {
         self.file.reserve(at, Slots::file_len(self.ranks) - at).is_ok()
     }
 
-    /// Returns the size in bytes of a slot for longer values, a multiple of [`BLOCK`].
+    /// In bytes, a multiple of [`BLOCK`].
     pub(super) fn long_slot(&self) -> usize {
         long_slot(self.ranks)
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {
         // SAFETY: the file is mapped while `self` lives. These words are aligned, lie in the
-        // reserved part, are zero initially, and are accessed only as atomics.
+        // reserved part, zero initially, and are accessed only as atomics.
         unsafe { &*self.file.base().add(at).cast() }
     }
 
@@ -110,22 +104,19 @@ impl Slots {
         Mark { number: self.word(at), sleepers: self.word(at + 4), crowded: self.crowded }
     }
 
-    /// Returns the mark of the last step that released all ranks.
     pub(super) fn released(&self) -> Mark<'_> {
         self.mark(0)
     }
 
-    /// Returns the mark of the last step at which all have arrived, which the leader or the root
-    /// then completes.
+    /// Last step at which all have arrived, which the leader or the root then completes.
     pub(super) fn full(&self) -> Mark<'_> {
         self.mark(LINE)
     }
 
-    /// Returns the arrivals of a turn: the number of ranks in the low 16 bits, and above them the
-    /// sum of the digests of their calls.
+    /// Arrived ranks of a turn in the low 16 bits, and above them the sum of their digests.
     pub(super) fn arrived(&self, turn: usize) -> &AtomicU64 {
-        // SAFETY: the file is mapped while `self` lives. The word starts a line, so it is aligned
-        // for 64 bits, lies in the reserved part, and is accessed only as an atomic.
+        // SAFETY: the file is mapped while `self` lives. The word starts a line, so it is aligned,
+        // lies in the reserved part, and is accessed only as an atomic.
         unsafe { &*self.file.base().add((2 + turn) * LINE).cast() }
     }
 
@@ -134,7 +125,7 @@ impl Slots {
         self.word(ALARM_STATE).load(Ordering::Acquire) == RAISED
     }
 
-    /// Raises the alarm unless it is already raised, and wakes all ranks that sleep on a mark.
+    /// Does nothing if the alarm is raised. Wakes all ranks that sleep on a mark.
     pub(super) fn set_alarm(&self, text: &[u8]) {
         let text = &text[..text.len().min(alarm::TEXT)];
         let state = self.word(ALARM_STATE);
@@ -158,8 +149,7 @@ impl Slots {
             return String::new();
         }
         let len = (self.word(ALARM_LEN).load(Ordering::Relaxed) as usize).min(alarm::TEXT);
-        // SAFETY: `len` does not exceed the text field, which no longer changes once the alarm is
-        // raised.
+        // SAFETY: `len` is within the text field, which does not change once the alarm is raised.
         let text = unsafe { std::slice::from_raw_parts(self.file.base().add(ALARM), len) };
         String::from_utf8_lossy(text).into_owned()
     }
@@ -181,7 +171,6 @@ impl Slots {
         }
     }
 
-    /// Returns the call of a rank that has arrived at a step.
     pub(super) fn read_call(&self, place: usize, step: u32) -> Call {
         // SAFETY: the memory is mapped and aligned for a call, and any bytes are a valid call.
         unsafe { std::ptr::read_volatile(self.call_at(place, step).cast()) }
@@ -191,12 +180,11 @@ impl Slots {
         HEAD + TURNS * SLOT + place * OF_RANK
     }
 
-    /// Returns the mark of a rank's last step with a value for all ranks.
+    /// A rank's last step with a value for all ranks.
     pub(super) fn given(&self, place: usize) -> Mark<'_> {
         self.mark(self.own_line(place))
     }
 
-    /// Returns the mark of the last step that a rank has finished.
     pub(super) fn done(&self, place: usize) -> Mark<'_> {
         self.mark(self.own_line(place) + 8)
     }
@@ -205,18 +193,18 @@ impl Slots {
         self.done(place).number.load(Ordering::Acquire)
     }
 
-    /// Returns the last step at which a rank has arrived. A rank that reads it also sees that call.
+    /// Last step at which a rank has arrived. A rank that reads it also sees that call.
     pub(super) fn seen(&self, place: usize) -> &AtomicU32 {
         self.word(self.own_line(place) + 16)
     }
 
-    /// Returns the low half of the digest of a rank's calls up to a step, beside the `given` mark.
+    /// Low half of the digest of a rank's calls up to a step, beside the `given` mark.
     pub(super) fn digest(&self, place: usize, step: u32) -> &AtomicU32 {
         const { assert!(24 + KEPT * size_of::<u32>() <= LINE) };
         self.word(self.own_line(place) + 24 + step as usize % KEPT * size_of::<u32>())
     }
 
-    /// Returns the slot of a rank, or of the result for `None`, for values of `len` bytes.
+    /// The slot of a rank, or of the result for `None`, for values of `len` bytes.
     fn slot(&self, place: Option<usize>, step: u32, len: usize) -> *mut u8 {
         let turn = step as usize % TURNS;
         let at = if len <= SLOT {
@@ -230,25 +218,23 @@ impl Slots {
 
     pub(super) fn write(&self, place: Option<usize>, step: u32, data: &[u8]) {
         let slot = self.slot(place, step, data.len());
-        // SAFETY: `block_len` limits the data to the size of the slot, whose memory is reserved. By
-        // the invariant of `shared_area`, no other rank uses the slot now.
+        // SAFETY: `block_len` limits the data to the reserved slot. By the invariant of
+        // `shared_area`, no other rank uses the slot now.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), slot, data.len()) };
     }
 
     pub(super) fn read(&self, place: Option<usize>, step: u32, data: &mut [u8]) {
         let slot = self.slot(place, step, data.len());
-        // SAFETY: the slot holds at least `data.len()` reserved bytes, and no rank writes it before
-        // all have finished the step.
+        // SAFETY: the slot holds `data.len()` bytes. No rank writes it before all have ended the
+        // step.
         unsafe { std::ptr::copy_nonoverlapping(slot, data.as_mut_ptr(), data.len()) };
     }
 
-    /// Combines the values of all ranks in a step into the result.
     pub(super) fn combine<T: Reducible>(&self, step: u32, count: usize, operator: Operator) {
         self.combine_part::<T>((step, count * size_of::<T>()), &(0..count), None, operator);
     }
 
-    /// Combines the elements `share` of a block of all ranks into the result and into `block`. The
-    /// caller's own elements are those in `block`.
+    /// Combines `share` into the result and into `block`, which has the caller's elements.
     pub(super) fn combine_share<T: Reducible>(
         &self,
         me: usize,
@@ -272,14 +258,13 @@ impl Slots {
         operator: Operator,
     ) -> &[T] {
         let slot = |place| self.slot(place, step, len).cast::<T>().wrapping_add(part.start);
-        // SAFETY: the part lies in the slot of the result, which is aligned for any element. Only
-        // the caller uses this part of the result now.
+        // SAFETY: the part lies in the result's slot, aligned, and only the caller uses it now.
         let result = unsafe { std::slice::from_raw_parts_mut(slot(None), part.len()) };
         for place in 0..self.ranks {
             let theirs = match own {
                 Some((me, elements)) if me == place => elements,
-                // SAFETY: this rank has written these elements of its slot in this step, and no
-                // rank changes them before all have finished the step.
+                // SAFETY: this rank has written these elements in this step, and no rank changes
+                // them before all have finished the step.
                 _ => unsafe { std::slice::from_raw_parts(slot(Some(place)), part.len()) },
             };
             match place {

@@ -2,12 +2,9 @@
 //!
 //! Ranks of a node use shared memory ([`super::shared_area`]). Nodes exchange messages
 //! ([`super::circle`]) through one rank each: the *leader*, the first rank of the node in the
-//! group. A rank that waits for its node therefore sleeps on a word, and only leaders poll MPI for
-//! collectives. A root that is not a leader exchanges its data with the leader through shared
-//! memory.
-//!
-//! If ranks share no memory, or if the shared memory cannot be allocated on some node, each rank
-//! counts as a separate node here.
+//! group. So only leaders poll MPI for collectives. A root that is not a leader exchanges its data
+//! with the leader through shared memory. Without shared memory on some node, each rank counts as a
+//! node.
 //!
 //! Invariants: all members have the same view of the nodes, and perform the same steps. No result
 //! depends on a rank that made a different call: each step and each message carries the call
@@ -32,14 +29,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Sharing<'a> {
-    /// Whether ranks of a node share memory.
     pub direct: bool,
     pub dir: &'a str,
-    /// Whether there are more ranks than cores.
+    /// There are more ranks than cores.
     pub crowded: bool,
 }
 
-/// The nodes of a group, if at least one of them has several members.
 #[derive(Debug)]
 struct Nodes {
     node_of: Vec<u32>,
@@ -138,7 +133,7 @@ impl Team {
         Ok(team)
     }
 
-    /// Returns the world ranks of the members.
+    /// World ranks.
     pub fn members(&self) -> &[usize] {
         &self.members
     }
@@ -171,7 +166,6 @@ impl Team {
         self.nodes.as_ref().map_or(rank, |nodes| nodes.node_of[rank] as usize)
     }
 
-    /// Runs `body` in the circle of the nodes' leaders.
     fn in_circle<R, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -187,8 +181,7 @@ impl Team {
         })
     }
 
-    /// Runs a collective. Fails before the caller counts as arrived if the alarm is raised or the
-    /// thread must not wait.
+    /// Fails, before the caller arrives, if the alarm is raised or the thread must not wait.
     fn run<R, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -228,7 +221,6 @@ impl Team {
         })
     }
 
-    /// Returns the `item` of every member, in rank order.
     pub fn allgather<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -298,7 +290,7 @@ impl Team {
         Ok(all.concat())
     }
 
-    /// Copies `data` of `root` to all members. `element` is for the comparison of calls.
+    /// `element` is for the comparison of calls.
     pub fn broadcast<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -329,8 +321,7 @@ impl Team {
         })
     }
 
-    /// Combines `data` of all members. All receive the result. If `root` is given, only it does,
-    /// and the others keep their data.
+    /// All members receive the result, or only `root` if given; the others then keep their data.
     pub fn reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -348,7 +339,6 @@ impl Team {
         })
     }
 
-    /// Returns whether all members share a collective area.
     pub fn shares_memory(&self) -> bool {
         self.circle_size() == 1 && self.shared_area().is_some()
     }
@@ -421,14 +411,13 @@ impl Team {
         Ok(())
     }
 
-    /// Agrees on the outcome of a collective step. Either all members succeed, or a failed member
-    /// returns its own error, and every other member returns the error of the lowest rank that
-    /// failed.
+    /// Either all members succeed, or a failed member returns its own error, and every other member
+    /// returns the error of the lowest rank that failed.
     pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
         self.agree_in(progress, reduction::<i64>(1, Operator::Min, None), mine)
     }
 
-    /// Agrees on a step as [`Team::agree`] does, once all members are in the same call.
+    /// Agrees as [`Team::agree`] does, once all members are in the same call.
     pub(crate) fn agree_in<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -454,8 +443,7 @@ impl Team {
         verdict.result_of(rank)
     }
 
-    /// Releases the tag of a freed group, unless an alarm was raised: messages of the group may be
-    /// left.
+    /// Releases the tag of a freed group, unless an alarm was raised: messages may be left.
     pub(crate) fn dissolve(&self) {
         if !self.alarm.is_raised() {
             self.wire.give_tag_back(self.tag);

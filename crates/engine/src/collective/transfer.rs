@@ -1,8 +1,7 @@
 //! A message to one rank and a message from another, each with a header that names the call.
 //!
 //! The first [`INLINE`] bytes of the data follow the header. The rest follows in a second message,
-//! whose receive is posted only after the header was checked, so that no message is longer than its
-//! receive.
+//! whose receive is posted after the header was checked, so no message exceeds its receive.
 //!
 //! **Memory.** The sent bytes are copies, because a transfer may be abandoned while MPI still reads
 //! them. Abandoned copies are never freed. An abandoned receive is cancelled.
@@ -14,14 +13,14 @@ use std::cell::RefCell;
 use std::mem;
 
 const INLINE: usize = 128;
-/// Distance of the tags of second and first messages. A second message is never received if the
-/// header was refused, and must not match the receive of a first message.
+/// Distance of the tags of second and first messages. If the header was refused, the second message
+/// is never received, and must not match the receive of a first message.
 pub(super) const REST: i32 = 1 << 14;
 const HEADER: usize = size_of::<Header>();
 const DETAIL: usize = size_of::<Detail>();
 const FIRST: usize = HEADER + DETAIL + INLINE;
 
-/// The header of every first message. The detail of the call follows, if it has one.
+/// The detail of the call follows, if it has one.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Header {
@@ -48,7 +47,6 @@ enum IncomingBytes<'a> {
         frame: Frame,
         data: &'a mut [u8],
     },
-    /// The receive of the second message is pending.
     Rest {
         request: Request,
         _data: &'a mut [u8],
@@ -88,7 +86,7 @@ fn must<T>(result: Result<T>) -> T {
 }
 
 impl<'a> CircleTransfer<'a> {
-    /// Starts to send and to receive. `send` and `receive` name ranks of the communicator.
+    /// `send` and `receive` name ranks of the communicator.
     pub(super) fn start(
         (comm, tag): (&Comm, i32),
         mut header: Header,
@@ -98,8 +96,7 @@ impl<'a> CircleTransfer<'a> {
         let from = receive.as_ref().map_or(usize::MAX, |(_, from)| *from);
         let incoming = receive.map_or(IncomingBytes::Done, |(data, from)| {
             let mut frame = take_frame();
-            // SAFETY: the frame is kept until the request has completed or was cancelled. Moving
-            // the box does not move its bytes.
+            // SAFETY: the frame, whose bytes do not move, stays until the request has ended.
             let request =
                 must(unsafe { p2p::irecv(comm, frame.as_mut_ptr(), FIRST, Some(from), tag) });
             IncomingBytes::First { request, frame, data }
@@ -129,7 +126,6 @@ impl<'a> CircleTransfer<'a> {
         transfer
     }
 
-    /// Returns the sender of the pending message, if any.
     pub(super) fn source(&self) -> Option<usize> {
         (!matches!(self.incoming, IncomingBytes::Done)).then_some(self.from)
     }
@@ -179,7 +175,6 @@ impl<'a> CircleTransfer<'a> {
         Ok(())
     }
 
-    /// Copies data out of the first message, and starts the receive of the second one if needed.
     fn take(
         &mut self,
         (comm, tag): (&Comm, i32),
@@ -218,7 +213,6 @@ impl<'a> CircleTransfer<'a> {
     }
 }
 
-/// Abandons the messages that are not complete.
 impl Drop for CircleTransfer<'_> {
     fn drop(&mut self) {
         match &mut self.incoming {

@@ -1,9 +1,8 @@
-//! The communicator of the engine's own collectives.
-//!
-//! The program may obtain the handle of a group's communicator and send messages over it, so the
-//! engine's collectives use a private duplicate of the world communicator. Each group has a tag on
-//! it, on which its members agree when they create the group: one above the tags of all live groups
-//! of any member. Two more tags serve the creation of groups and the [alarms](super::alarm).
+//! The communicator of the engine's own collectives. The program may send messages over a group's
+//! communicator, so the engine's collectives use a private duplicate of the world communicator.
+//! Each group has a tag on it, on which its members agree when they create the group: one above the
+//! tags of all live groups of any member. Two more serve the creation of groups and
+//! [alarms](super::alarm).
 
 use super::alarm::{Alarm, Key, Notice};
 use super::call::{Kind, Signature, scope};
@@ -19,14 +18,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// The largest tag of a group. MPI guarantees tags up to 32767; the upper half is for second
-/// messages.
+/// Of a group. MPI guarantees tags up to 32767; the upper half is for second messages.
 const LARGEST: u32 = REST as u32 - 3;
-/// Maximum number of stored alarms that no group of this rank has picked up. Most of them belong to
-/// groups that this rank has freed.
+/// Stored alarms that no group has picked up, mostly of groups that this rank has freed.
 const MOST_NOTICES: usize = 64;
 
-/// The communicator, and the tags of this rank's groups.
 #[derive(Debug)]
 pub struct Wire {
     comm: Comm,
@@ -37,12 +33,11 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// The tag of the group of all ranks.
     pub const WORLD: u32 = 1;
     const MAKING: i32 = LARGEST as i32 + 1;
     pub(super) const NOTICE: i32 = LARGEST as i32 + 2;
 
-    /// Creates the wire over a communicator of all ranks that only the wire uses.
+    /// Only the wire may use `comm`, a communicator of all ranks.
     pub fn new(comm: Comm) -> Wire {
         Wire {
             comm,
@@ -53,8 +48,7 @@ impl Wire {
         }
     }
 
-    /// Exchanges a value among all ranks before any group exists. Returns the values in rank order.
-    /// Collective. Fails with `Mismatch` if another version of the library runs on some rank.
+    /// Among all ranks, before any group. Fails with `Mismatch` if library versions differ.
     pub fn introduce<T: Pod>(&self, own: &T) -> Result<Vec<T>> {
         let ranks: Arc<[usize]> = (0..self.comm.size()).collect();
         let alarm = Alarm::new(None, Key::Group(0), ranks.clone());
@@ -126,7 +120,6 @@ impl Wire {
         let _ = self.world.set((slots, ranks));
     }
 
-    /// Describes what a rank of the node does while other ranks wait for it, for reports.
     pub(super) fn whereabouts(&self, rank: usize, members: &[usize]) -> Option<String> {
         let (slots, ranks) = self.world.get()?;
         let place = ranks.iter().position(|&other| other == rank)?;
@@ -144,7 +137,7 @@ impl Wire {
         })
     }
 
-    /// Stores an alarm until its group picks it up. Drops the oldest one if too many are stored.
+    /// Until its group picks the alarm up. Drops the oldest one if too many are stored.
     pub(super) fn keep_notice(&self, notice: Notice) {
         let mut notices = self.notices.lock();
         if notices.len() == MOST_NOTICES {
@@ -167,7 +160,7 @@ impl Wire {
         self.tags.lock().last().map_or(1, |last| last + 1)
     }
 
-    /// Assigns the tag to a group of this rank. Fails with `State` if there are too many groups.
+    /// Fails with `State` if there are too many groups.
     pub(crate) fn take_tag(&self, tag: u32) -> Result<()> {
         if tag > LARGEST {
             fail!(State, "{tag} groups exist, and the maximum is {LARGEST}; free some");

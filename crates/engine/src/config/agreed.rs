@@ -1,6 +1,5 @@
-//! Settings that must be equal on all ranks: otherwise ranks would wait forever for each other or
-//! for messages that are never sent. The first exchange at the start of the engine compares them,
-//! so that all ranks report a difference together.
+//! Settings that must be equal on all ranks: otherwise ranks would wait forever for each other. The
+//! first exchange at the start of the engine compares them, so that all ranks report a difference.
 
 use super::{AmChoice, AtomicsChoice, Config, PathChoice};
 use crate::error::{Result, fail};
@@ -13,7 +12,6 @@ struct Setting {
 
 const COUNT: usize = 11;
 
-/// The settings of one rank, as ranks exchange them.
 pub(crate) type Agreed = [u64; COUNT];
 
 fn one_of(names: &[&str], number: u64) -> String {
@@ -80,8 +78,7 @@ pub fn settings(config: &Config) -> Agreed {
     SETTINGS.map(|setting| (setting.number)(config))
 }
 
-/// Compares the settings of all ranks, in the order of the ranks. Returns `Argument` for the first
-/// that differs, with its values and their ranks.
+/// In rank order. Fails with `Argument`, the first setting that differs, and its values.
 pub fn compare<'a>(all: impl Iterator<Item = &'a Agreed> + Clone) -> Result<()> {
     for (at, setting) in SETTINGS.iter().enumerate() {
         let mut values: Vec<(u64, Vec<usize>)> = Vec::new();
@@ -107,7 +104,7 @@ pub fn compare<'a>(all: impl Iterator<Item = &'a Agreed> + Clone) -> Result<()> 
     Ok(())
 }
 
-/// Lists ranks, and abbreviates a long list.
+/// Abbreviates a long list.
 pub fn listed(ranks: &[usize]) -> String {
     const MOST: usize = 16;
     let mut texts: Vec<String> = ranks.iter().take(MOST).map(usize::to_string).collect();

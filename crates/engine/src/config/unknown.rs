@@ -17,7 +17,7 @@ const OTHERS: &[&str] = &[
 ];
 const OTHERS_BEGIN: &[&str] = &["PORTOLAN_TEST_", "PORTOLAN_SOAK_"];
 
-/// Warns once per process about each unknown variable that starts with `PORTOLAN_`.
+/// Once per process, about each unknown variable that starts with `PORTOLAN_`.
 pub fn warn_of_unknown() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -48,7 +48,7 @@ fn complaint(name: &str) -> Option<String> {
     ))
 }
 
-/// Returns the edit distance: the number of bytes to insert, remove or replace.
+/// The edit distance: the number of bytes to insert, remove or replace.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -51,7 +51,7 @@ fn parse_within(text: &str, [least, most]: [usize; 2]) -> std::result::Result<us
     Ok(bytes)
 }
 
-/// Writes a number of bytes with the largest suffix that divides it.
+/// With the largest suffix that divides the number.
 fn short(bytes: usize) -> String {
     let (shift, suffix) = match bytes.trailing_zeros() {
         30.. => (30, "G"),
@@ -62,8 +62,7 @@ fn short(bytes: usize) -> String {
     format!("{}{suffix}", bytes >> shift)
 }
 
-/// Checks a filter of the log. `env_logger` takes a misspelt level for the name of a module, and
-/// shows nothing else.
+/// `env_logger` takes a misspelt level for the name of a module, and shows nothing else.
 fn check_filter(text: &str) -> std::result::Result<(), String> {
     let is_level = |word: &str| word.trim().parse::<log::LevelFilter>().is_ok();
     let (words, _pattern) = text.split_once('/').unwrap_or((text, ""));
@@ -78,10 +77,9 @@ fn check_filter(text: &str) -> std::result::Result<(), String> {
     }
 }
 
-/// Names of checksums that the crate `portolan-rpc` accepts.
+/// Names that the crate `portolan-rpc` accepts.
 pub const CHECKSUMS: [&str; 6] = ["crc64", "crc32c", "crc32", "crc16", "adler32", "none"];
 
-/// The table of all variables, in the order of their groups.
 pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "PORTOLAN_PATH",

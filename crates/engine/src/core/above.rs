@@ -1,21 +1,16 @@
-//! Pointers from a layer to a layer above it.
-//!
-//! A layer owns the layer below it by value, and calls it directly. Sometimes a lower layer has to
-//! call up: a wait polls services of the layers above, and a message goes to the layer that
-//! registered for its kind. The lower layer defines a trait and a place for a pointer, which the
-//! upper layer sets once all layers exist, so it names nothing above itself.
+//! Pointers from a layer to a layer above it. A layer owns the layer below it by value. A lower
+//! layer that has to call up, for example to poll services in a wait, defines a trait and a place
+//! for a pointer, which the upper layer sets once all layers exist.
 
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-/// A place for a pointer to a higher part of the same allocation.
+/// A pointer to a higher part of the same allocation.
 pub(crate) struct Above<T: ?Sized>(OnceLock<NonNull<T>>);
 
-// SAFETY: the place gives out only shared references, which other threads may use because `T` is
-// `Sync`.
+// SAFETY: only shared references are given out, and `T` is `Sync`.
 unsafe impl<T: ?Sized + Sync> Send for Above<T> {}
-// SAFETY: the place gives out only shared references, which threads may share because `T` is
-// `Sync`.
+// SAFETY: only shared references are given out, and `T` is `Sync`.
 unsafe impl<T: ?Sized + Sync> Sync for Above<T> {}
 
 impl<T: ?Sized> std::fmt::Debug for Above<T> {
@@ -33,12 +28,11 @@ impl<T: ?Sized> Default for Above<T> {
 impl<T: ?Sized> Above<T> {
     #[inline]
     pub fn get(&self) -> Option<&T> {
-        // SAFETY: the caller of `set` guarantees that the part stays valid while this place is
-        // used.
+        // SAFETY: the caller of `set` guarantees that the part stays valid.
         self.0.get().map(|part| unsafe { part.as_ref() })
     }
 
-    /// Sets the pointer. Only the first call has an effect.
+    /// Only the first call has an effect.
     ///
     /// # Safety
     /// `part` must stay valid and must not move while `self` may be used. This holds if both are

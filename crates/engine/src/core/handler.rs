@@ -1,5 +1,4 @@
-//! The user code that a thread runs for the engine: a handler, which must not wait, or a completion
-//! handler, which may.
+//! The user code that a thread runs: a handler, which must not wait, or a completion handler.
 
 use crate::thread::fast_tls;
 use std::cell::Cell;
@@ -14,13 +13,11 @@ thread_local! {
     static ON_COMPLETION_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the name of the handler that this thread runs.
 #[inline]
 pub fn running() -> Option<&'static str> {
     RUNNING.get()
 }
 
-/// Runs `body` as the handler `name`. Returns the payload of a panic as an error.
 #[inline]
 pub(crate) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::Result<R> {
     RUNNING.with(|running| {
@@ -31,7 +28,6 @@ pub(crate) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::th
     })
 }
 
-/// Runs `body` as a completion handler, which may wait.
 pub(crate) fn in_completion<R>(body: impl FnOnce() -> R) -> R {
     let outer = IN_COMPLETION.replace(true);
     let result = body();

@@ -1,17 +1,8 @@
 //! The state that all layers of an engine share: the ranks, their memory, the outstanding
-//! operations to each rank, and waiting.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`above`] | pointers to layers above |
-//! | [`handler`] | whether a thread runs a handler |
-//! | `poll_backoff` | back-off for calls that poll without waiting |
-//!
-//! Each layer contains the next lower layer by value and reaches it through `Deref`:
-//! [`crate::runtime::Engine`], [`crate::any_memory::AnyMemory`], [`crate::am::Am`],
-//! [`crate::ops::Ops`], [`crate::path::Paths`], [`Core`]. A wait in any layer makes progress for
-//! all layers: [`Core`] forwards polls and naps to the layer that was registered with
-//! [`Core::set_progress`].
+//! operations to each rank, and waiting. Each layer contains the next lower layer by value and
+//! reaches it through `Deref`: [`crate::runtime::Engine`], [`crate::any_memory::AnyMemory`],
+//! [`crate::am::Am`], [`crate::ops::Ops`], [`crate::path::Paths`], [`Core`]. Waits in any layer
+//! make progress for all: [`Core`] forwards polls and naps to the layer of [`Core::set_progress`].
 
 pub mod above;
 pub mod handler;
@@ -34,7 +25,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The lowest layer of an engine.
 #[derive(Debug)]
 pub struct Core {
     pub config: Config,
@@ -46,34 +36,29 @@ pub struct Core {
     level: ThreadLevel,
     /// The thread that started the engine.
     home: usize,
-    /// Whether some ranks are served by messages.
+    /// Some ranks are served by messages.
     messages: bool,
-    /// Whether there are messages but no thread that serves them.
+    /// There are messages but no thread that serves them.
     threadless: AtomicBool,
-    /// Whether the progress thread runs.
     watched: AtomicBool,
-    /// Whether the engine is ending. Its threads have ended or are about to end.
+    /// The engine is ending. Its threads have ended or are about to end.
     alone: AtomicBool,
     closed: AtomicBool,
     waiters: AtomicU32,
-    /// Approximate number of polls by callers.
     polls: AtomicU32,
     /// Approximate number of handled requests of other ranks, and its value at the last wait.
     served: AtomicU32,
     served_before: AtomicU32,
-    /// Number of polls of a wait before it yields.
     spin: u32,
     /// Ranks per core if the node has more ranks than cores and polls call MPI, else 1.
     per_core: u32,
-    /// Whether the node has more ranks than cores.
     crowded: bool,
-    /// Whether calls are counted or traced. Stored beside fields that calls read anyway.
+    /// Calls are counted or traced. Stored beside fields that calls read anyway.
     observed: AtomicBool,
     observer: Box<Observer>,
     progress: Above<dyn Progress + Send + Sync>,
 }
 
-/// The parts of a new [`Core`].
 #[derive(Debug)]
 pub struct Parts {
     pub config: Config,
@@ -125,10 +110,8 @@ impl Core {
         }
     }
 
-    /// Registers the upper layer that polls and naps for waits.
-    ///
     /// # Safety
-    /// The requirements of [`Above::set`] apply.
+    /// See [`Above::set`].
     pub unsafe fn set_progress(&self, progress: &(dyn Progress + Send + Sync + 'static)) {
         // SAFETY: the caller guarantees the requirements of `Above::set`.
         unsafe { self.progress.set(progress) };
@@ -139,26 +122,23 @@ impl Core {
         &self.observer
     }
 
-    /// Returns whether calls are counted or traced.
     #[inline(always)]
     pub fn is_observed(&self) -> bool {
         self.observed.load(Ordering::Relaxed)
     }
 
-    /// Makes calls take the observed variant, which refuses them in a forked child. Called in the
-    /// child.
+    /// Called in a forked child: calls take the observed variant, which refuses them there.
     pub(crate) fn refuse_calls(&self) {
         self.observed.store(true, Ordering::Relaxed);
     }
 
-    /// Begins to serve another rank, if calls are counted or traced.
+    /// Returns `None` if calls are neither counted nor traced.
     #[inline(always)]
     pub fn begin_to_serve(&self) -> Option<Serving<'_>> {
         if self.is_observed() { self.observer.serve() } else { None }
     }
 
-    /// Performs a call, and records it as `call_info` if it succeeds and calls are counted or
-    /// traced.
+    /// Performs a call, and records it if it succeeds and calls are counted or traced.
     #[inline(always)]
     pub fn observed<R>(
         &self,
@@ -168,7 +148,7 @@ impl Core {
         if self.is_observed() { self.traced(false, |_: &R| call_info(), body) } else { body() }
     }
 
-    /// Like [`Core::observed`], for a call that may be short. `call_info` receives the result.
+    /// For a call that may be short. `call_info` receives the result.
     #[inline(always)]
     pub fn observed_often<R>(
         &self,
@@ -196,8 +176,7 @@ impl Core {
         Ok(done)
     }
 
-    /// Performs a call that is counted or traced. `leave` records its end if it has succeeded, for
-    /// calls that describe themselves only if a trace is written.
+    /// For calls that describe themselves only if a trace is written. `leave` records success.
     #[inline(always)]
     pub(crate) fn record<R>(
         &self,
@@ -228,7 +207,7 @@ impl Core {
         &self.world
     }
 
-    /// Returns the live groups in the order of their creation.
+    /// In the order of their creation.
     pub fn groups(&self) -> &Mutex<Vec<Arc<Group>>> {
         &self.groups
     }
@@ -255,8 +234,6 @@ impl Core {
         &self.peers
     }
 
-    /// # Errors
-    /// Returns `Rank` if the rank is outside the world.
     #[inline]
     pub fn check_rank(&self, rank: usize) -> Result<()> {
         if rank >= self.peers.len() {
@@ -270,8 +247,7 @@ impl Core {
         owner == rank || self.memory.policy().direct && self.topology.same_node(owner, rank)
     }
 
-    /// Returns whether threads of the engine may run: they may call MPI or do not have to, and the
-    /// engine is not ending.
+    /// Threads of the engine may run: they may call MPI or do not have to, and it is not ending.
     #[inline]
     pub fn may_use_threads(&self) -> bool {
         let allowed = self.level == ThreadLevel::Multiple || !self.messages;
@@ -282,19 +258,17 @@ impl Core {
         self.alone.store(true, Ordering::Relaxed);
     }
 
-    /// Records that the engine has stopped. Code that still refers to it must not wait any more.
+    /// The engine has stopped. Code that still refers to it must not wait any more.
     pub(crate) fn set_closed(&self) {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// Returns whether the calling thread may call MPI: below `MPI_THREAD_MULTIPLE`, the thread
-    /// that started the engine.
+    /// Below `MPI_THREAD_MULTIPLE`, only the thread that started the engine may.
     #[inline]
     pub(crate) fn may_call_mpi(&self) -> bool {
         self.level == ThreadLevel::Multiple || self.home == this_thread()
     }
 
-    /// Returns whether the calling thread may send messages or wait for them.
     #[inline]
     pub fn may_use_messages(&self) -> bool {
         !self.messages || self.may_call_mpi()
@@ -304,13 +278,12 @@ impl Core {
         self.is_watched()
     }
 
-    /// Returns whether a progress thread serves this rank.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Relaxed)
     }
 
-    /// Records whether a progress thread runs. If so, some calls no longer serve other ranks.
+    /// With a progress thread, some calls no longer serve other ranks.
     pub(crate) fn set_watched(&self, watched: bool) {
         self.watched.store(watched, Ordering::Relaxed);
         if watched {
@@ -318,8 +291,7 @@ impl Core {
         }
     }
 
-    /// Serves other ranks in some calls if there is no progress thread. These calls need no other
-    /// rank, but a program may call them in a loop to wait for another rank.
+    /// If no thread serves them: a program may call these functions in a loop to wait for a rank.
     #[inline]
     pub(crate) fn serve_sometimes(&self) -> Result<()> {
         if self.is_time_to_serve() { self.serve() } else { Ok(()) }
@@ -332,7 +304,6 @@ impl Core {
         self.threadless.load(Ordering::Relaxed) && count(&self.polls).is_multiple_of(EVERY)
     }
 
-    /// Serves other ranks if no thread does.
     #[cold]
     pub fn serve(&self) -> Result<()> {
         if self.threadless.load(Ordering::Relaxed) {
@@ -358,8 +329,7 @@ impl Core {
         self.config.idle_poll
     }
 
-    /// Waits until `done` returns true. Serves other ranks meanwhile. Returns the first error of
-    /// `done`, or `State` in a handler.
+    /// Serves other ranks meanwhile. Returns the first error of `done`, or `State` in a handler.
     pub fn wait_for(
         &self,
         awaited: impl Into<Awaited>,
@@ -369,9 +339,8 @@ impl Core {
         crate::wait::until(self, awaited, what, done)
     }
 
-    /// Waits until all operations of a counter have ended. If the wait itself fails, ends the job,
-    /// because the operations may still access the caller's memory. Returns the first failure of an
-    /// operation, or `State` in a handler after all operations have ended.
+    /// Waits until all operations of a counter have ended, and returns their first failure. If the
+    /// wait fails, as in a handler, ends the job: the operations may still use the caller's memory.
     pub fn complete(
         &self,
         awaited: impl Into<Awaited>,
@@ -388,7 +357,7 @@ impl Core {
         done
     }
 
-    /// Like [`Core::wait_for`], without a cause of its own in the statistics.
+    /// Without a cause of its own in the statistics.
     pub fn wait_until(
         &self,
         what: &dyn Fn() -> String,
@@ -408,8 +377,7 @@ fn ranks_per_core(topology: &Topology) -> u32 {
     near.count().div_ceil(cores) as u32
 }
 
-/// Increments a counter and returns its old value. It uses no locked instruction, so concurrent
-/// increments may be lost.
+/// Returns the old value. Without a locked instruction, so concurrent increments may be lost.
 #[inline]
 pub fn count(counter: &AtomicU32) -> u32 {
     let n = counter.load(Ordering::Relaxed);
@@ -440,8 +408,7 @@ impl Progress for Core {
         let polling = Patience { spin: self.spin, ..one };
         if ends == Ends::Meeting {
             let Patience { first_nap, longest_nap, limit, .. } = polling;
-            // Without a progress thread, only the polls of this wait serve messages, so naps are
-            // short.
+            // Without a progress thread, only the polls of this wait serve messages: short naps.
             return match self.is_watched() || !self.messages {
                 true => Patience::MEETING,
                 false => Patience { first_nap, longest_nap, limit, ..Patience::MEETING },

@@ -2,13 +2,10 @@
 //!
 //! A program may call these functions in a loop, which amounts to a wait. If the node has more
 //! ranks than cores, the loop starves the rank that it waits for. Through MPI's `sched_yield` it
-//! also starves every other process: on Linux 6.18, two loops over Open MPI kept other processes
-//! from running for minutes. Therefore a thread that has polled for [`PATIENCE`] without other work
-//! and without an event naps after each further poll. The doorbell of the rank's rings ends a nap
-//! early.
-//!
-//! Invariant: a thread never naps here if the node has a core for each rank, or if the thread works
-//! between polls.
+//! also starves every other process, on Linux 6.18 for minutes. Therefore a thread that has polled
+//! for [`PATIENCE`] without other work and without an event naps after each further poll. The
+//! doorbell of the rank's rings ends a nap early. If the node has a core for each rank, no thread
+//! naps here.
 
 use super::Core;
 use crate::error::Result;
@@ -16,7 +13,7 @@ use crate::wait::{Backoff, Patience, Progress};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// A loop polls for 200 us without a nap. Naps are short, because the loop may do more than wait.
+/// Naps are short, because the loop may do more than wait.
 const PATIENCE: Patience = Patience {
     polls: Duration::from_micros(200),
     longest_nap: NAP,
@@ -43,8 +40,7 @@ impl Core {
         polled
     }
 
-    /// Polls once. If this thread gave up a lock, other threads may have waited for it, so all
-    /// pending events are handled first.
+    /// Threads may have waited for a lock that this one gave up, so handle all pending events.
     fn poll_once(&self, waited_for: bool) -> Result<bool> {
         while waited_for && self.poll()? {}
         let busy = self.poll()?;
@@ -52,7 +48,7 @@ impl Core {
         Ok(busy)
     }
 
-    /// Records a poll of the calling thread in a call that does not wait.
+    /// Records a poll in a call that does not wait.
     #[inline]
     pub fn looked(&self, busy: bool) {
         if self.crowded {

@@ -1,12 +1,8 @@
-//! Shapes of contiguous, strided and vector transfers, as pairs of blocks.
-//!
-//! A [`Shape`] describes the layout of a strided transfer on both sides: a contiguous block,
-//! repeated along up to [`MAX_LEVELS`] dimensions, each with a local and a remote stride.
-//! Dimensions that continue each other on both sides are joined when the shape is made, so a
-//! transfer that is in fact contiguous is treated as such. Strides may be negative, and need not be
+//! Shapes of contiguous, strided and vector transfers, as pairs of blocks. A [`Shape`] describes
+//! the layout of a strided transfer on both sides: a contiguous block, repeated along up to
+//! [`MAX_LEVELS`] dimensions, each with a local and a remote stride. Dimensions that continue each
+//! other on both sides are joined when the shape is made. Strides may be negative, and need not be
 //! multiples of the inner strides.
-//!
-//! The module only computes and accesses no memory of a transfer.
 
 use crate::error::{Result, fail};
 use smallvec::SmallVec;
@@ -20,9 +16,9 @@ pub const MAX_LEVELS: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dim {
     pub n: usize,
-    /// Stride on the calling rank, in bytes.
+    /// On the calling rank, in bytes.
     pub local: isize,
-    /// Stride on the target, in bytes.
+    /// On the target, in bytes.
     pub remote: isize,
 }
 
@@ -45,10 +41,9 @@ impl Shape {
         Shape { block: bytes, dims: SmallVec::new() }
     }
 
-    /// Returns a strided shape: a block of `counts[0]` bytes, repeated `counts[i + 1]` times with
-    /// the strides `local[i]` and `remote[i]`, in bytes. Fails with `Argument` if `counts` is
-    /// empty, if there are more than [`MAX_LEVELS`] strides or fewer strides than repetitions, or
-    /// if the shape exceeds the address space.
+    /// Returns a block of `counts[0]` bytes, repeated `counts[i + 1]` times with the strides
+    /// `local[i]` and `remote[i]`, in bytes. Fails with `Argument` if `counts` is empty, for more
+    /// than [`MAX_LEVELS`] or too few strides, or if the shape exceeds the address space.
     #[inline]
     pub fn strided(counts: &[usize], local: &[isize], remote: &[isize]) -> Result<Shape> {
         let mut shape = Shape::contiguous(0);
@@ -56,8 +51,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Turns a contiguous shape into the result of [`Shape::strided`], in place: moving a shape
-    /// takes noticeable time in small transfers.
+    /// Like [`Shape::strided`], in place on a contiguous shape: moving shapes takes time.
     pub fn set_strided(
         &mut self,
         counts: &[usize],
@@ -95,7 +89,6 @@ impl Shape {
         Ok(())
     }
 
-    /// Adds an outer dimension, or joins it with the previous dimension or the block.
     fn push(&mut self, dim: Dim) {
         if dim.n == 1 {
             return;
@@ -191,13 +184,11 @@ impl Shape {
         })
     }
 
-    /// Returns the range of bytes that `side` spans, for bounds checks, as offsets from its start.
-    /// The first is negative only if a stride is.
+    /// Range of bytes that `side` spans, as offsets. The first is negative only if a stride is.
     pub fn extent(&self, side: Side) -> (isize, isize) {
         self.checked_extent(side).expect("checked when the shape was made")
     }
 
-    /// Returns the shape with its local side packed contiguously.
     pub fn packed_local(&self) -> Shape {
         self.packed(|dim, row| Dim { local: row, ..*dim })
     }
@@ -206,8 +197,7 @@ impl Shape {
         self.packed(|dim, row| Dim { remote: row, ..*dim })
     }
 
-    /// Returns the shape with the dimensions that `dim` makes of these ones, given the bytes of a
-    /// row.
+    /// `dim` makes the new dimensions, given the bytes of a row.
     #[inline]
     fn packed(&self, dim: impl Fn(&Dim, isize) -> Dim) -> Shape {
         let mut row = self.block as isize;

@@ -5,7 +5,6 @@ use crate::error::{Result, reserve};
 
 #[derive(Debug, Clone, Default)]
 pub struct Pairs {
-    /// Runs that cannot be joined any further.
     pub runs: Vec<ByteRun>,
     pub strided_blocks: Vec<StridedBlock>,
 }
@@ -22,8 +21,7 @@ impl ByteRun {
         self.remote.saturating_add(self.bytes)
     }
 
-    /// Returns what wrapping addition adds to a remote address to make it local. Runs that can be
-    /// joined have the same skew.
+    /// The difference (wrapping) from remote to local address, equal for runs that can be joined.
     pub fn skew(&self) -> usize {
         self.local.wrapping_sub(self.remote)
     }
@@ -37,13 +35,13 @@ pub struct StridedBlock {
 }
 
 impl StridedBlock {
-    /// Returns the addresses that the shape spans at the target, the end exclusive.
+    /// Returns the addresses at the target, the end exclusive.
     pub fn remote_span(&self) -> (usize, usize) {
         let (lo, hi) = self.shape.extent(Side::Remote);
         (self.remote.wrapping_add_signed(lo), self.remote.wrapping_add_signed(hi))
     }
 
-    /// Returns the local addresses that the shape spans, the end exclusive.
+    /// Returns the local addresses, the end exclusive.
     pub fn local_span(&self) -> (usize, usize) {
         let (lo, hi) = self.shape.extent(Side::Local);
         (self.local.wrapping_add_signed(lo), self.local.wrapping_add_signed(hi))

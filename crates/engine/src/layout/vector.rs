@@ -1,6 +1,6 @@
 //! Vector shapes: blocks of one length at arbitrary addresses.
 
-/// A descriptor of a vector transfer: `block` bytes for each pair of addresses.
+/// `block` bytes for each pair of addresses.
 #[derive(Debug, Clone, Copy)]
 pub struct Vector<'a> {
     pub block: usize,

@@ -3,16 +3,15 @@
 //! Each rank allocates one contiguous range for all segments of the call, in an arena of the group
 //! with enough space, and announces it in one allgather. Usually this completes the allocation. If
 //! a rank finds no space, the same allgather carries the lengths of the regions of a new arena and
-//! the files that the node leaders (the lowest rank of each node) created for it. The ranks without
-//! a range then allocate it in the new arena, and a second allgather carries the addresses. A
-//! further exchange carries the lengths of the segments if the ranks allocate several at once and
-//! request different lengths.
+//! the files that the node leaders (the lowest rank of each node) created for it; a second
+//! allgather carries the addresses. A further exchange carries the lengths of several segments if
+//! they differ.
 //!
-//! A 64-bit digest replaces the lengths, so that the message of a rank fits in one slot of the
-//! node's shared-memory collective area. Equal digests are taken to mean equal lengths.
+//! A 64-bit digest replaces the lengths, so that the message fits in one slot of the node's
+//! shared-memory collective area. Equal digests are taken to mean equal lengths.
 //!
 //! **Invariant.** A failure on one rank fails the call on all ranks and changes nothing on any of
-//! them (invariant 7). Each decision depends only on the messages, which are the same on all ranks.
+//! them (invariant 7). Decisions depend only on the messages, which all ranks see.
 
 use super::arena::{self, Arena};
 use super::holdings::Holdings;
@@ -33,23 +32,22 @@ use crate::wait::Progress;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Number of lengths per allgather if the ranks request different lengths.
+/// Number of lengths per allgather if lengths differ between ranks.
 const TOGETHER: usize = 512;
 
 /// Places of the blocks of a segment, and the arenas that contain them.
 type Found = (PerRank<PartPlace>, Vec<Arc<Arena>>);
 
 impl Memory {
-    /// Allocates one segment for each length in `asked`: this rank's parts, in bytes. Collective
-    /// over the group. The ranks may pass different lengths, but the same number of them. A rank
-    /// whose arguments are invalid passes the error, so that the other ranks fail too instead of
-    /// waiting.
+    /// Allocates one segment for each length in `asked`: this rank's parts, in bytes. Collective.
+    /// The ranks may pass different lengths, but the same number of them. A rank whose arguments
+    /// are invalid passes the error, so that the others do not wait for it.
     ///
     /// # Errors
     /// Returns `Memory` on all ranks if the memory of one rank cannot be allocated; the error names
     /// that rank, the requested size and the free memory. Returns `Argument` on all ranks if they
     /// request different numbers of segments, and `State` if the group was freed. A rank that
-    /// passes an error gets it back, and the others get an error of the same kind.
+    /// passes an error gets it back; the others get an error of the same kind.
     pub fn allocate_many(
         &self,
         group: &Arc<Group>,
@@ -98,8 +96,6 @@ impl Memory {
         Ok(self.publish(group, &holdings, purpose, found))
     }
 
-    /// Allocates a range in an arena of the group. If none has space, a node's leader creates the
-    /// file for a new arena.
     fn partition(
         &self,
         group: &Group,
@@ -152,8 +148,6 @@ impl Memory {
         (Partition { device, inode, pid, fd, ..partition }, file)
     }
 
-    /// Checks that each node has enough free memory for the ranks that still need a range. All
-    /// ranks compute the same answer.
     fn check_room(&self, group: &Group, all: &[Partition]) -> Result<()> {
         let waiting = || {
             let cuts =
@@ -173,7 +167,6 @@ impl Memory {
         Err(no_memory(world, partition, needed[node]))
     }
 
-    /// Creates a new arena and allocates the range of each rank that still needs one.
     fn partition_new(
         &self,
         group: &Arc<Group>,
@@ -233,8 +226,8 @@ impl Memory {
     }
 
     /// Allocates this rank's range in its region of a new arena, if it needs one. Returns `None` on
-    /// all ranks if one of them could not map its file. The region is in the registry before the
-    /// exchange, so that this rank knows it before another rank can address it.
+    /// all ranks if one could not map its file. The registry knows the region before the exchange,
+    /// because other ranks can address it afterwards.
     #[expect(clippy::type_complexity, reason = "a pair that is taken apart at once")]
     fn fill(
         &self,
@@ -339,8 +332,7 @@ fn alike(holdings: &Holdings, mine: &Partition, lens: &[usize]) -> Result<Vec<Fo
     Ok(found.collect())
 }
 
-/// Returns the places of segments that are laid out differently on different ranks. `others` has
-/// the lengths of all ranks if there are several segments and the ranks request different lengths.
+/// `others` has the lengths of all ranks if they differ and there are several segments.
 fn unlike(
     holdings: &Holdings,
     all: &[Partition],

@@ -1,10 +1,8 @@
-//! An arena: a region of memory on every rank of a group.
-//!
-//! The ranks of a node share one file. The arena maps it whole, so the region of any rank on the
-//! same node has an address here. If ranks of the group are reached through MPI windows, the arena
-//! has one window over all regions, which stays locked permanently. The first [`HEADER`] bytes of a
-//! region contain the locks and marks that make operations atomic ([`crate::atomics`]). The rest is
-//! allocated in blocks.
+//! An arena: a region of memory on every rank of a group. The ranks of a node share one file. The
+//! arena maps it whole, so regions of the same node have an address here. If MPI windows reach
+//! other ranks, the arena has one permanently locked window over all regions. The first [`HEADER`]
+//! bytes of a region contain the locks and marks of [`crate::atomics`]. The rest is allocated in
+//! blocks.
 
 use super::own_region::{GRAIN, OwnRegion};
 use super::per_rank::PerRank;
@@ -18,37 +16,32 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 /// Alignment of blocks, and the unit of their lengths, in bytes. MPICH 4.0 mishandles windows whose
-/// size is not a multiple of 16 bytes, and a cache line keeps the atomics of neighbouring blocks
-/// apart.
+/// size is not a multiple of 16, and a cache line separates the atomics of neighbours.
 pub const ALIGN: usize = 64;
 /// Length in bytes of the locks and marks at the start of a region.
 pub(crate) const HEADER: usize = 8192;
 /// Limit on the empty arenas that a group keeps: the sum of their longest regions, in bytes.
 pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
 
-/// The mechanism that makes accumulate and read-modify-write operations atomic in an arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
-    /// The locks in the region's header, taken by ranks of the owner's node, and by the owner for
-    /// others.
+    /// The region's locks, taken by ranks of the owner's node, and by the owner for others.
     Native,
     /// The accumulate operations of MPI on the window, for every rank.
     Mpi,
 }
 
-/// Settings for the arenas of this job, the same on all ranks.
+/// Settings for the arenas of this job, equal on all ranks.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// Whether ranks of one node access each other's memory by load and store.
     pub direct: bool,
     /// Whether windows reach the ranks that are not accessed directly.
     pub windows: bool,
-    /// Whether groups other than the world may have windows. (Open MPI 4.1 aborts if disjoint
-    /// groups create windows concurrently.)
+    /// Other groups than the world may have windows. (Open MPI 4.1 aborts if several create some.)
     pub group_windows: bool,
     /// Whether arenas that have a window use [`Domain::Mpi`].
     pub mpi_atomics: bool,
-    /// The capabilities of the installed transport, or none without one.
     pub installed: Capabilities,
     /// Minimum length of a region in bytes.
     pub arena_bytes: usize,
@@ -59,14 +52,11 @@ pub struct Policy {
 pub struct Region {
     /// Address in the owner's address space.
     pub base: usize,
-    /// Length in bytes.
     pub len: usize,
     /// Address in this process, or null if the region is not mapped here.
     pub local: *mut u8,
 }
 
-/// An arena: a region on every rank of a group. Per rank it keeps the address of the region, 8
-/// bytes, and its length if the lengths differ.
 #[derive(Debug)]
 pub struct Arena {
     number: u32,
@@ -81,15 +71,13 @@ pub struct Arena {
     atomic_path: Path,
     domain: Domain,
     pub(super) own: OwnRegion,
-    /// Number of segments with a block in this arena, on any rank.
+    /// Number of segments with a block here, on any rank.
     pub(super) live: AtomicUsize,
 }
 
-// SAFETY: the pointers refer to the mapping that `own` keeps alive, and any thread may use a
-// mapping.
+// SAFETY: `own` keeps the mapping behind the pointers alive, and any thread may use it.
 unsafe impl Send for Arena {}
-// SAFETY: the methods only read fields that do not change or that are synchronized. The engine
-// synchronizes accesses to the memory behind the pointers.
+// SAFETY: fields are constant or synchronized; the engine synchronizes the memory's accesses.
 unsafe impl Sync for Arena {}
 
 /// Returns the length of a rank's region in a new arena, with `need` bytes besides its header. The
@@ -99,7 +87,6 @@ pub(super) fn capacity(policy: &Policy, need: usize, held: usize) -> usize {
     wanted.next_multiple_of(shm::page().max(GRAIN))
 }
 
-/// The ranks of a group that share this rank's node.
 #[derive(Debug)]
 pub struct Neighbours {
     ranks: Box<[usize]>,
@@ -118,7 +105,6 @@ impl Neighbours {
         self.ranks[0]
     }
 
-    /// Returns the offset of this rank's region in the node's file, and the length of the file.
     pub(super) fn layout(&self, lens: &PerRank<usize>) -> (usize, usize) {
         let (mut own, mut total) = (0, 0);
         for &rank in &self.ranks {
@@ -148,8 +134,7 @@ impl Neighbours {
 }
 
 impl Arena {
-    /// Creates an arena of regions of the given lengths. Until [`Arena::complete`], this rank can
-    /// use only its own region. Other ranks can already address that region.
+    /// Until [`Arena::complete`], only others can address this rank's region, and it no other.
     pub fn new(
         group: &Group,
         topology: &Topology,
@@ -186,12 +171,11 @@ impl Arena {
         })
     }
 
-    /// Sets the addresses of all regions and creates the window, if the arena has one. Collective.
+    /// Sets the addresses of all regions and creates the window, if any. Collective.
     pub(super) fn complete(&self, group: &Group, bases: PerRank<usize>) -> Result<()> {
         if self.has_window {
             let (base, len) = (self.own.base(), self.own.len());
-            // SAFETY: the mapping lives until the arena is dropped. The window is freed before
-            // that.
+            // SAFETY: the mapping lives until the arena is dropped, after the window is freed.
             let window = unsafe { Window::create(&*group.comm()?, base, len) }?;
             let _ = self.window.set(window);
         }
@@ -203,14 +187,13 @@ impl Arena {
         self.number
     }
 
-    /// Returns the address of a rank's region in that rank's address space, or 0 if not known yet.
+    /// Returns the address of a region in its owner's address space, or 0 if not known yet.
     #[inline]
     pub fn base(&self, rank: usize) -> usize {
         self.bases.get().map_or(0, |bases| bases.at(rank))
     }
 
-    /// Returns the region of a rank of the group, or `None` if its address is not known yet. The
-    /// calling rank's own region is always known.
+    /// Returns the region of a rank of the group, or `None` if its address is not known yet.
     pub fn region(&self, rank: usize) -> Option<Region> {
         let base = if rank == self.me { self.own.base() as usize } else { self.base(rank) };
         if base == 0 {
@@ -236,13 +219,12 @@ impl Arena {
         self.window.get()
     }
 
-    /// Returns the path of puts and gets to regions that are not mapped.
     #[inline]
     pub fn transfer_path(&self) -> Path {
         self.transfer_path
     }
 
-    /// Returns the path of atomic operations of the native domain on regions that are not mapped.
+    /// Returns the path of atomic operations of the native domain to regions not mapped here.
     #[inline]
     pub fn atomic_path(&self) -> Path {
         self.atomic_path

@@ -2,9 +2,8 @@
 //!
 //! The first thread that takes the lock becomes its owner and pays two plain stores for each use.
 //! Any other thread pays a system call ([`super::membarrier`]), which costs about what a hundred
-//! uses by the owner save. If other threads take the lock very often and the owner does not, the
-//! lock gives up its bias and becomes a plain mutex. A *prompt* lock does so even if they take it
-//! seldom, because each of them would wait for the system call.
+//! uses by the owner save. The lock becomes a plain mutex if other threads take it often and the
+//! owner does not. A *prompt* lock does so even if others take it seldom.
 //!
 //! Invariants:
 //!
@@ -25,21 +24,19 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct BiasedLock<T> {
     owner: AtomicUsize,
-    /// Incremented when the owner enters without the mutex and when it leaves, so odd while it is
-    /// inside.
+    /// Odd while the owner is inside without the mutex.
     turns: AtomicU32,
-    /// Whether another thread is inside or about to enter.
+    /// A thread other than the owner is inside or about to enter.
     wanted: AtomicBool,
     others: Mutex<Others>,
     value: UnsafeCell<T>,
 }
 
-/// The bias is given up only after [`BIAS_DOUBTED`] uses by others within this time, unless prompt.
+/// Unless prompt, the bias ends only after [`BIAS_DOUBTED`] uses by others within this time.
 const SOON: Duration = Duration::from_millis(3);
 /// The bias is kept if the owner entered at least this often per use by another thread.
 const WORTH: u32 = 128;
 
-/// State of the threads other than the owner, protected by the mutex.
 #[derive(Debug, Default)]
 struct Others {
     /// Uses by other threads since `then`, when the owner's count was `entries`.
@@ -50,7 +47,7 @@ struct Others {
     plain: bool,
 }
 
-// SAFETY: the protocol of the module comment gives one thread at a time access to the value.
+// SAFETY: the protocol of the module documentation gives one thread at a time access to the value.
 unsafe impl<T: Send> Sync for BiasedLock<T> {}
 
 #[derive(Debug)]
@@ -76,7 +73,7 @@ enum Holder<'a> {
 pub struct BiasedGuard<'a, T> {
     lock: &'a BiasedLock<T>,
     way: Holder<'a>,
-    /// Makes the guard `!Send`, because the thread that took the lock must release it.
+    /// `!Send`: the thread that took the lock must release it.
     _here: PhantomData<*const ()>,
 }
 
@@ -91,14 +88,13 @@ impl<T> BiasedLock<T> {
         }
     }
 
-    /// Creates a prompt lock around `value`, for objects that several threads use in turn.
+    /// Creates a prompt lock, for objects that several threads use in turn.
     pub fn prompt(value: T) -> BiasedLock<T> {
         let others = Others { prompt: true, ..Others::default() };
         BiasedLock { others: Mutex::new(others), ..BiasedLock::new(value) }
     }
 
-    /// Takes the lock. The calling thread must not hold it already: the call then panics if the
-    /// thread entered as the owner, and deadlocks otherwise.
+    /// If this thread holds the lock, panics (entered as the owner) or deadlocks.
     #[inline]
     pub fn lock(&self) -> BiasedGuard<'_, T> {
         let way = match self.enter() {
@@ -108,7 +104,6 @@ impl<T> BiasedLock<T> {
         BiasedGuard { lock: self, way, _here: PhantomData }
     }
 
-    /// Enters without the mutex. Returns `None` if another thread owns or wants the lock.
     #[inline]
     fn enter(&self) -> Option<InsideRead<'_>> {
         if self.owner.load(Ordering::Relaxed) != this_thread() {
@@ -139,18 +134,15 @@ impl<T> BiasedLock<T> {
         others
     }
 
-    /// Runs `f` with the value if the calling thread is the owner and can enter without the mutex.
-    /// Suits work of a few instructions, because it needs no guard.
+    /// Only for the owner, without the mutex or a guard, for work of a few instructions.
     #[inline]
     pub fn owned<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _inside = self.enter()?;
-        // SAFETY: the owner has entered without the mutex, and a thread that wants the lock waits
-        // until `_inside` is dropped. So this is the only reference to the value.
+        // SAFETY: the owner entered, so no other thread has the lock until `_inside` is dropped.
         Some(f(unsafe { &mut *self.value.get() }))
     }
 
-    /// Runs `f` once with the value, like [`BiasedLock::owned`] if possible, otherwise with the
-    /// lock.
+    /// Runs `f` once, like [`BiasedLock::owned`] if possible, otherwise with the lock.
     #[inline]
     pub fn with<R>(&self, mut f: impl FnMut(&mut T) -> R) -> R {
         match self.owned(&mut f) {
@@ -161,8 +153,7 @@ impl<T> BiasedLock<T> {
 }
 
 impl Others {
-    /// Counts a use by another thread and decides about the bias. The owner has entered `entries`
-    /// times.
+    /// Counts a use by another thread and decides about the bias. `entries` counts the owner's.
     fn came(&mut self, entries: u32, now: impl FnOnce() -> Instant) {
         self.count += 1;
         if self.count < BIAS_DOUBTED {

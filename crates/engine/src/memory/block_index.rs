@@ -1,39 +1,31 @@
-//! The blocks of segments in one region, found by offset.
-//!
-//! The blocks are kept sorted. A table of *pages* of the region speeds up the lookup. If at most
-//! one block lies in a page, the entry of the page has the bounds of that block. Otherwise, it
-//! refers to a leaf, where each entry has the bounds of the first block of the page that ends after
-//! the start of a 64th part of the page. Entries may be empty. A lookup therefore touches one or
-//! two entries, with one block or ten thousand. It needs a search only if a part of a page contains
-//! several blocks, as in the large pages of a large region.
+//! The blocks of segments in one region, found by offset. The blocks are sorted. A table of *pages*
+//! of the region speeds up the lookup. If at most one block lies in a page, its entry has the
+//! bounds of that block. Otherwise, it refers to a leaf with 64 entries, one for each part of the
+//! page: the bounds of the first block that ends after the start of the part. A lookup touches one
+//! or two entries; it searches only if a part contains several blocks.
 
-/// A block of a segment in a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Offset of the first byte in the region.
     pub start: usize,
     /// Requested length in bytes.
     pub len: usize,
-    /// Number of the segment in its group.
     pub segment: u64,
 }
 
-/// The bounds of a block in its region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     pub start: usize,
     pub len: usize,
 }
 
-/// Approximate maximum number of pages of a region. A small region has pages of the minimum size.
+/// Approximate maximum number of pages of a region.
 const PAGES: usize = 4096;
 /// Minimum size of a page in bytes.
 const PAGE: usize = 4096;
 const PARTS: usize = 64;
 const PARTS_SHIFT: u32 = PARTS.ilog2();
 
-/// The entry of a page or of a part. If its length is 0, `start` is the index of a leaf plus one,
-/// or 0.
+/// The entry of a page or part. If its length is 0, `start` is the index of a leaf plus one, or 0.
 type Entry = Bounds;
 const NONE: Entry = Bounds { start: 0, len: 0 };
 
@@ -60,7 +52,7 @@ impl Block {
 #[derive(Debug, Clone)]
 pub struct BlockIndex {
     blocks: Vec<Block>,
-    /// Entries of the pages up to the farthest block so far. Most regions are mostly empty.
+    /// Pages up to the farthest block so far, because most regions are mostly empty.
     pages: Vec<Entry>,
     leaves: Vec<[Entry; PARTS]>,
     spare: Vec<usize>,
@@ -102,8 +94,7 @@ impl BlockIndex {
         self.pages[page] = Bounds { start: leaf + 1, len: 0 };
     }
 
-    /// Updates the pages of a changed block. `whole` is the entry of the pages that it covers
-    /// entirely.
+    /// Updates the pages of a changed block. `whole` is the entry of those that it covers entirely.
     fn enter(&mut self, block: Block, whole: Entry) {
         let (first, last) = (block.start >> self.shift, (block.end() - 1) >> self.shift);
         self.enter_page(first);
@@ -113,7 +104,7 @@ impl BlockIndex {
         }
     }
 
-    /// Adds a block, which must not be empty and must not overlap another one.
+    /// Adds a block, which must not be empty or overlap another one.
     pub fn insert(&mut self, block: Block) {
         debug_assert!(block.len > 0);
         let at = self.blocks.partition_point(|p| p.start < block.start);
@@ -137,8 +128,7 @@ impl BlockIndex {
         Some(block)
     }
 
-    /// Returns the bounds of the block that contains `offset`, or that ends there, for empty
-    /// transfers.
+    /// Returns the bounds of the block that contains `offset` or ends there (for empty transfers).
     #[inline(always)]
     pub fn find(&self, offset: usize) -> Option<Bounds> {
         let Some(&page) = self.pages.get(offset >> self.shift) else {

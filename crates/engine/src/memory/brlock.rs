@@ -1,14 +1,12 @@
 //! A big-reader lock, for a value that is read very often and changed rarely.
 //!
 //! A reader announces itself in a slot of its own thread and then checks for a writer: two plain
-//! memory accesses, no locked instruction, and no cache line that readers on other cores share. The
-//! writer pays for both sides ([`super::membarrier`]): it announces the change and then waits until
-//! no thread reads.
+//! memory accesses, and no cache line that readers on other cores share. The writer pays for both
+//! sides ([`super::membarrier`]): it announces the change and waits until no thread reads.
 //!
 //! Reads of the same lock may nest. An inner read skips the check, because the writer waits for the
-//! outer one anyway. All locks share the slots, so a nested read of a different lock would also
-//! skip the check and is not allowed. A thread that reads must neither write nor wait for anything
-//! that waits for a writer.
+//! outer one. All locks share the slots, so a nested read of a different lock, which would skip it
+//! too, is not allowed. A reader must neither write nor wait for a writer, even indirectly.
 
 use super::membarrier::{heavy, light};
 use super::reader_slot::{self, ReaderSlot};
@@ -18,7 +16,7 @@ use crate::wait::while_held;
 use std::cell::UnsafeCell;
 use std::ops::Deref;
 
-/// Returns whether the calling thread holds a read guard. It then must not wait for other ranks.
+/// Returns whether the calling thread holds a read guard, and so must not wait for other ranks.
 pub fn is_reading() -> bool {
     reader_slot::is_reading()
 }
@@ -30,22 +28,19 @@ pub struct BrLock<T> {
     changer: Mutex<()>,
 }
 
-// SAFETY: as in `RwLock`, shared references to the value exist only while no thread writes, and an
-// exclusive one only while no thread reads.
+// SAFETY: as in `RwLock`, shared references exist only while no thread writes, and an exclusive one
+// only while no thread reads.
 unsafe impl<T: Send + Sync> Sync for BrLock<T> {}
 
-/// A guard that keeps the value open for reading until it is dropped.
 #[derive(Debug)]
 pub struct BrReadGuard<'a, T> {
     value: &'a T,
     slot: &'static ReaderSlot,
-    /// Makes the guard `!Send`, because `slot` belongs to this thread.
+    /// `!Send`: `slot` belongs to this thread.
     _here: std::marker::PhantomData<*const ()>,
 }
 
 impl<'a, T> BrReadGuard<'a, T> {
-    /// Returns the value with a lifetime that exceeds the borrow of the guard.
-    ///
     /// # Safety
     /// The caller must not use the value after the guard is dropped.
     #[inline]
@@ -79,7 +74,7 @@ impl<T> BrLock<T> {
         }
     }
 
-    /// Opens the value for reading. Waits while another thread changes it.
+    /// Waits while another thread changes the value.
     #[inline]
     pub fn read(&self) -> BrReadGuard<'_, T> {
         let slot = reader_slot::mine();
@@ -90,9 +85,9 @@ impl<T> BrLock<T> {
         if self.changing.load(Ordering::Acquire) && depth == 0 {
             self.after_change(slot);
         }
-        // SAFETY: no thread writes while this thread is announced. Either this thread announced
-        // itself first, so the writer waits for its slot, or it found the writer and waited for it.
-        // In a nested read, the writer waits for the outer one.
+        // SAFETY: no thread writes while this thread is announced. Either it announced itself
+        // first, and the writer waits for its slot, or it waited for the writer. In a nested read,
+        // the writer waits for the outer one.
         let value = unsafe { &*self.value.get() };
         BrReadGuard { value, slot, _here: std::marker::PhantomData }
     }
@@ -131,8 +126,8 @@ impl<T> BrLock<T> {
         for slot in reader_slot::all().iter() {
             while_held(|| slot.depth.load(Ordering::Acquire) != 0, || ());
         }
-        // SAFETY: no thread reads, and none begins to before `_announced` is dropped. Other writers
-        // wait for `changer`. So the reference is exclusive.
+        // SAFETY: no thread reads before `_announced` is dropped, and other writers wait for
+        // `changer`.
         change(unsafe { &mut *self.value.get() })
     }
 }

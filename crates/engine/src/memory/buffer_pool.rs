@@ -1,5 +1,5 @@
-//! A pool of buffers for messages. A rank needs many at a time only while another rank falls
-//! behind, so the pool limits the number and the total size of the unused buffers that it keeps.
+//! A pool of message buffers. It limits the unused buffers that it keeps, because a rank needs many
+//! only while another rank falls behind.
 
 use parking_lot::Mutex;
 
@@ -17,13 +17,11 @@ struct Kept {
 }
 
 impl BufferPool {
-    /// Creates a pool that keeps at most `most` unused buffers, of at most `most_bytes` bytes in
-    /// total.
+    /// Creates a pool that keeps at most `most` unused buffers of `most_bytes` bytes in total.
     pub fn new(most: usize, most_bytes: usize) -> BufferPool {
         BufferPool { kept: Mutex::default(), most, most_bytes }
     }
 
-    /// Returns an empty buffer with a capacity of at least `bytes`.
     pub fn take(&self, bytes: usize) -> Vec<u8> {
         let mut buffer = self.kept.lock().take().unwrap_or_default();
         buffer.clear();
@@ -31,14 +29,13 @@ impl BufferPool {
         buffer
     }
 
-    /// Returns a buffer of `bytes` bytes with arbitrary contents. Only new bytes are filled.
+    /// Returns a buffer of `bytes` bytes with arbitrary contents.
     pub fn take_filled(&self, bytes: usize) -> Vec<u8> {
         let mut buffer = self.kept.lock().take().unwrap_or_default();
         buffer.resize(bytes, 0);
         buffer
     }
 
-    /// Returns a buffer to the pool, or frees it if the pool is full.
     pub fn give(&self, buffer: Vec<u8>) {
         let mut kept = self.kept.lock();
         let bytes = kept.bytes + buffer.capacity();

@@ -1,12 +1,11 @@
 //! A door that many threads pass frequently and that one thread shuts.
 //!
 //! A thread that enters increments the count in its own slot and then checks the door: two plain
-//! memory accesses, like the readers of [`super::brlock`]. The thread that shuts the door pays for
-//! both sides ([`super::membarrier`]). After that, no other thread enters, and it can count those
-//! inside.
+//! memory accesses. The thread that shuts the door pays for both sides ([`super::membarrier`]) and
+//! can then count the threads inside.
 //!
-//! A thread that is inside may enter again even if the door is shut, because it is waited for
-//! anyway. The counts belong to the threads and not to a door, so a process has only one door.
+//! A thread that is inside may enter again even if the door is shut. The counts belong to the
+//! threads, so a process has only one door.
 
 use super::membarrier::{heavy, light};
 use super::reader_slot::{self, ReaderSlot};
@@ -18,11 +17,10 @@ pub struct Door {
     shut: AtomicBool,
 }
 
-/// Keeps the thread inside until it is dropped.
 #[derive(Debug)]
 pub struct InsideDoor {
     slot: &'static ReaderSlot,
-    /// Makes the value `!Send`, because `slot` belongs to this thread.
+    /// `!Send`: `slot` belongs to this thread.
     _here: PhantomData<*const ()>,
 }
 
@@ -43,13 +41,13 @@ impl Door {
     #[inline]
     pub fn pass(&self) -> Option<InsideDoor> {
         let inside = self.pass_anyway();
-        // The count must be visible before the check below.
+        // The count must be visible before the check.
         light();
         let outermost = inside.slot.inside.load(Ordering::Relaxed) == 1;
         if outermost && self.shut.load(Ordering::Acquire) { None } else { Some(inside) }
     }
 
-    /// Enters even if the door is shut. Only for a thread that is certain to be waited for.
+    /// Enters even if the door is shut, for threads that are certain to be waited for.
     #[inline]
     pub(crate) fn pass_anyway(&self) -> InsideDoor {
         let slot = reader_slot::mine();
@@ -57,12 +55,11 @@ impl Door {
         InsideDoor { slot, _here: PhantomData }
     }
 
-    /// Opens the door. The threads that pass see everything that was stored before this call.
+    /// Opens the door. Threads that pass see all stores made before this call.
     pub fn open(&self) {
         self.shut.store(false, Ordering::Release);
     }
 
-    /// Shuts the door. From now on, only threads that are inside already can enter.
     pub(crate) fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
         heavy();

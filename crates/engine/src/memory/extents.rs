@@ -1,12 +1,10 @@
 //! The regions of each rank that has been looked up, by address.
 //!
-//! The first lookup of a rank creates its table of extents, sorted by address. A rank that is never
-//! looked up costs a null pointer. A lookup tries the first extent first, because most programs
-//! have one arena, and then the extent that the thread found last. The latter is kept per thread,
-//! so that threads that use different arenas do not contend for a cache line.
+//! The first lookup of a rank creates its table of extents, sorted by address. A lookup tries the
+//! first extent (most programs have one arena), and then the one that the thread found last.
 //!
 //! Invariant: tables are added, without a lock, while the value is shared. They change or disappear
-//! only while it is borrowed exclusively ([`super::brlock`]). The extents of a table never move.
+//! only while it is borrowed exclusively ([`super::brlock`]). Extents of a table never move.
 
 use super::arena::Arena;
 use super::block_index::BlockIndex;
@@ -15,15 +13,14 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The region of one rank in one arena, as used for lookups.
 #[derive(Debug)]
 pub(crate) struct Extent {
     pub(super) base: usize,
     pub(super) end: usize,
     pub(super) local: *mut u8,
-    /// Index of the arena in the registry.
+    /// Index in the registry.
     pub(super) at: usize,
-    /// Index of the blocks, if the ranks laid out the arena differently.
+    /// Blocks, if the ranks laid out the arena differently.
     pub(super) own: Option<Box<BlockIndex>>,
     pub(super) group_rank: usize,
     pub(super) arena: Arc<Arena>,
@@ -31,8 +28,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Creates the extent of a rank in the registry's arena `at`, or `None` if its address is not
-    /// known yet.
+    /// `at` is the arena's index in the registry. `None` if the rank's address is unknown.
     pub fn new(
         at: usize,
         arena: &Arc<Arena>,
@@ -52,7 +48,7 @@ impl Extent {
         })
     }
 
-    /// Returns whether the address lies in the region, or at its end, for empty transfers.
+    /// Includes the end of the region, for empty transfers.
     #[inline]
     fn holds(&self, address: usize) -> bool {
         self.base <= address && address <= self.end
@@ -63,7 +59,6 @@ impl Extent {
 struct ExtentTable {
     rank: usize,
     extents: Vec<Extent>,
-    /// The table that was created before this one.
     next: *mut ExtentTable,
 }
 
@@ -76,12 +71,11 @@ fast_tls! {
 pub(super) struct Extents {
     /// First extent of each rank's table, or null.
     first: Box<[AtomicPtr<Extent>]>,
-    /// The latest table. All tables come from `Box::into_raw`.
+    /// The latest table, from `Box::into_raw`, as are all of them.
     tables: AtomicPtr<ExtentTable>,
 }
 
-// SAFETY: the pointers refer to tables, which the value owns, and to mappings, which arenas own.
-// Any thread may use both.
+// SAFETY: the value owns the tables, arenas own the mappings. Any thread may use both.
 unsafe impl Send for Extents {}
 // SAFETY: tables do not change while the value is shared, and new ones are added atomically.
 unsafe impl Sync for Extents {}
@@ -94,8 +88,7 @@ impl Extents {
         }
     }
 
-    /// Returns the extent of a rank that contains an address. `make` creates the extents of a rank
-    /// on the first lookup.
+    /// `make` creates the rank's extents on the first lookup.
     #[inline(always)]
     pub fn find(
         &self,
@@ -104,8 +97,7 @@ impl Extents {
         make: impl FnOnce() -> Vec<Extent>,
     ) -> Option<&Extent> {
         let first = self.first[rank].load(Ordering::Acquire);
-        // SAFETY: the pointer is null or refers to an extent of a table, which is freed only while
-        // the value is borrowed exclusively.
+        // SAFETY: null or an extent of a table, which is freed only under an exclusive borrow.
         match unsafe { first.as_ref() } {
             Some(extent) if extent.holds(address) => Some(extent),
             Some(extent) => self.search(extent, address),
@@ -115,7 +107,7 @@ impl Extents {
 
     #[inline(never)]
     fn search(&self, extent: &Extent, address: usize) -> Option<&Extent> {
-        // SAFETY: `extent.table` contains the extent, so it is valid while the extent is borrowed.
+        // SAFETY: `extent.table` contains the extent, so it lives as long as this borrow.
         let extents = unsafe { &(*extent.table).extents };
         if let Some(last) = extents.get(LAST.get()).filter(|e| e.holds(address)) {
             return Some(last);
@@ -126,8 +118,7 @@ impl Extents {
         Some(found)
     }
 
-    /// Creates the table of a rank and returns the first extent, from another thread's table if
-    /// that thread was faster. Returns `None` if `extents` is empty.
+    /// Returns the first extent, perhaps of a faster thread's table, or `None` without extents.
     #[cold]
     fn make_table(&self, rank: usize, mut extents: Vec<Extent>) -> Option<&Extent> {
         if extents.is_empty() {
@@ -136,7 +127,7 @@ impl Extents {
         extents.sort_unstable_by_key(|e| e.base);
         extents.shrink_to_fit();
         let table = Box::into_raw(Box::new(ExtentTable { rank, extents, next: ptr::null_mut() }));
-        // SAFETY: the table was just created, and no other thread knows it.
+        // SAFETY: the table is new, and no other thread knows it.
         let first = unsafe {
             (*table).extents.iter_mut().for_each(|e| e.table = table);
             (*table).extents.as_mut_ptr()
@@ -146,7 +137,7 @@ impl Extents {
             Ok(_) => {
                 let mut next = self.tables.load(Ordering::Relaxed);
                 loop {
-                    // SAFETY: only this thread accesses the table until it is in the list.
+                    // SAFETY: only this thread accesses the table before it is in the list.
                     unsafe { (*table).next = next };
                     let list = &self.tables;
                     match list.compare_exchange(next, table, Ordering::AcqRel, Ordering::Relaxed) {
@@ -157,8 +148,7 @@ impl Extents {
                 }
             }
             Err(theirs) => {
-                // SAFETY: no other thread has seen this table, so it can be freed. The other
-                // thread's table stays alive while the value is shared.
+                // SAFETY: only this thread knows this table. The other one lives with the value.
                 unsafe {
                     drop(Box::from_raw(table));
                     Some(&*theirs)
@@ -167,24 +157,21 @@ impl Extents {
         }
     }
 
-    /// Removes all tables. They are created again on demand.
     pub(super) fn forget(&mut self) {
         let mut next = std::mem::replace(self.tables.get_mut(), ptr::null_mut());
         while !next.is_null() {
-            // SAFETY: the table comes from `Box::into_raw`. The value is borrowed exclusively, and
-            // the pointer to the first extent is cleared below, so this is the only use.
+            // SAFETY: the table comes from `Box::into_raw`. The exclusive borrow and the cleared
+            // pointer to its first extent leave no other use.
             let table = unsafe { Box::from_raw(next) };
             *self.first[table.rank].get_mut() = ptr::null_mut();
             next = table.next;
         }
     }
 
-    /// Applies `change` to all existing extents.
     pub(super) fn change(&mut self, mut change: impl FnMut(&mut Extent)) {
         let mut next = *self.tables.get_mut();
         while !next.is_null() {
-            // SAFETY: the table is in the list, and the exclusive borrow excludes other references
-            // to it.
+            // SAFETY: the table is in the list, and `self` is borrowed exclusively.
             let table = unsafe { &mut *next };
             table.extents.iter_mut().for_each(&mut change);
             next = table.next;

@@ -1,19 +1,16 @@
-//! The free ranges of one rank's region.
-//!
-//! Allocation is first fit at the lowest offset, so that freed blocks are reused before memory that
-//! was never touched. Adjacent free ranges are always merged.
+//! The free ranges of one rank's region. Allocation is first fit at the lowest offset, so that
+//! freed blocks are reused before untouched memory.
 
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone)]
 pub struct FreeList {
-    /// Offset to length of each free range. The ranges are disjoint and never adjacent.
+    /// Offset to length. The ranges are disjoint and never adjacent.
     free: BTreeMap<usize, usize>,
     end: usize,
 }
 
 impl FreeList {
-    /// Creates a list for a region that is free from offset `start` to `end`.
     pub fn new(start: usize, end: usize) -> FreeList {
         let mut free = BTreeMap::new();
         if end > start {
@@ -22,7 +19,7 @@ impl FreeList {
         FreeList { free, end }
     }
 
-    /// Allocates `len` bytes and returns their offset, or `None` if no free range is long enough.
+    /// Returns the offset, or `None` if no free range is long enough.
     pub fn take(&mut self, len: usize) -> Option<usize> {
         let (&offset, &room) = self.free.iter().find(|&(_, &room)| room >= len)?;
         self.free.remove(&offset);
@@ -32,10 +29,8 @@ impl FreeList {
         Some(offset)
     }
 
-    /// Frees `len` bytes at `offset`.
-    ///
     /// # Panics
-    /// Panics if any of the bytes is free already or lies behind the end of the region.
+    /// Panics if any of the bytes is free already or behind the end of the region.
     pub fn give(&mut self, offset: usize, len: usize) {
         let (mut start, mut end) = (offset, offset + len);
         assert!(end <= self.end, "block outside its free list");
@@ -56,7 +51,7 @@ impl FreeList {
         self.free.insert(start, end - start);
     }
 
-    /// Returns the offset of the free range at the end of the region, or the end if there is none.
+    /// Returns the offset of the free range at the end of the region, or the end.
     pub fn tail(&self) -> usize {
         match self.free.last_key_value() {
             Some((&offset, &len)) if offset + len == self.end => offset,

@@ -1,8 +1,6 @@
-//! The arenas of a group, and the numbering of its arenas and segments.
-//!
-//! The holdings are found by the key of the group, because [`Group`] itself knows nothing about
-//! memory. The ranks of a group create, fill and remove arenas in the same order, so that their
-//! numbers agree.
+//! The arenas of a group, and the numbering of its arenas and segments. They are found by the key
+//! of the group, because [`Group`] knows nothing about memory. The ranks of a group create, fill
+//! and remove arenas in the same order, so that their numbers agree.
 
 use super::arena::{Arena, KEEP_EMPTY_BYTES, Neighbours};
 use crate::error::{Result, fail};
@@ -14,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Default)]
 pub struct Holdings {
-    /// Arenas in the order of their creation.
     pub arenas: Mutex<Vec<Arc<Arena>>>,
     next_segment: AtomicU64,
     next_arena: AtomicU32,
@@ -31,7 +28,6 @@ impl Holdings {
         self.next_arena.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a new live segment and returns its number.
     pub(super) fn begin_segment(&self) -> u64 {
         self.live_segments.fetch_add(1, Ordering::Relaxed);
         self.next_segment.fetch_add(1, Ordering::Relaxed)
@@ -45,8 +41,7 @@ impl Holdings {
         self.live_segments.load(Ordering::Relaxed)
     }
 
-    /// Returns the arena with the given number, which another rank has named, or an `Internal`
-    /// error.
+    /// Returns the arena that another rank has named by number, or an `Internal` error.
     pub fn numbered(&self, number: u64) -> Result<Arc<Arena>> {
         match self.arenas.lock().iter().find(|s| u64::from(s.number()) == number) {
             Some(arena) => Ok(arena.clone()),
@@ -58,8 +53,7 @@ impl Holdings {
         }
     }
 
-    /// Removes and returns the arenas without live segments, except with `keep` those that fit in
-    /// [`KEEP_EMPTY_BYTES`]. All ranks know the capacities and counts, so they decide the same.
+    /// With `keep`, leaves those that fit in [`KEEP_EMPTY_BYTES`]. All ranks decide the same.
     pub(super) fn take_empty(&self, keep: bool) -> Vec<Arc<Arena>> {
         let mut kept = 0;
         let mut gone = Vec::new();

@@ -1,17 +1,15 @@
 //! A pool of large buffers.
 //!
-//! Parameters that are too long for a message are encoded into a buffer, and the other side pulls
-//! them into a second one. Servers also allocate bulk memory for a call. Fresh memory of this size
-//! costs many times more than the copy, because the kernel maps and clears every page. The pool
-//! therefore keeps a few dropped buffers.
+//! They hold encoded parameters that are too long for a message, and bulk memory of servers. Fresh
+//! memory of this size costs many times more than the copy, because the kernel maps and clears
+//! every page. The pool therefore keeps a few dropped buffers.
 //!
 //! A buffer that other ranks read can be exported to the node ([`super::shm_export`]; called `lent`
 //! here). A rank of the node then maps it and copies by itself, because reading another process's
 //! memory through the kernel is slow for bytes that were just written. All other buffers come from
-//! the C heap, so that a C program can free one.
+//! the C heap, so that a C program can free them.
 //!
-//! Invariant: every byte of a buffer is initialized, to zero or with stale data of this process, so
-//! that a `&[u8]` to it is sound.
+//! Invariant: every byte is initialized, if only with stale data, so that a `&[u8]` is sound.
 
 use super::shm_export::{ShmExport, ShmKey};
 use parking_lot::Mutex;
@@ -20,27 +18,21 @@ use std::ptr;
 
 /// Alignment of a buffer, and the unit of its size, in bytes.
 const PAGE: usize = 4096;
-/// Maximum number of unused buffers in the pool.
 const MOST: usize = 8;
-/// Maximum total size of the unused buffers, in bytes.
 const MOST_BYTES: usize = 32 << 20;
-/// A buffer is reused only for requests of at least its size divided by this factor, except buffers
-/// of up to 16 pages.
+/// A buffer of more than 16 pages serves requests of at least its size divided by this.
 const WASTE: usize = 4;
-/// Once the process exports this many files, temporary buffers are no longer exported: the rest is
-/// reserved for memory that the program requests.
+/// Exports beyond which temporary buffers leave the rest to memory that the program requests.
 const MANY_LENT: usize = 32;
 
 static KEPT: Mutex<Vec<LargeBuffer>> = Mutex::new(Vec::new());
 
-/// A large buffer. Dropping it returns it to the pool, unless it is longer than half of the pool's
-/// limit.
+/// Dropping it returns it to the pool, unless it is longer than half of the pool's limit.
 #[derive(Debug)]
 pub struct LargeBuffer {
     at: *mut u8,
     size: usize,
     lent: Option<ShmExport>,
-    /// Whether dropping the buffer returns it to the pool.
     used: bool,
 }
 
@@ -55,8 +47,7 @@ impl LargeBuffer {
         LargeBuffer::take(size, false).or_else(|| LargeBuffer::fresh(size))
     }
 
-    /// Returns a buffer of at least `size` bytes, in a file in `dir` if possible and if this
-    /// process exports few files, otherwise on the heap.
+    /// In a file in `dir` if possible and if this process exports few files, else on the heap.
     pub fn lent(size: usize, dir: &str) -> Option<LargeBuffer> {
         let kept = LargeBuffer::take(size, true);
         let lent = kept.or_else(|| {
@@ -65,8 +56,7 @@ impl LargeBuffer {
         lent.or_else(|| LargeBuffer::heap(size))
     }
 
-    /// Returns a buffer of at least `size` bytes in a file in `dir`, with the first `size` bytes
-    /// zeroed, or `None` if the file cannot be created.
+    /// In a file in `dir`, with `size` zeroed bytes, or `None` if it cannot be created.
     pub fn lent_zeroed(size: usize, dir: &str) -> Option<LargeBuffer> {
         match LargeBuffer::take(size, true) {
             Some(mut kept) => {
@@ -106,10 +96,7 @@ impl LargeBuffer {
         Some(LargeBuffer { at, size, lent: None, used: true })
     }
 
-    /// Takes back a buffer that [`LargeBuffer::into_heap`] released.
-    ///
-    /// # Safety
-    /// `at` must come from `into_heap` of a buffer of `size` bytes. Nothing else may use it.
+    /// # Safety `at` must come from [`LargeBuffer::into_heap`] of `size` bytes, without other use.
     pub unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
         LargeBuffer { at, size, lent: None, used: true }
     }
@@ -122,8 +109,7 @@ impl LargeBuffer {
         self.lent.as_ref().map(ShmExport::shm_key)
     }
 
-    /// Releases the memory to the caller, who frees it with [`free`]. Returns `None` if it is
-    /// exported.
+    /// Releases the memory to the caller, who frees it with [`free`]. Returns `None` if exported.
     pub fn into_heap(mut self) -> Option<*mut u8> {
         if self.lent.is_some() {
             return None;
@@ -137,16 +123,15 @@ impl Deref for LargeBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the buffer has `size` initialized bytes. Peers write to an exported buffer only
-        // if it backs a memory handle. That memory is accessed by address, not through this
-        // reference.
+        // SAFETY: `size` bytes are initialized. Peers write to an exported buffer only if it backs
+        // a memory handle, and that memory is accessed by address, not through this reference.
         unsafe { std::slice::from_raw_parts(self.at, self.size) }
     }
 }
 
 impl DerefMut for LargeBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the buffer has `size` initialized bytes, and `self` is borrowed exclusively.
+        // SAFETY: `size` bytes are initialized, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.size) }
     }
 }
@@ -159,7 +144,7 @@ impl Drop for LargeBuffer {
             return;
         }
         if self.lent.is_none() {
-            // SAFETY: the pointer came from `alloc` or is null, and nothing else uses it.
+            // SAFETY: the pointer came from `alloc` or is null, and has no other use.
             unsafe { free(self.at) };
         }
     }
@@ -184,21 +169,18 @@ pub fn clear() {
     drop(kept); // outside the lock
 }
 
-/// Allocates `size` page-aligned bytes, which [`free`] or the C library's `free` releases, or
-/// returns null.
+/// Allocates `size` page-aligned bytes, which [`free`] or C's `free` releases, or returns null.
 pub fn alloc(size: usize) -> *mut u8 {
     let mut buf = ptr::null_mut();
-    // SAFETY: `buf` is a valid place for the result, and the alignment is a power of two.
+    // SAFETY: `buf` is a valid place, and the alignment is a power of two.
     let failed = unsafe { libc::posix_memalign(&mut buf, PAGE, size.max(1)) } != 0;
     if failed { ptr::null_mut() } else { buf.cast() }
 }
 
-/// Frees a buffer of [`alloc`] or [`LargeBuffer::into_heap`].
-///
 /// # Safety
-/// `buf` must come from one of these functions or be null, and must not be used afterwards.
+/// `buf` must come from [`alloc`] or [`LargeBuffer::into_heap`] or be null, without later use.
 pub unsafe fn free(buf: *mut u8) {
-    // SAFETY: `buf` came from `posix_memalign` or is null, by the contract of this function.
+    // SAFETY: `buf` came from `posix_memalign` or is null, by contract.
     unsafe { libc::free(buf.cast()) };
 }
 

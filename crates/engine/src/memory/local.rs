@@ -1,7 +1,6 @@
-//! Memory that only its own rank uses, for `ARMCI_Malloc_local`.
-//!
-//! Blocks of at least a page are aligned to a page, smaller ones to a cache line. Live blocks are
-//! recorded, so that freeing any other address is an error instead of corrupting memory.
+//! Memory that only its own rank uses, for `ARMCI_Malloc_local`. Blocks of at least a page are
+//! aligned to a page, smaller ones to a cache line. Live blocks are recorded: freeing another
+//! address is an error.
 
 use crate::error::{Result, fail};
 use parking_lot::Mutex;
@@ -14,8 +13,7 @@ pub struct LocalMemory {
 }
 
 impl LocalMemory {
-    /// Allocates `bytes` bytes. Returns null for zero bytes. Fails with `Memory` if the system
-    /// cannot provide the memory.
+    /// Returns null for zero bytes. Fails with `Memory` if the system has not enough memory.
     pub fn allocate(&self, bytes: usize) -> Result<*mut u8> {
         if bytes == 0 {
             return Ok(std::ptr::null_mut());
@@ -33,8 +31,7 @@ impl LocalMemory {
         Ok(block)
     }
 
-    /// Frees a block. A null pointer is ignored. Fails with `Address` if the pointer did not come
-    /// from [`LocalMemory::allocate`] or was already freed.
+    /// Ignores null. Fails with `Address` unless the block is live memory of this object.
     #[expect(
         clippy::not_unsafe_ptr_arg_deref,
         reason = "a pointer that is not a live block is refused"
@@ -44,8 +41,7 @@ impl LocalMemory {
             return Ok(());
         }
         match self.blocks.lock().remove(&(block as usize)) {
-            // SAFETY: the block was allocated with this layout. It was removed from the map, so it
-            // is freed once.
+            // SAFETY: the block was allocated with this layout, and was in the map until now.
             Some(layout) => unsafe { dealloc(block, layout) },
             None => fail!(Address, "{block:p} is not live local memory; nothing was freed"),
         }
@@ -56,8 +52,7 @@ impl LocalMemory {
 impl Drop for LocalMemory {
     fn drop(&mut self) {
         for (block, layout) in self.blocks.get_mut().drain() {
-            // SAFETY: the block was allocated with this layout. It was still in the map, so it was
-            // not freed.
+            // SAFETY: the block was allocated with this layout, and was in the map until now.
             unsafe { dealloc(block as *mut u8, layout) };
         }
     }

@@ -1,17 +1,13 @@
-//! Asymmetric memory barriers.
-//!
-//! If one side of a protocol runs often and the other rarely, the frequent side can avoid locked
-//! instructions: the rare side makes the kernel execute a memory barrier in every thread of the
-//! process (`membarrier(2)`). If the kernel lacks this call, the frequent side executes a barrier
-//! itself. Miri and the models do not know the call, so they check the protocol with an equivalent
-//! sequentially consistent fence on both sides.
+//! Asymmetric memory barriers. If one side of a protocol runs often and the other rarely, the
+//! frequent side can avoid locked instructions: the rare side makes the kernel execute a memory
+//! barrier in every thread of the process (`membarrier(2)`). Without this call, both sides execute
+//! sequentially consistent fences, and so do Miri and the models.
 
 use crate::sync::MEMBARRIER;
 use crate::sync::atomic::{Ordering, compiler_fence, fence};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-/// Returns whether the rare side executes the barrier for the frequent one.
 #[inline]
 fn asymmetric() -> bool {
     if !MEMBARRIER {
@@ -20,7 +16,7 @@ fn asymmetric() -> bool {
     YES.load(Ordering::Relaxed) || ask()
 }
 
-/// Whether the kernel supports the call. False until the kernel was asked.
+/// Whether the kernel supports the call. False until asked.
 static YES: AtomicBool = AtomicBool::new(false);
 
 #[cold]
@@ -34,12 +30,12 @@ fn ask() -> bool {
 }
 
 fn membarrier(command: libc::c_int) -> bool {
-    // SAFETY: the call accesses no memory of this process, and the kernel refuses unknown commands.
+    // SAFETY: the call accesses no memory, and the kernel refuses unknown commands.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// The barrier of the frequent side, paired with [`heavy`]. Either the other thread sees the stores
-/// before this call, or the loads after it see the stores that the thread made before `heavy`.
+/// The barrier of the frequent side. Either the other thread sees the stores before this call, or
+/// the loads after it see the stores that the thread made before [`heavy`].
 #[inline]
 pub fn light() {
     if asymmetric() {
@@ -56,7 +52,7 @@ pub fn heavy() {
         return;
     }
     let done = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
-        // A forked process must register again before it can use the call.
+        // A forked process must register again.
         || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
             && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
         || membarrier(libc::MEMBARRIER_CMD_GLOBAL);

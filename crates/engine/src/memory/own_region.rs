@@ -1,7 +1,6 @@
-//! This rank's own region of an arena: its free ranges, and the memory behind them.
-//!
-//! The region lies in the file that the ranks of the node share. Memory is reserved before a block
-//! is handed out (invariant 7), and released when a long tail of the region is free.
+//! This rank's own region of an arena: its free ranges, and the memory behind them. Memory is
+//! reserved before a block is handed out (invariant 7), and released when a long tail of the region
+//! is free.
 
 use super::arena::HEADER;
 use super::free_list::FreeList;
@@ -11,19 +10,17 @@ use parking_lot::Mutex;
 
 /// Unit of reserved memory in bytes, so that most small blocks need no system call.
 pub(super) const GRAIN: usize = 64 << 10;
-/// A free tail of the region that is longer than this many bytes is released at once.
+/// Free tails of more than this many bytes are released at once.
 const TRIM_BYTES: usize = 32 << 20;
 
 #[derive(Debug)]
 struct Cutting {
     free: FreeList,
     committed: usize,
-    /// Greatest end offset of the blocks freed since their memory was last released. The system
-    /// provides zeros, so free bytes from here on are zero.
+    /// End of the blocks freed since their memory was last released. Free bytes beyond are zero.
     used: usize,
 }
 
-/// The owner's view of its region.
 #[derive(Debug)]
 pub struct OwnRegion {
     file: SharedFile,
@@ -33,8 +30,6 @@ pub struct OwnRegion {
 }
 
 impl OwnRegion {
-    /// Creates the region of `len` bytes at `offset` of a file, and reserves the memory of its
-    /// header.
     pub fn new(file: SharedFile, offset: usize, len: usize) -> Result<OwnRegion> {
         let reserved = file.reserve(offset, HEADER);
         reserved.map_err(|e| {
@@ -65,14 +60,13 @@ impl OwnRegion {
         self.len
     }
 
-    /// Returns the number of bytes, from the start of the region, whose memory is reserved.
+    /// Returns how many bytes, from the start of the region, are reserved.
     pub(super) fn committed(&self) -> usize {
         self.cutting.lock().committed
     }
 
-    /// Allocates `len` bytes (a multiple of [`super::arena::ALIGN`]), reserves their memory, and
-    /// returns their offset. Returns `Ok(None)` if no free range is long enough, and the error
-    /// `Memory` if the memory cannot be reserved.
+    /// Allocates and reserves `len` bytes (a multiple of [`super::arena::ALIGN`]). Returns their
+    /// offset, `Ok(None)` if no free range is long enough, or the error `Memory`.
     pub(super) fn partition(&self, len: usize) -> Result<Option<usize>> {
         let mut cutting = self.cutting.lock();
         let Some(offset) = cutting.free.take(len) else {
@@ -95,18 +89,16 @@ impl OwnRegion {
         Ok(Some(offset))
     }
 
-    /// Returns the length of the prefix of a new block that may have stale data. The rest is zero.
+    /// Returns the length of the prefix of a new block that may have stale data.
     pub(super) fn stale(&self, offset: usize, len: usize) -> usize {
         self.cutting.lock().used.saturating_sub(offset).min(len)
     }
 
-    /// Frees a block. Keeps some memory reserved for the next one.
     pub(super) fn give_back(&self, offset: usize, len: usize) {
         self.give_back_keeping(offset, len, TRIM_BYTES);
     }
 
-    /// Undoes an allocation that failed because another rank lacks memory. Releases all memory
-    /// behind the last block.
+    /// For an allocation that another rank cannot match. Releases all memory behind the last block.
     pub(super) fn uncut(&self, offset: usize, len: usize) {
         self.give_back_keeping(offset, len, 0);
     }

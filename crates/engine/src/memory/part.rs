@@ -6,8 +6,7 @@ use super::registry::SegmentId;
 use crate::group::Group;
 use std::sync::Arc;
 
-/// A rank's block of a segment: arena of the group, offset in the rank's region, length in bytes.
-/// The arena is meaningless if the length is 0.
+/// A rank's block of a segment. The arena is meaningless if the length is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PartPlace {
     pub arena: u32,
@@ -25,14 +24,14 @@ impl PartPlace {
     }
 }
 
-/// The use of a segment. It limits the segments that a composition loaded from a file can name.
+/// The use of a segment. Compositions that are loaded from a file may name only some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Elements of the safe Rust interface. Any rank may write any bytes to them at any time.
+    /// Elements of the safe Rust interface, which any rank may write at any time.
     Elements,
-    /// Memory that the program addresses directly, allocated by the C interfaces.
+    /// Memory of the C interfaces, which the program addresses directly.
     Addresses,
-    /// State of the library, and parts that the Rust interface lends to their owners exclusively.
+    /// State of the library, and parts lent exclusively to their owners by the Rust interface.
     Internal,
 }
 
@@ -48,7 +47,7 @@ impl SegmentPart<'_> {
         self.arena.and_then(|arena| arena.region(self.rank))
     }
 
-    /// Returns the address in the owner's address space, or 0 if the part is empty.
+    /// Returns the address in the owner's address space, or 0 if empty.
     pub fn address(&self) -> usize {
         self.arena.map_or(0, |arena| arena.base(self.rank) + self.place.offset)
     }
@@ -61,7 +60,7 @@ impl SegmentPart<'_> {
         self.place.len == 0
     }
 
-    /// Returns the address in this process, or null if the part is empty or not mapped here.
+    /// Returns the address in this process, or null if empty or not mapped here.
     pub fn local(&self) -> *mut u8 {
         match self.region() {
             Some(region) if !region.local.is_null() => region.local.wrapping_add(self.place.offset),
@@ -70,8 +69,6 @@ impl SegmentPart<'_> {
     }
 }
 
-/// Memory on every rank of a group, allocated collectively. Its size does not depend on the number
-/// of ranks if all requested the same length and got the same offset of the same arena.
 #[derive(Debug)]
 pub struct Segment {
     pub(super) id: SegmentId,
@@ -104,18 +101,16 @@ impl Segment {
         SegmentPart { arena: self.arena(&place), rank, place }
     }
 
-    /// Returns the parts in the order of the ranks of the group.
     pub fn parts(&self) -> impl Iterator<Item = SegmentPart<'_>> + Clone {
         (0..self.group.size()).map(|rank| self.part(rank))
     }
 
-    /// Returns the length in bytes of the part of a rank of the group.
     #[inline]
     pub fn len_at(&self, rank: usize) -> usize {
         self.places.at(rank).len
     }
 
-    /// Returns the address of this rank's own part, or null if it is empty.
+    /// Returns the address of this rank's own part, or null if empty.
     pub fn my_base(&self) -> *mut u8 {
         let place = self.places.at(self.group.rank());
         match self.arena(&place) {
@@ -124,18 +119,15 @@ impl Segment {
         }
     }
 
-    /// Zeroes this rank's own part after the allocation of the segment, except for zeros that are
-    /// fresh from the system.
+    /// Zeroes this rank's own part after the allocation, except zeros fresh from the system.
     ///
     /// # Safety
-    /// No other access to the part may happen during the call, and nothing may have been written to
-    /// it.
+    /// Nothing may have been written to the part, and no other access may happen during the call.
     pub unsafe fn clear(&self) {
         let place = self.places.at(self.group.rank());
         if let Some(arena) = self.arena(&place) {
             let stale = arena.own.stale(place.offset, place.len);
-            // SAFETY: `stale` does not exceed the length of the part, which lies at this offset of
-            // the arena. The caller guarantees that no other access happens.
+            // SAFETY: the part has at least `stale` bytes here. The caller excludes other accesses.
             unsafe { arena.my_base().add(place.offset).write_bytes(0, stale) };
         }
     }

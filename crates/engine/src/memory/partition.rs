@@ -1,5 +1,5 @@
 //! Messages that the ranks exchange to allocate segments ([`super::allocation`]), and the
-//! conclusions from them. All ranks see the same messages and so draw the same conclusions.
+//! conclusions from them, which are the same on all ranks.
 
 use super::arena;
 use super::segment::rounded;
@@ -7,45 +7,41 @@ use crate::error::{Error, ErrorKind, Result, fail};
 use crate::group::Group;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A rank's message about the range that it allocated.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Partition {
-    /// Bytes of all segments together, each rounded up. The exact length if there is one segment.
+    /// Bytes of all segments, each rounded up. The exact length if there is one.
     pub asked: u64,
-    /// Number of the arena in the group, [`NEED`], [`FAILED`] or [`REFUSED`].
+    /// Number of the arena, [`NEED`], [`FAILED`] or [`REFUSED`].
     pub arena: u64,
     /// Offset of the range in the region. Without a range, the free shared memory in bytes. For
     /// invalid arguments, the code of the error's kind.
     pub place: u64,
     pub capacity: u64,
-    /// Digest of the lengths of all segments. The length itself if there is one segment.
+    /// Digest of the lengths. The length itself if there is one segment.
     pub digest: u64,
-    /// The file that the rank offers, if it is its node's leader and needs a new arena.
+    /// The file that a node's leader offers for a new arena.
     pub inode: u64,
     pub device: u32,
     pub pid: u32,
     pub fd: u32,
-    /// Number of segments in the low 24 bits, and [`LEADS`] if the rank is its node's leader.
+    /// Number of segments in the low 24 bits, and [`LEADS`] on a node's leader.
     pub count: u32,
 }
 
 pub(super) const NEED: u64 = u64::MAX;
 pub(super) const FAILED: u64 = u64::MAX - 1;
-/// The arguments of the rank are invalid.
 pub(super) const REFUSED: u64 = u64::MAX - 2;
 
 pub(super) const LEADS: u32 = 1 << 31;
 pub(super) const MOST: usize = 1 << 24;
 
-/// A rank's message about its region of a new arena.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Made {
     /// 0, [`FAILED`] without enough memory, or [`NEED`] if the node's file cannot be mapped.
     pub verdict: u64,
     pub base: u64,
-    /// Offset of the rank's range, if it needed one.
     pub offset: u64,
     /// Free shared memory in bytes, if there is not enough.
     pub free: u64,
@@ -56,7 +52,6 @@ impl Partition {
         (self.count & !LEADS) as usize
     }
 
-    /// Returns whether both ranks allocated the same range for segments of the same lengths.
     fn is_like(&self, other: &Partition) -> bool {
         (self.arena, self.place, self.asked) == (other.arena, other.place, other.asked)
             && self.asks_like(other)
@@ -69,15 +64,15 @@ impl Partition {
 
 #[derive(Default)]
 pub(super) struct Survey {
-    /// First rank with invalid arguments, first rank without memory, and first rank that requests
-    /// another number of segments than rank 0.
+    /// First rank with invalid arguments, without memory, and with another number of segments than
+    /// rank 0.
     refused: Option<usize>,
     failed: Option<usize>,
     other_count: Option<usize>,
-    /// Whether a rank needs a new arena, and whether the leader of a node offers no file for it.
+    /// Whether a rank needs a new arena, and whether a node's leader offers no file.
     pub need: bool,
     pub no_file: bool,
-    /// Whether all ranks have the same layout, and whether they at least request the same lengths.
+    /// Whether all ranks have the same layout, and whether they request the same lengths.
     pub alike: bool,
     pub same_lengths: bool,
 }
@@ -102,8 +97,6 @@ impl Survey {
         survey
     }
 
-    /// Returns the error of the first rank that reports one. It is the same on all ranks, except
-    /// for the rank that passed invalid arguments.
     pub(super) fn check(&self, group: &Group, all: &[Partition]) -> Result<()> {
         let world = |rank: usize| group.members()[rank];
         if let Some(rank) = self.refused {

@@ -4,18 +4,14 @@ use std::ops::BitOr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path {
-    /// Load and store in shared memory.
     Direct,
-    /// MPI windows.
     Rma,
-    /// Messages to the owner.
     Message,
-    /// A transport that is not part of the library ([`crate::path::install`]).
+    /// An external transport ([`crate::path::install`]).
     Installed,
 }
 
 impl Path {
-    /// The paths to memory that is not mapped.
     pub const REMOTE: [Path; 3] = [Path::Rma, Path::Message, Path::Installed];
 
     /// Returns the name as spelled in `PORTOLAN_PATH`.
@@ -28,7 +24,7 @@ impl Path {
         }
     }
 
-    /// Returns the bit of the path in [`crate::peer::Peers::pending`]: 0 for direct, never pending.
+    /// Returns the bit of the path in [`crate::peer::Peers::pending`].
     #[inline]
     pub const fn pending_bit(self) -> u8 {
         match self {
@@ -40,7 +36,6 @@ impl Path {
     }
 }
 
-/// The capabilities of a transport, as flags.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities(u8);
 
@@ -49,7 +44,7 @@ impl Capabilities {
     pub const TRANSFER: Capabilities = Capabilities(1);
     /// Accumulates and read-modify-writes of the native domain.
     pub const ATOMIC: Capabilities = Capabilities(1 << 1);
-    /// A compare-and-swap needs no third rank, as mutexes in the MPI domain require.
+    /// Compare-and-swap without a third rank. Mutexes in the MPI domain require it.
     pub const COMPARE_AND_SWAP: Capabilities = Capabilities(1 << 2);
     /// Small blocks can share one operation.
     pub const BATCH: Capabilities = Capabilities(1 << 3);
@@ -57,10 +52,9 @@ impl Capabilities {
     pub const ORDERED: Capabilities = Capabilities(1 << 4);
     /// An accumulate has read its source when the call returns.
     pub const COPIES_SOURCE: Capabilities = Capabilities(1 << 5);
-    /// The owner executes read-modify-writes. Ranks of one node then combine their additions.
+    /// The owner executes read-modify-writes. Ranks of a node then combine their additions.
     pub const BY_OWNER: Capabilities = Capabilities(1 << 6);
 
-    /// Returns whether all flags of `other` are set.
     #[inline]
     pub const fn contains(self, other: Capabilities) -> bool {
         self.0 & other.0 == other.0

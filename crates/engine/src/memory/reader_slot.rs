@@ -1,5 +1,5 @@
-//! A slot for each thread. The thread announces there that it reads ([`super::brlock`]) or that it
-//! is inside ([`super::door`]).
+//! A slot in which a thread announces that it reads ([`super::brlock`]) or is inside
+//! ([`super::door`]).
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,14 +11,12 @@ use std::ops::Deref;
 #[repr(align(64))]
 pub(super) struct ReaderSlot {
     pub depth: AtomicU32,
-    /// Number of times that the thread has entered the door and not left.
     pub inside: AtomicU32,
     taken: AtomicBool,
 }
 
 static SLOTS: Mutex<Vec<&'static ReaderSlot>> = Mutex::new(Vec::new());
 
-/// Releases the slot when the thread ends.
 struct Lease(&'static ReaderSlot);
 
 impl Drop for Lease {
@@ -33,8 +31,7 @@ thread_local! {
 }
 
 fast_tls! {
-    /// The first thread never releases its slot. If a later thread becomes the first, it inherits
-    /// it.
+    /// The first thread never releases its slot; a later first thread inherits it.
     static SLOT: Option<&'static ReaderSlot> = None;
 }
 
@@ -64,12 +61,12 @@ fn new() -> &'static ReaderSlot {
     if thread::is_first() {
         return slot;
     }
-    // If the destructors of this thread have already run, the slot is never released.
+    // If this thread's destructors have already run, the slot is never released.
     let _ = LEASE.try_with(|lease| lease.set(Some(Lease(slot))));
     slot
 }
 
-/// Returns all slots. No slot is created while the result is held.
+/// Returns all slots. None is created while the result is held.
 pub(super) fn all() -> impl Deref<Target = Vec<&'static ReaderSlot>> {
     SLOTS.lock()
 }

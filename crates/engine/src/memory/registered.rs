@@ -1,28 +1,28 @@
 //! Memory registrations of this process, and the copies that use them.
 //!
-//! A description of registered memory has the number of the registration, which the process never
-//! reuses, and its index in a table in the node's shared memory ([`Table`]). A rank that copies
-//! between that memory and its own without the owner's help checks the table first. An owner that
-//! copies on behalf of another rank checks with [`enter`].
+//! A description of registered memory has the number of the registration, which is never reused in
+//! the process, and its index in a table in the node's shared memory ([`Table`]). A rank that
+//! copies without the owner's help checks the table first. An owner that copies on behalf of
+//! another rank checks with [`enter`].
 //!
-//! **Guarantee.** After [`Registration::withdraw`] returns, no byte of the memory is read or
-//! written for other ranks, even if they still have its description. Copies that had begun are
-//! complete, and later ones are refused. Two mechanisms ensure this:
+//! **Guarantee.** After [`Registration::withdraw`] returns, no byte of the memory is accessed for
+//! other ranks. Copies that had begun are complete, and later ones are refused. Two mechanisms
+//! ensure this:
 //!
 //! - A rank of the node writes the registration that it copies from or to into a word of its own.
 //!   It proceeds only if the owner's table entry still has the number. The owner removes the number
 //!   first and reads those words afterwards. All four accesses are sequentially consistent, so
 //!   either the rank finds the number removed, or the owner finds the word and waits until it
-//!   changes. The owner does not wait for a process that died, because its copy ended with it.
-//! - Copies that the owner makes for others are counted while they last. Those of the engine
-//!   ([`enter`]) may travel in messages, so the owner makes progress while it waits. They end with
-//!   the engine. The others ([`Registration::enter`]) are short: a thread must not run user code or
-//!   wait for a peer during one. The owner waits for them even without an engine. An access that
-//!   lasts until a peer reads its bytes must end when `recall` of [`Registration::withdraw`] runs.
+//!   changes or the rank's process dies.
+//! - Copies that the owner makes for others are counted. Those of the engine ([`enter`]) may travel
+//!   in messages, so the owner makes progress while it waits. They end with the engine. The others
+//!   ([`Registration::enter`]) are short: a thread must not run user code or wait for a peer during
+//!   one. The owner waits for them even without an engine. An access that lasts until a peer reads
+//!   its bytes must end when `recall` of [`Registration::withdraw`] runs.
 //!
-//! Two cases are not covered. If a rank dies while the owner helps with its copy, the owner may
-//! continue for the few microseconds of the current block. And a process of the same user that
-//! ignores this protocol can access the memory.
+//! Two cases are not covered: if a rank dies while the owner helps with its copy, the owner may
+//! continue for the few microseconds of the current block, and a process of the same user can
+//! ignore this protocol.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
@@ -36,29 +36,27 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// Maximum number of registrations of a rank that ranks of its node can access without its help.
+/// Maximum number of registrations of a rank that are accessible without its help.
 pub const PLACES: usize = 2000;
-/// Maximum number of copies that a rank makes at a time without the owners' help.
+/// Maximum number of concurrent copies of a rank without the owners' help.
 const COPIES: usize = 32;
 const POLL: Duration = Duration::from_millis(20);
 
 #[repr(C)]
 struct RegistrationEntry {
     id: AtomicU64,
-    /// Bitmap, by rank modulo 64, of the node's ranks that have accessed this entry since it was
-    /// opened. The owner skips the words of all others.
+    /// Bitmap (rank modulo 64) of ranks that accessed this entry since it was opened. Owners skip
+    /// others.
     seen: AtomicU64,
-    /// Digest of the description ([`Table::digest`]).
     digest: AtomicU64,
 }
 
-/// A rank's area in the node's shared memory, initially zero.
 #[repr(C, align(64))]
 pub(crate) struct Area {
     pid: AtomicU32,
-    /// Random number that is part of each digest of the rank's descriptions.
+    /// Random number, part of the digests of the rank's descriptions.
     secret: AtomicU64,
-    /// Registrations that the rank copies from or to now, as a [`word`], or 0.
+    /// Registrations that the rank copies from or to now ([`word`]), or 0.
     copies: [AtomicU64; COPIES],
     places: [RegistrationEntry; PLACES],
 }
@@ -67,7 +65,6 @@ fn word(rank: usize, place: u32) -> u64 {
     (rank as u64 + 1) << 32 | u64::from(place)
 }
 
-/// The areas of all ranks of a node.
 #[derive(Debug)]
 pub struct Table {
     file: Arc<SharedFile>,
@@ -77,7 +74,7 @@ pub struct Table {
     free: Mutex<Vec<u32>>,
 }
 
-/// A copy in progress. The owner of the memory waits until it is dropped.
+/// A copy in progress. The owner of the memory waits for it.
 #[derive(Debug)]
 pub struct Copying<'a>(&'a AtomicU64);
 
@@ -100,13 +97,12 @@ impl Table {
 
     fn area(&self, rank: usize) -> &Area {
         assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
-        // SAFETY: the file stays mapped while the table exists and has an area for each rank at
-        // this offset. An area consists of atomics, so it may be shared, and zeros are valid.
+        // SAFETY: the file stays mapped and has an area for each rank at this offset. An area
+        // consists of atomics, so it may be shared, and zeros are valid.
         unsafe { &*self.file.base().add(self.offset + rank * size_of::<Area>()).cast() }
     }
 
-    /// Returns the digest of a description of memory of `owner`. It contains the owner's secret, so
-    /// a program that changes a description cannot compute its digest.
+    /// With the owner's secret, so that a program cannot compute it.
     pub fn digest(&self, owner: usize, description: impl Hash) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.area(owner).secret.load(SeqCst).hash(&mut hasher);
@@ -115,9 +111,8 @@ impl Table {
     }
 
     /// Begins a copy from or to registered memory of another rank of the node. Returns `None` if
-    /// too many copies are in progress, or if the digest does not match the owner's description.
-    /// The caller must then ask the owner to copy, which checks the request. Fails with `Handle` if
-    /// the registration was withdrawn.
+    /// too many copies are in progress or the digest does not match: the caller then asks the
+    /// owner, who checks the request. Fails with `Handle` if the registration was withdrawn.
     pub fn begin(
         &self,
         owner: usize,
@@ -189,7 +184,7 @@ impl Table {
 /// it, and its first thread may end before the others.
 fn lives(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    // The name in parentheses may contain any character, so parse from the last parenthesis.
+    // The name in parentheses may contain any character.
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
     let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
     !matches!(state, Some('Z' | 'X')) || threads() > 1
@@ -203,14 +198,13 @@ fn withdrawn() -> Error {
 #[derive(Debug)]
 pub struct Registration {
     id: u64,
-    /// Address and length in bytes of each contiguous range, sorted by address.
+    /// Address and length in bytes of each range, sorted by address.
     runs: Vec<(usize, usize)>,
     readable: bool,
     writable: bool,
     open: AtomicBool,
-    /// Number of short copies that threads of this process make for others.
     inside: AtomicUsize,
-    /// Number of copies whose bytes may travel in messages of the engine.
+    /// Number of copies whose bytes may travel in messages.
     in_messages: AtomicUsize,
     traced: Mutex<Told>,
     /// Keeps the memory alive if it belongs to the library.
@@ -219,15 +213,14 @@ pub struct Registration {
 
 #[derive(Debug, Default)]
 struct Told {
-    /// Whether a description was created. Without one, no rank can name the registration.
+    /// Without a description, no rank can name the registration.
     described: bool,
-    /// The node's table, and the index and the digest there.
+    /// The node's table, and the index and digest there.
     place: Option<(Arc<Table>, u32, u64)>,
 }
 
 static LIVE: LazyLock<Mutex<HashMap<u64, Arc<Registration>>>> = LazyLock::new(Mutex::default);
 
-/// A copy that the owner makes for another process. The memory stays valid until it is dropped.
 #[derive(Debug)]
 pub struct Inside {
     registration: Arc<Registration>,
@@ -247,8 +240,8 @@ impl Drop for Inside {
 }
 
 /// Begins a copy for another process, which names the registration and the ranges. Fails with
-/// `Handle` if the registration was withdrawn or never existed. Fails with `Address` if a range is
-/// not registered, or not for this kind of access.
+/// `Handle` if the registration was withdrawn or never existed, and with `Address` if a range is
+/// not registered for this kind of access.
 pub fn enter(
     id: u64,
     write: bool,
@@ -266,8 +259,7 @@ pub fn enter(
 }
 
 impl Registration {
-    /// Creates a registration that is not open. `keeper` is dropped when the memory is no longer
-    /// used.
+    /// Creates a registration that is not open. `keeper` lives while the memory is in use.
     pub fn new(
         id: u64,
         mut runs: Vec<(usize, usize)>,
@@ -300,7 +292,6 @@ impl Registration {
         self.open.load(SeqCst)
     }
 
-    /// Allows other ranks to use the memory.
     pub fn open(self: &Arc<Registration>) {
         let traced = self.traced.lock();
         self.open.store(true, SeqCst);
@@ -317,8 +308,8 @@ impl Registration {
     }
 
     /// Prepares the registration for a description that is sent to another rank. Returns its index
-    /// in the node's table (from `table`) plus one, or 0 if it has none. `description` is what the
-    /// other rank hashes ([`Table::digest`]).
+    /// in the node's table (from `table`) plus one, or 0 if it has none. The other rank hashes
+    /// `description` ([`Table::digest`]).
     pub fn describe(
         self: &Arc<Registration>,
         description: impl Hash,
@@ -352,13 +343,12 @@ impl Registration {
         if self.is_open() { Ok(inside) } else { Err(withdrawn()) }
     }
 
-    /// Begins a short access by this process for another one. Fails with `Handle` after `withdraw`.
+    /// Begins a short access for another process. Fails with `Handle` after `withdraw`.
     pub fn enter(self: &Arc<Registration>) -> Result<Inside> {
         self.begin(How::Briefly)
     }
 
-    /// Refuses further accesses by other ranks, calls `recall`, which ends those that wait for a
-    /// peer, and makes `progress` until none is left.
+    /// Calls `recall`, which ends accesses that wait for a peer, and waits until none is left.
     pub fn withdraw(&self, progress: &dyn Progress, recall: impl FnOnce()) {
         let traced = self.traced.lock();
         let first = self.open.swap(false, SeqCst);
@@ -396,7 +386,7 @@ impl Registration {
         if let Err(error) = wait::until(&Boot, Cause::Other, &what, briefly) {
             log::error!("{error:#}");
         }
-        // Memory of the library is safe even then, because the copy keeps it alive.
+        // Memory of the library is safe even then, because each copy keeps it alive.
         if self.in_messages.load(SeqCst) > 0 && self.keeper.is_none() {
             log::error!(
                 "exposed memory is withdrawn while it is copied for other ranks: {error:#}"

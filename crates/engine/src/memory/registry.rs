@@ -1,10 +1,10 @@
 //! Lookup from (rank, address in that rank's address space) to arena, offset and local address.
 //!
 //! Data that is common to all ranks is stored once: the arenas, and for each arena an index of the
-//! blocks that have the same layout on all of its ranks. The regions of a rank are stored only
-//! after a lookup of that rank ([`super::extents`]), each with an index of its own if the arena is
-//! laid out differently on different ranks. The cost of a lookup does not depend on the number of
-//! live segments. The whole range of a transfer must lie in the requested length of one block.
+//! blocks that have the same layout on all of its ranks. The regions of a rank are stored after the
+//! first lookup of that rank ([`super::extents`]), with an index of their own if layouts differ.
+//! The cost of a lookup does not depend on the number of segments. The whole range of a transfer
+//! must lie in the requested length of one block.
 
 use super::arena::Arena;
 use super::block_index::{Block, BlockIndex};
@@ -27,8 +27,7 @@ struct ArenaTable {
 }
 
 impl ArenaTable {
-    /// Returns the extent of a world rank, or `None` outside the group or before its address is
-    /// known.
+    /// `None` outside the group or if the address of the world rank is unknown.
     fn extent(&self, at: usize, world: usize) -> Option<Extent> {
         let rank = self.group.rank_of(world)?;
         let own = (!self.unlike.is_empty()).then(|| {
@@ -59,11 +58,10 @@ pub struct Registry {
     tables: BrLock<Tables>,
 }
 
-/// The result of a lookup. It keeps the registry open for reading, so drop it before any wait.
+/// Keeps the registry open for reading, so drop it before any wait.
 #[derive(Debug)]
 pub struct Hit<'a> {
     extent: &'a Extent,
-    /// Offset in the region.
     pub offset: usize,
     _open: BrReadGuard<'a, Tables>,
 }
@@ -74,20 +72,19 @@ impl Hit<'_> {
         &self.extent.arena
     }
 
-    /// Returns the rank in the group of the arena.
+    /// The rank in the group of the arena.
     #[inline]
     pub fn group_rank(&self) -> usize {
         self.extent.group_rank
     }
 
-    /// Returns the address of the region in this process, or null if it is not mapped.
+    /// The address of the region in this process, or null if not mapped.
     #[inline]
     pub fn region(&self) -> *mut u8 {
         self.extent.local
     }
 }
 
-/// Identifies a segment among all groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SegmentId {
     pub group: u64,
@@ -194,7 +191,7 @@ impl Registry {
         });
     }
 
-    /// Takes the addresses that [`Arena::complete`] has set into account.
+    /// Reads the addresses that [`Arena::complete`] has set.
     pub(super) fn complete_arena(&self) {
         self.tables.change(|tables| tables.extents.forget());
     }
@@ -214,8 +211,8 @@ impl Registry {
         self.tables.change(|tables| tables.remove(segment));
     }
 
-    /// Finds `len` bytes at `address` of `rank`. Fails with `Address` if the bytes do not all lie
-    /// in one segment, and `Argument` if the address is null.
+    /// Finds `len` bytes at `address` of `rank`. Fails with `Address` if they do not all lie in one
+    /// segment, and with `Argument` if the address is null.
     #[inline(always)]
     pub fn find(&self, rank: usize, address: usize, len: usize) -> Result<Hit<'_>> {
         match self.lookup(rank, address, len) {
@@ -224,20 +221,17 @@ impl Registry {
         }
     }
 
-    /// Makes the error, outside [`Registry::find`], which is on the path of every call.
     #[cold]
     #[inline(never)]
     fn missing(&self, rank: usize, address: usize, len: usize) -> Error {
         explain(&self.tables.read(), rank, address, len)
     }
 
-    /// Like [`Registry::find`], for callers that go on without a segment: a failed lookup costs no
-    /// more than a successful one.
+    /// Like [`Registry::find`], for callers that go on without a segment: failure is cheap.
     #[inline(always)]
     pub fn lookup(&self, rank: usize, address: usize, len: usize) -> Option<Hit<'_>> {
         let open = self.tables.read();
-        // SAFETY: the hit holds the extent together with the guard, and hands out no reference that
-        // outlives itself.
+        // SAFETY: the hit holds the extent with the guard, and hands out no longer-lived reference.
         let tables = unsafe { open.value() };
         let (extent, offset) = tables.block(rank, address, len)?;
         Some(Hit { extent, offset, _open: open })
@@ -257,7 +251,7 @@ impl Registry {
         Some(SegmentId { group: tables.arenas[e.at].group.key(), number })
     }
 
-    /// Returns the segment that contains `address` of `rank`, and the range of its block there.
+    /// Returns the segment that contains `address` of `rank`, and the address range of its block.
     pub fn locate(&self, rank: usize, address: usize) -> Option<(SegmentId, Range<usize>)> {
         let tables = self.tables.read();
         let e = tables.extent(rank, address)?;
@@ -270,10 +264,10 @@ impl Registry {
     }
 
     /// Returns the arena and the offset of `len` bytes at `address`, if they lie in one of `rank`'s
-    /// regions. A target checks this before it accesses memory on behalf of another rank. It checks
-    /// the region only: the origin has checked the bounds of the segment, and the target knows the
-    /// region, unlike the segment, before any origin can name it. Fails with `Address` if the bytes
-    /// do not all lie in one region, and `Argument` for a null address.
+    /// regions. A target checks this before it accesses memory for another rank. It checks the
+    /// region only: the origin has checked the segment, which the target may not know yet. Fails
+    /// with `Address` if the bytes do not all lie in one region, and with `Argument` for a null
+    /// address.
     pub fn in_region(
         &self,
         rank: usize,

@@ -1,7 +1,6 @@
-//! All memory of the runtime: the live segments, and how they are freed.
-//!
-//! To free a segment, the caller first fences it so that all operations on it are complete. One
-//! allgather then agrees on the segment, and each rank frees its block.
+//! All memory of the runtime: the live segments, and how they are freed. To free a segment, the
+//! caller first fences it so that all operations on it are complete. One allgather then agrees on
+//! the segment, and each rank frees its block.
 
 use super::arena::{ALIGN, Policy};
 use super::holdings::Holdings;
@@ -19,9 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Debug)]
 pub struct Memory {
-    /// Addresses of all ranks.
     pub registry: Registry,
-    /// Memory that only this rank uses.
     pub local: LocalMemory,
     pub(super) policy: Policy,
     pub(super) topology: Arc<Topology>,
@@ -55,7 +52,6 @@ impl Memory {
         self.segments.lock().len()
     }
 
-    /// Allocates one segment. See [`Memory::allocate_many`].
     pub fn allocate(
         &self,
         group: &Arc<Group>,
@@ -72,15 +68,13 @@ impl Memory {
         }
     }
 
-    /// Returns the live segment that starts at `address` on this rank.
     pub fn segment_at(&self, address: usize) -> Option<Arc<Segment>> {
         let id = self.registry.segment_at(self.topology.me(), address)?;
         self.segments.lock().get(&id).cloned()
     }
 
     /// Returns the segment that the ranks of `group` want to free. Each rank with a part of it
-    /// passes the part's address, the others may pass `None`. Returns `None` if all pass `None`.
-    /// Collective, and a barrier.
+    /// passes the part's address. Returns `None` if all pass `None`. Collective, and a barrier.
     ///
     /// # Errors
     /// Returns `Address` on all ranks if a rank passes an address that is not the start of a
@@ -140,9 +134,9 @@ impl Memory {
         Ok(found)
     }
 
-    /// Frees a segment that all ranks of its group have agreed on and fenced. All of them must call
-    /// this, and free segments in the same order. Fails with `State` if the segment was freed
-    /// already, and `Mpi` if a window cannot be freed.
+    /// Frees a segment that all ranks of its group have agreed on and fenced. All of them free
+    /// segments in the same order. Fails with `State` if the segment was freed already, and with
+    /// `Mpi` if a window cannot be freed.
     pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
         let group = segment.group.clone();
         if self.segments.lock().remove(&segment.id).is_none() {
@@ -167,13 +161,12 @@ impl Memory {
         self.segments.lock().get(&id).cloned()
     }
 
-    /// Returns the number of segments freed so far. Callers that cache addresses compare it.
+    /// Number of segments freed so far. Callers that cache addresses compare it.
     #[inline]
     pub fn freed(&self) -> u64 {
         self.freed.load(Ordering::Acquire)
     }
 
-    /// Returns the arenas of a group.
     pub fn of(&self, group: &Group) -> Arc<Holdings> {
         self.holdings.lock().entry(group.key()).or_default().clone()
     }
@@ -204,8 +197,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns the live segments of a group by number, so that all ranks can free them in one
-    /// order.
+    /// Returns the live segments of a group by number, the order in which all ranks free them.
     pub fn segments_of(&self, group: &Group) -> Vec<Arc<Segment>> {
         let mut list: Vec<_> =
             self.segments.lock().values().filter(|s| s.id.group == group.key()).cloned().collect();
@@ -213,7 +205,6 @@ impl Memory {
         list
     }
 
-    /// Returns the number of bytes that this rank's regions of a group have reserved.
     pub fn committed(&self, group: &Group) -> usize {
         self.of(group).arenas.lock().iter().map(|s| s.own.committed()).sum()
     }

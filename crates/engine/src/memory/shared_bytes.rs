@@ -1,39 +1,36 @@
 //! Copies from and to memory that other threads, ranks and the kernel may access concurrently.
 //!
 //! Threads of safe programs access such memory only through these functions. The accesses are
-//! atomic and relaxed. A copy sees each aligned word of eight bytes in its range as a whole, and
-//! every other byte individually. Concurrent copies are therefore not a data race, but the result
-//! may mix their data. Accesses by MPI, the kernel, other ranks and the engine's transfers count as
-//! accesses by another process, so a copy may see them partially.
+//! atomic and relaxed: a copy sees each aligned word of eight bytes in its range as a whole, and
+//! every other byte individually. Concurrent copies are therefore no data race, but the result may
+//! mix their data. A copy may see accesses by MPI, the kernel, other ranks and the engine's
+//! transfers partially.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 const WORD: usize = size_of::<u64>();
 
-/// Returns the number of bytes before the first aligned word, and of whole words after that.
+/// Returns the number of bytes before the first aligned word, and of whole words after it.
 fn split(address: usize, len: usize) -> (usize, usize) {
     let head = (address.wrapping_neg() % WORD).min(len);
     (head, (len - head) / WORD)
 }
 
-/// Returns how many bytes, at most 4, one access can copy at an address: a power of two that
-/// divides the address and does not exceed `len` (not 0).
+/// Returns how many bytes, at most 4, one access can copy: a power of two that divides the address
+/// and does not exceed `len` (not 0).
 #[inline]
 fn step(address: usize, len: usize) -> usize {
     let aligned = 1 << (address | 4).trailing_zeros();
     aligned.min(1 << len.ilog2())
 }
 
-/// Copies bytes out of shared memory.
-///
 /// # Safety
 /// `from` must be valid for atomic reads of `to.len()` bytes.
 pub unsafe fn load(from: *const u8, to: &mut [u8]) {
     let (head, words) = split(from as usize, to.len());
     let (first, rest) = to.split_at_mut(head);
     let (middle, last) = rest.split_at_mut(words * WORD);
-    // SAFETY: the caller guarantees that `to.len()` bytes at `from` are valid for atomic reads.
-    // `split` ensures that the words are aligned and within these bytes.
+    // SAFETY: the caller guarantees the bytes, and `split` aligns the words within them.
     unsafe {
         load_part(from, first);
         let from = from.add(head);
@@ -45,10 +42,8 @@ pub unsafe fn load(from: *const u8, to: &mut [u8]) {
     }
 }
 
-/// Copies less than a word out of shared memory.
-///
 /// # Safety
-/// The requirements of [`load`] apply.
+/// See [`load`], for less than a word.
 #[inline]
 unsafe fn load_part(mut from: *const u8, mut to: &mut [u8]) {
     while !to.is_empty() {
@@ -66,16 +61,13 @@ unsafe fn load_part(mut from: *const u8, mut to: &mut [u8]) {
     }
 }
 
-/// Copies bytes into shared memory.
-///
 /// # Safety
 /// `to` must be valid for atomic writes of `from.len()` bytes.
 pub unsafe fn store(from: &[u8], to: *mut u8) {
     let (head, words) = split(to as usize, from.len());
     let (first, rest) = from.split_at(head);
     let (middle, last) = rest.split_at(words * WORD);
-    // SAFETY: the caller guarantees that `from.len()` bytes at `to` are valid for atomic writes.
-    // `split` ensures that the words are aligned and within these bytes.
+    // SAFETY: the caller guarantees the bytes, and `split` aligns the words within them.
     unsafe {
         store_part(first, to);
         let to = to.add(head);
@@ -87,10 +79,8 @@ pub unsafe fn store(from: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies less than a word into shared memory.
-///
 /// # Safety
-/// The requirements of [`store`] apply.
+/// See [`store`], for less than a word.
 #[inline]
 unsafe fn store_part(mut from: &[u8], mut to: *mut u8) {
     while !from.is_empty() {
@@ -110,10 +100,8 @@ unsafe fn store_part(mut from: &[u8], mut to: *mut u8) {
     }
 }
 
-/// Copies bytes from shared memory to shared memory. The two ranges may overlap.
-///
 /// # Safety
-/// `from` must be valid for atomic reads of `len` bytes, and `to` for atomic writes of `len` bytes.
+/// `from` must be valid for atomic reads of `len` bytes, `to` for writes. They may overlap.
 pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: the caller guarantees that both ranges are valid for atomic accesses.
     unsafe {
@@ -124,20 +112,17 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Implements [`copy`] with a buffer of `N` bytes.
-///
 /// # Safety
-/// The requirements of [`copy`] apply.
+/// See [`copy`].
 #[inline]
 unsafe fn copy_through<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
     let mut buffer = [0; N];
     let mut done = 0;
     while done < len {
         let part = (len - done).min(N);
-        // Copy in the direction that does not overwrite bytes before they are read.
+        // Overlapping bytes must be read before they are overwritten.
         let at = if (from as usize) < to as usize { len - done - part } else { done };
-        // SAFETY: the part lies within the `len` bytes that the caller guarantees at `from` and
-        // `to`.
+        // SAFETY: the part lies within the `len` bytes that the caller guarantees.
         unsafe {
             load(from.add(at), &mut buffer[..part]);
             store(&buffer[..part], to.add(at));

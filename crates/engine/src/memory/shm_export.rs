@@ -1,14 +1,13 @@
 //! Memory that a process exports to the other ranks of its node.
 //!
 //! Memory that the library allocates for registration by the program, or for other ranks to pull,
-//! lies in a shared file of its own ([`crate::shm`]) if it is long enough and space is available.
-//! Such files are reused ([`super::large_buffer`]). The handle that travels names the file
-//! ([`ShmKey`]). A rank that receives it maps the file and copies by itself, with a single copy and
-//! no system call. Mappings are cached within limits; creating one removes those that were unused
-//! for some seconds. Memory that its owner has freed stays allocated until no rank maps it.
+//! lies in a shared file of its own ([`crate::shm`]) if it is long enough and space is available. A
+//! rank that receives the key ([`ShmKey`]) maps the file and copies by itself, with a single copy
+//! and no system call. Mappings are cached within limits; creating one removes those unused for
+//! some seconds. Freed memory stays allocated until no rank maps it.
 //!
-//! Invariant: device and inode identify a file, so a wrong or outdated [`ShmKey`] never leads to
-//! another file. If the file is not found, the caller copies in another way.
+//! Invariant: device and inode identify a file, so an outdated [`ShmKey`] never leads to another
+//! one. If the file is not found, the caller copies in another way.
 
 use crate::shm::{Descriptor, SharedFile};
 use parking_lot::Mutex;
@@ -16,43 +15,40 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Minimum length of exported memory in bytes.
+/// In bytes.
 const SHORTEST: usize = 64 << 10;
-/// Maximum number of files that this process exports. Each takes a file descriptor.
+/// Maximum number of exported files of this process. Each takes a file descriptor.
 const MOST_LENT: usize = 64;
-/// Maximum number and total size in bytes of mapped files of other processes.
+/// Limits on the mapped files of other processes: number, and total size in bytes.
 const MOST_MAPPED: usize = 32;
 const MOST_BYTES: usize = 512 << 20;
-/// Minimum age of an unused mapping that is removed when another one is created.
+/// Minimum age of an unused mapping that is removed.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
 static LENT: AtomicUsize = AtomicUsize::new(0);
 
-/// Memory that is exported until it is dropped. Initially zeroed.
 #[derive(Debug)]
 pub(crate) struct ShmExport {
     file: SharedFile,
     shm_key: ShmKey,
 }
 
-/// The key that another process of the node needs to map exported memory.
+/// Identifies exported memory to another process of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShmKey {
     pub device: u64,
     pub inode: u64,
-    /// Process ID of the owner.
     pub pid: u32,
-    /// Descriptor of the file in the owner's process.
     pub fd: u32,
-    /// Address of the memory in the owner's process.
+    /// Address in the owner's process.
     pub base: u64,
-    /// Length in bytes.
+    /// In bytes.
     pub len: u64,
 }
 
 impl ShmExport {
     /// Exports `len` bytes in a new file in `dir`. Returns `None` if `len` is too short or more
-    /// than a quarter of the free space, this process exports too many files, or the file cannot be
+    /// than a quarter of the free space, if there are too many exports, or if the file cannot be
     /// created.
     pub fn new(dir: &str, len: usize) -> Option<ShmExport> {
         if len < SHORTEST {
@@ -121,7 +117,7 @@ pub fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
         mapped.swap_remove(oldest);
     }
     let descriptor = Descriptor::unnamed(shm_key.device, shm_key.inode, shm_key.pid, shm_key.fd);
-    // An access behind the end of a file raises SIGBUS, so the file must have the key's length.
+    // An access behind the end of a file raises SIGBUS.
     let file = match SharedFile::open_whole(&descriptor, len) {
         Ok(file) => Arc::new(file),
         Err(error) => {

@@ -1,12 +1,10 @@
 //! A table indexed by rank, for the state that a rank keeps about the few ranks that it
-//! communicates with.
-//! A job may have a hundred thousand ranks. An entry is created on first use and never moves, so
-//! that it is found without a lock. A chunk of 32 unused entries takes 16 bytes.
+//! communicates with. An entry is created on first use and never moves, so that it is found without
+//! a lock. A chunk of 32 unused entries takes 16 bytes.
 
 use std::ops::{Index, IndexMut};
 use std::sync::OnceLock;
 
-/// Number of entries in a chunk of the table.
 const CHUNK: usize = 32;
 type Chunk<T> = OnceLock<Box<[OnceLock<Box<T>>; CHUNK]>>;
 
@@ -41,7 +39,7 @@ impl<T> Sparse<T> {
     }
 }
 
-/// Returns the entry of a rank, and creates it if necessary.
+/// Creates the entry of a rank if necessary.
 impl<T: Default> Index<usize> for Sparse<T> {
     type Output = T;
 

@@ -1,7 +1,4 @@
-//! The remaining stack space of a thread.
-//!
-//! Asks the C library for the bounds once per thread. A library of user-level threads may run a
-//! thread on a stack of its own, whose bounds are unknown here.
+//! The remaining stack space of a thread. User-level threads may run on stacks with unknown bounds.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -16,8 +13,7 @@ thread_local! {
     static BOUNDS: Cell<Option<StackBounds>> = const { Cell::new(None) };
 }
 
-/// Returns whether less than a quarter of the thread's stack is left, or `None` if the bounds are
-/// unknown.
+/// Returns whether less than a quarter of the thread's stack is left, or `None` if unknown.
 pub fn is_short() -> Option<bool> {
     let here = 0u8;
     let at = &raw const here as usize;

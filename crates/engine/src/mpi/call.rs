@@ -1,5 +1,5 @@
-//! Helpers for the wrappers of MPI calls: constants that only C can name (`shim.c`), and
-//! conversions of return codes and counts.
+//! Helpers for the wrappers of MPI calls: constants that only C can name (`shim.c`), return codes
+//! and counts.
 
 use crate::error::{Error, ErrorKind, Result};
 use mpi::ffi;
@@ -20,7 +20,6 @@ unsafe extern "C" {
     pub(super) fn portolan_shim_forget_finalize(key: *mut c_int) -> c_int;
 }
 
-/// Turns an MPI return code of the function `call` into a result.
 pub(super) fn check(code: c_int, call: &str) -> Result<()> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
@@ -42,13 +41,13 @@ fn failure(code: c_int, call: &str) -> Error {
     Error::new(ErrorKind::Mpi, format!("{call} failed: {text}"))
 }
 
-/// Returns MPI's wall-clock time in seconds since an arbitrary moment.
+/// In seconds since an arbitrary moment.
 pub fn wtime() -> f64 {
     // SAFETY: the callers run between initialisation and finalisation of MPI.
     unsafe { ffi::MPI_Wtime() }
 }
 
-/// Converts a count for MPI. Returns `Argument` above `i32::MAX`: callers split longer transfers.
+/// Fails with `Argument` above `i32::MAX`: callers split longer transfers.
 pub fn count(n: usize) -> Result<c_int> {
     c_int::try_from(n).map_err(|_| {
         Error::new(

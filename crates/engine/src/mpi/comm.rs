@@ -1,8 +1,6 @@
-//! Owned communicators and their collectives.
-//!
-//! All collectives are nonblocking and return a [`Request`]. The engine waits for it in its own
-//! loop, which makes progress for other ranks and yields the core when idle, unlike MPI's blocking
-//! calls.
+//! Owned communicators and their collectives. All collectives are nonblocking and return a
+//! [`Request`]. The engine waits for it in its own loop, which makes progress for other ranks and
+//! yields the core when idle.
 
 use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place};
 use super::{Datatype, ReduceOp, Request};
@@ -17,8 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub type CommHandle = ffi::MPI_Comm;
 
-/// A communicator that this crate created. [`Comm::free`] frees it. Dropping it does not, because
-/// freeing is collective.
+/// [`Comm::free`] frees the communicator. Dropping it does not, because freeing is collective.
 #[derive(Debug)]
 pub struct Comm {
     raw: ffi::MPI_Comm,
@@ -27,10 +24,9 @@ pub struct Comm {
     freed: AtomicBool,
 }
 
-// SAFETY: a communicator is valid in the whole process. Several threads use it only at a thread
-// level that allows this (see `mpi`).
+// SAFETY: valid in the whole process; shared only at a thread level that allows this.
 unsafe impl Send for Comm {}
-// SAFETY: see `Send`: several threads use it only at a thread level that allows this.
+// SAFETY: see `Send`.
 unsafe impl Sync for Comm {}
 
 impl Comm {
@@ -54,8 +50,6 @@ impl Comm {
         unsafe { ffi::RSMPI_COMM_WORLD }
     }
 
-    /// Returns the number of ranks of a communicator of the program.
-    ///
     /// # Safety
     /// `comm` must be live.
     pub unsafe fn size_of(comm: CommHandle) -> Result<usize> {
@@ -65,8 +59,6 @@ impl Comm {
         Ok(size as usize)
     }
 
-    /// Returns the caller's rank in a communicator of the program, and its number of ranks.
-    ///
     /// # Safety
     /// `comm` must be live.
     pub unsafe fn place_in(comm: CommHandle) -> Result<(usize, usize)> {
@@ -77,7 +69,7 @@ impl Comm {
         Ok((rank as usize, unsafe { Comm::size_of(comm) }?))
     }
 
-    /// Returns whether both communicators have the same ranks in the same order. Local.
+    /// Returns whether both have the same ranks in the same order. Local.
     ///
     /// # Safety
     /// `other` must be live.
@@ -90,7 +82,6 @@ impl Comm {
         Ok(theirs.iter().enumerate().all(|(mine, theirs)| *theirs == Some(mine)))
     }
 
-    ///
     /// # Safety
     /// `comm` must be live.
     pub unsafe fn is_inter(comm: CommHandle) -> Result<bool> {
@@ -121,8 +112,7 @@ impl Comm {
         wait::until(&Boot, Cause::Start, &|| "a duplicate of a communicator".into(), || {
             request.test()
         })?;
-        // SAFETY: the request is complete, so MPI has written the handle and does not access it any
-        // more. The box was leaked above.
+        // SAFETY: the request is complete, so MPI has written the handle. The box was leaked above.
         unsafe { Comm::adopt(Box::from_raw(raw).assume_init_read()) }
     }
 
@@ -131,8 +121,7 @@ impl Comm {
         unsafe { Comm::dup_of(self.live()?) }
     }
 
-    /// Creates a communicator of the ranks `members` of `self`, in this order. Collective over them
-    /// only. `tag` distinguishes concurrent creations.
+    /// Collective over `members` only. `tag` distinguishes concurrent creations.
     pub fn create_group(&self, members: &[usize], tag: i32) -> Result<Comm> {
         let _inside = InMpi::enter(MpiCall::CommCreate, None);
         let ranks: Vec<c_int> = members.iter().map(|&r| r as c_int).collect();
@@ -160,7 +149,7 @@ impl Comm {
         }
     }
 
-    /// Frees the communicator. Collective, and called once, after all requests and uses.
+    /// Collective, and called once, after all requests and uses.
     pub fn free(&self) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::CommFree, None);
         let mut raw = self.live()?;
@@ -169,8 +158,7 @@ impl Comm {
         check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")
     }
 
-    /// Returns the handle, or `State` after `free`: a program may finalise MPI while objects still
-    /// use it.
+    /// Fails with `State` after `free`: a program may finalise MPI while objects still use it.
     #[inline]
     pub(super) fn live(&self) -> Result<ffi::MPI_Comm> {
         if self.freed.load(Ordering::Relaxed) {
@@ -187,7 +175,6 @@ impl Comm {
         self.size
     }
 
-    /// Returns the MPI handle, live or not.
     pub fn handle(&self) -> CommHandle {
         self.raw
     }
@@ -199,8 +186,7 @@ impl Comm {
     pub unsafe fn ranks_in(&self, other: CommHandle) -> Result<Vec<Option<usize>>> {
         let mine: Vec<c_int> = (0..self.size as c_int).collect();
         let mut theirs: Vec<c_int> = vec![0; self.size];
-        // SAFETY: both communicators are live, both arrays have `size` elements, and the groups are
-        // freed.
+        // SAFETY: both communicators are live, both arrays have `size` elements. Frees the groups.
         unsafe {
             let (mut a, mut b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
             check(ffi::MPI_Comm_group(self.live()?, a.as_mut_ptr()), "MPI_Comm_group")?;
@@ -228,8 +214,6 @@ impl Comm {
         Ok(request)
     }
 
-    /// Starts a broadcast of `len` bytes from `root`.
-    ///
     /// # Safety
     /// `data` must be valid for `len` bytes and not accessed until the request has completed.
     pub unsafe fn ibcast(&self, data: *mut u8, len: usize, root: usize) -> Result<Request> {
@@ -251,8 +235,6 @@ impl Comm {
         Ok(request)
     }
 
-    /// Starts an allgather of `len` bytes from each rank.
-    ///
     /// # Safety
     /// `send` (`len` bytes) and `recv` (`len` bytes for each rank) must be disjoint and valid until
     /// the request has completed.
@@ -278,8 +260,7 @@ impl Comm {
         Ok(request)
     }
 
-    /// Starts a reduction in place of `n` elements. The result is at `root`, or at all ranks for
-    /// `None`.
+    /// Starts a reduction in place. The result is at `root`, or at all ranks for `None`.
     ///
     /// # Safety
     /// `data` must be valid for `n` elements of `datatype` and not accessed until the request has
@@ -294,8 +275,8 @@ impl Comm {
     ) -> Result<Request> {
         let mut request = Request::null();
         let n = count(n)?;
-        // SAFETY: the caller keeps `data` valid until the request has completed. MPI_IN_PLACE is
-        // passed only where the standard allows it: in an allreduce, and at the root of a reduce.
+        // SAFETY: the caller keeps `data` valid until completion. MPI_IN_PLACE is passed only where
+        // the standard allows it: in an allreduce, and at the root of a reduce.
         unsafe {
             match root {
                 None => check(

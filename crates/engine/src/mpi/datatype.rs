@@ -6,8 +6,7 @@ use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
 
-/// The predefined datatypes that the engine uses. The complex types are `MPI_C_FLOAT_COMPLEX` and
-/// `MPI_C_DOUBLE_COMPLEX`.
+/// The complex types are `MPI_C_FLOAT_COMPLEX` and `MPI_C_DOUBLE_COMPLEX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Datatype {
@@ -39,7 +38,7 @@ impl Datatype {
     }
 }
 
-/// The predefined operations of MPI's accumulate calls. And, or, xor are bitwise.
+/// The operations of MPI's accumulate calls. And, or, xor are bitwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Op {
@@ -76,8 +75,6 @@ unsafe impl Send for ReduceOp {}
 unsafe impl Sync for ReduceOp {}
 
 impl ReduceOp {
-    /// Creates a commutative operation.
-    ///
     /// # Safety
     /// `function` must combine `*len` elements of the type in use, and must not unwind.
     pub unsafe fn new(function: ReduceFn) -> Result<ReduceOp> {
@@ -103,7 +100,7 @@ impl Drop for ReduceOp {
     }
 }
 
-/// A committed derived datatype. Dropping it frees it.
+/// Committed. Dropping it frees it.
 #[derive(Debug)]
 pub struct DerivedType {
     raw: ffi::MPI_Datatype,
@@ -134,8 +131,8 @@ impl Building {
 }
 
 impl DerivedType {
-    /// Creates a datatype of nested levels: `elements` contiguous elements of `base`, which level
-    /// `i`, from the innermost, repeats `counts[i]` times at a distance of `strides[i]` bytes.
+    /// `elements` contiguous elements of `base`, which level `i`, from the innermost, repeats
+    /// `counts[i]` times at a distance of `strides[i]` bytes.
     pub fn strided(
         base: Datatype,
         elements: usize,
@@ -158,8 +155,8 @@ impl DerivedType {
                 let at: Vec<ffi::MPI_Aint> =
                     (0..n as ffi::MPI_Aint).map(|i| i * stride as ffi::MPI_Aint).collect();
                 check(
-                    // SAFETY: the array has `n` displacements. `inner` is live, and the new type
-                    // keeps a reference to it.
+                    // SAFETY: the array has `n` displacements. The new type keeps a reference to
+                    // `inner`.
                     unsafe {
                         ffi::MPI_Type_create_hindexed_block(
                             count(n)?,
@@ -194,8 +191,7 @@ impl DerivedType {
         inner.commit()
     }
 
-    /// Creates a datatype of blocks of `elements` elements of `base` at the byte displacements
-    /// `at`.
+    /// Blocks of `elements` elements of `base` at the byte displacements `at`.
     pub fn blocks(base: Datatype, elements: usize, at: &[isize]) -> Result<DerivedType> {
         let at: Vec<ffi::MPI_Aint> = at.iter().map(|&d| d as ffi::MPI_Aint).collect();
         let mut raw = MaybeUninit::uninit();
@@ -224,8 +220,7 @@ impl DerivedType {
 impl Drop for DerivedType {
     fn drop(&mut self) {
         if super::init::is_running() {
-            // SAFETY: the owner frees the datatype once. MPI keeps it for operations that still use
-            // it.
+            // SAFETY: freed once. MPI keeps the datatype for operations that still use it.
             unsafe { ffi::MPI_Type_free(&mut self.raw) };
         }
     }

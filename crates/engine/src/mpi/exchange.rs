@@ -15,8 +15,8 @@ macro_rules! begin {
 }
 
 impl Comm {
-    /// Starts a scan in place of `n` elements over this rank and all lower ones, or only the lower
-    /// ones if `exclusive`. An exclusive scan does not change the data of rank 0.
+    /// Starts a scan in place over this rank and all lower ones, or only the lower ones if
+    /// `exclusive`. An exclusive scan does not change the data of rank 0.
     ///
     /// # Safety
     /// `data` must be valid for `n` elements of `datatype` and not accessed until the request has
@@ -40,8 +40,6 @@ impl Comm {
         }
     }
 
-    /// Starts a gather of `n` elements from each rank to `root`.
-    ///
     /// # Safety
     /// `from` must be valid for `n` elements, and `to` at the root for `n` elements from each rank,
     /// until the request has completed. They must not overlap.
@@ -58,8 +56,6 @@ impl Comm {
         unsafe { begin!(self, MPI_Igather(from, n, t, to, n, t, root)) }
     }
 
-    /// Starts a scatter of `n` elements to each rank from `root`.
-    ///
     /// # Safety
     /// `to` must be valid for `n` elements, and `from` at the root for `n` elements for each rank,
     /// until the request has completed. They must not overlap.
@@ -76,8 +72,6 @@ impl Comm {
         unsafe { begin!(self, MPI_Iscatter(from, n, t, to, n, t, root)) }
     }
 
-    /// Starts an exchange of `n` elements between all pairs of ranks.
-    ///
     /// # Safety
     /// Both buffers must be disjoint and valid for `n` elements for each rank until the request has
     /// completed.
@@ -93,12 +87,11 @@ impl Comm {
         unsafe { begin!(self, MPI_Ialltoall(from, n, t, to, n, t)) }
     }
 
-    /// Starts an exchange between all pairs of ranks. Each side has the number of elements for each
-    /// rank, and their offsets.
+    /// Each side has the number of elements for each rank, and their offsets.
     ///
     /// # Safety
-    /// The buffers must contain the described elements. All arguments must be valid until the
-    /// request has completed, and the buffers must not overlap.
+    /// The buffers must contain the described elements and must not overlap. All arguments must be
+    /// valid until the request has completed.
     pub unsafe fn ialltoallv(
         &self,
         (from, sends): (*const c_void, &(Vec<c_int>, Vec<c_int>)),

@@ -61,8 +61,7 @@ extern "C" fn leaving() {
         "this rank exits with status 0, but without ARMCI_Finalize (or the finalise call of \
          another interface) and MPI_Finalize; the job is aborted (error code {code})"
     ));
-    // SAFETY: `fflush` of all streams, which writes the program's output, and `_exit` are always
-    // valid.
+    // SAFETY: `fflush` of all streams, for the program's output, and `_exit` are always valid.
     unsafe {
         libc::fflush(std::ptr::null_mut());
         libc::_exit(code)
@@ -73,7 +72,6 @@ extern "C" fn leaving() {
 #[unsafe(link_section = ".fini_array")]
 static LEAVING: extern "C" fn() = leaving;
 
-/// Starts to watch the process, when the engine starts.
 pub fn watch() {
     static ONCE: Once = Once::new();
     PROCESS.store(std::process::id(), Ordering::Relaxed);

@@ -1,7 +1,5 @@
-//! The MPI that the crate was compiled for.
-//!
-//! A library for MPI's standard binary interface runs on every MPI that offers it, and asks it
-//! which one it is.
+//! The MPI that the crate was compiled for. A library for MPI's standard binary interface runs on
+//! every MPI that offers it, and asks it which one it is.
 
 use super::init::library_version;
 use std::os::raw::c_int;
@@ -18,13 +16,11 @@ pub enum Flavour {
     /// MPICH and libraries with its binary interface.
     Mpich,
     OpenMpi,
-    /// Any other MPI-3 library.
     Other,
 }
 
 impl Flavour {
-    /// Returns the MPI that the crate was compiled for, or with the standard binary interface the
-    /// one that it runs on.
+    /// With the standard binary interface, the MPI that the crate runs on.
     pub fn built() -> Flavour {
         static RUNNING: OnceLock<Flavour> = OnceLock::new();
         // SAFETY: the shim returns a constant.

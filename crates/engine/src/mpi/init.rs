@@ -1,9 +1,8 @@
 //! Initialisation, adoption and finalisation of MPI, and the checks for the right MPI and launcher.
-//!
-//! A program may call `MPI_Init` itself, as Global Arrays programs do, or leave it to this library.
-//! The side that initialised MPI also finalises it. If the program calls `MPI_Init` after the
-//! library, both must finalise (`life`). If the program calls `MPI_Finalize` before it finalises
-//! the library, a delete callback on `MPI_COMM_SELF` first closes the engine while MPI still works.
+//! A program may call `MPI_Init` itself or leave it to this library. The side that initialised MPI
+//! also finalises it. If the program calls `MPI_Init` after the library, both must finalise
+//! (`life`). If the program calls `MPI_Finalize` before it finalises the library, a delete callback
+//! on `MPI_COMM_SELF` first closes the engine while MPI still works.
 
 use super::call::{check, portolan_shim_at_finalize, portolan_shim_forget_finalize};
 use super::{Flavour, launcher, life};
@@ -15,17 +14,13 @@ use std::ptr;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The thread levels of MPI, in ascending order.
+/// In ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ThreadLevel {
-    /// The process has one thread.
     Single,
-    /// Only the initialising thread calls MPI.
     Funneled,
-    /// Threads call MPI one at a time.
     Serialized,
-    /// Any thread calls MPI at any time.
     Multiple,
 }
 
@@ -53,7 +48,6 @@ impl ThreadLevel {
         }
     }
 
-    /// Returns MPI's name of the level, such as `MPI_THREAD_MULTIPLE`.
     pub fn name(self) -> &'static str {
         match self {
             ThreadLevel::Single => "MPI_THREAD_SINGLE",
@@ -63,7 +57,6 @@ impl ThreadLevel {
         }
     }
 
-    /// Returns MPI's number of the level.
     pub fn raw(self) -> i32 {
         // SAFETY: the `RSMPI_` names are constants of the bindings.
         unsafe {
@@ -79,7 +72,7 @@ impl ThreadLevel {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Started {
-    /// Whether the library must call `finalize`: it initialised MPI, now or at an earlier start.
+    /// The library must call `finalize`: it initialised MPI, now or at an earlier start.
     pub ours: bool,
     pub level: ThreadLevel,
 }
@@ -101,10 +94,8 @@ pub fn level() -> Option<ThreadLevel> {
     known.then(|| ThreadLevel::from_raw(provided))
 }
 
-/// Initialises MPI at `MPI_THREAD_MULTIPLE`, or adopts an MPI that already runs.
-///
-/// # Errors
-/// Returns `State` if MPI was finalised, is not the MPI of this build, was initialised below
+/// Initialises MPI at `MPI_THREAD_MULTIPLE`, or adopts an MPI that already runs. Fails with `State`
+/// if MPI was finalised, is not the MPI of this build, was initialised below
 /// `MPI_THREAD_SERIALIZED` by another thread, or (with `check_launcher`) does not match its
 /// launcher.
 pub fn start(check_launcher: bool) -> Result<Started> {
@@ -159,12 +150,12 @@ pub fn keep() {
     life::keep();
 }
 
-/// Returns whether the library initialised MPI, and the program does not ask for its end.
+/// The library initialised MPI, and the program does not ask for its end.
 pub fn is_library_alone() -> bool {
     life::is_library_alone()
 }
 
-/// Finalises MPI, unless the program has finalised it or must do so later.
+/// Does nothing if the program has finalised MPI or must do so later.
 pub fn finalize() -> Result<()> {
     if !life::library_ends() || !is_running() {
         return Ok(());
@@ -173,12 +164,12 @@ pub fn finalize() -> Result<()> {
     check(unsafe { ffi::MPI_Finalize() }, "MPI_Finalize")
 }
 
-/// Maximum time for `MPI_Abort`. On a host without network, `MPI_Abort` of MPICH waits for an
-/// answer of the launcher that never arrives.
+/// Maximum time for `MPI_Abort`. On a host without network, MPICH waits for an answer of the
+/// launcher that never arrives.
 const ABORT_TAKES: Duration = Duration::from_secs(5);
 
-/// Ends all ranks (`process::end_job`), after 100 ms for the launcher to read the output: it drops
-/// unread output when the job aborts. If `MPI_Abort` does not return, exits after `ABORT_TAKES`.
+/// Ends all ranks (`process::end_job`), after 100 ms for the launcher to read the output, which it
+/// drops when the job aborts. If `MPI_Abort` does not return, exits after `ABORT_TAKES`.
 pub fn abort(code: i32) -> ! {
     let code = if code == 0 { 1 } else { code };
     if crate::process::is_forked() {
@@ -199,7 +190,6 @@ pub fn abort(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Returns the version string of the MPI library in this process.
 pub fn library_version() -> String {
     let mut text = vec![0u8; 16384];
     let mut len = 0;
@@ -213,8 +203,7 @@ pub fn library_version() -> String {
     String::from_utf8_lossy(&text).trim_end_matches(['\0', '\n']).to_string()
 }
 
-/// Checks that the MPI library of the program is the one of this build, possibly before `MPI_Init`.
-/// Returns `State` if not: this library then cannot call MPI.
+/// Fails with `State` if the program's MPI is not that of this build, even before `MPI_Init`.
 pub fn guard_library() -> Result<()> {
     let version = library_version();
     let (built, running) = (Flavour::built(), Flavour::of(&version));
@@ -245,7 +234,7 @@ fn guard_launcher() -> Result<()> {
     Ok(())
 }
 
-/// The functions to run before and within `MPI_Finalize`, and the attribute key of the second one.
+/// The functions to run before and within `MPI_Finalize`, and the attribute key of the second.
 type Hook = (fn(), fn(), c_int);
 
 static HOOK: Mutex<Option<Hook>> = Mutex::new(None);
@@ -254,8 +243,7 @@ fn hook() -> Option<Hook> {
     *HOOK.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Runs the first function of the hook when the program calls `MPI_Finalize`. Returns false if it
-/// panicked.
+/// The program calls `MPI_Finalize`. Returns false if the first function of the hook panicked.
 pub fn before_finalize() -> bool {
     hook().is_none_or(|(before, ..)| std::panic::catch_unwind(before).is_ok())
 }

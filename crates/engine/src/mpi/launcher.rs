@@ -1,13 +1,11 @@
-//! Detection of ranks that a launcher started, but that this MPI does not see as one job.
-//!
-//! MPI asks its launcher over a protocol (PMI, PMIx) which job a process belongs to. If both speak
-//! different protocols, nothing fails: each process becomes a job of one rank, and N processes
-//! compute the same thing. The environment variables of the launcher reveal this.
+//! Detection of ranks that a launcher started, but that this MPI does not see as one job. If MPI
+//! and the launcher speak different protocols (PMI, PMIx), nothing fails: each process becomes a
+//! job of one rank, and N processes compute the same thing. The environment variables of the
+//! launcher reveal this.
 
 use super::Flavour;
 
-/// Returns why a process whose `MPI_COMM_WORLD` has one rank should have more, if so. `number`
-/// reads a number from the environment.
+/// Why a process with one rank should have more. `number` reads from the environment.
 pub(super) fn stray(built: Flavour, number: impl Fn(&str) -> Option<i64>) -> Option<String> {
     // If this MPI's own launcher has set its variable `own`, a job of one rank is intended.
     let (own, other, other_name, flag) = match built {

@@ -4,8 +4,7 @@
 //! `MPI_Finalize` ([`super::init::at_finalize`]). If the library has initialised MPI, because one
 //! of its interfaces came first, a later `MPI_Init` of the program returns success (by the crate
 //! `portolan-interpose`) and makes the program a second owner. MPI then ends when both have asked
-//! for it, in either order. `MPI_Initialized` and `MPI_Finalized` stay MPI's own: the first is true
-//! once the library has initialised MPI, the second once MPI has ended.
+//! for it, in either order. `MPI_Initialized` and `MPI_Finalized` stay MPI's own.
 
 use crate::thread::this_thread;
 use std::sync::Mutex;
@@ -14,9 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[derive(Debug, Clone, Copy)]
 struct Life {
     ours: bool,
-    /// Whether the library uses MPI as an owner, and has not asked for its end.
+    /// The library uses MPI as an owner, and has not asked for its end.
     library: bool,
-    /// Whether the library keeps an MPI that only its services have used, for their next start.
+    /// The library keeps an MPI that only its services have used, for their next start.
     kept: bool,
     program: Program,
 }
@@ -40,8 +39,7 @@ pub enum End {
 impl Life {
     const NEW: Life = Life { ours: false, library: false, kept: false, program: Program::Nothing };
 
-    /// Records that the library begins to use a running MPI. Returns whether it must ask for its
-    /// end.
+    /// The library begins to use a running MPI. Returns whether it must ask for its end.
     fn joined(&mut self) -> bool {
         self.library = self.ours && (self.kept || self.program == Program::Begin);
         self.library
@@ -85,7 +83,7 @@ fn with<R>(change: impl FnOnce(&mut Life) -> R) -> R {
 /// The thread that initialised MPI, or 0 if unknown.
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns whether the calling thread initialised MPI, or whether that thread is unknown.
+/// Also true if that thread is unknown.
 pub(super) fn is_main_thread() -> bool {
     let main = MAIN.load(Ordering::Relaxed);
     main == 0 || main == this_thread()
@@ -93,12 +91,12 @@ pub(super) fn is_main_thread() -> bool {
 
 static THREADED: AtomicBool = AtomicBool::new(false);
 
-/// Records whether the program or the library requested `MPI_THREAD_MULTIPLE`.
+/// Whether the program or the library requested `MPI_THREAD_MULTIPLE`.
 pub fn requested(multiple: bool) {
     THREADED.store(multiple, Ordering::Relaxed);
 }
 
-/// Returns whether threads of the program may call MPI concurrently, as far as the library knows.
+/// Threads of the program may call MPI concurrently, as far as the library knows.
 pub fn program_is_threaded() -> bool {
     THREADED.load(Ordering::Relaxed)
 }
@@ -108,7 +106,7 @@ pub(super) fn begun() {
     with(|life| *life = Life { ours: true, library: true, ..Life::NEW });
 }
 
-/// Records that the library uses an MPI that already runs. Returns whether it must ask for its end.
+/// The library uses an MPI that already runs. Returns whether it must ask for its end.
 pub(super) fn joined() -> bool {
     with(Life::joined)
 }
@@ -124,7 +122,6 @@ pub fn program_begins() -> bool {
     answered
 }
 
-/// Records a call of `MPI_Finalize` by the program or the library, and returns its effect.
 pub fn program_ends() -> End {
     with(Life::program_ends)
 }
@@ -133,13 +130,12 @@ pub(super) fn keep() {
     with(|life| life.kept = true);
 }
 
-/// Returns whether the library initialised MPI, and the program has called neither `MPI_Init` nor
-/// `MPI_Finalize`.
+/// The library initialised MPI, and the program has called neither `MPI_Init` nor `MPI_Finalize`.
 pub(super) fn is_library_alone() -> bool {
     with(|life| life.is_library_alone())
 }
 
-/// Records that the library asks for the end of MPI. Returns whether it must call `MPI_Finalize`.
+/// The library asks for the end of MPI. Returns whether it must call `MPI_Finalize`.
 pub(super) fn library_ends() -> bool {
     with(Life::library_ends)
 }

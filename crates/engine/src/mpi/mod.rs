@@ -2,18 +2,8 @@
 //!
 //! In the engine, only this module names `mpi::ffi`. It adds what rsmpi's safe interface lacks
 //! (windows, derived datatypes, matched probe, nonblocking collectives on raw bytes, adoption of a
-//! running MPI) and checks every return code.
-//!
-//! * [`init`] starts, adopts and stops MPI, and checks for the right one.
-//! * [`Comm`] is an owned communicator with its collectives.
-//! * [`p2p`] sends, receives and probes. [`Requests`] are polled together.
-//! * [`Window`] is an RMA window in a permanent shared lock.
-//! * [`DerivedType`] describes strided and scattered memory.
-//! * `launcher` detects that the launcher of another MPI started the ranks.
-//! * `call` turns return codes into results. `flavour` identifies the MPI of the build.
-//! * `life` records whether the program or the library initialised MPI, and who has asked for its
-//!   end.
-//! * [`exit_guard`] ends the job when a process exits without finalising.
+//! running MPI) and checks every return code. `launcher` detects that the launcher of another MPI
+//! started the ranks, and `life` records whether the program or the library initialised MPI.
 //!
 //! Handles are integers in one MPI and pointers in the other. The types of this module are `Send`
 //! and `Sync` because MPI is thread-safe at the level at which the engine shares them: below

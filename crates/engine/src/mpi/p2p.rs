@@ -8,8 +8,6 @@ use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
 
-/// Starts a send of `len` bytes to rank `to`.
-///
 /// # Safety
 /// `data` must stay valid and unchanged for `len` bytes until the request has completed.
 pub unsafe fn isend(
@@ -38,7 +36,7 @@ pub unsafe fn isend(
     Ok(request)
 }
 
-/// Posts a receive of at most `len` bytes from rank `from`, or from any rank for `None`.
+/// Receives at most `len` bytes from rank `from`, or from any rank for `None`.
 ///
 /// # Safety
 /// `data` must be valid for writes of `len` bytes and not read until the request has completed.
@@ -51,8 +49,7 @@ pub(crate) unsafe fn irecv(
 ) -> Result<Request> {
     let mut request = Request::null();
     check(
-        // SAFETY: the caller keeps `data` valid until the request has completed. `RSMPI_ANY_SOURCE`
-        // is a constant.
+        // SAFETY: the caller keeps `data` valid until completion. `RSMPI_ANY_SOURCE` is a constant.
         unsafe {
             let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
             ffi::MPI_Irecv(
@@ -100,8 +97,7 @@ pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Opt
     let mut flag: c_int = 0;
     let mut message = MaybeUninit::uninit();
     let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
-    // SAFETY: the out-parameters are valid, and are read only if MPI has set `flag` and filled
-    // them.
+    // SAFETY: the out-parameters are valid, and are read only if MPI has set `flag`.
     unsafe {
         let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
         let tag = tag.unwrap_or(ffi::RSMPI_ANY_TAG);
@@ -130,8 +126,8 @@ pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Opt
 
 impl Matched {
     pub fn discard(mut self) {
-        // SAFETY: MPI stores no byte, and the message is consumed once. MPI reports that it was
-        // truncated. After any other error nothing is left to do either.
+        // SAFETY: MPI stores no byte, and the message is consumed once. It reports truncation,
+        // which is expected; after any other error nothing is left to do either.
         unsafe {
             ffi::MPI_Mrecv(
                 std::ptr::null_mut(),
@@ -143,8 +139,7 @@ impl Matched {
         };
     }
 
-    /// Receives the message into `data`, which must have [`Matched::bytes`] bytes. Waits at most
-    /// for the transfer of a message that is on its way.
+    /// `data` must have [`Matched::bytes`] bytes. Waits only for a message that is on its way.
     pub fn receive(mut self, data: &mut [u8]) -> Result<()> {
         assert!(data.len() >= self.bytes, "the receive buffer is shorter than the message");
         check(
@@ -162,16 +157,13 @@ impl Matched {
         )
     }
 
-    /// Starts to receive the message.
-    ///
     /// # Safety
     /// `data` must be valid for writes of [`Matched::bytes`] bytes and not read until the request
     /// has completed.
     pub unsafe fn start(mut self, data: *mut u8) -> Result<Request> {
         let mut request = Request::null();
         check(
-            // SAFETY: the caller keeps `data` valid until the request has completed. The message is
-            // consumed once.
+            // SAFETY: the caller keeps `data` valid until completion. The message is consumed once.
             unsafe {
                 ffi::MPI_Imrecv(
                     data.cast(),

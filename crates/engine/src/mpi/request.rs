@@ -9,8 +9,7 @@ use std::os::raw::c_int;
 
 pub(super) fn received_bytes(status: &ffi::MPI_Status) -> usize {
     let mut n: c_int = 0;
-    // SAFETY: MPI filled `status` for a request of bytes. The count of a send is meaningless and
-    // unused.
+    // SAFETY: MPI filled `status`. The count of a send is meaningless and unused.
     unsafe { ffi::MPI_Get_count(status, Datatype::Byte.raw(), &mut n) };
     usize::try_from(n).unwrap_or(0)
 }
@@ -19,15 +18,13 @@ fn message_of(status: &ffi::MPI_Status) -> (usize, usize) {
     (status.MPI_SOURCE as usize, received_bytes(status))
 }
 
-/// An outstanding request. Its memory must outlive it, so the constructors are `unsafe`, or tie the
-/// memory to the caller's wait.
+/// Its memory must outlive it, so constructors are `unsafe` or tie it to the caller's wait.
 #[derive(Debug)]
 pub struct Request {
     pub(super) raw: ffi::MPI_Request,
 }
 
-// SAFETY: any thread may complete an MPI request. The engine moves requests between threads only at
-// `MPI_THREAD_MULTIPLE`.
+// SAFETY: any thread may complete a request. The engine moves them only at `MPI_THREAD_MULTIPLE`.
 unsafe impl Send for Request {}
 
 impl Request {
@@ -49,8 +46,7 @@ impl Request {
 }
 
 impl Request {
-    /// Tests a receive. Returns the source rank and the length in bytes once; the caller must not
-    /// test the request again.
+    /// Returns a message's source rank and length once; then the request must not be tested.
     pub fn test_message(&mut self) -> Result<Option<(usize, usize)>> {
         let mut flag: c_int = 0;
         let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
@@ -68,8 +64,7 @@ impl Request {
 
     /// Cancels a receive that no message has matched, and waits until MPI has released it.
     pub fn cancel(&mut self) -> Result<()> {
-        // SAFETY: `raw` is a live request, whose memory outlives the wait, as its creator
-        // guarantees.
+        // SAFETY: the creator guarantees that the live request's memory outlives the wait.
         unsafe {
             check(ffi::MPI_Cancel(&mut self.raw), "MPI_Cancel")?;
             check(ffi::MPI_Wait(&mut self.raw, ffi::RSMPI_STATUS_IGNORE), "MPI_Wait")
@@ -80,11 +75,10 @@ impl Request {
 #[derive(Debug)]
 pub struct Completed<T> {
     pub tag: T,
-    /// Number of bytes, for a receive.
     pub bytes: usize,
 }
 
-/// A set of outstanding requests that one `MPI_Testsome` polls. Each has a value attached.
+/// One `MPI_Testsome` polls the set. Each request has a value attached.
 #[derive(Debug)]
 pub struct Requests<T> {
     raw: Vec<ffi::MPI_Request>,
@@ -93,8 +87,7 @@ pub struct Requests<T> {
     statuses: Vec<ffi::MPI_Status>,
 }
 
-// SAFETY: any thread may complete an MPI request. The attached values are `Send` and move with the
-// set.
+// SAFETY: any thread may complete a request. The attached values are `Send`.
 unsafe impl<T: Send> Send for Requests<T> {}
 
 impl<T> Default for Requests<T> {
@@ -117,9 +110,9 @@ impl<T> Requests<T> {
         self.tags.push(tag);
     }
 
-    /// Moves the completed requests from the set to `done`, in the order of their indices. The same
-    /// MPI call tests `receive`, and returns the source rank and the length in bytes of its message
-    /// once. If a request failed, returns `Mpi`, and the set must not be used afterwards.
+    /// Moves the completed requests to `done`, in the order of their indices. The same MPI call
+    /// tests `receive`, and returns the source rank and the length in bytes of its message once. If
+    /// a request failed, returns `Mpi`, and the set must not be used afterwards.
     pub fn poll(
         &mut self,
         receive: Option<&mut Request>,

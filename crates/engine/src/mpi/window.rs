@@ -1,7 +1,5 @@
-//! RMA windows over memory that the caller owns.
-//!
-//! A window is created over existing memory (`MPI_Win_create`). It is locked for all targets until
-//! it is freed, so that operations do not need their own epochs.
+//! RMA windows over existing memory (`MPI_Win_create`). A window is locked for all targets until it
+//! is freed, so that operations do not need their own epochs.
 
 use super::call::{check, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
 use super::{Comm, Datatype, DerivedType, Op, Request};
@@ -11,17 +9,15 @@ use mpi::ffi;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An RMA window in a permanent shared lock.
 #[derive(Debug)]
 pub struct Window {
     raw: ffi::MPI_Win,
     freed: AtomicBool,
 }
 
-// SAFETY: a window is valid in the whole process. Several threads use it only at a thread level
-// that allows this (see `mpi`).
+// SAFETY: valid in the whole process; shared only at a thread level that allows this.
 unsafe impl Send for Window {}
-// SAFETY: see `Send`: several threads use it only at a thread level that allows this.
+// SAFETY: see `Send`.
 unsafe impl Sync for Window {}
 
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +40,7 @@ impl WindowShape<'_> {
 pub struct WindowTransfer<'a> {
     pub origin: *mut u8,
     pub origin_shape: WindowShape<'a>,
-    /// Target rank in the group of the window.
+    /// In the group of the window.
     pub target: usize,
     pub offset: usize,
     pub target_shape: WindowShape<'a>,
@@ -68,16 +64,13 @@ macro_rules! start {
 }
 
 impl Window {
-    /// Creates a window over the `len` bytes at `base` of each rank. Collective.
-    ///
     /// # Safety
     /// The memory must stay mapped until [`Window::free`].
     pub unsafe fn create(comm: &Comm, base: *mut u8, len: usize) -> Result<Window> {
         let _inside = InMpi::enter(MpiCall::WinCreate, None);
         // SAFETY: the shim returns a constant.
         let mut raw = unsafe { portolan_shim_win_null() };
-        // SAFETY: the caller keeps the memory mapped. The communicator returns errors of the
-        // creation.
+        // SAFETY: the caller keeps the memory mapped. The communicator returns errors.
         unsafe {
             check(
                 ffi::MPI_Win_create(
@@ -99,7 +92,7 @@ impl Window {
         Ok(Window { raw, freed: AtomicBool::new(false) })
     }
 
-    /// Unlocks and frees the window. Collective, and called once. Later operations fail.
+    /// Collective, and called once. Later operations fail.
     pub fn free(&self) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::WinFree, None);
         let mut raw = self.live()?;
@@ -111,8 +104,7 @@ impl Window {
         }
     }
 
-    /// Returns the handle, or `State` after `free`: a program may finalise MPI while objects still
-    /// use it.
+    /// Fails with `State` after `free`: a program may finalise MPI while objects still use it.
     #[inline]
     fn live(&self) -> Result<ffi::MPI_Win> {
         if self.freed.load(Ordering::Relaxed) {
@@ -121,8 +113,6 @@ impl Window {
         Ok(self.raw)
     }
 
-    /// Starts a put. With `request`, returns a request that can be tested.
-    ///
     /// # Safety
     /// The origin's memory must be valid and unchanged until the operation has completed locally.
     /// The target's memory must lie in its window.
@@ -131,8 +121,6 @@ impl Window {
         unsafe { start!(self, t, request, MPI_Put, MPI_Rput) }
     }
 
-    /// Starts a get. With `request`, returns a request that can be tested.
-    ///
     /// # Safety
     /// The origin's memory must be valid and not read until the operation has completed. The
     /// target's memory must lie in its window.
@@ -141,11 +129,10 @@ impl Window {
         unsafe { start!(self, t, request, MPI_Get, MPI_Rget) }
     }
 
-    /// Starts an accumulate with `MPI_SUM`. With `request`, returns a request that can be tested.
+    /// Uses `MPI_SUM`. With `request`, returns a request that can be tested.
     ///
     /// # Safety
-    /// The requirements of [`Window::put`] apply. Both shapes must consist of the same predefined
-    /// type.
+    /// See [`Window::put`]. Both shapes must consist of the same predefined type.
     pub unsafe fn accumulate(
         &self,
         t: &WindowTransfer<'_>,
@@ -155,8 +142,8 @@ impl Window {
         unsafe { start!(self, t, request, MPI_Accumulate, MPI_Raccumulate, Op::Sum.raw()) }
     }
 
-    /// Combines an element, at a rank and a byte offset in its window, with `value`, and stores the
-    /// old value in `result`, which is valid on return.
+    /// Combines an element, at a rank and a byte offset, with `value`, and stores the old value in
+    /// `result`, which is valid on return.
     ///
     /// # Safety
     /// `value` and `result` must hold one element of `datatype`. The element at the target must lie
@@ -187,10 +174,8 @@ impl Window {
         self.flush(target)
     }
 
-    /// Replaces an element if it equals `expected`. Otherwise as [`Window::fetch_and_op`].
-    ///
     /// # Safety
-    /// The requirements of [`Window::fetch_and_op`] apply, also for `expected`.
+    /// See [`Window::fetch_and_op`], also for `expected`.
     pub unsafe fn compare_and_swap(
         &self,
         new: *const u8,
@@ -217,14 +202,12 @@ impl Window {
         self.flush(target)
     }
 
-    /// Waits until all operations issued to `target` are complete there.
     pub fn flush(&self, target: usize) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::WinFlush, Some(target));
         // SAFETY: the window is live and locked.
         check(unsafe { ffi::MPI_Win_flush(target as c_int, self.live()?) }, "MPI_Win_flush")
     }
 
-    /// Waits until the origin buffers of all operations issued to `target` may be reused.
     pub fn flush_local(&self, target: usize) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::WinFlushLocal, Some(target));
         // SAFETY: the window is live and locked.
@@ -234,8 +217,7 @@ impl Window {
         )
     }
 
-    /// Synchronises the public and private copies of the window, the same in the unified memory
-    /// model.
+    /// Synchronises the public and private copies, which are one in the unified memory model.
     pub fn sync(&self) -> Result<()> {
         // SAFETY: the window is live.
         check(unsafe { ffi::MPI_Win_sync(self.live()?) }, "MPI_Win_sync")

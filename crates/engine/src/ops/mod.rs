@@ -1,12 +1,5 @@
-//! Operations on segments, and their order.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `order` | changes of path, fences, waits without handles |
-//! | `traced` | trace records of operations |
-//! | `segments` | creation and freeing of segments and groups |
-//! | [`crate::transfer`] | put, get, accumulate |
-//! | [`crate::atomics`] | read-modify-write, mutexes, notify flags |
+//! Operations on segments, and their order. [`crate::transfer`] and [`crate::atomics`] contain
+//! further methods of [`Ops`].
 
 mod order;
 mod segments;
@@ -37,10 +30,8 @@ impl Ops {
         Ops { paths, mutexes: Mutexes::default() }
     }
 
-    /// Registers the services for requests of other ranks.
-    ///
     /// # Safety
-    /// The requirements of [`crate::core::above::Above::set`] apply.
+    /// See [`crate::core::above::Above::set`].
     pub(crate) unsafe fn register_services(&self) {
         if let Ok(two_sided) = self.two_sided() {
             // SAFETY: the caller guarantees the requirements of `Above::set`.

@@ -1,8 +1,7 @@
-//! Order and completion (invariants 1 and 3): changes of path, fences, waits without handles.
-//!
-//! A direct operation is complete on return. One load reads the summary of the outstanding
-//! operations to a target through windows and messages ([`crate::peer::Peer`]). An operation on
-//! another path completes them first (`settle_before`), and so does a fence.
+//! Order and completion (invariants 1 and 3): changes of path, fences, waits without handles. One
+//! load reads the summary of the outstanding operations to a target through windows and messages
+//! ([`crate::peer::Peer`]). An operation on another path completes them first (`settle_before`),
+//! and so does a fence. Direct operations are complete on return.
 
 use super::Ops;
 use crate::error::{Result, fail};
@@ -14,7 +13,7 @@ use crate::wait;
 use std::sync::atomic::Ordering;
 
 impl Ops {
-    /// Completes the operations to `target` on other paths, before an operation takes `path`.
+    /// Completes the operations to `target` on other paths than `path`.
     #[inline]
     pub fn order_before(&self, target: usize, path: Path) -> Result<()> {
         self.serve_sometimes()?;
@@ -28,8 +27,7 @@ impl Ops {
         if others == 0 { Ok(()) } else { self.settle_others(target, others) }
     }
 
-    /// Returns whether a direct operation must first wait for other ranks, or serve them, in
-    /// [`Ops::find_in_order`].
+    /// Returns whether a direct operation must first wait for, or serve, other ranks.
     #[inline(always)]
     pub(crate) fn is_out_of_order(&self, target: usize) -> bool {
         self.peers().pending(target) != 0 || self.is_time_to_serve()
@@ -38,8 +36,7 @@ impl Ops {
     /// Waits until a direct operation may access this address range, and finds its region, which
     /// must be the same as before. The caller must not hold a read lock of the registry: a thread
     /// that changes the registry waits for all readers, and other ranks may wait for that thread.
-    /// Returns the errors of the wait and of the lookup, and `State` if the segment was freed
-    /// meanwhile.
+    /// Fails as the wait and the lookup, and with `State` if the segment was freed meanwhile.
     #[cold]
     pub(crate) fn find_in_order(
         &self,
@@ -86,8 +83,7 @@ impl Ops {
     }
 
     /// Orders the operations issued to `target` so far before a later store there: a rank that sees
-    /// the store also sees their effects. Unlike [`Ops::fence`], does not wait until direct stores
-    /// have left this core.
+    /// the store also sees their effects. Does not wait until direct stores have left this core.
     #[inline]
     pub(crate) fn order(&self, target: usize) -> Result<()> {
         std::sync::atomic::fence(Ordering::Release);
@@ -131,12 +127,10 @@ impl Ops {
             .try_for_each(|(transport, rank, flush)| transport.end_flush(self, rank, flush))
     }
 
-    /// Waits for all operations without a handle to any target.
     pub fn wait_implicit(&self) -> Result<()> {
         self.peers().iter().try_for_each(|(rank, _)| self.wait_implicit_to(rank))
     }
 
-    /// Waits for all operations without a handle to `target`.
     pub fn wait_implicit_to(&self, target: usize) -> Result<()> {
         self.check_rank(target)?;
         let Some(counter) = self.peers().used(target).and_then(Peer::used_implicit) else {

@@ -1,7 +1,5 @@
-//! Collective creation and freeing of segments and groups.
-//!
-//! Invariant: all operations on a segment are complete before its memory is freed, so freeing
-//! starts with a fence, and waits for the other ranks.
+//! Collective creation and freeing of segments and groups. Invariant: all operations on a segment
+//! are complete before its memory is freed, by a fence and a wait for the other ranks.
 
 use super::Ops;
 use super::traced::number_of;
@@ -24,12 +22,12 @@ impl Ops {
         )
     }
 
-    /// Allocates a segment with `bytes` bytes on this rank. Collective over the group.
+    /// Collective. `bytes` is the length on this rank.
     pub fn allocate(&self, group: &Arc<Group>, bytes: usize) -> Result<Arc<Segment>> {
         self.allocate_checked(group, Ok(bytes))
     }
 
-    /// Like [`Ops::allocate`]. If `bytes` is an error on one rank, all ranks fail and none waits.
+    /// If `bytes` is an error on one rank, all ranks fail and none waits.
     pub fn allocate_checked(
         &self,
         group: &Arc<Group>,
@@ -38,7 +36,7 @@ impl Ops {
         self.allocate_for(Purpose::Addresses, group, bytes)
     }
 
-    /// Like [`Ops::allocate_checked`], for a purpose that all ranks pass alike.
+    /// All ranks pass the same `purpose`.
     pub fn allocate_for(
         &self,
         purpose: Purpose,
@@ -58,8 +56,7 @@ impl Ops {
         Ok(made)
     }
 
-    /// Allocates several segments at once, like [`Ops::allocate_checked`]. Collective over the
-    /// group.
+    /// Like [`Ops::allocate_checked`], for several segments.
     pub fn allocate_many(
         &self,
         group: &Arc<Group>,
@@ -68,7 +65,6 @@ impl Ops {
         self.allocate_many_for(Purpose::Addresses, group, bytes)
     }
 
-    /// Like [`Ops::allocate_many`], for a purpose that all ranks pass alike.
     pub fn allocate_many_for(
         &self,
         purpose: Purpose,
@@ -99,7 +95,7 @@ impl Ops {
         }
     }
 
-    /// Frees a segment, the same on all ranks. Collective over its group.
+    /// Collective over the group of the segment.
     pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
         let group = segment.group().clone();
         self.observer().segments_change();
@@ -115,8 +111,7 @@ impl Ops {
         )
     }
 
-    /// Frees the segment that begins at address `mine` on this rank, or `None` on a rank without
-    /// bytes of it. Collective over the group.
+    /// Collective. `mine` is the segment's address here, or `None` if this rank has no bytes of it.
     pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
         self.observer().segments_change();
         self.observed(
@@ -137,8 +132,7 @@ impl Ops {
         }
     }
 
-    /// Creates the group of `ranks`, which are ranks of `parent`. Collective over those ranks.
-    /// Returns `None` on any other rank.
+    /// Collective over `ranks`, which are ranks of `parent`. Returns `None` on any other rank.
     pub fn create_group(&self, parent: &Group, ranks: &[usize]) -> Result<Option<Arc<Group>>> {
         let policy = self.memory.policy();
         let crowded = self.is_crowded();
@@ -153,7 +147,7 @@ impl Ops {
         Ok(group)
     }
 
-    /// Frees a group. Collective over it. Segments of the group stay until they are freed.
+    /// Collective. Segments of the group stay until they are freed.
     pub fn free_group(&self, group: &Arc<Group>) -> Result<()> {
         if Arc::ptr_eq(group, self.world()) {
             fail!(Argument, "the group of all ranks cannot be freed");

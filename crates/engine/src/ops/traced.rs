@@ -1,8 +1,6 @@
-//! Trace records of operations ([`crate::trace`]): the paths that they took, and their places.
-//!
-//! Each operation that the interfaces call has its body in a separate function, which returns the
-//! path that it took. If calls are not observed, only the body runs. Block lists need a second
-//! lookup.
+//! Trace records of operations ([`crate::trace`]). Each operation that the interfaces call has its
+//! body in a separate function, which returns the path that it took. If calls are not observed,
+//! only the body runs. Block lists need a second lookup.
 
 use super::Ops;
 use crate::layout::Shape;
@@ -27,13 +25,13 @@ pub(crate) fn path_taken(path: Option<Path>) -> PathTaken {
     path.map_or(PathTaken::None, PathTaken::from)
 }
 
-/// Returns the number of a segment in traces, derived from its id and so the same on all ranks.
+/// Returns the number of a segment in traces, the same on all ranks.
 pub fn number_of(id: SegmentId) -> u64 {
     let group = id.group ^ id.group >> 24;
     (group & 0xff_ffff) << 24 ^ id.number
 }
 
-/// Returns the call of a transfer in traces. A `blocking` one returns when its memory is reusable.
+/// A `blocking` transfer returns when its memory is reusable.
 pub fn call_of(kind: TransferKind, blocking: bool) -> Call {
     match (kind, blocking) {
         (TransferKind::Put, true) => Call::Put,
@@ -46,7 +44,6 @@ pub fn call_of(kind: TransferKind, blocking: bool) -> Call {
 }
 
 impl Ops {
-    /// Returns the path of a transfer to an address of `target`.
     pub fn path_to(&self, kind: TransferKind, target: usize, remote: usize) -> PathTaken {
         let hit = self.memory.registry.lookup(target, remote, 1);
         let path = hit.map(|hit| {
@@ -61,14 +58,12 @@ impl Ops {
         path_taken(path)
     }
 
-    /// Returns the segment at an address of a rank, and the range of its addresses there.
     pub(crate) fn block_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {
         let (id, found) = self.memory.registry.locate(target, remote)?;
         Some((number_of(id), found))
     }
 
-    /// Describes a transfer along a shape. An accumulate has a place, because ranks may contend
-    /// there.
+    /// An accumulate has a place, because ranks may contend there.
     #[inline(always)]
     pub(crate) fn call_info_of_shape(
         &self,
@@ -93,7 +88,7 @@ impl Ops {
         }
     }
 
-    /// Describes a list of blocks after its transfer, with the path of the first block.
+    /// With the path of the first block.
     pub(crate) fn call_info_of_blocks(
         &self,
         call: Call,

@@ -1,11 +1,10 @@
 //! Access to the memory of another process of the node through `process_vm_readv` and
 //! `process_vm_writev` (cross-memory attach).
 //!
-//! The kernel checks both sides, so a bad address is an error here and harms no process. For each
-//! iovec it looks up the pages of the other process again, so a KiB on its own is several times
-//! slower than a KiB within a long iovec. Spans that are adjacent in the other process are
-//! therefore passed as one iovec. Spans with small gaps between them are read together with the
-//! gaps into a buffer, and copied from there.
+//! The kernel checks both sides, so a bad address is only an error. For each iovec it looks up the
+//! pages of the other process again, so short iovecs are several times slower per byte. Spans that
+//! are adjacent in the other process are therefore passed as one iovec. Spans with small gaps
+//! between them are read together with the gaps into a buffer, and copied from there.
 //!
 //! Invariant: no byte is written outside the local sides of the spans in this process, or outside
 //! their remote sides in the other process.
@@ -15,20 +14,18 @@ use crate::path::ops::Span;
 use std::cell::Cell;
 use std::io;
 
-/// Maximum number of spans in one call of the kernel (IOV_MAX).
+/// Maximum number of spans in one call (IOV_MAX).
 const MOST: usize = 1024;
-/// Longest gap that is read together with its neighbours, in bytes.
+/// Longest gap that is read with its neighbours, in bytes.
 const GAP: usize = 1024;
-/// Minimum number of gaps that is worth a copy through the buffer.
+/// Minimum number of gaps that is worth the buffer.
 const FEW: usize = 4;
-/// Maximum size of the buffer in bytes, within the private cache of a core.
+/// Maximum size of the buffer in bytes, within a core's private cache.
 const COVER: usize = 128 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From the other process to this one.
     Read,
-    /// From this process to the other one.
     Write,
 }
 
@@ -55,7 +52,7 @@ unsafe fn call(
     remote: &[libc::iovec],
     direction: Direction,
 ) -> Option<usize> {
-    // SAFETY: the caller guarantees the local bytes, and the kernel checks the remote ones.
+    // SAFETY: the caller guarantees the local bytes; the kernel checks the others.
     let moved = unsafe {
         let call = match direction {
             Direction::Read => libc::process_vm_readv,
@@ -67,9 +64,8 @@ unsafe fn call(
     usize::try_from(moved).ok()
 }
 
-/// Transfers the bytes of all spans between this process and process `pid`. Fails with `Address`,
-/// with the address in the other process, if a side is not mapped, and `State` for other failures,
-/// for example if the system does not permit the access.
+/// Transfers the bytes of all spans from or to process `pid`. Fails with `Address` if a side is not
+/// mapped, and with `State` for other failures, for example a lack of permission.
 ///
 /// # Safety
 /// The local bytes must be valid for reads, or for writes if `direction` is `Read`.
@@ -77,12 +73,12 @@ pub unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result
     let (mut done, mut at) = (0, 0);
     while direction == Direction::Read && at < spans.len() {
         let (n, gaps) = group(&spans[at..]);
-        // SAFETY: the caller guarantees the local bytes of all spans.
+        // SAFETY: the caller guarantees the local bytes.
         unsafe {
             if gaps >= FEW {
                 each(pid, &spans[done..at], direction)?;
                 done = at;
-                // If a gap is not mapped, the read fails and the spans go one by one.
+                // If a gap is not mapped, this fails and the spans go one by one.
                 if read_covering(pid, &spans[at..at + n]) {
                     done = at + n;
                 }
@@ -90,27 +86,27 @@ pub unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result
         }
         at += n;
     }
-    // SAFETY: the caller guarantees the local bytes of all spans.
+    // SAFETY: the caller guarantees the local bytes.
     unsafe { each(pid, &spans[done..], direction) }
 }
 
-/// Like [`transfer`], but only the kernel accesses the bytes, on both sides. For addresses that
-/// another process supplied: a local or remote address that is not mapped is an error.
+/// Like [`transfer`], for addresses that another process supplied: only the kernel accesses the
+/// bytes, so an unmapped local address is an error too.
 ///
 /// # Safety
-/// The local bytes that are mapped must meet the requirements of [`transfer`].
+/// The mapped local bytes must meet the requirements of [`transfer`].
 pub(crate) unsafe fn transfer_checked(
     pid: u32,
     spans: &[Span],
     direction: Direction,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees the mapped local bytes, and the kernel refuses the others.
+    // SAFETY: the caller guarantees the mapped local bytes; the kernel refuses others.
     unsafe { each(pid, spans, direction) }
 }
 
 /// Returns how many of the first spans form a group, and the number of its gaps. The spans of a
-/// group follow each other in the other process with gaps of at most [`GAP`] bytes, and cover at
-/// most [`COVER`] bytes.
+/// group ascend in the other process with gaps of at most [`GAP`] bytes, and cover at most
+/// [`COVER`].
 fn group(spans: &[Span]) -> (usize, usize) {
     let (begin, mut end, mut gaps) =
         (spans[0].remote, spans[0].remote.wrapping_add(spans[0].bytes), 0);
@@ -130,8 +126,8 @@ thread_local! {
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Reads a [`group`] together with its gaps, and copies the spans from the buffer. Returns false,
-/// and writes nothing, if the group cannot be read as a whole.
+/// Reads a [`group`] with its gaps, and copies the spans from the buffer. Returns false, and writes
+/// nothing, if it cannot be read as a whole.
 ///
 /// # Safety
 /// The local bytes must be valid for writes.
@@ -149,7 +145,7 @@ unsafe fn read_covering(pid: u32, spans: &[Span]) -> bool {
     if whole {
         for span in spans {
             let from = &buffer[span.remote - first.remote..][..span.bytes];
-            // SAFETY: the caller guarantees the local bytes, and the buffer does not overlap them.
+            // SAFETY: the caller guarantees the local bytes, disjoint from the buffer.
             unsafe {
                 std::ptr::copy_nonoverlapping(from.as_ptr(), span.local as *mut u8, span.bytes)
             };
@@ -159,10 +155,8 @@ unsafe fn read_covering(pid: u32, spans: &[Span]) -> bool {
     whole
 }
 
-/// Transfers the spans through the kernel alone, without reading the gaps between them.
-///
 /// # Safety
-/// The local bytes must meet the requirements of [`transfer`].
+/// See [`transfer`].
 unsafe fn each(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
     for part in spans.chunks(MOST) {
         let (mut at, mut skip) = (0, 0);
@@ -173,7 +167,7 @@ unsafe fn each(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
                 vectors(std::iter::once(first).chain(others))
             };
             let (local, remote) = (rest(|s| s.local), rest(|s| s.remote));
-            // SAFETY: the caller guarantees the local bytes of all spans.
+            // SAFETY: the caller guarantees the local bytes.
             let moved = unsafe { call(pid, &local, &remote, direction) };
             let mut moved = match moved {
                 Some(moved) if moved > 0 || part[at].bytes == skip => moved,
@@ -265,7 +259,7 @@ mod tests {
     #[test]
     fn a_gap_without_pages_does_no_harm() {
         const PAGE: usize = 4096;
-        // SAFETY: the test maps the pages itself. Only the kernel accesses the protected page.
+        // SAFETY: the test maps the pages, and only the kernel accesses the protected one.
         let base = unsafe {
             let (protection, flags) =
                 (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -295,7 +289,7 @@ mod tests {
         }
         assert_eq!(to[..56], [7; 56]);
         assert_eq!(to[56..], [0; 4]);
-        // SAFETY: the test has mapped the pages, and nothing uses them any more.
+        // SAFETY: the test has mapped the pages and no longer uses them.
         unsafe { libc::munmap(base as *mut libc::c_void, 3 * PAGE) };
     }
 }

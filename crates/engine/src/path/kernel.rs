@@ -1,10 +1,10 @@
 //! The inner loops: copy and accumulate along a shape, on local addresses.
 //!
 //! Addresses may be unaligned. Blocks of the usual element sizes have their own loops, because a
-//! call of memcpy costs more than the copy of a number. Rows that are a page or more apart, as in a
-//! column of a matrix, are prefetched ([`AHEAD`]). Long accumulates are compiled twice, and the
-//! features of the processor select the version at run time. Both versions give the same bits,
-//! because each rounds the multiplication and the addition separately.
+//! call of memcpy costs more than the copy of a number. Rows a page or more apart, such as matrix
+//! columns, are prefetched ([`AHEAD`]). Long accumulates are compiled for several processors and
+//! selected at run time. All give the same bits, because they round the multiplication and the
+//! addition separately.
 
 use super::long_copy;
 use crate::layout::{Dim, Shape};
@@ -12,8 +12,7 @@ use num_complex::Complex;
 use std::ops::{Add, Mul, Neg};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
-/// Copies from `src` to `dst` along `shape`. With `put`, the source is the local side of the shape
-/// and the destination the remote side, otherwise the reverse.
+/// Copies from `src` to `dst` along `shape`. With `put`, the source is the local side.
 ///
 /// # Safety
 /// Every byte of the shape must be valid for reads at `src` and for writes at `dst`.
@@ -29,10 +28,8 @@ pub unsafe fn copy(src: *const u8, dst: *mut u8, shape: &Shape, put: bool) {
     }
 }
 
-/// Copies one row of bytes. Source and destination may overlap.
-///
 /// # Safety
-/// `src` must be valid for reads and `dst` for writes of `bytes` bytes.
+/// `src` must be valid for reads and `dst` for writes of `bytes` bytes. They may overlap.
 #[inline]
 pub unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
     // SAFETY: the caller guarantees both rows.
@@ -51,7 +48,7 @@ fn strides(dim: &Dim, put: bool) -> (isize, isize) {
 }
 
 unsafe fn copy_dims(src: *const u8, dst: *mut u8, block: usize, dims: &[Dim], put: bool) {
-    // SAFETY: all offsets stay inside the two extents, which the caller guarantees.
+    // SAFETY: the offsets stay inside the extents that the caller guarantees.
     unsafe {
         let (outer, inner) = dims.split_last().expect("at least one dimension");
         let (s, d) = strides(outer, put);
@@ -85,14 +82,13 @@ unsafe fn copy_dims(src: *const u8, dst: *mut u8, block: usize, dims: &[Dim], pu
     }
 }
 
-/// Row distance in bytes at which hardware prefetchers fail, as they stop at the end of a page.
+/// Row distance in bytes at which hardware prefetchers, which stop at the end of a page, fail.
 const FAR: usize = 4096;
 
-/// Number of far rows that are fetched at once: more than a processor overlaps by itself, and few
-/// enough to cost little if the rows are in the cache.
+/// Number of far rows fetched at once: more than a processor overlaps by itself, and few enough to
+/// cost little if they are cached.
 const AHEAD: usize = 32;
 
-/// Copies `n` blocks of the size of `T`, in loops that the compiler unrolls.
 #[inline]
 unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: isize, d: isize) {
     let mut left = n;
@@ -107,41 +103,38 @@ unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: 
                 prefetch(src.wrapping_offset(ahead));
             } else {
                 prefetch(dst.wrapping_offset(ahead));
-                // If this loop were unrolled, stores to lines of the same cache set would evict
-                // each other.
+                // Unrolled stores to lines of the same cache set would evict each other.
                 keep_loop();
             }
-            // SAFETY: the caller guarantees `n` blocks on both sides. This copies the first
-            // `n - AHEAD`.
+            // SAFETY: the caller guarantees `n` blocks; this copies the first `n - AHEAD`.
             unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
         }
     }
     for _ in 0..left {
-        // SAFETY: of the `n` blocks that the caller guarantees on both sides, `left` remain.
+        // SAFETY: of the caller's `n` blocks, `left` remain.
         unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
     }
 }
 
-/// Copies one block and advances both pointers. They may pass the end, so they wrap.
+/// Copies one block and advances both pointers. They wrap, because they may pass the end.
 #[inline(always)]
 unsafe fn copy_row<T: Copy>(src: &mut *const u8, dst: &mut *mut u8, s: isize, d: isize) {
-    // SAFETY: the caller guarantees one block at both pointers.
+    // SAFETY: the caller guarantees one block at both.
     unsafe { dst.cast::<T>().write_unaligned(src.cast::<T>().read_unaligned()) };
     *src = src.wrapping_offset(s);
     *dst = dst.wrapping_offset(d);
 }
 
-/// Prefetches the cache line at `at` into the second-level cache, which supports more outstanding
-/// lines than the first.
+/// Prefetches into the second-level cache, which supports more outstanding lines.
 #[inline(always)]
 fn prefetch(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is only a hint, and faults at no address.
+    // SAFETY: a prefetch faults at no address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a prefetch is only a hint, and faults at no address.
+    // SAFETY: a prefetch faults at no address.
     unsafe {
         std::arch::asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
@@ -212,8 +205,7 @@ const LONG: usize = 128;
 /// atomic: the caller holds the lock (`crate::atomics`).
 ///
 /// # Safety
-/// `src` must be valid for reads and `dst` for writes of `bytes` bytes. They must be equal or
-/// disjoint.
+/// `src` must be valid for reads and `dst` for writes of `bytes` bytes; equal or disjoint.
 pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
     #[cfg(target_arch = "x86_64")]
     if bytes >= LONG && std::is_x86_feature_detected!("avx2") {
@@ -226,7 +218,7 @@ pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sca
 }
 
 /// # Safety
-/// The requirements of [`accumulate`] apply, and the processor must have AVX2.
+/// See [`accumulate`]; the processor must have AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
@@ -234,7 +226,7 @@ unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
         && scale != 1
         && std::is_x86_feature_detected!("avx512dq")
     {
-        // SAFETY: the caller guarantees both sides, and the processor has AVX-512 DQ.
+        // SAFETY: the caller guarantees both sides; the processor has AVX-512 DQ.
         unsafe { accumulate_longs_avx512(src, dst, bytes, scale) };
         return;
     }
@@ -242,18 +234,17 @@ unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
     unsafe { accumulate_each(src, dst, bytes, scale) };
 }
 
-/// Accumulates 64-bit integers. AVX-512 is faster only here, because no older extension multiplies
-/// vectors of 64-bit integers. Written in assembly, because the oldest supported compiler lacks the
-/// intrinsics.
+/// AVX-512 is faster only for 64-bit integers, because no older extension multiplies vectors of
+/// them. In assembly, because the oldest supported compiler lacks the intrinsics.
 ///
 /// # Safety
-/// The requirements of [`accumulate`] apply, and the processor must have AVX-512 DQ.
+/// See [`accumulate`]; the processor must have AVX-512 DQ.
 #[cfg(target_arch = "x86_64")]
 unsafe fn accumulate_longs_avx512(src: *const u8, dst: *mut u8, bytes: usize, scale: i64) {
     const VECTOR: usize = 64;
     let whole = bytes / VECTOR * VECTOR;
     if whole > 0 {
-        // SAFETY: the loop ends at `whole`, and the caller guarantees both sides up to there.
+        // SAFETY: the loop ends at `whole`, and the caller guarantees both sides.
         unsafe {
             std::arch::asm!(
                 "vpbroadcastq zmm0, {scale}",
@@ -270,17 +261,17 @@ unsafe fn accumulate_longs_avx512(src: *const u8, dst: *mut u8, bytes: usize, sc
             );
         }
     }
-    // SAFETY: the caller guarantees both sides, and `bytes - whole` bytes are left.
+    // SAFETY: the caller guarantees both sides, with `bytes - whole` bytes left.
     unsafe {
         let (src, dst) = (src.add(whole), dst.add(whole));
         accumulate_each(src, dst, bytes - whole, &Scale::Long(scale));
     }
 }
 
-/// Contains the loops. Inlined, so that they use the target features of the caller.
+/// Inlined, so that the loops use the target features of the caller.
 ///
 /// # Safety
-/// The requirements of [`accumulate`] apply.
+/// See [`accumulate`].
 #[inline(always)]
 unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
     // SAFETY: the caller guarantees both sides.
@@ -300,10 +291,10 @@ unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
     }
 }
 
-/// Like [`accumulate`], with atomic additions, for integers that ranks use in read-modify-writes.
+/// Like [`accumulate`], with atomic additions, for integers used in read-modify-writes.
 ///
 /// # Safety
-/// The requirements of [`accumulate`] apply, and `dst` must be aligned.
+/// See [`accumulate`]; `dst` must be aligned.
 #[cold]
 pub(crate) unsafe fn accumulate_atomically(
     src: *const u8,
@@ -333,8 +324,6 @@ pub(crate) unsafe fn accumulate_atomically(
     }
 }
 
-/// Like [`accumulate`], for one `f64`, by far the most frequent element.
-///
 /// # Safety
 /// `src` must be valid for reads and `dst` for writes of 8 bytes.
 #[inline]
@@ -343,10 +332,8 @@ pub(crate) unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) 
     unsafe { dst.write_unaligned(dst.read_unaligned() + scale * src.read_unaligned()) };
 }
 
-/// Computes `dst[i] = scale * src[i]`, for MPI's accumulate, which does not scale.
-///
 /// # Safety
-/// The requirements of [`accumulate`] apply.
+/// See [`accumulate`].
 pub unsafe fn scaled(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
     // SAFETY: the caller guarantees both sides.
     unsafe {
@@ -366,7 +353,7 @@ unsafe fn axpy<T: Copy>(src: *const u8, dst: *mut u8, bytes: usize, f: impl Fn(T
     let n = bytes / std::mem::size_of::<T>();
     let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
     for i in 0..n {
-        // SAFETY: `i` is below the number of elements that the caller guarantees.
+        // SAFETY: the caller guarantees `n` elements.
         unsafe {
             let x = src.add(i).read_unaligned();
             let y = dst.add(i).read_unaligned();
@@ -375,9 +362,9 @@ unsafe fn axpy<T: Copy>(src: *const u8, dst: *mut u8, bytes: usize, f: impl Fn(T
     }
 }
 
-/// Computes `dst[i] += s * src[i]` for complex numbers of parts `T`. Each result is computed from
-/// the part at the same position and from its neighbour, so the vectors contain the parts in memory
-/// order. The compiler would deinterleave and interleave them, which takes three times as long.
+/// Computes `dst[i] += s * src[i]` for complex numbers of parts `T`, with vectors in memory order:
+/// each result uses the part at its position and its neighbour. Deinterleaving, which the compiler
+/// would do, takes three times as long.
 #[inline(always)]
 unsafe fn axpy_complex<T>(src: *const u8, dst: *mut u8, bytes: usize, s: Complex<T>)
 where
@@ -388,19 +375,18 @@ where
     let (n, mut i) = (bytes / size_of::<T>(), 0);
     let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
     while i + GROUP <= n {
-        // SAFETY: the caller guarantees `n` parts on both sides, and the group ends by `n`.
+        // SAFETY: the caller guarantees `n` parts, and the group ends by `n`.
         unsafe { add_products::<T, GROUP>(src.add(i), dst.add(i), s.re, crossed) };
         i += GROUP;
         keep_loop(); // across groups the compiler would deinterleave again
     }
     while i < n {
-        // SAFETY: the caller guarantees `n` parts on both sides, and `n` is even.
+        // SAFETY: the caller guarantees `n` parts, and `n` is even.
         unsafe { add_products::<T, 2>(src.add(i), dst.add(i), s.re, crossed) };
         i += 2;
     }
 }
 
-/// Adds the products of `N / 2` complex numbers.
 #[inline(always)]
 unsafe fn add_products<T, const N: usize>(src: *const T, dst: *mut T, re: T, crossed: [T; 2])
 where
@@ -416,120 +402,4 @@ where
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copies_follow_the_shape() {
-        let src: Vec<u8> = (0..=255).collect();
-        for block in [1, 2, 3, 4, 8, 16] {
-            let shape = Shape::strided(&[block, 3, 2], &[19, 70], &[17, 60]).unwrap();
-            let mut dst = vec![0u8; 256];
-            let mut expected = dst.clone();
-            shape.for_each(&mut |l, r| {
-                let (l, r) = (l as usize, r as usize);
-                expected[r..r + block].copy_from_slice(&src[l..l + block]);
-            });
-            // SAFETY: the extents, 70+2*19+16 and 60+2*17+16, are below 256.
-            unsafe { copy(src.as_ptr(), dst.as_mut_ptr(), &shape, true) };
-            assert_eq!(dst, expected);
-            let mut back = vec![0u8; 256];
-            // SAFETY: the extents, 70+2*19+16 and 60+2*17+16, are below 256.
-            unsafe { copy(dst.as_ptr(), back.as_mut_ptr(), &shape, false) };
-            shape.for_each(&mut |l, _| {
-                let l = l as usize;
-                assert_eq!(back[l..l + block], src[l..l + block]);
-            });
-        }
-    }
-
-    /// Copies far rows, which are prefetched, with each block size that has a loop of its own and
-    /// one that has none, and with strides of either sign on either side.
-    #[test]
-    fn far_rows_are_copied_as_near_ones() {
-        let (mut numbers, mut blocks) = (
-            vec![2 * AHEAD - 1, 2 * AHEAD, 3 * AHEAD + 5],
-            vec![1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 128],
-        );
-        if cfg!(miri) {
-            (numbers, blocks) = (vec![2 * AHEAD], vec![1, 24, 128]);
-        }
-        for n in numbers {
-            for &block in &blocks {
-                for (far, backward) in [(FAR, false), (FAR + 64, true)] {
-                    let dense: Vec<u8> = (0..n * block).map(|i| (i % 251 + 1) as u8).collect();
-                    let mut matrix = vec![0u8; far * (n - 1) + block];
-                    let first = if backward { far * (n - 1) } else { 0 };
-                    let stride = if backward { -(far as isize) } else { far as isize };
-                    let shape = Shape::strided(&[block, n], &[block as isize], &[stride]).unwrap();
-                    let mut back = vec![0u8; n * block];
-                    // SAFETY: the extents match the arrays.
-                    unsafe {
-                        copy(dense.as_ptr(), matrix.as_mut_ptr().add(first), &shape, true);
-                        copy(matrix.as_ptr().add(first), back.as_mut_ptr(), &shape, false);
-                    }
-                    assert_eq!(back, dense, "{n} blocks of {block} bytes, {stride} apart");
-                    let zeros = vec![0; far];
-                    let kept =
-                        matrix.chunks(far).all(|row| row[block..] == zeros[..row.len() - block]);
-                    assert!(kept, "nothing else is written");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn accumulates_scale_and_add() {
-        let (src, mut dst) = ([1.0f64, -2.0, 3.5], [10.0f64; 3]);
-        let twice = Scale::Double(2.0);
-        // SAFETY: both arrays have 24 bytes.
-        unsafe { accumulate(src.as_ptr().cast(), dst.as_mut_ptr().cast(), 24, &twice) };
-        assert_eq!(dst, [12.0, 6.0, 17.0]);
-        let x = [Complex::new(1.0f32, 2.0)];
-        let mut y = [Complex::new(0.5f32, 0.0)];
-        let i = Scale::FloatComplex(Complex::new(0.0, 1.0));
-        // SAFETY: both arrays have 8 bytes.
-        unsafe { accumulate(x.as_ptr().cast(), y.as_mut_ptr().cast(), 8, &i) };
-        assert_eq!(y[0], Complex::new(-1.5, 1.0));
-        let mut z = [i32::MAX];
-        // SAFETY: both sides have one element.
-        unsafe { accumulate([1i32].as_ptr().cast(), z.as_mut_ptr().cast(), 4, &Scale::Int(1)) };
-        assert_eq!(z[0], i32::MIN);
-    }
-
-    /// Long accumulates, whose loop depends on the processor, give the same bits as series of
-    /// single elements, at any alignment.
-    #[test]
-    fn long_accumulates_round_as_short_ones() {
-        let scales = [
-            Scale::Int(-3),
-            Scale::Long(1),
-            Scale::Long(-(1 << 40) - 3),
-            Scale::Float(1.1),
-            Scale::Double(-0.3),
-            Scale::FloatComplex(Complex::new(0.7, -1.3)),
-            Scale::DoubleComplex(Complex::new(1.0 / 3.0, 1e-7)),
-        ];
-        for scale in scales {
-            let element = scale.element();
-            for (bytes, shift) in [(96, 0), (128, 1), (1040, 0), (4096, 3), (4112, 8)] {
-                // Small exponents avoid NaNs, whose bits are not determined.
-                let byte = |i: usize, salt: usize| {
-                    if i % 4 == 3 { 0x3f } else { (i * salt % 251) as u8 }
-                };
-                let src: Vec<u8> = (0..bytes + shift).map(|i| byte(i, 37)).collect();
-                let mut long: Vec<u8> = (0..bytes + shift).map(|i| byte(i, 59)).collect();
-                let mut short = long.clone();
-                // SAFETY: both vectors have `shift + bytes` bytes.
-                unsafe {
-                    let (x, y) = (src.as_ptr().add(shift), long.as_mut_ptr().add(shift));
-                    accumulate(x, y, bytes, &scale);
-                    for at in (0..bytes).step_by(element) {
-                        accumulate(x.add(at), short.as_mut_ptr().add(shift + at), element, &scale);
-                    }
-                }
-                assert_eq!(long, short, "{scale:?}, {bytes} bytes");
-            }
-        }
-    }
-}
+mod tests;

@@ -2,38 +2,32 @@
 //!
 //! A region begins with [`LOCK_STRIPES`] spin locks, one per cache line. The byte at offset `o`
 //! belongs to the lock stripe of its [`SPAN`]-byte part of the region. An operation on a longer
-//! extent takes the stripes one after the other: each element is combined atomically, as the
-//! interfaces require.
+//! extent takes the stripes one after the other, because only single elements must be atomic.
 //!
 //! **Invariant.** A thread that accumulates holds the stripe of each byte that it changes, also for
-//! elements that overlap in part or are not aligned. Two stripes are held only for an element that
-//! lies in both, the lower number first, by a thread that holds no other stripe, so no deadlock is
-//! possible.
+//! elements that overlap in part or are not aligned. It holds two stripes only for an element that
+//! lies in both, takes the lower number first, and holds no other, so no deadlock is possible.
 //!
-//! A read-modify-write takes no stripe, so that ranks that use different counters of an array do
-//! not wait for each other: it is one atomic instruction. Accumulates of integers must not change
-//! such a number by plain stores meanwhile. The first read-modify-write in a cache line of the
-//! region *marks* the line, under its stripe, and the mark stays. An accumulate looks for marks
-//! under the same stripe, so it is either over before the mark is set, or it sees the mark and adds
-//! each integer of the line by an atomic instruction too. Read-modify-writes change no other types,
-//! which need no mark.
+//! A read-modify-write is one atomic instruction without a stripe, so that ranks that use different
+//! counters of an array do not wait for each other. Accumulates of integers must not change such a
+//! number by plain stores meanwhile. The first read-modify-write in a cache line of the region
+//! therefore *marks* the line for good, under its stripe. An accumulate looks for marks under the
+//! same stripe, so it either ends before the mark is set, or sees the mark and adds each integer of
+//! the line by an atomic instruction too. Other types have no read-modify-writes.
 
 use crate::memory::arena::HEADER;
 use crate::wait::{self, Turns};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Locks per region.
 pub(crate) const LOCK_STRIPES: usize = 64;
 /// Number of consecutive bytes that share a lock.
 pub(crate) const SPAN: usize = 16 << 10;
 
-/// Size of a lock's cache line in bytes. The lock uses the first four.
 pub const LINE: usize = 64;
 
-/// Offset of the marks in a region.
 const MARKS: usize = LOCK_STRIPES * LINE;
-/// Number of marks. Lines at a multiple of this distance share a mark, which costs accumulates time
-/// but no result: they share the stripe under which it is set.
+/// Number of marks. Lines at a multiple of this distance share a mark, which costs only time: they
+/// share the stripe under which it is set.
 const MARKED_LINES: usize = 8 * (HEADER - MARKS);
 const WORD_SPAN: usize = 32 * LINE;
 
@@ -44,29 +38,25 @@ pub fn of(offset: usize) -> usize {
     (offset / SPAN) % LOCK_STRIPES
 }
 
-/// Returns whether `bytes` bytes at `offset` lie in one stripe.
 #[inline]
 pub fn holds(offset: usize, bytes: usize) -> bool {
     offset % SPAN + bytes <= SPAN
 }
 
-/// Returns the word with the mark of the line of `offset`, and its bit.
-///
 /// # Safety
 /// `region` must be the mapping of a region during `'a`.
 #[inline]
 unsafe fn mark<'a>(region: *mut u8, offset: usize) -> (&'a AtomicU32, u32) {
     let at = offset / LINE % MARKED_LINES;
-    // SAFETY: the header of a mapped region has the marks behind the locks, accessed only as
-    // atomics.
+    // SAFETY: the marks lie behind the locks in the header, accessed only as atomics.
     let word = unsafe { &*region.wrapping_add(MARKS).cast::<AtomicU32>().wrapping_add(at / 32) };
     (word, 1 << (at % 32))
 }
 
-/// Returns whether integers in the line of `offset` may only be changed by atomic instructions.
+/// Returns whether only atomic instructions may change integers in the line of `offset`.
 ///
 /// # Safety
-/// The requirements of [`take`] apply.
+/// See [`take`].
 #[inline]
 pub(crate) unsafe fn is_marked(region: *mut u8, offset: usize) -> bool {
     // SAFETY: the caller guarantees the mapped region.
@@ -74,11 +64,10 @@ pub(crate) unsafe fn is_marked(region: *mut u8, offset: usize) -> bool {
     word.load(Ordering::Acquire) & bit != 0
 }
 
-/// Marks the line of `offset`. On return, no thread changes its integers by plain stores. The
-/// caller must hold no stripe.
+/// Marks the line of `offset` for atomic changes only. The caller must hold no stripe.
 ///
 /// # Safety
-/// The requirements of [`take`] apply.
+/// See [`take`].
 #[cold]
 pub(crate) unsafe fn set_mark(region: *mut u8, offset: usize) {
     // SAFETY: the caller guarantees the mapped region.
@@ -93,7 +82,7 @@ pub(crate) unsafe fn set_mark(region: *mut u8, offset: usize) {
 /// bytes up to a line of the other kind. The caller holds the stripe of all of them.
 ///
 /// # Safety
-/// The requirements of [`take`] apply.
+/// See [`take`].
 #[inline]
 pub(crate) unsafe fn marked_alike(region: *mut u8, offset: usize, bytes: usize) -> (bool, usize) {
     let limit = offset + bytes;
@@ -115,21 +104,18 @@ pub(crate) unsafe fn marked_alike(region: *mut u8, offset: usize, bytes: usize) 
     (marked, end.min(limit) - offset)
 }
 
-/// A held stripe. Dropping the guard releases it.
 #[derive(Debug)]
 pub(crate) struct LockStripeGuard {
     lock: *const AtomicU32,
 }
 
-/// Takes a stripe of the region that is mapped at `region`.
-///
 /// # Safety
 /// `region` must be the mapping of a region while the guard lives.
 #[inline]
 pub unsafe fn take(region: *mut u8, lock_stripe: usize) -> LockStripeGuard {
     let word = region.wrapping_add(lock_stripe * LINE).cast::<AtomicU32>();
-    // SAFETY: the header of a mapped region has `LOCK_STRIPES` aligned words, accessed only as
-    // atomics. A new file contains zeros, which is the unlocked state.
+    // SAFETY: the header has `LOCK_STRIPES` aligned words, accessed only as atomics. A new file
+    // contains zeros, the unlocked state.
     let lock = unsafe { &*word };
     if lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         contended(lock);
@@ -140,17 +126,17 @@ pub unsafe fn take(region: *mut u8, lock_stripe: usize) -> LockStripeGuard {
 /// Takes the stripe of `offset` and the next one. The caller must hold no stripe.
 ///
 /// # Safety
-/// The requirements of [`take`] apply.
+/// See [`take`].
 #[cold]
 pub(crate) unsafe fn take_two(region: *mut u8, offset: usize) -> [LockStripeGuard; 2] {
     let (a, b) = (of(offset), of(offset + SPAN));
-    // SAFETY: the caller keeps the region mapped while the guards live.
+    // SAFETY: the caller keeps the region mapped.
     unsafe { [take(region, a.min(b)), take(region, a.max(b))] }
 }
 
 #[cold]
 fn contended(lock: &AtomicU32) {
-    // Poll with loads: a failed exchange takes the cache line away from the holder.
+    // Loads do not take the cache line away from the holder.
     let held = || {
         lock.load(Ordering::Relaxed) != 0
             || lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err()
@@ -168,7 +154,7 @@ fn contended(lock: &AtomicU32) {
 impl Drop for LockStripeGuard {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the caller of `take` keeps the region mapped while the guard lives.
+        // SAFETY: the caller of `take` keeps the region mapped.
         unsafe { (*self.lock).store(0, Ordering::Release) };
     }
 }
@@ -191,7 +177,7 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(move || {
                     for _ in 0..TIMES {
-                        // SAFETY: `region` and `total` outlive the scope. The lock serializes the
+                        // SAFETY: `region` and `total` outlive the scope. The lock serializes
                         // increments.
                         unsafe {
                             let _held = take(base as *mut u8, 5);
@@ -219,8 +205,7 @@ mod tests {
             for lock_stripe in [62, 63, 64] {
                 scope.spawn(move || {
                     for _ in 0..TIMES {
-                        // SAFETY: `region` and `total` outlive the scope, and stripes 63 and 0
-                        // guard it.
+                        // SAFETY: `region` and `total` outlive the scope. Both stripes guard it.
                         unsafe {
                             let _both = take_two(base as *mut u8, lock_stripe * SPAN);
                             if lock_stripe == 63 {

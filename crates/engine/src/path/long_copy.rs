@@ -1,24 +1,19 @@
-//! Copies of rows whose length is known only at run time.
-//!
-//! The C library copies rows of some kilobytes with one instruction, `rep movsb`. On AMD processors
-//! this is many times slower if the destination lies a few bytes after the source, modulo the page
-//! size: 8 KiB take 2,258 ns instead of 76 at a distance of 4 or 8 bytes, and 167 ns at 16 (Zen 4,
-//! glibc 2.36). A distance of 16 is common, because large memory from `malloc` begins 16 bytes
-//! after the start of a page, and a segment at the start. This module copies such rows with
-//! vectors, in 84 ns.
+//! Copies of rows whose length is known only at run time. The C library copies rows of some
+//! kilobytes with `rep movsb`. On AMD processors this is many times slower if the destination lies
+//! a few bytes after the source, modulo the page size: 8 KiB take 2,258 ns instead of 76 at 4 or 8
+//! bytes, and 167 ns at 16 (Zen 4, glibc 2.36). 16 is common, because large memory from `malloc`
+//! begins 16 bytes after the start of a page, and a segment at the start. Vectors take 84 ns.
 
 use std::ops::Range;
 
 /// Affected lengths in bytes. The C library copies longer rows otherwise, or at memory speed.
 const LENGTHS: Range<usize> = 2048..1 << 20;
-/// Affected distances from the source are below this, in bytes modulo the page size.
+/// Affected distances are below this, in bytes modulo the page size.
 const FEW: usize = 64;
 const PAGE: usize = 4096;
 
-/// Copies `bytes` bytes. Source and destination may overlap.
-///
 /// # Safety
-/// `src` must be valid for reads and `dst` for writes of `bytes` bytes.
+/// `src` must be valid for reads and `dst` for writes of `bytes` bytes. They may overlap.
 #[inline]
 pub(super) unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
     // SAFETY: the caller guarantees both rows.
@@ -31,15 +26,15 @@ pub(super) unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
     }
 }
 
-/// Copies a row of an affected length. Not inlined, to keep this code off the path of short rows.
+/// Not inlined, to keep this code off the path of short rows.
 ///
 /// # Safety
-/// The requirements of [`copy`] apply.
+/// See [`copy`].
 #[inline(never)]
 unsafe fn copy_long(src: *const u8, dst: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     if lie_badly(src, dst, bytes) && is_x86_feature_detected!("avx2") {
-        // SAFETY: the caller guarantees both rows. They do not overlap, and the processor has AVX2.
+        // SAFETY: the caller guarantees both rows. They are disjoint, and the processor has AVX2.
         unsafe { copy_vectors(src, dst, bytes) };
         return;
     }
@@ -47,8 +42,7 @@ unsafe fn copy_long(src: *const u8, dst: *mut u8, bytes: usize) {
     unsafe { std::ptr::copy(src, dst, bytes) };
 }
 
-/// Returns whether the rows do not overlap and the destination is a few bytes behind, modulo a
-/// page.
+/// Returns whether the rows are disjoint and at an affected distance.
 #[inline]
 fn lie_badly(src: *const u8, dst: *mut u8, bytes: usize) -> bool {
     let behind = (dst as usize).wrapping_sub(src as usize);
@@ -57,14 +51,14 @@ fn lie_badly(src: *const u8, dst: *mut u8, bytes: usize) -> bool {
 }
 
 /// # Safety
-/// The requirements of [`copy`] apply. The rows must not overlap, and the processor must have AVX2.
+/// See [`copy`]. The rows must not overlap, and the processor must have AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn copy_vectors(src: *const u8, dst: *mut u8, bytes: usize) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256 as load, _mm256_storeu_si256 as store};
     const STEP: usize = 4 * size_of::<__m256i>();
     let mut at = dst.align_offset(size_of::<__m256i>()).min(bytes);
-    // SAFETY: `at` never exceeds `bytes`, which the caller guarantees on both sides.
+    // SAFETY: `at` never exceeds `bytes`.
     unsafe {
         std::ptr::copy_nonoverlapping(src, dst, at);
         while at + STEP <= bytes {
@@ -98,7 +92,7 @@ mod tests {
                 let src = source[start..].as_ptr();
                 let apart = (src as usize + behind).wrapping_sub(target.as_ptr() as usize);
                 let at = apart % PAGE;
-                // SAFETY: from there on, both vectors, which are disjoint, have `bytes` bytes.
+                // SAFETY: from there on, both vectors have `bytes` bytes.
                 unsafe { copy(src, target.as_mut_ptr().add(at), bytes) };
                 let dst = target[at..].as_mut_ptr();
                 assert_eq!(

@@ -6,14 +6,13 @@
 //!
 //! The last two are transports ([`Transport`]), for memory that this process does not map. A
 //! further transport is a folder here, a variant of [`Path`] and a row in the table of [`Paths`].
-//! The simulation installs one of its own ([`install`]).
 //!
-//! A region that is mapped here, such as the rank's own, is accessed directly. Otherwise the
-//! operation goes through the window, if the arena has one, and else by message. `PORTOLAN_PATH`
-//! decides which arenas are mapped and have windows ([`crate::memory::arena::Policy`]). For atomic
-//! operations the atomicity domain of the arena decides, so that all ranks use one mechanism:
-//! direct or message in the native domain, the window in the MPI domain. Accumulates on unaligned
-//! elements go direct or by message in both domains.
+//! A region that is mapped here is accessed directly. Otherwise the operation goes through the
+//! window, if the arena has one, and else by message. `PORTOLAN_PATH` decides which arenas are
+//! mapped and have windows ([`crate::memory::arena::Policy`]). For atomic operations the atomicity
+//! domain of the arena decides, so that all ranks use one mechanism: direct or message in the
+//! native domain, the window in the MPI domain. Unaligned accumulates go direct or by message in
+//! both.
 //!
 //! **Order** (invariant 1). Direct operations are complete on return. Messages to one target are
 //! handled in order. A window operation that overlaps an unfinished one of another kind flushes
@@ -39,20 +38,18 @@ pub use transport::{Flush, Prepared, RemotePlace, Transport};
 
 use crate::memory::arena::{Arena, Domain};
 
-/// Returns the path of puts and gets to a region, which is mapped at `region` or null.
+/// `region` is the mapping, or null.
 #[inline]
 pub fn for_transfer(arena: &Arena, region: *mut u8) -> Path {
     if region.is_null() { arena.transfer_path() } else { Path::Direct }
 }
 
-/// Returns the path of read-modify-writes, and of accumulates on aligned elements.
 #[inline]
 pub fn for_atomics(arena: &Arena, region: *mut u8) -> Path {
     for_accumulate(arena, region, true)
 }
 
-/// Returns the path of accumulates. Elements that are not aligned are never passed to MPI, whose
-/// accumulates may use instructions that fault on them or are not atomic.
+/// MPI never gets unaligned elements, on which its instructions may fault or not be atomic.
 #[inline]
 pub(crate) fn for_accumulate(arena: &Arena, region: *mut u8, aligned: bool) -> Path {
     match arena.domain() {

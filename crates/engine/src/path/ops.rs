@@ -5,16 +5,13 @@ use bytemuck::{Pod, Zeroable};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TransferKind {
-    /// Stores local bytes at the target.
     Put,
-    /// Loads bytes from the target.
     Get,
-    /// Adds scaled local elements to the elements of the target.
     Accumulate(Scale),
 }
 
 impl TransferKind {
-    /// Returns the unit in bytes: lengths must be multiples of it.
+    /// Returns the unit in bytes, of which lengths must be multiples.
     pub fn unit(self) -> usize {
         match self {
             TransferKind::Put | TransferKind::Get => 1,
@@ -23,11 +20,9 @@ impl TransferKind {
     }
 }
 
-/// An integer of 4 or 8 bytes, for read-modify-writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Number {
-    /// A 32-bit number is extended by its highest bit, whether it is signed or not. This keeps the
-    /// order of signed and of unsigned numbers.
+    /// A 32-bit number is extended by its highest bit, signed or not. This keeps the order of both.
     value: i64,
     wide: bool,
     signed: bool,
@@ -52,7 +47,7 @@ numbers! {
 }
 
 impl Number {
-    /// Returns the value. A 32-bit number is extended by its highest bit.
+    /// A 32-bit number is extended by its highest bit.
     #[inline]
     pub fn value(self) -> i64 {
         self.value
@@ -69,13 +64,12 @@ impl Number {
     }
 }
 
-/// The kind of a read-modify-write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Combine {
     Load = 0,
     Swap = 1,
-    /// Adds, with wrap-around.
+    /// Wraps around.
     Add = 2,
     And = 3,
     Or = 4,
@@ -96,12 +90,11 @@ impl Combine {
 pub struct Rmw {
     combine: Combine,
     operand: Number,
-    /// The value that [`Combine::CompareSwap`] expects.
+    /// For [`Combine::CompareSwap`].
     expected: i64,
 }
 
 impl Rmw {
-    /// Combines the number with `operand`.
     #[inline]
     pub fn new(combine: Combine, operand: impl Into<Number>) -> Rmw {
         Rmw { combine, operand: operand.into(), expected: 0 }
@@ -127,7 +120,6 @@ impl Rmw {
         Rmw { expected: expected.into().value, ..Rmw::new(Combine::CompareSwap, new) }
     }
 
-    /// Returns the size of the number in bytes.
     #[inline]
     pub fn size(self) -> usize {
         if self.operand.wide { 8 } else { 4 }
@@ -154,13 +146,11 @@ impl Rmw {
         Rmw { operand: Number { value, ..self.operand }, ..self }
     }
 
-    /// Returns another operation on the same number.
     pub(crate) fn turned(self, combine: Combine, expected: i64, value: i64) -> Rmw {
         Rmw { combine, expected, ..self.with_value(value) }
     }
 
-    /// Returns the number that replaces `old`, as [`Number::value`]. It may exceed the size of the
-    /// number, and must be truncated.
+    /// Returns the new number, to be truncated to the size of the number.
     #[inline]
     pub fn apply(self, old: i64) -> i64 {
         let Number { value, signed, .. } = self.operand;
@@ -180,13 +170,12 @@ impl Rmw {
         }
     }
 
-    /// Returns the operation for messages: its kind, the operand, and the expected value.
+    /// Returns the kind, the operand, and the expected value.
     pub(crate) fn encode(self) -> (u8, [u64; 2]) {
         let flags = u8::from(self.operand.wide) << 4 | u8::from(self.operand.signed) << 5;
         (self.combine as u8 | flags, [self.operand.value as u64, self.expected as u64])
     }
 
-    /// Decodes [`Rmw::encode`], or returns `None` for an unknown kind.
     pub(crate) fn decode(kind: u8, [value, expected]: [u64; 2]) -> Option<Rmw> {
         let (wide, signed) = (kind & 1 << 4 != 0, kind & 1 << 5 != 0);
         let combine = *Combine::ALL.get(usize::from(kind & !(3 << 4)))?;
@@ -196,20 +185,18 @@ impl Rmw {
     }
 }
 
-/// A contiguous run of bytes to move between this rank and another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Span {
-    /// Address in the calling process.
+    /// In the calling process.
     pub local: usize,
-    /// Address in the process of the other rank.
+    /// In the process of the other rank.
     pub remote: usize,
-    /// Length in bytes.
     pub bytes: usize,
 }
 
 impl Span {
-    /// Returns the span as the other rank sees it, with the two addresses swapped.
+    /// Returns the span as the other rank sees it.
     pub fn turned(self) -> Span {
         Span { local: self.remote, remote: self.local, ..self }
     }
@@ -219,7 +206,6 @@ impl Span {
 mod tests {
     use super::*;
 
-    /// Applies an operation to a number of 4 bytes.
     fn small(op: Rmw, old: u32) -> u32 {
         op.apply(i64::from(old as i32)) as u32
     }

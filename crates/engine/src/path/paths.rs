@@ -15,8 +15,7 @@ pub type Maker = fn() -> Box<dyn Transport>;
 
 static INSTALLED: OnceLock<Maker> = OnceLock::new();
 
-/// Installs a transport for all engines that this process starts from now on, the same on every
-/// rank. Only the first call has an effect.
+/// For all engines that start from now on, the same on every rank. Only the first call counts.
 pub fn install(maker: Maker) {
     let _ = INSTALLED.set(maker);
 }
@@ -39,19 +38,17 @@ impl Deref for Paths {
 }
 
 impl Paths {
-    /// Creates the layer. `two_sided` is needed if messages serve some of the ranks.
+    /// `two_sided` is needed if messages serve some of the ranks.
     pub fn new(core: Core, two_sided: Option<TwoSided>) -> Paths {
         let installed = INSTALLED.get().map(|make| make());
         Paths { core, two_sided, rma: Rma::default(), installed }
     }
 
-    /// Returns the capabilities of the transport that the next engine gets from [`install`].
     pub fn installed_capabilities() -> Capabilities {
         INSTALLED.get().map_or(Capabilities::default(), |make| make().capabilities())
     }
 
-    /// Returns the transport of a path: the table of all transports. Fails with `Internal` if the
-    /// job does not use the path, or if the path is direct.
+    /// The table of all transports. Fails with `Internal` for a direct or unused path.
     #[inline]
     pub fn transport(&self, path: Path) -> Result<&dyn Transport> {
         match path {
@@ -65,7 +62,6 @@ impl Paths {
         }
     }
 
-    /// Completes the operations to `target` on a path.
     pub fn flush(&self, path: Path, target: usize) -> Result<()> {
         let transport = self.transport(path)?;
         match transport.begin_flush(self, target, Flush::All)? {
@@ -83,13 +79,13 @@ impl Paths {
     }
 
     /// Returns the arena that contains `len` bytes at `address` of this rank, and their offset in
-    /// this rank's region of it. Checks addresses that come from other ranks. Fails with `Address`
-    /// if the bytes do not all lie in one region, and `Argument` for a null address.
+    /// its region. Checks addresses that come from other ranks; fails as
+    /// [`crate::memory::registry::Registry::in_region`].
     pub fn own(&self, address: u64, len: usize) -> Result<(Arc<Arena>, usize)> {
         self.memory.registry.in_region(self.rank(), address as usize, len)
     }
 
-    /// Returns the message path, or `Internal` if the job uses no messages.
+    /// Fails with `Internal` if the job uses no messages.
     #[inline]
     pub fn two_sided(&self) -> Result<&TwoSided> {
         match &self.two_sided {
@@ -113,12 +109,11 @@ impl Paths {
         }
     }
 
-    /// Returns the number of outstanding MPI requests, for reports.
     pub fn outstanding(&self) -> usize {
         self.two_sided.as_ref().map_or(0, TwoSided::outstanding)
     }
 
-    /// Serves all messages still in flight, before the communicators are freed. Collective.
+    /// Serves all messages still in flight. Collective.
     pub(crate) fn drain_messages(&self) -> Result<()> {
         let Some(two_sided) = &self.two_sided else {
             return Ok(());
@@ -128,7 +123,7 @@ impl Paths {
         let mut barrier = comm.ibarrier()?;
         let mut passed = false;
         wait::until(self, Cause::Start, &|| "the last messages of other ranks".into(), || {
-            // A message that was sent before the barrier may become visible only after it.
+            // A message sent before the barrier may become visible only after it.
             let idle = !two_sided.poll(self)?;
             let before = passed;
             passed = passed || barrier.test()?;
@@ -136,7 +131,7 @@ impl Paths {
         })
     }
 
-    /// Frees the MPI objects of the paths. Collective. Nothing may be outstanding.
+    /// Collective. Nothing may be outstanding.
     pub fn free(&self) -> Result<()> {
         match &self.two_sided {
             Some(two_sided) => two_sided.free(),

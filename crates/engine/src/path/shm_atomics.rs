@@ -1,11 +1,11 @@
 //! Accumulates and read-modify-writes through the shared mapping of the node.
 //!
-//! An operation is complete when it returns, at the target too: x86 and the release ordering of the
+//! An operation is complete at the target when it returns: x86 and the release ordering of the
 //! locks make its stores visible in program order, and a fence drains them. [`lock_stripe`]
 //! describes how accumulates and read-modify-writes exclude each other.
 //!
-//! Scales are passed by reference. A copy of a `Scale` that was just built loads as a whole what
-//! was stored in parts, and that stall costs more than taking a lock.
+//! Scales are passed by reference: copying a `Scale` that was just built in parts loads it as a
+//! whole, and that stall costs more than taking a lock.
 
 use super::kernel::{self, Scale};
 use super::lock_stripe;
@@ -28,15 +28,13 @@ pub unsafe fn accumulate(
     let mut held = None;
     shape.for_each(&mut |l, r| {
         let at = offset.wrapping_add_signed(r);
-        // SAFETY: the caller guarantees both extents, and each row lies in them.
+        // SAFETY: the row lies in the extents that the caller guarantees.
         unsafe { row(region, at, local.wrapping_offset(l), shape.block(), scale, &mut held) };
     });
 }
 
-/// Like [`accumulate`], for contiguous bytes.
-///
 /// # Safety
-/// The requirements of [`accumulate`] apply, for `bytes` bytes on both sides.
+/// See [`accumulate`], for `bytes` contiguous bytes.
 pub(crate) unsafe fn accumulate_row(
     region: *mut u8,
     offset: usize,
@@ -48,13 +46,11 @@ pub(crate) unsafe fn accumulate_row(
     unsafe { row(region, offset, local, bytes, scale, &mut None) }
 }
 
-/// Like [`accumulate`], for one `f64`.
-///
 /// # Safety
-/// The requirements of [`accumulate`] apply, for 8 bytes on both sides.
+/// See [`accumulate`], for 8 bytes on both sides.
 #[inline]
 pub(crate) unsafe fn accumulate_one(region: *mut u8, offset: usize, local: *const f64, scale: f64) {
-    // SAFETY: the caller guarantees the mapped region and the number on both sides.
+    // SAFETY: the caller guarantees the region and the number on both sides.
     unsafe {
         if lock_stripe::holds(offset, 8) {
             let _held = lock_stripe::take(region, lock_stripe::of(offset));
@@ -65,9 +61,7 @@ pub(crate) unsafe fn accumulate_one(region: *mut u8, offset: usize, local: *cons
     }
 }
 
-/// Accumulates one row, taking its lock stripes one after the other. `held` is the stripe that is
-/// still held from the previous row. An unaligned element may lie in two stripes; then both are
-/// held.
+/// Takes stripes one after the other; `held` is the previous row's. An element may need two.
 #[inline]
 unsafe fn row(
     region: *mut u8,
@@ -85,7 +79,7 @@ unsafe fn row(
         if n == 0 {
             n = element;
             *held = None;
-            // SAFETY: the caller guarantees the mapped region and both extents.
+            // SAFETY: the caller guarantees the region and both extents.
             unsafe {
                 let _both = lock_stripe::take_two(region, at);
                 kernel::accumulate(source, region.add(at), n, scale);
@@ -111,10 +105,8 @@ unsafe fn row(
     }
 }
 
-/// Accumulates aligned integers of one stripe, which the caller holds.
-///
 /// # Safety
-/// The requirements of [`accumulate`] apply, for `bytes` bytes on both sides.
+/// See [`accumulate`], for `bytes` aligned bytes of one stripe, which the caller holds.
 unsafe fn integers(
     region: *mut u8,
     mut at: usize,
@@ -123,7 +115,7 @@ unsafe fn integers(
     scale: &Scale,
 ) {
     while bytes > 0 {
-        // SAFETY: the caller guarantees the mapped region and both extents.
+        // SAFETY: the caller guarantees the region and both extents.
         let n = unsafe {
             let (marked, n) = lock_stripe::marked_alike(region, at, bytes);
             if marked {
@@ -137,8 +129,7 @@ unsafe fn integers(
     }
 }
 
-/// Combines a number with the operand of `op`, and returns the old value. Also a fence between the
-/// caller's earlier and later accesses.
+/// Returns the old value. Also a fence between the caller's earlier and later accesses.
 macro_rules! combine {
     ($number:expr, $ty:ty, $op:expr) => {{
         let (number, op) = ($number, $op);
@@ -169,15 +160,13 @@ macro_rules! combine {
     }};
 }
 
-/// Combines the number at `region[offset..]` with the operand of `op`, and returns the old value.
-///
 /// # Safety
 /// `region` must be a mapped region that contains the aligned number at `offset`.
 #[inline]
 pub unsafe fn rmw(region: *mut u8, offset: usize, op: Rmw) -> i64 {
     let at = region.wrapping_add(offset);
-    // SAFETY: the caller guarantees the mapped region and the aligned number. After the line is
-    // marked, all ranks of the domain change the number by atomic instructions.
+    // SAFETY: the caller guarantees the number. After the line is marked, all ranks of the domain
+    // change it by atomic instructions.
     unsafe {
         if !lock_stripe::is_marked(region, offset) {
             lock_stripe::set_mark(region, offset);
@@ -196,7 +185,6 @@ mod tests {
     use crate::memory::arena::HEADER;
     use std::sync::atomic::AtomicPtr;
 
-    /// A region of three spans.
     #[repr(align(64))]
     struct Region([u8; 3 * lock_stripe::SPAN]);
 

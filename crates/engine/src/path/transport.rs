@@ -1,12 +1,11 @@
 //! The interface of a transport to memory that this process does not map.
 //!
-//! The layers above choose a path for each operation and call its transport through this trait.
-//! Direct access is not a transport: it stays inline in the callers.
+//! The layers above choose a path for each operation. Direct access stays inline in them.
 //!
-//! **Contract.** All arguments were checked: a place lies in a live segment, and elements of
-//! accumulates have their size. The caller has completed the operations of other paths to the
-//! target. A transport marks the target as pending ([`crate::peer::Peers::mark_pending`]) before an
-//! operation can be incomplete there, and only a flush removes the mark.
+//! **Contract.** A place lies in a live segment, and elements of accumulates have their size. The
+//! caller has completed the operations of other paths to the target. A transport marks the target
+//! as pending ([`crate::peer::Peers::mark_pending`]) before an operation can be incomplete there,
+//! and only a flush removes the mark.
 
 use super::ops::{Rmw, TransferKind};
 use super::two_sided::blocks::Batch;
@@ -22,33 +21,29 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct RemotePlace {
     pub arena: Arc<Arena>,
-    /// World rank of the owner.
     pub world: usize,
-    /// Rank of the owner in the group of the arena.
+    /// Rank in the group of the arena.
     pub rank: usize,
-    /// Byte offset in the region of the owner.
+    /// In bytes.
     pub offset: usize,
-    /// Address in the owner's address space. A lookup in the arena costs more than this field.
+    /// Address in the owner's address space. A lookup in the arena would cost more.
     pub address: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
     All,
-    /// Operations that move data, without the requests of mutexes.
     Data,
 }
 
-/// Transfers to one target that are prepared once and started many times.
 pub trait Prepared: fmt::Debug + Send + Sync {
     fn path(&self) -> Path;
 
     /// Starts all puts. They are complete at the target after a flush. `counter` counts those that
-    /// still read local memory on return; if it counts none, local memory is free after a flush.
+    /// still read local memory; if it counts none, local memory is free after a flush.
     ///
-    /// # Safety
-    /// The local bytes must stay valid and unchanged until they are free, and the segments must
-    /// exist.
+    /// # Safety The segments must exist. The local bytes must stay valid and unchanged until they
+    /// are free.
     unsafe fn start(
         &self,
         paths: &Paths,
@@ -59,7 +54,6 @@ pub trait Prepared: fmt::Debug + Send + Sync {
     fn pairs(&self) -> &Pairs;
 }
 
-/// A transport to memory that is not mapped.
 pub trait Transport: fmt::Debug + Send + Sync {
     fn path(&self) -> Path;
 
@@ -96,7 +90,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
         fail!(Internal, "the path {} sends no batches", self.path().name())
     }
 
-    /// Combines a number at the target and returns its old value. Complete on return.
+    /// Returns the old value. Complete on return.
     fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64>;
 
     /// Returns whether the target has executed everything that was sent to it.
@@ -104,16 +98,13 @@ pub trait Transport: fmt::Debug + Send + Sync {
         paths.peers().pending(target) & self.path().pending_bit() == 0
     }
 
-    /// Begins to complete the operations to `target`. Returns the argument of
-    /// [`Transport::end_flush`], or `None` if they are complete.
+    /// Returns `begun` for [`Transport::end_flush`], or `None` if all is complete.
     fn begin_flush(&self, paths: &Paths, target: usize, what: Flush) -> Result<Option<u64>>;
 
-    /// Waits for the end of a flush. `begun` is the result of [`Transport::begin_flush`].
     fn end_flush(&self, paths: &Paths, target: usize, begun: u64) -> Result<()>;
 
     /// Prepares puts for all pairs, which lie in the region of the rank `rank` of the arena's
-    /// group. Fails with `Memory` if a list cannot be allocated, and with `Mpi` if a datatype
-    /// cannot be created.
+    /// group. Fails with `Memory`, or with `Mpi` if a datatype cannot be created.
     fn prepare(&self, arena: Arc<Arena>, rank: usize, pairs: Pairs) -> Result<Box<dyn Prepared>>;
 
     /// Completes own requests and serves other ranks. Returns whether anything happened.

@@ -2,15 +2,14 @@
 //!
 //! Any thread can hold a class, context, call or bulk handle of function shipping, even after the
 //! runtime has ended. Calls on these objects reach the engine by [`Engine::admit`], which costs two
-//! plain memory accesses and a load ([`Door`]), and returns an error once the engine begins to
-//! stop. The thread that stops the engine ([`shut`]) wakes the threads that wait in such calls,
-//! waits until all calls have returned, and only then touches the state that they use. Nothing
-//! therefore reaches MPI or the engine's shared state after the end.
+//! plain memory accesses and a load ([`Door`]), and fails once the engine begins to stop. The
+//! thread that stops the engine ([`shut`]) wakes the threads that wait in such calls, waits until
+//! all calls have returned, and only then touches the state that they use.
 //!
 //! Calls of the C interfaces and of `portolan::Runtime` are not admitted individually, because that
-//! would cost as much as a short put. After the end, [`super::current`] returns an error to them.
-//! The compiler ensures that values that borrow from a `Runtime` do not outlive it. A C program
-//! must return from its calls before it ends the runtime, as with MPI itself.
+//! would cost as much as a short put. After the end, [`super::current`] fails. The compiler ensures
+//! that values that borrow from a `Runtime` do not outlive it. A C program must return from its
+//! calls before it ends the runtime, as with MPI itself.
 //!
 //! Invariants: the engine that [`super::current`] returns changes only while the door is shut and
 //! no thread is inside. User code runs inside only as a handler, which cannot end the runtime.
@@ -29,16 +28,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static DOOR: Door = Door::new();
 
-/// The thread of the `portolan::Runtime`, or 0 without one. Safe Rust code may be in calls that are
-/// not admitted, because the compiler bounds them by the life of the `Runtime`: on this thread and,
+/// The thread of the `portolan::Runtime`, or 0. Safe Rust code may be in calls that are not
+/// admitted, because the compiler bounds them by the life of the `Runtime`: on this thread and,
 /// once `ENDPOINTS` is set, on any thread.
 static RUNTIME_THREAD: AtomicUsize = AtomicUsize::new(0);
 static ENDPOINTS: AtomicBool = AtomicBool::new(false);
 
-/// Held while the process's engine starts or stops.
 static LIFE: Mutex<()> = Mutex::new(());
 
-/// Callbacks, at the end of the runtime, of the module that owns objects that may outlive it.
+/// Callbacks of the module that owns objects that may outlive the runtime.
 #[derive(Debug, Clone, Copy)]
 pub struct Guests {
     /// Wakes the threads that wait in calls. The door is shut by then.
@@ -67,7 +65,7 @@ impl Deref for Admitted<'_> {
 }
 
 impl Engine {
-    /// Begins a call that may send messages or wait for them, but not for user code. Returns
+    /// Begins a call that may send messages or wait for them, but not for user code. Fails with
     /// `State` if the engine is stopping or has stopped, or if this thread may not call MPI.
     #[inline]
     pub fn admit(&self) -> Result<Admitted<'_>> {
@@ -81,12 +79,11 @@ impl Engine {
         Err(self.refusal())
     }
 
-    /// Begins a call like [`Engine::admit`], for a call that also uses MPI directly.
+    /// For a call that also uses MPI directly.
     pub fn admit_to_mpi(&self) -> Result<Admitted<'_>> {
         if self.may_call_mpi() { self.admit() } else { Err(self.refusal()) }
     }
 
-    /// Checks whether [`Engine::admit`] would admit a call now.
     #[inline]
     pub fn check_admits(&self) -> Result<()> {
         self.admit().map(drop)
@@ -109,13 +106,11 @@ impl Engine {
         Error::new(ErrorKind::State, text)
     }
 
-    /// Returns whether the engine is stopping or has stopped. While it is stopping, the threads
-    /// inside an admitted call still get false.
+    /// While the engine is stopping, threads inside an admitted call still get false.
     pub fn is_over(&self) -> bool {
         self.is_gone() || DOOR.is_shut() && !DOOR.am_inside()
     }
 
-    /// Returns whether the engine has stopped.
     pub fn is_gone(&self) -> bool {
         !std::ptr::eq(CURRENT.load(Ordering::Acquire), self)
     }
@@ -128,20 +123,19 @@ fn over() -> Error {
     Error::new(ErrorKind::State, text)
 }
 
-/// Begins a call on the running engine, if it is not stopping, that neither sends nor waits.
+/// Begins a call on the running engine that neither sends nor waits.
 pub fn admit_current() -> Result<Admitted<'static>> {
     let Some(inside) = DOOR.pass() else { return Err(not_running()) };
     // The engine stays while this thread is inside.
     Ok(Admitted { engine: super::current()?, _inside: inside })
 }
 
-/// Admits a handler of function shipping, which holds the result while it runs. The engine cannot
-/// end meanwhile, so the handler's own calls must be admitted.
+/// For a handler of function shipping. The engine cannot end meanwhile.
 pub fn in_handler() -> door::InsideDoor {
     DOOR.pass_anyway()
 }
 
-/// Progress for waits of threads that may not use the engine. They fail when the engine ends.
+/// For waits of threads that may not use the engine. They fail when the engine ends.
 #[derive(Debug)]
 pub struct Outside;
 
@@ -161,7 +155,7 @@ pub fn set_guests(guests: Guests) {
     *GUESTS.lock() = Some(guests);
 }
 
-/// Records that a `portolan::Runtime` is created on this thread, or dropped.
+/// A `portolan::Runtime` is created on this thread, or dropped.
 pub fn set_runtime(lives: bool) {
     RUNTIME_THREAD.store(if lives { this_thread() } else { 0 }, Ordering::Release);
     ENDPOINTS.store(false, Ordering::Release);
@@ -171,8 +165,7 @@ pub fn endpoint_given() {
     ENDPOINTS.store(true, Ordering::Release);
 }
 
-/// Returns `State` if the calling thread must not finalise MPI while the runtime runs: other
-/// threads may be in calls that borrow from a `portolan::Runtime`.
+/// Fails with `State` if other threads may be in calls that borrow from a `portolan::Runtime`.
 pub(super) fn check_end_by_host() -> Result<()> {
     let thread = RUNTIME_THREAD.load(Ordering::Acquire);
     if thread != 0 && (thread != this_thread() || ENDPOINTS.load(Ordering::Acquire)) {
@@ -190,8 +183,7 @@ pub fn begin() -> MutexGuard<'static, ()> {
     LIFE.lock()
 }
 
-/// Like [`begin`], but returns `State` if another thread starts or stops the engine, or in a
-/// handler.
+/// Like [`begin`], but fails with `State` instead of waiting, and in a handler.
 pub(super) fn begin_to_end() -> Result<MutexGuard<'static, ()>> {
     if let Some(name) = handler::running() {
         fail!(State, "the handler {name} is running, and a handler cannot end the runtime");
@@ -202,13 +194,12 @@ pub(super) fn begin_to_end() -> Result<MutexGuard<'static, ()>> {
     }
 }
 
-/// Admits calls from now on.
 pub fn open() {
     DOOR.open();
 }
 
 /// Stops the admission of calls, and waits until those in progress have returned. A second call has
-/// no effect. Returns `State` inside an admitted call.
+/// no effect. Fails with `State` inside an admitted call.
 pub(super) fn shut(engine: &Engine) -> Result<()> {
     if DOOR.is_shut() {
         return Ok(());

@@ -8,24 +8,20 @@
 //! 1/[`CLEARLY`] of the cost of messages, and in no class more than [`WORST`] times that cost. The
 //! margins are wide, so that a disturbance does not change the choice. If a class could not be
 //! measured undisturbed, messages are chosen. Accumulates are measured for information only: all
-//! ranks must use one mechanism for them, even within a node, so they reach the owner by message in
-//! any case.
+//! ranks must use one mechanism for them, so they always go by message.
 //!
 //! **One choice for all puts and gets.** With a choice for each class, a program that mixes classes
-//! would have to complete one path before each use of the other. Measured between virtual nodes
-//! with Open MPI, with windows for contiguous transfers (whose cost is about the same on both
-//! paths) and messages for all others, a sparse matrix product in the style of Global Arrays became
-//! 1.5 to 2 times slower than with messages alone, and no program became faster.
+//! would have to complete one path before each use of the other, which made a sparse matrix product
+//! up to twice as slow, and no program faster.
 
 /// Windows must be at least this many times cheaper on average (geometric mean).
 pub(super) const CLEARLY: f64 = 2.0;
 /// Windows must not be more than this many times as expensive in any class.
 pub(super) const WORST: f64 = 2.0;
 
-/// The relation between two ranks on different nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Between {
-    /// Both are on one host that is partitioned into virtual nodes.
+    /// On one host that is partitioned into virtual nodes.
     Nodes,
     Hosts,
 }
@@ -39,23 +35,18 @@ impl Between {
     }
 }
 
-/// A class of transfer. A sample is a complete put and a complete get, or one accumulate.
+/// A sample is a complete put and a complete get, or one accumulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransferClass {
-    /// Few contiguous bytes.
     Small,
-    /// Many contiguous bytes.
     Large,
-    /// Rows at a fixed distance.
     Strided,
-    /// Many small blocks.
     Vector,
-    /// Contiguous numbers that are added.
     Accumulate,
 }
 
 impl TransferClass {
-    /// All classes, in the order of measurement and display.
+    /// In the order of measurement and display.
     pub(super) const ALL: [TransferClass; 5] = [
         TransferClass::Small,
         TransferClass::Large,
@@ -96,10 +87,9 @@ impl Cost {
 pub(super) struct Trial {
     pub between: Between,
     pub pair: (usize, usize),
-    /// Whether puts and gets complete while their target makes no MPI call.
+    /// Puts and gets complete while their target makes no MPI call.
     pub alone: bool,
-    /// Costs in the order of [`TransferClass::ALL`]. `None` if too few samples were undisturbed, or
-    /// windows do not complete alone.
+    /// By class. `None` with too few undisturbed samples, or if windows do not complete alone.
     pub costs: [Option<Cost>; 5],
 }
 
@@ -150,7 +140,6 @@ impl Trial {
         )
     }
 
-    /// Formats the measurements as one line for users.
     pub(super) fn describe(&self) -> String {
         let mut text = format!("ranks {} and {}: MPI's windows ", self.pair.0, self.pair.1);
         if !self.alone {
@@ -180,8 +169,7 @@ impl Trial {
     }
 }
 
-/// Chooses windows only if every kind of pair favours them, because a window spans all ranks.
-/// Returns the choice and the reason.
+/// Windows span all ranks, so every kind of pair must favour them. Returns the reason too.
 pub(super) fn choose(trials: &[Trial]) -> (bool, String) {
     let mut chosen = (false, String::from("there is no pair of ranks to measure"));
     for trial in trials {
@@ -223,7 +211,7 @@ mod tests {
     fn one_dear_class_is_enough_against_windows() {
         let (windows, why) = choose(&[trial(Between::Nodes, true, SHARED)]);
         assert!(!windows && why.contains("strided"), "{why}");
-        // This holds if other classes were disturbed, or if figures are wrong by a factor of four.
+        // Disturbed other classes, or figures wrong by a factor of four, do not change the choice.
         let mut part = SHARED;
         part[0] = (0, 0);
         part[3] = (0, 0);

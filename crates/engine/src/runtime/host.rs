@@ -1,8 +1,7 @@
-//! Waits of the program inside MPI's blocking calls, carried out by the engine's wait loop.
-//!
-//! The wrappers of these calls, in the crate `portolan-interpose`, use [`HostWait`]. Another thread
-//! may stop the engine meanwhile. A waiter therefore holds the engine by reference count, and polls
-//! it only until [`Engine::shut_host`], afterwards only its own request.
+//! Waits of the program inside MPI's blocking calls, carried out by the engine's wait loop. The
+//! wrappers of these calls, in the crate `portolan-interpose`, use [`HostWait`]. Another thread may
+//! stop the engine meanwhile. A waiter therefore holds the engine by reference count, and polls it
+//! only until [`Engine::shut_host`], afterwards only its own request.
 
 use super::introduction::Introduction;
 use super::{Engine, try_running};
@@ -15,11 +14,10 @@ use crate::watchdog::Standing;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The running engine, for a thread of the program that waits inside MPI.
 pub struct HostWait(Arc<Engine>);
 
 impl HostWait {
-    /// Returns the engine if it takes part in the program's waits and this thread runs no handler.
+    /// `None` if the engine takes no part in the program's waits or this thread runs a handler.
     pub fn of_running() -> Option<HostWait> {
         let engine = try_running()?;
         let takes_part = engine.host_waits
@@ -28,8 +26,7 @@ impl HostWait {
         takes_part.then_some(HostWait(engine))
     }
 
-    /// Waits in the call `what` until `done` returns true. Returns false if the engine failed; MPI
-    /// must then wait itself.
+    /// Waits in the call `what`. Returns false if the engine failed; MPI must then wait itself.
     pub fn until(&self, what: &str, mut done: impl FnMut() -> bool) -> bool {
         let what = || format!("{what}, called by the program");
         wait::until(self, Cause::Mpi, &what, || Ok(done())).is_ok()
@@ -46,8 +43,8 @@ pub(super) fn may_take_part(config: &Config, world: &Comm) -> Result<bool> {
     Ok(config.mpi_waits && world.size() > 1 && world.size() == job && !life::program_is_threaded())
 }
 
-/// Returns, the same on all ranks, whether the engine takes part: all ranks may, and the engine
-/// serves other nodes by messages, or ranks share cores, which MPI's own waits do not yield.
+/// Gives the same on all ranks: all may take part, and the engine serves nodes by messages, or
+/// ranks share cores, which MPI's own waits do not yield.
 pub(super) fn takes_part(messages: bool, crowded: bool, all: &[Introduction]) -> bool {
     (messages || crowded) && all.iter().all(|one| one.may_wait != 0)
 }

@@ -1,13 +1,8 @@
-//! The data that each rank sends to all others when the engine starts, in one exchange.
-//!
-//! * The node: ranks are on one node if their machines have the same name, their kernels have the
-//!   same boot ID, and they find the same directory for shared memory. `MPI_Comm_split_type` would
-//!   need several exchanges, in which ranks that share cores would wait for each other inside MPI.
-//!   A rank whose kernel does not provide a boot ID counts as a separate node.
-//! * The cores that the rank may run on, to find whether ranks outnumber cores
-//!   ([`super::oversubscription`]).
-//! * Whether the engine may carry out the waits inside MPI's own calls ([`super::host`]).
-//! * The settings that must agree ([`crate::config::agreed`]).
+//! The data that each rank sends to all others when the engine starts, in one exchange. Ranks are
+//! on one node if their machines have the same name, their kernels have the same boot ID, and they
+//! find the same directory for shared memory. `MPI_Comm_split_type` would need several exchanges,
+//! in which ranks that share cores would wait for each other inside MPI. A rank whose kernel does
+//! not provide a boot ID counts as a separate node.
 
 use super::oversubscription::{Cores, own_cores};
 use crate::config::Config;

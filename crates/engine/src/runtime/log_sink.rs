@@ -5,7 +5,7 @@ use crate::message;
 use log::{Level, LevelFilter, Record};
 use parking_lot::RwLock;
 
-/// A function that takes a complete line, including the newline.
+/// Takes a complete line, including the newline.
 pub type Sink = Box<dyn Fn(Level, &[u8]) + Send + Sync>;
 
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);
@@ -21,8 +21,7 @@ pub fn set_level(level: LevelFilter) {
     log::set_max_level(level);
 }
 
-/// Installs the logger, unless the program or an earlier call has installed one. A level that an
-/// interface has set remains.
+/// Installs the logger, unless one is installed. A level that an interface has set remains.
 pub fn start(config: &Config) {
     let verbose = std::env::var("ARMCI_VERBOSE")
         .is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "n" | "no" | "f" | "false"));

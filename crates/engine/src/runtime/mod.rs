@@ -4,10 +4,8 @@
 //! uses, and starts the progress thread if needed. [`Engine::stop`] undoes this. Both are
 //! collective. The engine can be started again after a stop while MPI runs.
 //!
-//! The C interfaces reach the engine through [`current`], one atomic load. The Rust interface holds
-//! it by reference count. C calls on other threads must have returned before the engine is stopped,
-//! as with MPI itself. Objects that may outlive the engine, or that any thread may use, reach it
-//! through [`admission`].
+//! The C interfaces reach the engine through [`current`], one atomic load; the Rust interface
+//! counts references. Objects that any thread may use or that may outlive it use [`admission`].
 
 use crate::am::{Am, Handler, HandlerId, Owner};
 use crate::any_memory::AnyMemory;
@@ -33,11 +31,9 @@ pub mod statistics;
 mod tracing;
 mod trial;
 
-/// An engine: all layers, and the state for its start and stop.
 #[derive(Debug)]
 pub struct Engine {
     layers: AnyMemory,
-    /// The reason for the path of transfers between nodes.
     pub remote_reason: String,
     /// The measurements behind `remote_reason`: the name and the figures of each kind of pair.
     pub remote_measured: Vec<(&'static str, String)>,
@@ -72,7 +68,7 @@ impl Owner for Engine {
 static CURRENT: AtomicPtr<Engine> = AtomicPtr::new(std::ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
 
-/// Returns the running engine, or `State` without one and in a forked child.
+/// Fails with `State` without an engine and in a forked child.
 #[inline]
 pub fn current() -> Result<&'static Engine> {
     let engine = CURRENT.load(Ordering::Acquire);
@@ -119,15 +115,15 @@ fn try_running() -> Option<Arc<Engine>> {
     if is_running() { OWNER.lock().clone() } else { None }
 }
 
-/// Returns what the engine has pending, or `None` without one or while a thread starts or stops it.
+/// `None` without an engine or while a thread starts or stops it.
 fn pending() -> Option<String> {
     Some(OWNER.try_lock()?.as_ref()?.pending())
 }
 
 impl Engine {
-    /// Registers handlers like [`Am::add_handlers`]. The first call starts active messages, and
-    /// returns `Memory` if they need shared memory (`PORTOLAN_AM=node`, or an engine without
-    /// messages) and it is not available.
+    /// Like [`Am::add_handlers`]. The first call starts active messages, and fails with `Memory` if
+    /// they need shared memory (`PORTOLAN_AM=node`, or an engine without messages) that is not
+    /// available.
     pub fn register_handlers(
         &self,
         handlers: Vec<(String, Arc<dyn Handler>)>,

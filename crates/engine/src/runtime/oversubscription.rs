@@ -2,16 +2,14 @@
 //!
 //! A launcher may bind each rank to its own cores, bind several ranks to the same cores, or bind
 //! none. The decisive figures are therefore which other ranks of the machine may run on this rank's
-//! cores, and on how many cores all of them may run. Containers on one machine may look like
-//! separate hosts, but share its kernel, so the kernel's boot ID identifies the machine. If a
-//! container is limited to fewer cores than its processes may run on, the limit is applied to all
-//! ranks of the machine together.
+//! cores, and on how many cores all of them may run. Containers on one machine look like separate
+//! hosts, so the kernel's boot ID identifies the machine. A limit of a container to fewer cores is
+//! applied to all ranks of the machine together.
 
 use super::introduction::Introduction;
 use crate::topology::Topology;
 use std::collections::HashSet;
 
-/// The cores that a process may run on, one bit for each.
 pub(super) type Cores = [u64; 16];
 
 pub(super) fn own_cores() -> Cores {
@@ -22,7 +20,7 @@ pub(super) fn own_cores() -> Cores {
     cores
 }
 
-/// Formats a set of cores as the kernel does, such as `0-3,8`.
+/// Writes a list in the form of the kernel, such as `0-3,8`.
 pub(super) fn core_list(cores: &Cores) -> String {
     let has = |core: &usize| cores[core / 64] & 1 << (core % 64) != 0;
     let mut runs: Vec<(usize, usize)> = Vec::new();
@@ -47,8 +45,7 @@ fn overlap(a: &Cores, b: &Cores) -> bool {
     a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
-/// Returns whether the first rank of a machine must share its cores. `ranks` has the cores of each
-/// rank of the machine, and `available` how many cores the first rank may use at a time.
+/// Whether the first rank shares its cores. It may use `available` cores at a time.
 fn shares(ranks: &[Cores], available: usize) -> bool {
     let Some(mine) = ranks.first() else { return false };
     if count(mine) == 0 {
@@ -60,7 +57,6 @@ fn shares(ranks: &[Cores], available: usize) -> bool {
     near.len() > count(&all) || available < count(mine) && ranks.len() > available
 }
 
-/// Returns whether ranks outnumber the cores that `rank` runs on.
 pub(super) fn is_crowded(rank: usize, all: &[Introduction], topology: &Topology) -> bool {
     let one = &all[rank];
     let here = |other: &usize| match one.boot {
@@ -73,7 +69,6 @@ pub(super) fn is_crowded(rank: usize, all: &[Introduction], topology: &Topology)
     shares(&ranks, one.available as usize)
 }
 
-/// Returns whether ranks outnumber the cores of any rank.
 pub(super) fn is_any_crowded(all: &[Introduction], topology: &Topology) -> bool {
     // Ranks of one machine with the same cores give the same result.
     let mut seen = HashSet::new();

@@ -1,10 +1,8 @@
-//! The choice of paths to memory, made once and identically on all ranks.
-//!
-//! Ranks of a node map each other's memory. Between nodes, windows are better if the network serves
-//! them itself. If MPI implements them by messages, the target must take part through MPI, and the
-//! engine's own messages are several times faster, because its progress thread serves them while
-//! the target computes. [`super::trial`] measures at start which case applies, and
-//! [`super::choice`] evaluates the result.
+//! The choice of paths to memory, made once and identically on all ranks. Ranks of a node map each
+//! other's memory. Between nodes, windows are better if the network serves them itself. If MPI
+//! implements them by messages, the target must take part through MPI, and the engine's own
+//! messages are several times faster, because its progress thread serves them while the target
+//! computes. [`super::trial`] measures this, and [`super::choice`] evaluates the result.
 
 use super::choice::{self, Trial};
 use super::trial::{self, Ground};
@@ -26,10 +24,10 @@ pub(super) struct Decision {
     pub measured: Vec<(&'static str, String)>,
 }
 
-/// Makes the choice. Collective over `world`. `in_vain` means that all ranks are on one machine and
-/// outnumber its cores: while such ranks create a window, they occupy the cores that the others
-/// need, and its cost could not be measured. Fails with `Argument` for invalid settings, and `Mpi`
-/// if windows are requested and do not work.
+/// Collective over `world`. `in_vain` means that all ranks are on one machine and outnumber its
+/// cores: while such ranks create a window, they occupy the cores that the others need, and its
+/// cost could not be measured. Fails with `Argument` for invalid settings, and with `Mpi` if
+/// windows are requested and do not work.
 pub(super) fn decide(
     config: &Config,
     topology: &Topology,
@@ -135,8 +133,7 @@ fn job_size() -> Result<usize> {
     unsafe { Comm::size_of(Comm::world_handle()) }
 }
 
-/// Tests a window over all ranks: creation, a flush and the release. With `measure`, also measures
-/// its cost for each kind of neighbourhood.
+/// With `measure`, also measures the cost for each kind of neighbourhood.
 fn try_windows(world: &Comm, topology: &Topology, measure: bool) -> Result<Vec<Trial>> {
     let ground = Ground::create(world)?;
     let mut used = ground.flush(world.rank());

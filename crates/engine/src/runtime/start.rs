@@ -35,8 +35,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// Rejects a communicator that no engine can run over.
-///
 /// # Safety
 /// `comm` must be live, or null.
 unsafe fn check_comm(comm: CommHandle) -> Result<()> {
@@ -54,9 +52,8 @@ static STARTS: AtomicUsize = AtomicUsize::new(0);
 
 impl Engine {
     /// Starts the engine over all ranks of `comm`, or of the job for `None`. Collective. Fails as
-    /// [`Engine::over`] does. Fails with `State` if the engine already runs or MPI is not usable,
-    /// and `Argument` for an invalid variable or a communicator that is null or an
-    /// intercommunicator.
+    /// [`Engine::over`], with `State` if the engine already runs or MPI is not usable, and with
+    /// `Argument` for an invalid variable or a communicator that is null or an intercommunicator.
     ///
     /// # Safety
     /// `comm`, if given, must be a live communicator.
@@ -76,10 +73,10 @@ impl Engine {
         watchdog::configure(&config);
         let started = init::start(config.launcher_check)?;
         let comm = comm.unwrap_or_else(Comm::world_handle);
-        // SAFETY: MPI runs, and the caller guarantees that `comm`, if given, is live.
+        // SAFETY: MPI runs, and the caller guarantees that `comm` is live.
         unsafe { check_comm(comm) }?;
         let watchdog = Watchdog::start(&config);
-        // SAFETY: MPI runs, and `comm` is live by the guarantee of the caller.
+        // SAFETY: MPI runs, and the caller guarantees that `comm` is live.
         let world = unsafe { Comm::dup_of(comm) }?;
         process::set_world_rank(world.rank());
         if world.rank() == 0 {
@@ -107,8 +104,8 @@ impl Engine {
         }
     }
 
-    /// Checks that the engine runs over the ranks of `comm`, in the same order. Local. Returns
-    /// `Argument` if `comm` is null or an intercommunicator, and `State` if its ranks differ.
+    /// Checks that the engine runs over the ranks of `comm`, in the same order. Local. Fails with
+    /// `Argument` if `comm` is null or an intercommunicator, and with `State` if its ranks differ.
     ///
     /// # Safety
     /// `comm` must be live, or null.
@@ -131,8 +128,7 @@ impl Engine {
 
     /// Creates an engine over `world`, which it then owns. Collective. A process may have several
     /// engines; [`Engine::start`] makes one of them the process's engine. [`Engine::close`] ends
-    /// it. Fails with `Argument` for invalid settings, and `Mpi` or `Memory` for allocation
-    /// failures.
+    /// it. Fails with `Argument` for invalid settings, and with `Mpi` or `Memory`.
     pub fn over(config: Config, started: init::Started, world: Comm) -> Result<Arc<Engine>> {
         let engine = Arc::new(Engine::build(config, started, world)?);
         engine.connect();
@@ -183,15 +179,13 @@ impl Engine {
         })
     }
 
-    /// Registers each layer with the layers below it.
     fn connect(self: &Arc<Engine>) {
         let owner: Weak<dyn Owner> = Arc::<Engine>::downgrade(self);
-        // SAFETY: all layers are parts of the engine, whose address does not change. No layer uses
-        // another one while it is dropped.
+        // SAFETY: all are parts of the engine, which does not move. None uses another in its drop.
         unsafe { Am::connect(self, owner) };
     }
 
-    /// Starts active messages unless they are already started. Collective.
+    /// Has no effect if active messages are started. Collective.
     pub fn start_am(&self) -> Result<()> {
         if self.started().is_some() {
             return Ok(());
@@ -249,16 +243,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops the engine: waits for calls of function shipping, completes all operations, frees all
-    /// segments and communicators, and finalises MPI if the library must do so. Collective. Fails
-    /// as [`Engine::close`] does. Fails with `State` if no engine is running, in a handler, inside
-    /// a call of function shipping, or if another thread starts or stops the engine.
+    /// Waits for calls of function shipping, completes all operations, frees all segments and
+    /// communicators, and finalises MPI if the library must do so. Collective. Fails as
+    /// [`Engine::close`], and with `State` if no engine is running, in a handler, inside a call of
+    /// function shipping, or if another thread starts or stops the engine.
     pub fn stop() -> Result<()> {
         if Engine::stop_within_mpi()? { init::finalize() } else { Ok(()) }
     }
 
-    /// Stops the engine like [`Engine::stop`], but does not finalise MPI, so that an engine can be
-    /// started again. Returns whether the library must finalise MPI. Collective.
+    /// Like [`Engine::stop`], but does not finalise MPI, so that an engine can be started again.
+    /// Returns whether the library must finalise MPI. Collective.
     pub fn stop_within_mpi() -> Result<bool> {
         let _one = admission::begin_to_end()?;
         let engine = super::current_arc()?;
@@ -279,8 +273,7 @@ impl Engine {
     }
 
     /// Completes all operations, frees all segments and communicators, and ends the engine's
-    /// threads. Collective. A second call has no effect. Returns the error of a flush hook or of
-    /// MPI.
+    /// threads. Collective. A second call has no effect. Fails as a flush hook or MPI.
     pub fn close(&self) -> Result<()> {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -328,8 +321,7 @@ impl Engine {
         freed
     }
 
-    /// Ends the engine's threads after the queued completion handlers have run. From now on,
-    /// waiting threads do their work.
+    /// After the queued completion handlers. From now on, waiting threads do the work.
     fn stop_threads(&self) {
         self.end_threads();
         if let Some(state) = self.started() {
@@ -360,8 +352,7 @@ fn host_will_finalize() {
     engine.stop_threads();
 }
 
-/// Closes a running engine inside `MPI_Finalize` of the program. The interfaces then find no engine
-/// when they are finalised later, and have nothing to stop.
+/// Interfaces that the program finalises after MPI then find no engine.
 fn host_finalizes() {
     let Ok(engine) = super::current_arc() else {
         return;

@@ -1,8 +1,6 @@
-//! The statistics of an engine, for the program and for the table of `PORTOLAN_STATS`.
-//!
-//! Each rank has its own statistics ([`Engine::statistics`]). At the end of the engine the ranks
-//! reduce all values to sum, minimum, maximum and the rank that has the maximum, and rank 0 writes
-//! the table.
+//! The statistics of an engine, for the program and for the table of `PORTOLAN_STATS`. At the end
+//! of the engine the ranks reduce all values to sum, minimum, maximum and the rank that has the
+//! maximum, and rank 0 writes the table.
 
 use super::Engine;
 use crate::collective::Operator;
@@ -12,32 +10,27 @@ use crate::trace::{Call, Cause, PathTaken, Served};
 use std::fmt::Write;
 use std::time::Instant;
 
-/// The counts of a rank since its engine was started or its statistics were reset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statistics {
-    /// Whether all calls were counted: `PORTOLAN_STATS` or `PORTOLAN_TRACE` is set.
+    /// All calls were counted: `PORTOLAN_STATS` or `PORTOLAN_TRACE` is set.
     pub complete: bool,
     pub seconds: f64,
     pub sum: Sum,
     pub naps: u64,
-    /// Number of messages whose data stayed here until the target requested it.
+    /// Messages whose data stayed here until the target requested it.
     pub rendezvous: u64,
     pub aggregated_messages: u64,
     pub aggregated_items: u64,
-    /// Number of requests of other ranks that this rank served.
     pub requests: u64,
-    /// Peak resident memory of the process in bytes.
     pub peak_memory: u64,
     pub dropped_events: u64,
 }
 
 impl Statistics {
-    /// Returns the total of a call over all paths.
     pub fn call(&self, call: usize) -> Calls {
         total(self.sum.calls[call].iter())
     }
 
-    /// Returns the total of a path over all calls.
     pub fn path(&self, path: usize) -> Calls {
         total(self.sum.calls.iter().map(|paths| &paths[path]))
     }
@@ -130,7 +123,7 @@ impl Engine {
         self.statistics_of(false)
     }
 
-    /// Returns the counts since the last reset, or since the start with `all_time`.
+    /// Since the last reset, or since the start with `all_time`.
     fn statistics_of(&self, all_time: bool) -> Statistics {
         let (sum, [naps, rendezvous, batches, items, requests]) = self.observer().sum(all_time);
         let since = if all_time { self.started } else { *self.counted_since.lock() };
@@ -157,7 +150,7 @@ impl Engine {
         self.statistics_of(true).record(|name, value| self.observer().counter(name, value));
     }
 
-    /// Writes the table of all ranks if `PORTOLAN_STATS` is set. Collective.
+    /// If `PORTOLAN_STATS` is set. Collective.
     pub(super) fn write_statistics(&self) -> Result<()> {
         if !self.config.stats {
             return Ok(());
@@ -324,7 +317,6 @@ fn peak_memory() -> u64 {
     usage.ru_maxrss as u64 * 1024
 }
 
-/// Numbers of calls, paths, wait causes and kinds of service.
 pub const COUNTS: [usize; 4] = [CALLS, PATHS, CAUSES, SERVED];
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
 //! The trace of an engine: the file, its metadata, and the comparison of clocks between hosts.
 //!
-//! The file of rank 7 is `PORTOLAN_TRACE/rank-000007.ptrace`. The second start of the engine in a
-//! process writes to the subdirectory `start-2`, and so on. If a file cannot be created, the job
-//! continues without it. The first rank of a node reports the error, and so does a rank that would
-//! overwrite a file other than a trace.
+//! The second start of the engine in a process writes to the subdirectory `start-2`, and so on. If
+//! a file cannot be created, the job continues without it. The first rank of a node reports the
+//! error, and so does a rank that would overwrite a file other than a trace.
 //!
 //! **Clocks.** The ranks of a host share a clock. At the start and at the end of the trace, one
 //! rank of each host compares its clock with the clock of rank 0. It sends a message and receives
-//! rank 0's time in the answer, [`TURNS`] times. The shortest round trip counts. It assumes that
-//! rank 0 read its clock halfway, with an error of at most half of the round trip. The hosts are
-//! compared one after the other, so that no round trip waits for another host.
+//! rank 0's time in the answer, [`TURNS`] times. The shortest round trip counts, with an error of
+//! at most half of it. The hosts are compared one after the other, so that no round trip waits for
+//! another host.
 
 use super::Engine;
 use super::introduction::boot_number;
@@ -33,8 +32,7 @@ const TAG: i32 = 0;
 
 const NO_TRACE: io::ErrorKind = io::ErrorKind::InvalidInput;
 
-/// Returns whether a file starts like a trace. A shorter prefix is accepted, because its writer may
-/// have been killed.
+/// A shorter prefix of a trace is accepted, because its writer may have been killed.
 fn is_trace(file: &File) -> io::Result<bool> {
     let mut head = [0; FILE_MAGIC.len()];
     let bytes = file.read_at(&mut head, 0)?;
@@ -74,7 +72,6 @@ fn open_trace(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes the traces in a directory of ranks from `first` on.
 fn remove_traces(dir: &Path, first: usize) -> io::Result<()> {
     for entry in fs::read_dir(dir)?.flatten() {
         let rank = entry.file_name().to_str().and_then(portolan_trace_format::format::rank_of);
@@ -116,7 +113,7 @@ impl Engine {
         self.compare_clocks()
     }
 
-    /// Compares clocks and adds the counters, before the file is closed. Collective.
+    /// Collective, before the file is closed.
     pub(super) fn end_trace(&self) -> Result<()> {
         if self.observer().settings().traces {
             self.compare_clocks()?;

@@ -12,9 +12,6 @@
 //! (`getrusage`). A transfer by message does the same work as in the engine: the origin packs the
 //! bytes into one message, and the target, which waits like a rank inside a call of this library,
 //! unpacks them and sends an answer.
-//!
-//! If the ranks have their own cores, both parts end within [`ASLEEP`] and [`LONGEST`], about 50 ms
-//! in total.
 
 use super::choice::{Between, Cost, TransferClass, Trial};
 use crate::collective;
@@ -26,7 +23,7 @@ use crate::wait::{self, Boot};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Durations of the target's successive sleeps.
+/// The target's successive sleeps.
 const ASLEEP: [Duration; 4] = [
     Duration::from_millis(2),
     Duration::from_millis(4),
@@ -38,7 +35,7 @@ const LONGEST: Duration = Duration::from_millis(20);
 const SAMPLES: usize = 16;
 /// How long a side busy-waits for the other before it may yield its core.
 const AWAKE: Duration = Duration::from_micros(500);
-/// Minimum number of undisturbed samples of a class.
+/// Of undisturbed samples of a class.
 const ENOUGH: usize = 3;
 
 /// Bytes of the window on each rank: the number that the target checks, and data.
@@ -48,7 +45,6 @@ const STOP: u64 = u64::MAX;
 const HEAD: usize = 8;
 const TAG: i32 = 1;
 
-/// Rows of `block` bytes at a distance of `stride` bytes.
 #[derive(Clone, Copy)]
 struct Rows {
     rows: usize,
@@ -76,8 +72,7 @@ impl Rows {
         row * self.stride..row * self.stride + self.block
     }
 
-    /// Copies the rows of `memory` into `packed`, except a single row, because the engine sends
-    /// contiguous bytes from their place.
+    /// Does nothing for a single row, because the engine sends contiguous bytes from their place.
     fn pack(self, memory: &[u8], packed: &mut [u8]) {
         if self.rows == 1 {
             return;
@@ -87,7 +82,7 @@ impl Rows {
         }
     }
 
-    /// Copies `packed` to the rows of `memory` if there are several.
+    /// Does nothing for a single row.
     fn unpack(self, packed: &[u8], memory: &mut [u8]) {
         if self.rows == 1 {
             return;
@@ -98,14 +93,13 @@ impl Rows {
     }
 }
 
-/// A window over all ranks of the job for the measurements.
 pub(super) struct Ground {
     window: Window,
     memory: Vec<u64>,
 }
 
 impl Ground {
-    /// Creates the window. Collective. Fails on all ranks if the creation fails on one.
+    /// Collective. Fails on all ranks if the creation fails on one.
     pub(super) fn create(world: &Comm) -> Result<Ground> {
         let mut memory = vec![0u64; BYTES / 8];
         let base = memory.as_mut_ptr().cast::<u8>();
@@ -123,7 +117,7 @@ impl Ground {
         Ok(Ground { window: window?, memory })
     }
 
-    /// Flushes without outstanding operations, to test whether the flush works.
+    /// Tests whether the flush works, without outstanding operations.
     pub(super) fn flush(&self, rank: usize) -> Result<()> {
         self.window.flush(rank)
     }
@@ -132,7 +126,7 @@ impl Ground {
         self.window.free()
     }
 
-    /// Measures a pair of ranks. Collective. All ranks get the same result.
+    /// Collective. All ranks get the same result.
     pub(super) fn measure(
         &self,
         world: &Comm,
@@ -172,8 +166,7 @@ impl Ground {
     /// Sleeps without calling MPI, and returns whether the number has arrived by then.
     fn arrives(&self, turn: u64, asleep: Duration) -> bool {
         std::thread::sleep(asleep);
-        // SAFETY: the word is aligned and lies in the memory of the window. Other ranks write it
-        // only through MPI, as one unit.
+        // SAFETY: the aligned word lies in the window. Others write it through MPI, as one unit.
         let number = unsafe { AtomicU64::from_ptr(self.memory.as_ptr().cast_mut()) };
         number.load(Ordering::Acquire) == turn
     }
@@ -195,8 +188,7 @@ impl Ground {
         self.window.flush(target)
     }
 
-    /// Takes samples until there are enough or the time is up, and then releases the target, even
-    /// after an error.
+    /// Takes samples, and then releases the target, even after an error.
     fn costs(
         &self,
         world: &Comm,
@@ -265,8 +257,8 @@ impl Ground {
                 (0..rows.rows).map(|row| of(row, shape)).collect()
             }
         };
-        // SAFETY: `BYTES` is large enough for both sides, so they lie in `memory` and in the
-        // window. `memory` is borrowed until all operations are complete.
+        // SAFETY: `BYTES` is large enough, so both sides lie in `memory` and in the window.
+        // `memory` is borrowed until all operations are complete.
         unsafe {
             if class == TransferClass::Accumulate {
                 self.window.accumulate(&transfers[0], false)?;
@@ -303,11 +295,11 @@ struct Talk<'a> {
     peer: usize,
     buffer: Vec<u8>,
     answer: Vec<u8>,
-    /// Context switches of the target's thread in its last answer.
+    /// Of the target's thread, in its last answer.
     theirs: u64,
 }
 
-/// Returns the header of a request: the class, and whether it is a get.
+/// The header of a request: the class, and whether it is a get.
 fn word(class: usize, get: bool) -> u64 {
     class as u64 * 2 + u64::from(get)
 }
@@ -317,7 +309,7 @@ impl<'a> Talk<'a> {
         Talk { world, peer, buffer: vec![0; BYTES], answer: vec![0; BYTES], theirs: 0 }
     }
 
-    /// Sends a request with `send` bytes of data, and waits for an answer with `receive` bytes.
+    /// Sends a request with `send` bytes, and waits for an answer with `receive` bytes.
     fn exchange(&mut self, send: usize, receive: usize) -> Result<()> {
         let (world, peer) = (self.world, self.peer);
         // SAFETY: both buffers stay borrowed until `finish` has completed the requests.
@@ -329,8 +321,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Does a put and a get, or an accumulate, by message. Returns the time, or `None` if one of
-    /// the two threads lost its core.
+    /// Returns `None` if one of the two threads lost its core.
     fn by_message(
         &mut self,
         n: usize,
@@ -403,8 +394,7 @@ fn add(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Waits for requests, without a yield for the first `AWAKE`, which would spoil the sample. If the
-/// wait fails, the job ends, because MPI may still use the buffers.
+/// A yield within `AWAKE` would spoil the sample. If the wait fails, the job ends.
 fn finish<const N: usize>(peer: usize, requests: [Request; N]) -> Result<()> {
     let begun = Instant::now();
     for mut request in requests {

@@ -12,15 +12,14 @@ pub struct Settings {
     pub traces: bool,
     /// Every `sample`-th short call of a kind is recorded in the trace.
     pub sample: u32,
-    /// Limit of the file in bytes; 0 means no limit.
+    /// In bytes; 0 means no limit.
     pub limit: u64,
     pub counter: bool,
     /// Offset added to the clock, for tests.
     pub shift: Duration,
 }
 
-/// Counters that are always active. They cost little: each counts something that happens while a
-/// thread waits, or once for many calls.
+/// Always active and cheap: each counts waits, or once for many calls.
 #[derive(Debug, Default)]
 pub struct Always {
     /// Waits that yielded or slept, by cause, and the nanoseconds since their first rest.
@@ -34,14 +33,14 @@ pub struct Always {
 }
 
 impl Always {
-    /// Counts a wait that yielded or slept. `time` is the time since it first did so.
+    /// `time` is the time since the wait first yielded or slept.
     pub(super) fn rested(&self, cause: Cause, time: Duration) {
         let (waits, ns) = &self.rests[cause as usize];
         count(waits, 1);
         count(ns, time.as_nanos() as u64);
     }
 
-    /// Returns the current values: the rests by cause, then the other counters.
+    /// The rests by cause, then the other counters.
     pub(super) fn read(&self) -> Vec<u64> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let rests = self.rests.iter().flat_map(|(count, ns)| [read(count), read(ns)]);
@@ -66,7 +65,7 @@ pub struct CallInfo {
 }
 
 impl CallInfo {
-    /// Describes a call that moves no bytes and concerns no particular rank.
+    /// A call that moves no bytes and concerns no particular rank.
     pub fn new(call: Call) -> CallInfo {
         CallInfo { call, path: PathTaken::None, peer: None, bytes: 0, blocks: 1, place: None }
     }
@@ -88,7 +87,6 @@ impl CallInfo {
     }
 }
 
-/// The cause of a wait, with the awaited rank and place.
 #[derive(Debug, Clone, Copy)]
 pub struct Awaited {
     pub cause: Cause,
@@ -103,7 +101,6 @@ impl From<Cause> for Awaited {
 }
 
 impl Awaited {
-    /// Describes a wait for the rank `peer`.
     pub fn of(cause: Cause, peer: usize) -> Awaited {
         Awaited { peer: Some(peer), ..cause.into() }
     }

@@ -2,10 +2,9 @@
 //! language may know the source line instead ([`crate::process::set_caller`]).
 //!
 //! An unwinder needs microseconds, too long for each call. But the size of a stack frame is
-//! constant at each place in the code. So the positions of the return addresses, relative to the
-//! stack pointer, depend only on the code path through the library. A thread unwinds the stack once
-//! for each path and each caller, and remembers the positions. Later calls read the return
-//! addresses there and compare them.
+//! constant at each place in the code, so the positions of the return addresses, relative to the
+//! stack pointer, depend only on the code path. A thread unwinds the stack once for each path and
+//! caller. Later calls read and compare the return addresses at the remembered positions.
 //!
 //! **Invariant.** A position is read only after all return addresses below it were equal to the
 //! remembered ones. These determine the sizes of the frames up to the position, so it holds the
@@ -13,13 +12,13 @@
 //! is read beyond the highest one that the unwinder has found in the thread's stack. Memory below
 //! it belongs to the stack while the thread runs.
 //!
-//! If the library is linked dynamically, a chain of return addresses ends with the first one
-//! outside of it. In a statically linked program it has up to [`MOST`] addresses, and the report
-//! finds the program's own by their names.
+//! In a dynamically linked library, a chain of return addresses ends with the first one outside of
+//! it. In a statically linked program it has up to [`MOST`] addresses, and the report finds the
+//! program's own by their names.
 
 use std::cell::{Cell, UnsafeCell};
 
-/// Maximum number of return addresses in a chain.
+/// Of return addresses in a chain.
 const MOST: usize = 12;
 /// Number of sets, one for each kind of call, and the number of sites that a set remembers.
 const SETS: usize = 32;
@@ -28,7 +27,7 @@ const WAYS: usize = 32;
 const FREE: u64 = 1000;
 const EACH: u64 = 64;
 
-/// A call site: the position and the value of each return address, innermost first.
+/// The position and the value of each return address, innermost first.
 #[derive(Debug, Clone, Copy, Default)]
 struct KnownSite {
     len: usize,
@@ -77,8 +76,7 @@ impl CallSites {
         }
     }
 
-    /// Returns the number of the call site that the calling thread is in. `kind` is the call's.
-    /// `intern` numbers a chain of return addresses, innermost first.
+    /// Numbers the call site. `intern` numbers a chain of return addresses, innermost first.
     #[inline(never)]
     pub(super) fn find(
         &self,
@@ -117,8 +115,8 @@ impl CallSites {
         intern: &dyn Fn(&[usize]) -> Option<u64>,
     ) -> Option<u64> {
         self.searched.set(self.searched.get() + 1);
-        // SAFETY: only the log's thread calls these functions, which are not entered again before
-        // they return, and `find` no longer uses its reference.
+        // SAFETY: only the log's thread calls these functions, which are not reentered, and `find`
+        // no longer uses its reference.
         let set = unsafe { &mut *self.sites.get() }.get_mut(kind % SETS)?;
         if self.unwound.get() > FREE + self.searched.get() / EACH {
             return None;
@@ -170,7 +168,7 @@ mod stack {
         fn _Unwind_GetCFA(context: *mut c_void) -> usize;
     }
 
-    /// Returns the stack pointer of the calling function.
+    /// Of the calling function.
     #[inline(always)]
     pub(super) fn pointer() -> Option<usize> {
         let pointer: usize;
@@ -181,8 +179,6 @@ mod stack {
         Some(pointer)
     }
 
-    /// Reads a word of the stack.
-    ///
     /// # Safety
     /// The position must be in the calling thread's stack.
     #[inline(always)]
@@ -191,7 +187,7 @@ mod stack {
         unsafe { std::ptr::with_exposed_provenance::<usize>(position).read_volatile() }
     }
 
-    /// The frames of a stack, innermost first: address in the code, stack pointer.
+    /// Innermost first: address in the code, stack pointer.
     struct Frames {
         all: [(usize, usize); 32],
         len: usize,
@@ -211,8 +207,8 @@ mod stack {
         0
     }
 
-    /// Unwinds the stack from the function that had this stack pointer. Returns the positions of
-    /// its return address and of those above, relative to the pointer, with their values.
+    /// Unwinds from the function that had this stack pointer. Returns the positions of its return
+    /// address and of those above, relative to the pointer, with their values.
     #[cold]
     #[inline(never)]
     pub(super) fn unwind(pointer: usize) -> Option<KnownSite> {
@@ -227,8 +223,8 @@ mod stack {
         let mut path = KnownSite::default();
         for (address, stack) in all[start..].iter().take(MOST) {
             let position = stack - 8;
-            // SAFETY: the unwinder has found the frame in this thread's stack. On this architecture
-            // the return address of a frame is below the stack pointer of its caller.
+            // SAFETY: the unwinder has found the frame in this thread's stack. The return address
+            // of a frame is below the stack pointer of its caller.
             if unsafe { read(position) } != *address {
                 break;
             }
@@ -255,14 +251,12 @@ mod stack {
         }
         let name = match info.dli_fname.is_null() {
             true => String::new(),
-            // SAFETY: the loader keeps the name while the module is loaded, and code of the module
-            // is running.
+            // SAFETY: the loader keeps the name while the module, whose code is running, is loaded.
             false => unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned(),
         };
         Some(Module { base: info.dli_fbase as usize, name })
     }
 
-    /// Returns the start of the program's own module.
     pub(super) fn program_base() -> Option<usize> {
         // SAFETY: the call has no preconditions.
         let entry = unsafe { libc::getauxval(libc::AT_ENTRY) };
@@ -350,7 +344,6 @@ mod tests {
         });
     }
 
-    /// Calls from a depth of recursion, a site of its own.
     #[inline(never)]
     fn deep(sites: &CallSites, kind: usize, depth: u64) -> Option<u64> {
         match depth {

@@ -1,11 +1,8 @@
 //! The clock of events: the processor's time-stamp counter if it is steady, else the monotonic
-//! clock.
-//!
-//! Reading the counter takes a third of the time of a call of the clock. A line through two samples
-//! of both clocks converts ticks to nanoseconds of `CLOCK_MONOTONIC`. [`Clock::refine`] redraws the
-//! line from time to time. One of its ends is always the first sample, so the slope becomes more
-//! exact the longer the job runs, and the ranks of a host agree, although each takes its own
-//! samples.
+//! clock. A line through two samples of both clocks converts ticks to nanoseconds of
+//! `CLOCK_MONOTONIC`. [`Clock::refine`] redraws the line from time to time. One of its ends is
+//! always the first sample, so the slope becomes more exact the longer the job runs, and the ranks
+//! of a host agree, although each takes its own samples.
 //!
 //! Invariant: a sequence number protects the line, so no reader combines values of two lines.
 
@@ -33,7 +30,7 @@ pub struct Clock {
 const FIRST_LINE: Duration = Duration::from_millis(5);
 
 impl Clock {
-    /// Starts the clock, with the time-stamp counter if `may_count` and it is steady.
+    /// With the time-stamp counter if `may_count` and it is steady.
     pub fn start(may_count: bool, shift: Duration) -> Clock {
         let counter = may_count && counter::is_steady();
         let mut clock = Clock {
@@ -53,7 +50,7 @@ impl Clock {
         clock
     }
 
-    /// Returns the name of the clock for the trace file.
+    /// For the trace file.
     pub fn name(&self) -> &'static str {
         if self.counter { "tsc" } else { "monotonic" }
     }
@@ -136,7 +133,7 @@ pub fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Returns the nanoseconds since 1970.
+/// Nanoseconds since 1970.
 pub fn wall() -> u64 {
     read(libc::CLOCK_REALTIME)
 }

@@ -1,9 +1,6 @@
-//! The counters of the statistics.
-//!
-//! Each thread updates its own counters with plain loads and stores. A reader adds up the counters
-//! of all threads. Times are in ticks of the clock. Only a sample of the short calls is timed,
-//! because reading the clock is costly for them ([`super::observer`]), and its mean stands for all
-//! calls of a cell.
+//! The counters of the statistics. Each thread updates its own counters with plain loads and
+//! stores. A reader adds up the counters of all threads. Times are in ticks of the clock. Only a
+//! sample of the short calls is timed ([`super::observer`]); its mean stands for all.
 
 use parking_lot::Mutex;
 use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};
@@ -31,7 +28,7 @@ struct Timed {
     longest: AtomicU64,
 }
 
-/// Adds without a locked instruction, because only one thread writes the counter.
+/// Without a locked instruction, because only one thread writes the counter.
 #[inline(always)]
 fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -98,7 +95,7 @@ impl Counters {
         }
     }
 
-    /// Adds the counters to `sum`. `length` converts ticks to nanoseconds.
+    /// `length` converts ticks to nanoseconds.
     pub(crate) fn add_to(&self, sum: &mut Sum, length: impl Fn(u64) -> u64) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         for (call, paths) in self.calls.iter().enumerate() {
@@ -145,7 +142,7 @@ pub struct Spent {
     pub longest: u64,
 }
 
-/// The sum of the counters of all threads of a rank.
+/// Of the counters of all threads of a rank.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sum {
     /// By kind and path.
@@ -162,8 +159,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Returns the difference to the earlier sum `before`. The longest times remain, but are zero
-    /// if nothing was counted since `before`.
+    /// The longest times remain, but are zero if nothing was counted since `before`.
     pub fn since(mut self, before: &Sum) -> Sum {
         let spent = |now: &mut Spent, then: &Spent| {
             now.count = now.count.saturating_sub(then.count);

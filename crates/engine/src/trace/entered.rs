@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 /// Length below which calls are sampled, if sampling is enabled.
 pub const SHORT_NS: u64 = 1_000;
 
-/// A call that is being recorded. The thread leaves it when this is dropped.
+/// A call that is being recorded, until this is dropped.
 #[derive(Debug)]
 pub struct Entered<'a> {
     pub(super) running: &'a Recording,
@@ -23,9 +23,7 @@ pub struct Entered<'a> {
 }
 
 impl Entered<'_> {
-    /// Returns the segment and the offset of an address of `target`. `find` looks up the number of
-    /// the segment and its address range there. The thread caches the last result, because
-    /// consecutive calls often access the same part.
+    /// `find` looks up the segment and its address range. The thread caches the last result.
     pub fn place(
         &self,
         target: usize,
@@ -57,8 +55,7 @@ impl Entered<'_> {
         self.leave_by(call_info.call, call_info.path, call_info.bytes, |_| *call_info);
     }
 
-    /// Records the end of a call that moved `bytes` bytes by `path`. `call_info` returns the
-    /// remaining attributes, and runs only if a trace is written.
+    /// Records the end of a call. `call_info` runs only if a trace is written.
     #[inline(always)]
     pub(crate) fn leave_by(
         self,
@@ -122,8 +119,7 @@ pub struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    /// Records the end of the service for `origin`, if known. `polled` is the time, in ticks, of
-    /// this rank's previous poll, since when the request has waited at most.
+    /// `polled` is this rank's previous poll, in ticks, since when the request waited at most.
     pub fn end(self, kind: Served, origin: Option<usize>, bytes: usize, polled: Option<u64>) {
         let ticks = self.running.clock.ticks().saturating_sub(self.begun);
         let waited = polled.map(|polled| self.begun.saturating_sub(polled));

@@ -5,14 +5,12 @@ use super::Observer;
 use super::entered::Entered;
 use super::log::ThreadLog;
 
-/// A period of [`Observer::exclude_calls`].
 #[derive(Debug)]
 pub struct Excluded<'a> {
     entered: Entered<'a>,
     meeting: bool,
 }
 
-/// A period of [`Observer::include_calls`].
 #[derive(Debug)]
 pub struct Included<'a> {
     log: &'a ThreadLog,
@@ -20,14 +18,13 @@ pub struct Included<'a> {
 }
 
 impl Observer {
-    /// Excludes the calls of this thread, but not their waits, from the record until the result is
-    /// dropped.
+    /// Excludes the calls of this thread, but not their waits, until the result is dropped.
     pub fn exclude_calls(&self) -> Option<Excluded<'_>> {
         let entered = self.enter(false)?;
         Some(Excluded { meeting: entered.log.meeting.get(), entered })
     }
 
-    /// Like [`Observer::exclude_calls`], also for the waits in collective calls.
+    /// Also excludes the waits in collective calls.
     pub fn exclude_meetings(&self) -> Option<Excluded<'_>> {
         let excluded = self.exclude_calls()?;
         excluded.entered.log.meeting.set(true);

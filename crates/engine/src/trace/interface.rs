@@ -1,15 +1,14 @@
-//! The interface through which a thread last called the library.
-//!
-//! The panic boundary of the C interfaces passes the name of each call to this module. If any
-//! engine of the process writes a trace, the first letters of the name select the interface, which
-//! is stored for the thread. Other threads belong to a Rust program or to the engine.
+//! The interface through which a thread last called the library. The panic boundary of the C
+//! interfaces passes the name of each call to this module. If any engine of the process writes a
+//! trace, the first letters of the name select the interface. Other threads belong to a Rust
+//! program or to the engine.
 
 use crate::thread::fast_tls;
 use portolan_trace_format::kinds::Interface;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// The interface of the program, for threads that no C interface has called.
+/// For threads that no C interface has called.
 static DEFAULT: AtomicU8 = AtomicU8::new(Interface::Engine as u8);
 
 const UNKNOWN: u8 = u8::MAX;
@@ -27,12 +26,12 @@ pub(super) fn want() {
     WANTED.store(true, Ordering::Relaxed);
 }
 
-/// Sets the interface of threads that have not called a C interface.
+/// For threads that have not called a C interface.
 pub fn set_default(interface: Interface) {
     DEFAULT.store(interface as u8, Ordering::Relaxed);
 }
 
-/// Records that the calling thread is in a call of a C interface.
+/// The calling thread is in a call of a C interface.
 #[inline(always)]
 pub fn enter(call: &'static str) {
     if WANTED.load(Ordering::Relaxed) {
@@ -55,7 +54,7 @@ fn note(call: &str) {
     }
 }
 
-/// Returns the interface of a call by the first letters of its name, fast for traced calls.
+/// By the first letters of the name, fast for traced calls.
 fn of(call: &str) -> Interface {
     let letter = |at| call.as_bytes().get(at).map_or(0, u8::to_ascii_lowercase);
     match (letter(0), letter(1)) {

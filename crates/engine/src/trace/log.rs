@@ -3,8 +3,7 @@
 //! The memory is a ring of chunks. The thread appends each event to its current chunk and publishes
 //! it with one store. When the chunk is full, the thread continues with the next one. If the writer
 //! has not yet emptied it, the thread drops the event and counts it, so it never waits. The writer
-//! takes full chunks, and also the published part of the current one, so a thread that stops
-//! recording leaves no events in memory.
+//! takes full chunks, and also the published part of the current one.
 //!
 //! **Invariants.** Only the thread whose number the log holds records in it
 //! ([`crate::thread::this_thread`]). The bytes of a chunk below the published length do not change
@@ -23,7 +22,6 @@ const CHUNK: usize = 64 << 10;
 /// Chunks per thread, which bound its lead over the writer.
 const CHUNKS: usize = 32;
 
-/// The published state of a chunk.
 #[derive(Debug, Default)]
 struct Published {
     /// Bytes in the lower half, number of events in the upper half.
@@ -35,7 +33,6 @@ struct Published {
     first: AtomicU64,
 }
 
-/// Published events, as the writer takes them.
 #[derive(Debug, Clone, Copy)]
 pub struct Taken<'a> {
     pub bytes: &'a [u8],
@@ -44,7 +41,6 @@ pub struct Taken<'a> {
     pub last_time: u64,
 }
 
-/// The writer's position in a log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogPlace {
     chunk: usize,
@@ -72,7 +68,7 @@ pub(crate) struct ThreadLog {
     pub(super) depth: Cell<u32>,
     pub(super) last_block: Cell<LastBlock>,
     pub(super) sites: CallSites,
-    /// Whether the thread is in a collective call, whose waits are recorded as one.
+    /// The thread is in a collective call, whose waits are recorded as one.
     pub(super) meeting: Cell<bool>,
     /// Number of calls until the next timed one, and the generator's state that chooses it.
     pub(super) untimed: Cell<u32>,
@@ -90,8 +86,8 @@ pub(crate) struct ThreadLog {
     events: Cell<u32>,
 }
 
-// SAFETY: only the thread of the log accesses the cells and the memory beyond the published length,
-// see the module. The writer reads only published bytes. Other fields are atomic or constant.
+// SAFETY: only the thread of the log accesses the cells and the memory beyond the published length.
+// The writer reads only published bytes. Other fields are atomic or constant.
 unsafe impl Sync for ThreadLog {}
 
 impl std::fmt::Debug for ThreadLog {
@@ -101,7 +97,7 @@ impl std::fmt::Debug for ThreadLog {
 }
 
 impl ThreadLog {
-    /// Creates the log of the calling thread, with space for events only if `traces`.
+    /// For the calling thread, with space for events only if `traces`.
     pub fn new(number: u32, role: Role, now: u64, traces: bool) -> ThreadLog {
         let log = ThreadLog {
             thread: crate::thread::this_thread(),
@@ -130,8 +126,7 @@ impl ThreadLog {
         log
     }
 
-    /// Records an event, or drops and counts it. Returns true if a chunk has become full, so that
-    /// the caller wakes the writer.
+    /// Or drops and counts it. Returns true if a chunk is full: the caller wakes the writer.
     #[inline]
     pub fn record(&self, event: &Event<'_>) -> bool {
         let mut full = false;
@@ -144,8 +139,7 @@ impl ThreadLog {
         }
         let index = self.filled.load(Ordering::Relaxed) % CHUNKS;
         let (at, mut encoder) = (self.at.get(), self.encoder.get());
-        // SAFETY: only this thread writes to the chunk, beyond the published length, and the writer
-        // reads below it. The chunk has at least `MAX_EVENT` bytes left.
+        // SAFETY: only this thread writes beyond the published length. `MAX_EVENT` bytes are left.
         let room = unsafe {
             let memory = (*self.memory.get()).as_mut_ptr();
             std::slice::from_raw_parts_mut(memory.add(index * CHUNK + at), MAX_EVENT)
@@ -161,8 +155,7 @@ impl ThreadLog {
         full
     }
 
-    /// Returns whether to time a short call: about one in thirty, at random distances, because
-    /// programs repeat the same sequence of calls.
+    /// Times about one in thirty short calls, at random distances, because programs repeat.
     #[inline(always)]
     pub(super) fn is_turn(&self) -> bool {
         let untimed = self.untimed.get();
@@ -184,8 +177,7 @@ impl ThreadLog {
         self.untimed.set(dice % 61);
     }
 
-    /// Returns the number of calls that the event of this short call stands for, or `None` to skip
-    /// it.
+    /// How many calls the event of this short call stands for, or `None` to skip it.
     #[inline]
     pub(super) fn is_sampled(&self, call: Call, sample: u32) -> Option<u64> {
         let skipped = &self.unsampled[call as usize];
@@ -204,8 +196,7 @@ impl ThreadLog {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Continues with the next chunk. Returns false if the log holds no events, or the writer has
-    /// not emptied it.
+    /// Returns false if the log holds no events, or the writer has not emptied the next chunk.
     #[cold]
     fn next_chunk(&self) -> bool {
         let filled = self.filled.load(Ordering::Relaxed);
@@ -226,8 +217,7 @@ impl ThreadLog {
         true
     }
 
-    /// Passes the events published after `place` to `with`, chunk by chunk, and advances `place`.
-    /// Only for the writer.
+    /// Passes the events published after `place`, and advances it. Only for the writer.
     pub fn take(&self, place: &mut LogPlace, mut with: impl FnMut(Taken<'_>)) {
         loop {
             let filled = self.filled.load(Ordering::Acquire);
@@ -259,8 +249,7 @@ impl ThreadLog {
 }
 
 /// Returns the published length and number of events of a chunk, and the end time of its last
-/// event. Returns `None` if the thread publishes events faster than they can be read consistently;
-/// the chunk is then soon full.
+/// event, or `None` if the thread publishes too fast to read them consistently: it is soon full.
 fn snapshot(chunk: &Published, whole: bool) -> Option<(u64, u64)> {
     for _ in 0..8 {
         let committed = chunk.committed.load(Ordering::Acquire);

@@ -1,9 +1,7 @@
-//! Records the calls, waits and served requests that the layers report.
-//!
-//! A call is recorded once, by its outermost function: the put inside a put with a flag is not a
-//! separate call. Waits inside a call, and requests and handlers' calls meanwhile, are recorded
-//! separately. Without statistics and trace, only rare events are counted ([`Always`]), and
-//! [`Recording`] is absent.
+//! Records the calls, waits and served requests that the layers report. A call is recorded once, by
+//! its outermost function. Waits inside a call, and requests and handlers' calls meanwhile, are
+//! recorded separately. Without statistics and trace, only rare events are counted ([`Always`]),
+//! and [`Recording`] is absent.
 
 use super::call_info::{Always, Awaited, CallInfo, Settings};
 use super::call_site;
@@ -27,7 +25,6 @@ use std::time::Duration;
 
 const MOST_SITES: u64 = 1 << 14;
 
-/// The state of an observer that collects statistics or writes a trace.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) clock: Clock,
@@ -35,7 +32,7 @@ pub(super) struct Recording {
     pub(super) logs: Mutex<Vec<Arc<ThreadLog>>>,
     pub(super) shortest: AtomicU64,
     strings: Mutex<HashMap<String, u64>>,
-    /// Numbers of call sites, by the caller's site and the return address.
+    /// By the caller's site and the return address.
     sites: Mutex<HashMap<(Option<u64>, usize), u64>>,
     /// Number of changes to segments.
     pub(super) changes: AtomicU64,
@@ -44,7 +41,6 @@ pub(super) struct Recording {
     thread: OnceLock<std::thread::Thread>,
 }
 
-/// The statistics and the trace of one engine.
 #[derive(Debug)]
 pub struct Observer {
     id: u64,
@@ -90,17 +86,16 @@ impl Observer {
         self.running.is_some()
     }
 
-    /// Returns the settings, or the default ones if nothing is recorded.
     pub fn settings(&self) -> Settings {
         self.running.as_ref().map(|running| running.settings.clone()).unwrap_or_default()
     }
 
-    /// Returns the clock's name and time in nanoseconds.
+    /// Name and time in nanoseconds.
     pub fn clock(&self) -> Option<(&'static str, u64)> {
         self.running.as_ref().map(|running| (running.clock.name(), running.clock.now()))
     }
 
-    /// Starts to write the trace to `file`. `metadata` becomes part of the file's header.
+    /// `metadata` becomes part of the file's header.
     pub(crate) fn write_to(&self, file: File, metadata: &str) {
         if let Some(running) = &self.running
             && let Some(writer) = TraceWriter::start(running, file, metadata)
@@ -110,7 +105,6 @@ impl Observer {
         }
     }
 
-    /// Writes the remaining events and ends the file.
     pub fn close(&self) {
         if let Some(running) = &self.running
             && let Some(writer) = running.writer.lock().take()
@@ -119,8 +113,7 @@ impl Observer {
         }
     }
 
-    /// Starts to record a call, if calls are recorded. `short` marks a frequent call, which the
-    /// statistics need not time each time.
+    /// Statistics need not time each `short` call.
     #[inline]
     pub fn enter(&self, short: bool) -> Option<Entered<'_>> {
         let running = self.running.as_deref()?;
@@ -132,8 +125,7 @@ impl Observer {
         Some(Entered { running, log, outer: depth == 0, timed, begun })
     }
 
-    /// Runs a collective call that moves `bytes` bytes, and records it if it succeeds. All of it
-    /// counts as one wait for the other ranks.
+    /// All of it counts as one wait for the other ranks.
     pub fn meet<R>(&self, call: Call, bytes: usize, body: impl FnOnce() -> Result<R>) -> Result<R> {
         unless_forked()?;
         let Some(running) = self.running.as_deref() else { return body() };
@@ -151,7 +143,7 @@ impl Observer {
         done
     }
 
-    /// Returns the start in ticks of a wait or a service, or `None` if nothing is recorded.
+    /// Start in ticks of a wait or a service, or `None` if nothing is recorded.
     #[inline]
     pub fn begin(&self) -> Option<u64> {
         self.running.as_deref().map(|running| running.clock.ticks())
@@ -181,8 +173,7 @@ impl Observer {
         }
     }
 
-    /// Starts to record a request that this thread serves. Calls meanwhile belong to a handler and
-    /// are recorded separately.
+    /// Calls meanwhile belong to a handler and are recorded separately.
     pub fn serve(&self) -> Option<Serving<'_>> {
         let running = self.running.as_deref()?;
         let log = self.log(running);
@@ -211,20 +202,19 @@ impl Observer {
         }
     }
 
-    /// Records that segments changed, so that threads look up addresses again.
+    /// Makes threads look up addresses again.
     pub(crate) fn segments_change(&self) {
         if let Some(running) = &self.running {
             running.changes.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Records a new segment or set of mutexes with `bytes` bytes or mutexes on this rank.
+    /// A new segment or set of mutexes with `bytes` bytes or mutexes on this rank.
     pub fn made(&self, segment: u64, bytes: u64, ranks: u64, kind: SegmentKind) {
         self.define(|| Definition::Segment { segment, bytes, ranks, kind });
     }
 
-    /// Records a comparison with the clock of rank 0, which showed `time + offset` nanoseconds,
-    /// with an error of at most `bound`, when this rank's clock showed `time`.
+    /// Rank 0's clock showed `time + offset` ns, up to `bound`, when this rank's showed `time`.
     pub fn compared(&self, time: u64, offset: i64, bound: u64) {
         self.define(|| Definition::Clock { time, offset, bound });
     }
@@ -242,8 +232,7 @@ impl Observer {
         }
     }
 
-    /// Returns the counters since the last [`Observer::reset`], or since the start if
-    /// `of_all_time`. The array holds the counters of [`Always`] without the rests.
+    /// Since the last [`Observer::reset`] or the start, and [`Always`] without the rests.
     pub fn sum(&self, of_all_time: bool) -> (Sum, [u64; 5]) {
         let before = if of_all_time { Default::default() } else { self.before.lock().clone() };
         let (sum, always) = self.all();
@@ -356,7 +345,7 @@ impl Recording {
         caller
     }
 
-    /// Returns the number of the call site of a source line, as [`Recording::site`] does.
+    /// Like [`Recording::site`], for a source line.
     #[cold]
     pub(super) fn line(&self, line: &str) -> Option<u64> {
         let module = self.string(line);

@@ -11,7 +11,7 @@ fn used_by(whose: libc::c_int) -> libc::rusage {
     used
 }
 
-/// Returns how often the calling thread has lost its core while it could run.
+/// How often the calling thread has lost its core while it could run.
 pub(crate) fn involuntary_switches() -> u64 {
     used_by(libc::RUSAGE_THREAD).ru_nivcsw as u64
 }

@@ -14,8 +14,7 @@
 //!   are then missing is given in the last block, which replaces the partially written one, and in
 //!   a warning.
 //!
-//! It also records the processor use of the process, at least every [`EVERY`]. The next block of a
-//! thread, or one without events at the end, states how many events the thread has dropped.
+//! The next block of a thread, or an empty one at the end, gives its number of dropped events.
 
 use super::log::{LogPlace, Taken, ThreadLog};
 use super::observer::Recording;
@@ -84,7 +83,7 @@ pub(super) struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Starts the thread, which writes `file` from its beginning, or warns and returns `None`.
+    /// Writes `file` from its beginning, or warns and returns `None`.
     pub(super) fn start(
         running: &Arc<Recording>,
         file: File,
@@ -143,7 +142,6 @@ impl TraceWriter {
     }
 }
 
-/// The state of the file with respect to one thread.
 #[derive(Debug, Default)]
 struct Written {
     place: LogPlace,
@@ -264,8 +262,7 @@ impl Output {
         self.threads[at] = thread;
     }
 
-    /// Returns whether a block with `bytes` bytes may be added to the file. Near the limit, also
-    /// makes threads drop short events, and finally all.
+    /// Near the limit, also makes threads drop short events, and finally all.
     fn has_room(&self, running: &Recording, bytes: usize) -> bool {
         if self.limit == 0 {
             return true;

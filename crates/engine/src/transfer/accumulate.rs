@@ -9,8 +9,8 @@ use crate::path::kernel::Scale;
 use crate::path::{self, shm_atomics};
 
 impl Ops {
-    /// Accumulates `bytes` contiguous bytes. On return the source may be reused. Returns the errors
-    /// of [`Ops::put`], and `Type` if `bytes` is not a multiple of the element size.
+    /// On return the source may be reused. Fails as [`Ops::put`], and with `Type` if `bytes` is not
+    /// a multiple of the element size.
     ///
     /// # Safety
     /// `local` must be valid for reads of `bytes` bytes.
@@ -24,7 +24,7 @@ impl Ops {
         scale: Scale,
     ) -> Result<()> {
         self.check_rank(target)?;
-        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes.
+        // SAFETY: the caller guarantees the readable bytes.
         unsafe {
             if let (8, Scale::Double(scale)) = (bytes, scale)
                 && !local.is_null()
@@ -51,15 +51,14 @@ impl Ops {
     ) -> Result<bool> {
         let aligned = remote.is_multiple_of(align_of::<f64>());
         let path = |arena: &Arena, region| path::for_accumulate(arena, region, aligned);
-        // SAFETY: the registry has checked that the number lies in the region, and the caller
-        // guarantees that `local` is readable.
+        // SAFETY: the registry has checked the number in the region; the caller guarantees `local`.
         self.at_direct(target, (remote, 8), path, |region, offset| unsafe {
             shm_atomics::accumulate_one(region, offset, local, scale);
         })
     }
 
     /// # Safety
-    /// The requirements of [`Ops::accumulate`] apply.
+    /// See [`Ops::accumulate`].
     #[inline(never)]
     unsafe fn accumulate_some(
         &self,
@@ -69,8 +68,7 @@ impl Ops {
         local: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees `bytes` readable bytes at `local`. An accumulate only reads
-        // it.
+        // SAFETY: the caller guarantees the readable bytes, which an accumulate only reads.
         unsafe {
             if self.is_observed() {
                 let (local, shape) = (local.cast_mut(), Shape::contiguous(bytes));
@@ -83,11 +81,8 @@ impl Ops {
         }
     }
 
-    /// Accumulates if the path is direct. Returns false if it is not, if there is nothing to add,
-    /// or if an argument is invalid.
-    ///
     /// # Safety
-    /// The requirements of [`Ops::accumulate`] apply.
+    /// See [`Ops::accumulate`].
     #[inline(always)]
     unsafe fn accumulate_direct(
         &self,
@@ -98,13 +93,11 @@ impl Ops {
         bytes: usize,
     ) -> Result<bool> {
         let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
-        // SAFETY: the caller guarantees `bytes` readable bytes at `local`. An accumulate only reads
-        // it.
+        // SAFETY: the caller guarantees the readable bytes, which an accumulate only reads.
         Ok(whole && unsafe { self.move_direct(kind, target, remote, local.cast_mut(), bytes) }?)
     }
 
-    /// Performs a transfer of contiguous bytes if the path is direct. Else returns false, and no
-    /// byte has moved.
+    /// Returns false, and moves no byte, if the path is not direct.
     ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
@@ -118,7 +111,7 @@ impl Ops {
         bytes: usize,
     ) -> Result<bool> {
         self.check_rank(target)?;
-        // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes.
+        // SAFETY: the caller guarantees `local`.
         unsafe {
             match kind {
                 TransferKind::Accumulate(Scale::Double(scale))

@@ -1,12 +1,8 @@
-//! Handles of non-blocking transfers.
-//!
-//! A handle may carry any number of transfers, and a wait for the handle waits for all of them.
-//! Then it can be reused. A handle without transfers is complete.
-//!
-//! An *aggregate* handle collects contiguous puts, or gets, of any sizes to any targets, and issues
-//! them when it is waited for. Transfers that are adjacent on both sides are merged first. Small
-//! blocks to one target on the message path share messages. Direct transfers cost less than
-//! collecting them, so they are performed at once.
+//! Handles of non-blocking transfers. A handle carries any number of transfers, and a wait for it
+//! waits for all of them. An *aggregate* handle collects contiguous puts, or gets, of any sizes to
+//! any targets, and issues them when it is waited for. Transfers that are adjacent on both sides
+//! are merged first, and small blocks to one target on the message path share messages. Direct
+//! transfers cost less than collecting them, so they are performed at once.
 
 use super::TransferKind;
 use crate::error::{Result, fail};
@@ -22,7 +18,6 @@ use std::sync::Arc;
 pub struct Handle {
     counter: Option<Arc<CompletionCounter>>,
     aggregate: Option<Aggregate>,
-    /// Source buffers that the handle keeps for the caller.
     values: Vec<Box<[u8]>>,
 }
 
@@ -34,8 +29,7 @@ struct Item {
     bytes: usize,
 }
 
-// SAFETY: the address is used only after the caller has promised that it stays valid until the
-// handle was waited for.
+// SAFETY: the caller has promised that the address stays valid until the handle was waited for.
 unsafe impl Send for Item {}
 
 #[derive(Debug, Default)]
@@ -50,12 +44,11 @@ impl Aggregate {
 }
 
 impl Handle {
-    /// Returns whether the handle collects transfers instead of issuing them.
     pub fn is_aggregate(&self) -> bool {
         self.aggregate.is_some()
     }
 
-    /// Makes the handle aggregate. Fails with `Handle` if its transfers are unfinished.
+    /// Fails with `Handle` if transfers are unfinished.
     pub fn set_aggregate(&mut self) -> Result<()> {
         if self.counter.as_ref().is_some_and(|t| t.outstanding() > 0) {
             fail!(
@@ -67,15 +60,14 @@ impl Handle {
         Ok(())
     }
 
-    /// Issues the collected transfers, and makes the handle an ordinary one.
+    /// Issues the collected transfers first.
     pub fn unset_aggregate(&mut self, ops: &Ops) -> Result<()> {
         self.flush(ops)?;
         self.aggregate = None;
         Ok(())
     }
 
-    /// Issues a transfer on the handle. Returns the errors of the blocking calls, and `Handle` for
-    /// a mix of puts and gets on an aggregate handle.
+    /// Fails as the blocking calls, and with `Handle` for a mix of puts and gets on an aggregate.
     ///
     /// # Safety
     /// `local` must stay valid for the local extent of the shape until the handle was waited for.
@@ -94,8 +86,7 @@ impl Handle {
             && !matches!(kind, TransferKind::Accumulate(_))
         {
             let bytes = shape.block();
-            // SAFETY: the caller guarantees that `local` is valid for the local extent of the
-            // shape.
+            // SAFETY: the caller guarantees `local`.
             let direct = || unsafe { ops.try_direct(kind, target, remote, local, bytes) };
             let call_info = CallInfo::new(call_of(kind, false)).to(target).moves(bytes);
             let body = || match direct()? {
@@ -107,7 +98,7 @@ impl Handle {
             return ops.observed_often(|| true, |&path| call_info.by(path), body).map(drop);
         }
         if self.aggregate.is_some() {
-            // This transfer cannot be merged. Issue the collected ones first to keep the order.
+            // This transfer cannot be merged, so issue the collected ones first to keep the order.
             self.flush(ops)?;
         }
         let counter = self.counter.get_or_insert_default();
@@ -178,8 +169,6 @@ impl Handle {
         Ok(())
     }
 
-    /// Issues vector transfers on the handle.
-    ///
     /// # Safety
     /// The local blocks must stay valid until the handle was waited for.
     pub unsafe fn issue_vectors(
@@ -191,11 +180,10 @@ impl Handle {
     ) -> Result<()> {
         self.flush(ops)?;
         let counter = self.counter.get_or_insert_default();
-        // SAFETY: the caller keeps the local blocks valid until the handle was waited for.
+        // SAFETY: the caller keeps the blocks valid until the handle was waited for.
         unsafe { ops.issue_vectors(kind, target, list, counter) }
     }
 
-    /// Issues the transfers that an aggregate handle has collected.
     pub fn flush(&mut self, ops: &Ops) -> Result<()> {
         let Some(aggregate) = &mut self.aggregate else {
             return Ok(());
@@ -208,11 +196,9 @@ impl Handle {
         let counter = self.counter.get_or_insert_default().clone();
         let mut rest = &items[..];
         while let Some(first) = rest.first() {
-            // Issue consecutive transfers to one target together.
             let run = rest.iter().take_while(|i| i.target == first.target).count();
             let blocks = rest[..run].iter().map(|i| (i.local as usize, i.remote, i.bytes));
-            // SAFETY: the caller of `issue` promised that the memory stays valid until the handle
-            // was waited for.
+            // SAFETY: the caller of `issue` keeps the memory valid until the handle was waited for.
             unsafe { ops.issue_blocks(kind, first.target, blocks, &counter) }?;
             rest = &rest[run..];
         }
@@ -241,7 +227,7 @@ impl Handle {
         }
     }
 
-    /// Returns whether all transfers of the handle are complete. Makes progress.
+    /// Returns whether all transfers are complete. Makes progress.
     pub fn test(&mut self, ops: &Ops) -> Result<bool> {
         self.flush(ops)?;
         let Some(counter) = &self.counter else {
@@ -256,7 +242,7 @@ impl Handle {
         Ok(done)
     }
 
-    /// Returns whether the handle has unfinished or collected transfers.
+    /// Includes collected transfers.
     pub fn is_pending(&self) -> bool {
         self.counter.as_ref().is_some_and(|t| t.outstanding() > 0)
             || self.aggregate.as_ref().is_some_and(|a| !a.items.is_empty())
@@ -265,7 +251,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // MPI may still read the sources of a handle that was not waited for, so they are leaked.
+        // MPI may still read the sources of unfinished transfers, so they are leaked.
         if self.is_pending() {
             std::mem::forget(std::mem::take(&mut self.values));
         }

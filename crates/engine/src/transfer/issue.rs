@@ -13,18 +13,18 @@ use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub struct Issued {
-    /// The path of the transfer, or of its first row. `None` without bytes to move.
+    /// The path of the transfer, or of its first row. `None` without bytes.
     pub path: Option<Path>,
     /// The new counter, if one is needed and the caller passed none.
     pub counter: Option<Arc<CompletionCounter>>,
 }
 
 impl Ops {
-    /// Issues a transfer without recording it. `counter` counts the transfer if it is not complete
-    /// on return. Returns a new counter if one is needed and `counter` is `None`.
+    /// Issues a transfer without recording it. `counter` counts it if it is not complete on return.
+    /// Returns a new counter if one is needed and `counter` is `None`.
     ///
     /// # Safety
-    /// The requirements of [`Ops::blocking`] apply, until the counter is done.
+    /// See [`Ops::blocking`]; this must hold until the counter is done.
     pub unsafe fn issue_by_path(
         &self,
         kind: TransferKind,
@@ -61,9 +61,8 @@ impl Ops {
                 hit = self.find_in_order(target, region, (first, extent))?;
             }
             let _open = hit;
-            // SAFETY: the registry has checked that the remote extent lies in the region, mapped
-            // while `_open` is held. The caller guarantees that `local` is valid for the local
-            // extent.
+            // SAFETY: the registry has checked the remote extent, mapped while `_open` is held. The
+            // caller guarantees `local`.
             unsafe {
                 match &kind {
                     TransferKind::Put => {
@@ -94,8 +93,7 @@ impl Ops {
             None => (),
         }
         self.order_before(target, path)?;
-        // SAFETY: the registry has checked the remote extent, and the caller keeps `local` valid
-        // until the counter is done.
+        // SAFETY: the registry has checked the remote extent, and the caller keeps `local` valid.
         let started =
             unsafe { self.transport(path)?.start(self, kind, &place, local, shape, counter) };
         match started {
@@ -104,18 +102,15 @@ impl Ops {
         }
     }
 
-    /// Ends the job. All arguments were checked, so the failure comes from MPI, which may still use
-    /// the caller's memory.
+    /// The arguments were checked, so MPI failed and may still use the caller's memory.
     #[cold]
     fn abort_partial(&self, kind: TransferKind, target: usize, error: &Error) -> ! {
         log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
         crate::process::end_job(error.kind().code());
     }
 
-    /// Issues the rows of a shape, whose remote extent was checked, one by one.
-    ///
     /// # Safety
-    /// The requirements of [`Ops::issue_by_path`] apply.
+    /// See [`Ops::issue_by_path`], whose checks have passed.
     unsafe fn issue_rows(
         &self,
         kind: TransferKind,
@@ -133,7 +128,7 @@ impl Ops {
         let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
         let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
         self.order_before_all(target)?;
-        // SAFETY: the caller keeps `local`, and so each row, valid until the counter is done.
+        // SAFETY: the caller keeps each row valid until the counter is done.
         unsafe { self.issue_blocks(kind, target, rows.into_iter(), counted) }?;
         Ok(fresh)
     }

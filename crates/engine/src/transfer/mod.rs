@@ -1,11 +1,10 @@
-//! Put, get and accumulate: blocking, with handles and without handles; contiguous, strided and
-//! vector.
+//! Put, get and accumulate: blocking, with or without handles; contiguous, strided and vector.
 //!
-//! A call checks the rank, finds the remote extent in the registry (an error is returned before any
-//! byte moves), chooses the path, issues the transfer, and completes it. Blocking puts and
-//! accumulates return when their source may be reused, blocking gets when the bytes have arrived.
-//! Non-blocking transfers complete in a [`Handle`], or in the target's implicit counter. A transfer
-//! of zero bytes is valid for any addresses and does nothing.
+//! A call checks the rank, finds the remote extent in the registry (before any byte moves), chooses
+//! the path, issues the transfer, and completes it. Blocking puts and accumulates return when their
+//! source may be reused, blocking gets when the bytes have arrived. Non-blocking transfers complete
+//! in a [`Handle`], or in the target's implicit counter. A transfer of zero bytes is valid for any
+//! addresses.
 
 mod accumulate;
 mod handle;
@@ -46,7 +45,7 @@ fn check_elements(scale: Scale, block: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of contiguous bytes, or of rows that all have the same alignment.
+/// For contiguous bytes, or rows that all have the same alignment.
 #[inline]
 fn path_of(kind: &TransferKind, arena: &Arena, region: *mut u8, remote: usize) -> Path {
     match kind {
@@ -57,7 +56,7 @@ fn path_of(kind: &TransferKind, arena: &Arena, region: *mut u8, remote: usize) -
     }
 }
 
-/// Returns whether rows of an accumulate differ in alignment, and so in path in the MPI domain.
+/// Returns whether rows differ in alignment, and so in path in the MPI domain.
 fn differs_by_row(kind: TransferKind, shape: &Shape) -> bool {
     let TransferKind::Accumulate(scale) = kind else {
         return false;
@@ -66,9 +65,9 @@ fn differs_by_row(kind: TransferKind, shape: &Shape) -> bool {
 }
 
 impl Ops {
-    /// Puts `bytes` contiguous bytes. On return the source may be reused. Fails with `Rank` for an
-    /// invalid target, `Address` if the remote bytes are not all in one segment, and `Argument` if
-    /// the source is null. No byte has moved then.
+    /// On return the source may be reused. Fails with `Rank` for an invalid target, `Address` if
+    /// the remote bytes are not all in one segment, and `Argument` if the source is null. No byte
+    /// has moved then.
     ///
     /// # Safety
     /// `local` must be valid for reads of `bytes` bytes.
@@ -80,12 +79,11 @@ impl Ops {
         local: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees `bytes` readable bytes at `local`. A put only reads it.
+        // SAFETY: the caller guarantees the readable bytes, which a put only reads.
         unsafe { self.contiguous::<true>(target, remote, local.cast_mut(), bytes) }
     }
 
-    /// Gets `bytes` contiguous bytes, which have arrived on return. Returns the errors of
-    /// [`Ops::put`].
+    /// The bytes have arrived on return. Fails as [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for writes of `bytes` bytes.
@@ -97,14 +95,12 @@ impl Ops {
         local: *mut u8,
         bytes: usize,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees that `local` is writable for `bytes` bytes.
+        // SAFETY: the caller guarantees the writable bytes.
         unsafe { self.contiguous::<false>(target, remote, local, bytes) }
     }
 
-    /// Puts or gets contiguous bytes.
-    ///
     /// # Safety
-    /// The requirements of [`Ops::put`] or [`Ops::get`] apply.
+    /// See [`Ops::put`] or [`Ops::get`].
     #[inline(always)]
     unsafe fn contiguous<const PUTS: bool>(
         &self,
@@ -114,8 +110,7 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
-        // SAFETY: the caller guarantees `bytes` bytes at `local`, readable in a put, writable in a
-        // get.
+        // SAFETY: the caller guarantees `bytes` bytes, readable in a put, writable in a get.
         unsafe {
             if self.is_observed() {
                 return self.contiguous_observed::<PUTS>(target, remote, local, bytes);
@@ -127,11 +122,10 @@ impl Ops {
         }
     }
 
-    /// Performs [`Ops::contiguous`] if calls are counted or traced. It has the same arguments, so
-    /// that [`Ops::contiguous`] needs no registers for this case.
+    /// If calls are counted or traced. The arguments of [`Ops::contiguous`] need no registers here.
     ///
     /// # Safety
-    /// The requirements of [`Ops::contiguous`] apply.
+    /// See [`Ops::contiguous`].
     #[cold]
     #[inline(never)]
     unsafe fn contiguous_observed<const PUTS: bool>(
@@ -151,7 +145,7 @@ impl Ops {
     /// Performs a transfer that is counted or traced. With `counter`, only issues it.
     ///
     /// # Safety
-    /// The requirements of [`Ops::blocking`] apply; with `counter`, those of [`Ops::issue`].
+    /// See [`Ops::blocking`]; with `counter`, as for [`Ops::issue`].
     #[cold]
     #[inline(never)]
     unsafe fn observed_transfer(
@@ -169,8 +163,7 @@ impl Ops {
                 self.call_info_of_shape(entered, call, target, remote, shape, path)
             });
         };
-        // SAFETY: the caller guarantees the bytes of the shape at `local`, until the counter is
-        // done.
+        // SAFETY: the caller guarantees the bytes at `local` until the counter is done.
         let body = || unsafe {
             if shape.is_contiguous()
                 && self.contiguous_direct(kind, target, remote, local, bytes)?
@@ -187,9 +180,8 @@ impl Ops {
         self.record(short, leave, body).map(drop)
     }
 
-    /// Puts or gets contiguous bytes if the path is direct. Else returns false, and no byte has
-    /// moved. Always returns false for an accumulate of at least one byte. Returns the errors of
-    /// [`Ops::put`].
+    /// Puts or gets if the path is direct. Else returns false, and no byte has moved. Always
+    /// returns false for an accumulate of at least one byte. Fails as [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
@@ -210,16 +202,15 @@ impl Ops {
         if matches!(kind, TransferKind::Accumulate(_)) {
             return Ok(false);
         }
-        // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes.
+        // SAFETY: the caller guarantees `local`.
         unsafe { self.move_direct(&kind, target, remote, local, bytes) }
     }
 
-    /// Performs a transfer of contiguous bytes if the path is direct. Else returns false, and no
-    /// byte has moved. All calls with contiguous bytes choose their path here.
+    /// Performs a transfer of whole elements if the path is direct. Else returns false, and no byte
+    /// has moved. All calls with contiguous bytes choose their path here.
     ///
     /// # Safety
-    /// `local` must be valid for `bytes` bytes: for writes in a get, else for reads. The bytes must
-    /// be whole elements.
+    /// `local` must be valid for `bytes` bytes: for writes in a get, else for reads.
     #[inline(always)]
     unsafe fn move_direct(
         &self,
@@ -234,28 +225,23 @@ impl Ops {
         // Each kind has its own copy of the code, short enough to need no arguments in memory.
         match kind {
             TransferKind::Put => self.at_direct(target, remote, path, move |region, offset| {
-                // SAFETY: the registry has checked the bytes in the region. The caller guarantees
-                // that `local` is readable.
+                // SAFETY: the registry has checked the region; the caller guarantees `local`.
                 unsafe { kernel::copy_block(local, region.wrapping_add(offset), bytes) }
             }),
             TransferKind::Get => self.at_direct(target, remote, path, move |region, offset| {
-                // SAFETY: the registry has checked the bytes in the region. The caller guarantees
-                // that `local` is writable.
+                // SAFETY: the registry has checked the region; the caller guarantees `local`.
                 unsafe { kernel::copy_block(region.wrapping_add(offset), local, bytes) }
             }),
             TransferKind::Accumulate(scale) => {
                 self.at_direct(target, remote, path, |region, offset| {
-                    // SAFETY: the registry has checked the bytes in the region. The caller
-                    // guarantees that `local` is readable and that the bytes are whole elements.
+                    // SAFETY: the registry checked the region; the caller ensures whole elements.
                     unsafe { shm_atomics::accumulate_row(region, offset, local, bytes, scale) }
                 })
             }
         }
     }
 
-    /// Runs `work` on bytes that this rank may load and store, if their path is direct; else
-    /// returns false. `work` receives the region, which stays mapped meanwhile, and the offset of
-    /// the bytes.
+    /// `work` gets the region, which stays mapped, and the offset. Returns false if not direct.
     #[inline(always)]
     fn at_direct(
         &self,
@@ -281,10 +267,8 @@ impl Ops {
         Ok(true)
     }
 
-    /// Issues a transfer without a handle. [`Ops::wait_implicit_to`] waits for it.
-    ///
     /// # Safety
-    /// The requirements of [`Ops::blocking`] apply, until the transfer was waited for.
+    /// See [`Ops::blocking`]; this must hold until [`Ops::wait_implicit_to`] returns.
     pub unsafe fn implicit(
         &self,
         kind: TransferKind,
@@ -299,10 +283,10 @@ impl Ops {
         unsafe { self.issue(kind, target, remote, local, shape, counter) }
     }
 
-    /// Issues a transfer. `counter` counts it if it is not complete on return.
+    /// `counter` counts the transfer if it is not complete on return.
     ///
     /// # Safety
-    /// The requirements of [`Ops::blocking`] apply, until the counter is done.
+    /// See [`Ops::blocking`]; this must hold until the counter is done.
     pub unsafe fn issue(
         &self,
         kind: TransferKind,
@@ -321,10 +305,8 @@ impl Ops {
         }
     }
 
-    /// Issues vector transfers without a handle.
-    ///
     /// # Safety
-    /// The requirements of [`Ops::implicit`] apply.
+    /// See [`Ops::implicit`].
     pub unsafe fn implicit_vectors(
         &self,
         kind: TransferKind,
@@ -332,11 +314,11 @@ impl Ops {
         list: &[crate::layout::Vector<'_>],
     ) -> Result<()> {
         self.check_rank(target)?;
-        // SAFETY: the caller keeps the local blocks valid until the transfers were waited for.
+        // SAFETY: the caller keeps the blocks valid until the transfers were waited for.
         unsafe { self.issue_vectors(kind, target, list, self.peer(target).implicit()) }
     }
 
-    /// Puts along a shape. On return the source may be reused.
+    /// On return the source may be reused.
     ///
     /// # Safety
     /// `local` must be valid for reads of the local extent of the shape.
@@ -347,19 +329,17 @@ impl Ops {
         local: *const u8,
         shape: &Shape,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees that `local` is readable for the extent. A put only reads
-        // it.
+        // SAFETY: the caller guarantees the extent, which a put only reads.
         unsafe { self.blocking(TransferKind::Put, target, remote, local.cast_mut(), shape) }
     }
 
-    /// Issues a transfer and waits until it is complete locally. Returns the errors of
-    /// [`Ops::put`], and `Type` if the block of an accumulate is not a multiple of the element
-    /// size.
+    /// Issues a transfer and waits until it is complete locally. Fails as [`Ops::put`], and with
+    /// `Type` if the block of an accumulate is not a multiple of the element size. Not inlined, so
+    /// that callers keep a short code path for direct transfers.
     ///
     /// # Safety
     /// `local` must be valid for the local extent of the shape: for writes in a get, else for
     /// reads.
-    // Not inlined, so that callers keep a short code path for direct transfers.
     #[inline(never)]
     pub unsafe fn blocking(
         &self,
@@ -369,7 +349,7 @@ impl Ops {
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees that `local` is valid for the local extent of the shape.
+        // SAFETY: the caller guarantees `local`.
         unsafe {
             if self.is_observed() {
                 return self.observed_transfer(kind, target, remote, local, shape, None);
@@ -378,10 +358,8 @@ impl Ops {
         }
     }
 
-    /// Implements [`Ops::blocking`]. Returns the path that the bytes took.
-    ///
     /// # Safety
-    /// The requirements of [`Ops::blocking`] apply.
+    /// See [`Ops::blocking`].
     #[inline(always)]
     unsafe fn issue_and_wait(
         &self,
@@ -391,8 +369,7 @@ impl Ops {
         local: *mut u8,
         shape: &Shape,
     ) -> Result<Option<Path>> {
-        // SAFETY: the caller guarantees that `local` is valid during the call, and the wait below
-        // lasts until the transfer no longer uses it.
+        // SAFETY: the caller guarantees `local` during the call, which waits for the transfer.
         let issued = unsafe { self.issue_by_path(kind, target, remote, local, shape, None) }?;
         if let Some(counter) = issued.counter {
             let what = || format!("{kind:?} with rank {target}");

@@ -1,8 +1,6 @@
-//! Vector transfers: blocks of equal length at arbitrary pairs of addresses.
-//!
-//! All addresses are checked before any byte moves. Blocks that are adjacent on both sides are
-//! joined. If one segment contains all blocks, as usual, one lookup serves all of them. Otherwise
-//! the blocks may take different paths.
+//! Vector transfers: blocks of equal length at arbitrary pairs of addresses. All addresses are
+//! checked before any byte moves. Blocks that are adjacent on both sides are joined. If one segment
+//! contains all blocks, one lookup serves all. Otherwise they may take different paths.
 
 use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
@@ -18,7 +16,6 @@ use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
 
 impl Ops {
-    /// Checks a vector transfer: lengths, local addresses and remote addresses.
     pub(crate) fn check_vector(
         &self,
         kind: TransferKind,
@@ -59,11 +56,11 @@ impl Ops {
         self.memory.registry.lookup(target, lo, bytes).map(|_| (lo, bytes))
     }
 
-    /// Performs a vector transfer with one lookup, if all blocks lie in one segment that this rank
-    /// can load and store. Else returns false, and no byte has moved.
+    /// Performs a transfer with one lookup, if all blocks lie in one segment that this rank can
+    /// load and store. Else returns false, and no byte has moved.
     ///
     /// # Safety
-    /// The requirements of [`Ops::vector`] apply.
+    /// See [`Ops::vector`].
     unsafe fn vector_direct(
         &self,
         kind: TransferKind,
@@ -71,15 +68,14 @@ impl Ops {
         vector: Vector<'_>,
     ) -> Result<bool> {
         let Some((first, bytes)) = self.stretch(target, &vector) else { return Ok(false) };
-        // The path is chosen for aligned elements. In the MPI domain an accumulate is then not
-        // direct, and each block chooses its own path.
+        // Chosen for aligned elements: in the MPI domain an accumulate is then not direct, and each
+        // block chooses its own path.
         let path = |arena: &Arena, region| super::path_of(&kind, arena, region, 0);
         self.at_direct(target, (first, bytes), path, |region, offset| {
             for (local, remote, bytes) in vector.joined() {
                 let (here, at) = (local as *mut u8, offset + (remote - first));
                 let there = region.wrapping_add(at);
-                // SAFETY: the block lies in the range from `first`, which lies in the region. The
-                // caller guarantees that the local block is valid.
+                // SAFETY: the block lies in the range, so in the region; the caller checks `local`.
                 unsafe {
                     match &kind {
                         TransferKind::Put => kernel::copy_block(here, there, bytes),
@@ -96,8 +92,7 @@ impl Ops {
         })
     }
 
-    /// Issues a vector transfer that [`Ops::check_vector`] accepted. `counter` counts incomplete
-    /// parts.
+    /// `counter` counts incomplete parts of a transfer that [`Ops::check_vector`] accepted.
     ///
     /// # Safety
     /// The local blocks must stay valid until the counter is done: for writes in a get, else for
@@ -109,7 +104,7 @@ impl Ops {
         vector: Vector<'_>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the local blocks valid until the counter is done.
+        // SAFETY: the caller keeps the blocks valid until the counter is done.
         if vector.block == 0 || unsafe { self.vector_direct(kind, target, vector) }? {
             return Ok(());
         }
@@ -120,14 +115,14 @@ impl Ops {
             let step = if whole { bytes } else { vector.block };
             (0..bytes).step_by(step).map(move |at| (local + at, remote + at, step))
         });
-        // SAFETY: the caller keeps the local blocks valid until the counter is done.
+        // SAFETY: the caller keeps the blocks valid until the counter is done.
         unsafe { self.issue_blocks(kind, target, rows, counter) }
     }
 
     /// Issues checked blocks `(local, remote, bytes)`. Small blocks share messages if possible.
     ///
     /// # Safety
-    /// The requirements of [`Ops::issue_vector`] apply.
+    /// See [`Ops::issue_vector`].
     pub(crate) unsafe fn issue_blocks(
         &self,
         kind: TransferKind,
@@ -137,7 +132,7 @@ impl Ops {
     ) -> Result<()> {
         let mut batch = Batch::new(kind, target);
         for (local, remote, bytes) in blocks {
-            // SAFETY: the caller keeps the local block valid until the counter is done.
+            // SAFETY: the caller keeps the block valid until the counter is done.
             if unsafe { self.block_direct(kind, target, local, remote, bytes) }? {
                 continue;
             }
@@ -145,8 +140,7 @@ impl Ops {
                 && let Some(path) = self.batching_path(kind, target, remote, bytes)
             {
                 if path != batch.path || !batch.has_room(bytes, self.config.chunk_bytes) {
-                    // SAFETY: the caller keeps the batch's local blocks valid until the counter is
-                    // done.
+                    // SAFETY: the caller keeps the blocks valid until the counter is done.
                     unsafe { self.send_batch(&mut batch, target, counter) }?;
                     batch.path = path;
                 }
@@ -154,19 +148,19 @@ impl Ops {
                 continue;
             }
             // Send the batch first, so that blocks are issued in the given order.
-            // SAFETY: the caller keeps the local blocks valid until the counter is done.
+            // SAFETY: the caller keeps the blocks valid until the counter is done.
             unsafe {
                 self.send_batch(&mut batch, target, counter)?;
                 let shape = Shape::contiguous(bytes);
                 self.issue_by_path(kind, target, remote, local as *mut u8, &shape, Some(counter))?;
             }
         }
-        // SAFETY: the caller keeps the local blocks of the batch valid until the counter is done.
+        // SAFETY: the caller keeps the blocks valid until the counter is done.
         unsafe { self.send_batch(&mut batch, target, counter) }
     }
 
     /// # Safety
-    /// The requirements of [`Ops::issue_vector`] apply.
+    /// See [`Ops::issue_vector`].
     unsafe fn send_batch(
         &self,
         batch: &mut Batch,
@@ -179,11 +173,11 @@ impl Ops {
         counter.toward(target);
         self.order_before(target, batch.path)?;
         let transport = self.transport(batch.path)?;
-        // SAFETY: the caller keeps the local blocks of the batch valid until the counter is done.
+        // SAFETY: the caller keeps the blocks valid until the counter is done.
         unsafe { transport.send_batch(self, batch, counter) }
     }
 
-    /// Returns the path of a block, if its transport can send batches.
+    /// `None` if the transport cannot send batches.
     fn batching_path(
         &self,
         kind: TransferKind,
@@ -197,8 +191,6 @@ impl Ops {
         self.transport(path).is_ok_and(batches).then_some(path)
     }
 
-    /// Moves one block if its path is direct. Else returns false.
-    ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
     #[inline]
@@ -210,18 +202,16 @@ impl Ops {
         remote: usize,
         bytes: usize,
     ) -> Result<bool> {
-        // Joined neighbours may lie in two adjacent segments. `issue_by_path` reports a bad
-        // address.
-        // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes.
+        // Joined neighbours may lie in two segments. `issue_by_path` reports a bad address.
+        // SAFETY: the caller guarantees `local`.
         match unsafe { self.move_direct(&kind, target, remote, local as *mut u8, bytes) } {
             Err(error) if error.kind() == ErrorKind::Address => Ok(false),
             tried => tried,
         }
     }
 
-    /// Performs a list of vector transfers and waits until they are complete locally. Returns the
-    /// errors of the contiguous calls. If one descriptor is invalid, no byte of any descriptor has
-    /// moved.
+    /// Performs vector transfers and waits until they are complete locally. Fails as the contiguous
+    /// calls. If one descriptor is invalid, no byte of any descriptor has moved.
     ///
     /// # Safety
     /// The local blocks must be valid: for writes in a get, else for reads.
@@ -236,18 +226,15 @@ impl Ops {
         self.observed(
             || self.call_info_of_blocks(call_of(kind, true), kind, target, vectors),
             || {
-                // SAFETY: the caller guarantees that the local blocks are valid during the call,
-                // and the wait below lasts until the transfers no longer use them.
+                // SAFETY: the caller guarantees the blocks during this call, which waits.
                 unsafe { self.issue_list(kind, target, vectors, &counter) }?;
                 self.complete(Awaited::of(Cause::Answer, target), &what, &counter)
             },
         )
     }
 
-    /// Issues a list of vector transfers. `counter` counts those that are not complete on return.
-    ///
     /// # Safety
-    /// The requirements of [`Ops::vector`] apply, until the counter is done.
+    /// See [`Ops::vector`]; this must hold until the counter is done.
     pub unsafe fn issue_vectors(
         &self,
         kind: TransferKind,
@@ -257,13 +244,13 @@ impl Ops {
     ) -> Result<()> {
         self.observed(
             || self.call_info_of_blocks(call_of(kind, false), kind, target, vectors),
-            // SAFETY: the caller keeps the local blocks valid until the counter is done.
+            // SAFETY: the caller keeps the blocks valid until the counter is done.
             || unsafe { self.issue_list(kind, target, vectors, counter) },
         )
     }
 
     /// # Safety
-    /// The requirements of [`Ops::issue_vectors`] apply.
+    /// See [`Ops::issue_vectors`].
     unsafe fn issue_list(
         &self,
         kind: TransferKind,
@@ -277,14 +264,13 @@ impl Ops {
         }
         self.order_before_all(target)?;
         for &vector in vectors {
-            // SAFETY: the caller keeps the local blocks valid until the counter is done.
+            // SAFETY: the caller keeps the blocks valid until the counter is done.
             unsafe { self.issue_vector(kind, target, vector, counter) }?;
         }
         Ok(())
     }
 
-    /// Completes operations on other paths once for a list of blocks instead of once a block, if
-    /// the target's memory is reached directly.
+    /// Completes operations on other paths once for all blocks, if the target is reached directly.
     pub(super) fn order_before_all(&self, target: usize) -> Result<()> {
         if self.reaches_directly(target, self.rank()) {
             self.order_before(target, Path::Direct)?;

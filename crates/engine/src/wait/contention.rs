@@ -1,22 +1,18 @@
 //! Detection of other work that competes for the core of a waiting thread.
 //!
 //! A thread that polls and is preempted loses its core for a time slice of the competing thread,
-//! milliseconds. A thread that sleeps is woken and gets its core at once, because it has used less
-//! time than the competitor. So a waiting thread polls for long only if it has its core for itself.
+//! milliseconds. A thread that sleeps is woken and gets its core at once. So a waiting thread polls
+//! for long only if it has its core for itself.
 //!
 //! A thread was preempted if much time passes between two of its polls *and* the kernel has counted
 //! an involuntary context switch of the thread meanwhile. Neither is sufficient: a thread that
 //! computes between its waits does not poll, and a switch of a few microseconds is harmless. A
 //! yield that takes a time slice is evidence too. Contention is then assumed for a while, which
-//! doubles if the next long poll is preempted again.
-//!
-//! The kernel counts a yield that gives the core away as an involuntary switch, so the thread
-//! expects one switch for each of its own yields. Otherwise ranks that share a core and yield to
-//! each other would assume contention.
+//! doubles if the next long poll is preempted again. The kernel counts a yield that gives the core
+//! away as an involuntary switch, so the thread expects one for each of its own yields.
 //!
 //! The state is per thread: the threads of a rank may be on cores with different load, and no cache
-//! line moves. The kernel is asked only after a long gap, so a thread with a core of its own makes
-//! no system call.
+//! line moves. The kernel is asked only after a long gap.
 
 use crate::trace::usage;
 use std::cell::Cell;
@@ -32,10 +28,10 @@ const LONGEST_SPAN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 struct Knowledge {
-    /// The time of the last poll or yield, and the expected number of involuntary switches: that at
-    /// the last gap, and one for each yield since.
+    /// Time of the last poll or yield, and the expected number of involuntary switches: that at the
+    /// last gap, and one for each yield since.
     polled: Option<(Instant, u64)>,
-    /// The time until which contention is assumed.
+    /// Contention is assumed until then.
     until: Option<Instant>,
     span: Duration,
 }
@@ -46,7 +42,7 @@ thread_local! {
 }
 
 impl Knowledge {
-    /// Records a poll at `now`. `switches` returns the involuntary switches so far.
+    /// `switches` returns the involuntary switches so far.
     fn polls(&mut self, now: Instant, switches: impl FnOnce() -> u64) {
         let Some((last, before)) = self.polled else {
             self.polled = Some((now, switches()));
@@ -82,8 +78,7 @@ impl Knowledge {
     }
 }
 
-/// Returns whether a thread that has been idle for `idle` may poll again instead of napping, for
-/// `limit` if other work competes for its core. Call it between the polls of a wait.
+/// Whether a thread idle for `idle` may poll on; under contention only until `limit`.
 pub(super) fn may_poll(idle: Duration, limit: Duration) -> bool {
     let now = Instant::now();
     let mut known = KNOWN.get();
@@ -92,13 +87,12 @@ pub(super) fn may_poll(idle: Duration, limit: Duration) -> bool {
     idle < limit || !known.is_contended(now)
 }
 
-/// Returns whether the thread assumes that other work competes for its core.
 pub(super) fn is_present() -> bool {
     let known = KNOWN.get();
     known.until.is_some() && known.is_contended(Instant::now())
 }
 
-/// Yields the core and returns how long that took. Long yields are evidence of contention.
+/// Returns how long the yield took. Long yields are evidence of contention.
 pub(super) fn timed_yield() -> Duration {
     let begun = Instant::now();
     std::thread::yield_now();

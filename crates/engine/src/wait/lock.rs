@@ -4,8 +4,7 @@ use super::patience::FIRST_NAP;
 use super::{Backoff, Patience, contention};
 
 impl Backoff {
-    /// Pauses before the next check of a lock. Returns whether the thread gave its core up: it
-    /// yields to the holder, which may be preempted, or naps if other work has got the core.
+    /// Returns whether the thread yielded to the holder, or napped under contention.
     fn pause(&mut self) -> bool {
         if self.spins() {
             std::hint::spin_loop();
@@ -21,8 +20,7 @@ impl Backoff {
     }
 }
 
-/// Waits while `held` returns true. The holder may be preempted or stopped, so the thread gives its
-/// core up from time to time, and then calls `yielded`.
+/// Yields from time to time, because the holder may be preempted, and then calls `yielded`.
 #[inline]
 pub(crate) fn while_held(mut held: impl FnMut() -> bool, mut yielded: impl FnMut()) {
     if !held() {

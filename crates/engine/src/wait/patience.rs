@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-/// Time that a thread polls before the first nap, since something last happened.
+/// Before the first nap, since something last happened.
 const POLL_FOR: Duration = Duration::from_micros(2000);
-/// Time to poll while other work competes for the core: about the cost of a nap and a wake-up.
+/// While other work competes for the core: about the cost of a nap and a wake-up.
 const CONTENDED: Duration = Duration::from_micros(250);
-/// Shorter time for a rank that shares its core. Its polls keep the core from a rank that it may
-/// wait for, and look like other work to that rank.
+/// For a rank that shares its core: its polls delay, and look like other work to, others.
 const SHARED_AND_CONTENDED: Duration = Duration::from_micros(20);
 pub(super) const FIRST_NAP: Duration = Duration::from_micros(20);
 pub const LONGEST_NAP: Duration = Duration::from_micros(100);
@@ -32,7 +31,7 @@ impl Naps {
         self.take_up_to(self.longest)
     }
 
-    /// Returns the length of the next nap, now at most `longest`. Later naps grow from it.
+    /// The next nap is now at most `longest`. Later naps grow from it.
     pub(crate) fn take_up_to(&mut self, longest: Duration) -> Duration {
         let nap = self.next.min(longest);
         self.next = nap * 2;
@@ -60,7 +59,7 @@ pub struct Patience {
     pub spin: u32,
     /// Time that the thread polls before it naps.
     pub polls: Duration,
-    /// Time that the thread polls while other work competes for its core.
+    /// `polls` while other work competes for the core.
     pub contended: Duration,
     /// Longest yield between polls, if the thread yields. After a longer one it naps.
     pub yields: Option<Duration>,
@@ -68,10 +67,8 @@ pub struct Patience {
     pub first_nap: Duration,
     /// Longest nap at first. The bound then grows with the idle time, up to `limit`.
     pub longest_nap: Duration,
-    /// Longest nap in any case.
     pub limit: Duration,
-    /// Whether the thread naps before its first poll: it is woken at the end of its wait, and
-    /// another thread serves requests meanwhile.
+    /// Nap before the first poll: the end of the wait wakes the thread, and another one serves.
     pub naps_first: bool,
 }
 
@@ -106,11 +103,10 @@ impl Patience {
         naps_first: false,
     };
 
-    /// For a lock, which others hold for a few instructions.
+    /// Others hold the lock for a few instructions.
     pub(super) const LOCK: Patience = Patience { spin: 127, ..Patience::POLLING };
 
-    /// For a thread that another one wakes, while a third serves other ranks. Naps are short,
-    /// because a wake-up may be missing.
+    /// Another thread wakes this one, a third serves. Naps are short: a wake-up may be missing.
     pub(super) const SERVED: Patience = Patience {
         spin: 0,
         polls: Duration::ZERO,
@@ -120,7 +116,7 @@ impl Patience {
         ..Patience::POLLING
     };
 
-    /// Adapts the parameters to ranks that share a core: together they poll about as long as one.
+    /// Ranks that share a core together poll about as long as one.
     pub fn shared(self, ranks: u32) -> Patience {
         Patience { spin: (self.spin / ranks).max(1), polls: self.polls / ranks, ..self }
     }

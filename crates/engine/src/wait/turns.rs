@@ -1,7 +1,5 @@
-//! Lets the watchdog see a call that consists of many short waits as one wait.
-//!
-//! Each wait has its own clock, so a loop of short waits would never report itself. [`Turns`] times
-//! the whole loop. A change of the state that the caller passes counts as progress, and so does a
+//! Lets the watchdog see a call that consists of many short waits as one wait. [`Turns`] times the
+//! whole loop. A change of the state that the caller passes counts as progress, and so does a
 //! request or a message that this rank handles, but not the loop's own reductions and barriers.
 
 use super::{Backoff, Ends, Patience, Progress, Waiting};
@@ -14,7 +12,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Turns<S> {
     watch: Watch,
-    /// The number of handled events and the state, at the last change.
+    /// Number of handled events, and the state, at the last change.
     seen: Option<(u32, S)>,
     since: Instant,
     backoff: Option<Backoff>,
@@ -25,7 +23,7 @@ impl<S: PartialEq> Turns<S> {
         Turns { watch: Watch::new(), seen: None, since: Instant::now(), backoff: None }
     }
 
-    /// Called after each turn, with the state of the call. Returns a report if one is due.
+    /// Called after each turn. Returns a report if one is due.
     pub fn check<'a>(&mut self, state: S, what: &'a str) -> Option<Standing<'a>> {
         let now = Instant::now();
         let seen = Some((watchdog::handled(), state));
@@ -38,8 +36,7 @@ impl<S: PartialEq> Turns<S> {
         Some(Standing { cause, what, waited, idle: now - self.since })
     }
 
-    /// Calls [`Turns::check`], reports, and yields or naps before the next turn. Fails with `State`
-    /// if the thread must not wait.
+    /// Reports if due, and yields or naps. Fails with `State` if the thread must not wait.
     pub fn again<P: Progress + ?Sized>(
         &mut self,
         progress: &P,
@@ -67,8 +64,8 @@ impl<S: PartialEq> Turns<S> {
 }
 
 impl Turns<u32> {
-    /// Like [`Turns::again`], for a thread that does not poll, because another serves other ranks.
-    /// Sleeps for a short time while `word` equals `value`, or until the word is woken.
+    /// For a thread that does not poll, because another serves other ranks. Sleeps for a short time
+    /// while `word` equals `value`, or until the word is woken.
     pub fn asleep<P: Progress + ?Sized>(
         &mut self,
         progress: &P,

@@ -1,5 +1,5 @@
-//! Waits that sleep on a word of shared memory instead of napping. The thread that ends such a wait
-//! changes the word and wakes it, so the wait continues at once.
+//! Waits that sleep on a word in shared memory. The thread that ends such a wait changes the word
+//! and wakes it.
 
 use super::{Ends, GivenUp, Patience, Progress, until};
 use crate::error::Result;
@@ -53,7 +53,6 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
     }
 }
 
-/// A word of shared memory that a wait sleeps on.
 pub struct Word<'a> {
     pub word: &'a AtomicU32,
     /// A thread sleeps while the word has this value.
@@ -61,7 +60,7 @@ pub struct Word<'a> {
     /// Number of threads that sleep on the word. At zero, a waker may skip its system call.
     pub sleepers: Option<&'a AtomicU32>,
     pub ends: Ends,
-    /// Returns whether the caller is the rank of its node that warns of a slow wait.
+    /// Whether the caller is the rank of its node that warns of a slow wait.
     pub warns: &'a dyn Fn() -> bool,
 }
 
@@ -76,8 +75,7 @@ pub(crate) fn on_word<P: Progress + ?Sized>(
     until(&OnWord { inner: progress, on }, awaited, what, done)
 }
 
-/// Waits while a word of shared memory equals `value`, and sleeps on it. A thread that changes the
-/// word must wake it, unless `sleepers` is zero.
+/// A thread that changes the word must wake it, unless `sleepers` is zero.
 pub fn while_equal<P: Progress + ?Sized>(
     progress: &P,
     awaited: impl Into<Awaited>,
@@ -91,7 +89,7 @@ pub fn while_equal<P: Progress + ?Sized>(
     on_word(progress, awaited, what, on, || Ok(word.load(Ordering::Acquire) != value))
 }
 
-/// Calls [`on_word`] for a wait that another thread ends by changing the word.
+/// For a wait that another thread ends by changing the word.
 pub fn until_on<P: Progress + ?Sized>(
     progress: &P,
     awaited: impl Into<Awaited>,
@@ -109,7 +107,6 @@ mod tests {
     use crate::trace::Cause;
     use std::cell::Cell;
 
-    /// Progress of a rank that shares its cores with many others and is woken.
     #[derive(Default)]
     struct Sleeper {
         polls: Cell<u32>,

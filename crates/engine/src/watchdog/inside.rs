@@ -1,14 +1,11 @@
-//! Blocking MPI calls, recorded so that another thread notices if one hangs.
-//!
-//! A wait of the engine checks the clock itself. A call such as `MPI_Win_flush` cannot, so the
-//! thread stores the call in a slot of its own before, and clears the slot afterwards. Both are
-//! plain stores. The watchdog's thread reads the slots.
+//! Blocking MPI calls, recorded so that another thread notices if one hangs. Such a call cannot
+//! check the clock itself, so the thread stores the call in a slot of its own before, and clears
+//! the slot afterwards. The watchdog's thread reads the slots.
 
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Names of the calls, in the order of [`MpiCall`].
 const NAMES: [&str; 6] = [
     "MPI_Win_flush",
     "MPI_Win_flush_local",
@@ -60,7 +57,7 @@ fn new_slot() -> &'static ThreadSlot {
 pub struct InMpi(&'static ThreadSlot);
 
 impl InMpi {
-    /// Records that the calling thread enters a call that concerns `rank`, or all ranks.
+    /// The calling thread enters a call that concerns `rank`, or all ranks.
     #[inline]
     pub fn enter(call: MpiCall, rank: Option<usize>) -> InMpi {
         let slot = SLOT.get().unwrap_or_else(new_slot);
@@ -82,11 +79,11 @@ impl Drop for InMpi {
 pub(super) struct Stuck {
     /// The name of the call, and the rank that it concerns.
     pub what: String,
-    /// Start of the call in milliseconds of the coarse clock.
+    /// In milliseconds of the coarse clock.
     pub since: u64,
 }
 
-/// Returns the calls that threads are in now, the oldest first.
+/// The oldest first.
 pub(super) fn all() -> Vec<Stuck> {
     let mut all = Vec::new();
     for slot in SLOTS.lock().iter() {

@@ -1,7 +1,5 @@
-//! The public call of the Rust interface that a thread is in, and the source line that made it.
-//!
-//! Calls that wait for other ranks record both while they run. The C interfaces do not need this:
-//! the names of the C function and of its callers are on the stack.
+//! The public call of the Rust interface that a thread is in, and the source line that made it. The
+//! names of C functions and their callers are on the stack instead.
 
 use crate::thread::fast_tls;
 use std::panic::Location;

@@ -1,8 +1,8 @@
 //! The handler of `SIGUSR1`, and the futex that wakes the watchdog's thread.
 //!
-//! The handler increments a counter and wakes the thread that sleeps on another word: nothing else,
-//! because it may interrupt any code. It is installed only if the signal has its default action or
-//! a handler of MPI, which it then calls, and removed only if the program has not replaced it.
+//! The handler only increments a counter and wakes the thread that sleeps on another word, because
+//! it may interrupt any code. It is installed only if the signal has its default action or a
+//! handler of MPI, which it then calls, and removed only if the program has not replaced it.
 //!
 //! Invariant: before a thread makes a report, it sets `ANSWERED` to the value of `ASKED` that it
 //! saw. Each wait that sees a signal therefore answers it once, and the watchdog's thread answers
@@ -26,13 +26,12 @@ pub(super) fn asked() -> u32 {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// Returns the number of answered signals.
 #[inline]
 pub(super) fn answered() -> u32 {
     ANSWERED.load(Ordering::Relaxed)
 }
 
-/// Marks all signals so far as answered. Returns their number.
+/// Returns the number of signals so far.
 pub fn answer() -> u32 {
     let asked = asked();
     ANSWERED.store(asked, Ordering::Relaxed);
@@ -45,9 +44,8 @@ fn ring() {
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    // SAFETY: `errno` belongs to this thread, and is restored for the interrupted code, because the
-    // system call may change it. An earlier handler has this type, because it was installed without
-    // SA_SIGINFO.
+    // SAFETY: `errno` of this thread, which the system call may change, is restored. An earlier
+    // handler has this type, because it was installed without SA_SIGINFO.
     unsafe {
         let errno = libc::__errno_location();
         let kept = *errno;
@@ -74,8 +72,8 @@ fn current() -> libc::sigaction {
 }
 
 fn set(handler: libc::sighandler_t) {
-    // SAFETY: all members of the structure are set, and the handler has the type that is used
-    // without SA_SIGINFO. SA_RESTART lets interrupted system calls continue.
+    // SAFETY: all members are set, and the handler has the type without SA_SIGINFO. SA_RESTART lets
+    // interrupted system calls continue.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler;
@@ -89,8 +87,7 @@ fn ours() -> libc::sighandler_t {
     on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t
 }
 
-/// Returns whether a handler belongs to MPI. MPICH installs one that counts the signals and calls
-/// the handler that it replaced.
+/// MPICH installs a handler that counts the signals and calls the one that it replaced.
 fn is_of_mpi(action: &libc::sigaction) -> bool {
     if action.sa_flags & libc::SA_SIGINFO != 0 || action.sa_sigaction == libc::SIG_IGN {
         return false;
@@ -114,7 +111,7 @@ pub fn open() {
     answer();
 }
 
-/// Installs the handler. Returns false if the program has its own handler or ignores the signal.
+/// Returns false if the program has its own handler or ignores the signal.
 pub(super) fn install() -> bool {
     let before = current();
     if before.sa_sigaction != libc::SIG_DFL && !is_of_mpi(&before) {

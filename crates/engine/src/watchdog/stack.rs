@@ -1,26 +1,23 @@
-//! Finds the library call that a thread is in, and its callers, from the thread's own stack. The
-//! names of calls are not recorded while the program runs, because the cheapest calls take only a
-//! few nanoseconds. A report is rare and may take long.
+//! Finds the library call that a thread is in, and its callers, from the thread's own stack. Names
+//! of calls are not recorded while the program runs, because the cheapest calls take only a few
+//! nanoseconds.
 
 use super::PublicCall;
 use crate::message::is_of_library;
 use std::backtrace::Backtrace;
 
-/// Number of callers that a report names.
 const CALLERS: usize = 6;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stack {
     /// The name of a C function or of a Rust function of this crate.
     pub call: String,
-    /// The source line of the call, if it was recorded.
+    /// The source line, if recorded.
     pub place: Option<String>,
-    /// The callers, the nearest first.
     pub callers: String,
 }
 
-/// Returns whether a name is that of a function of Rust's own libraries, which does not describe
-/// the call.
+/// Functions of Rust's own libraries do not describe the call.
 fn is_plumbing(name: &str) -> bool {
     let name = name.trim_start_matches('<');
     ["std::", "core::", "alloc::", "__rust_try", "&dyn "].iter().any(|p| name.starts_with(p))
@@ -39,8 +36,7 @@ fn shorter(name: &str) -> &str {
 }
 
 impl Stack {
-    /// Reads the stack of the calling thread. A recorded call of the Rust interface gives the name
-    /// and the source line.
+    /// A recorded call of the Rust interface gives the name and the source line.
     pub(super) fn here() -> Stack {
         let stack = Stack::of(&Backtrace::force_capture().to_string());
         match PublicCall::current() {
@@ -65,8 +61,7 @@ impl Stack {
         let names = trace.lines().filter_map(|line| {
             let name = match line.trim_start().split_once(": ") {
                 Some((number, name)) if number.parse::<u32>().is_ok() => name,
-                // A line without a number names the function that the previous one was inlined
-                // into.
+                // A line without a number names the function into which the previous was inlined.
                 _ => line.strip_prefix("      ").filter(|l| !l.starts_with(' '))?,
             };
             Some(shorter(name.trim()))

@@ -13,14 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Am {
-    /// Sets whether the handlers of a deferral queue run in calls only or on any thread. On return,
-    /// if `polling`, none of them runs outside of calls, unless the caller is such a handler.
-    /// Otherwise, what the queue held has begun to run.
+    /// Sets whether the handlers of a deferral queue run in calls only. On return, if `polling`,
+    /// none runs outside of calls, unless the caller is such a handler; else what the queue held
+    /// has begun to run.
     pub fn set_polling(&self, deferral: &Arc<Deferral>, polling: bool) -> Result<()> {
         let state = self.state()?;
         if handler::running().is_some() {
-            // This thread holds the dispatcher's lock already, or runs a completion signal. Later
-            // polls process what the queue holds.
+            // Runs under the dispatcher's lock or in a signal. Later polls process the queue.
             deferral.polling.store(polling, Ordering::Release);
             return Ok(());
         }
@@ -39,8 +38,7 @@ impl Am {
         Ok(())
     }
 
-    /// Runs a job of the interface that is not a message: at once if the calling thread may run the
-    /// handlers of the queue, otherwise in the next call.
+    /// At once if this thread may run the handlers, otherwise in the next call of the interface.
     pub fn run_at_deferral(
         &self,
         deferral: &Deferral,
@@ -53,8 +51,7 @@ impl Am {
         self.state()?.queue_job(deferral, Box::new(job))
     }
 
-    /// Counts a message to a deferral queue of `target`. Waits while that target has sent a stop,
-    /// unless a handler is running.
+    /// Counts a message, and waits while `target` has sent a stop, unless a handler is running.
     #[inline]
     pub(in crate::am) fn before_deferral(&self, state: &AmState, target: usize) -> Result<()> {
         let towards = &state.towards[target];
@@ -69,9 +66,8 @@ impl Am {
         )
     }
 
-    /// Returns when the messages that the targets hold for the deferral queue of `handler` are in
-    /// place, after a call of [`Am::fence_messages`] for each target. Returns `Argument` if the
-    /// handler uses no deferral queue.
+    /// Waits, after [`Am::fence_messages`] for each target, until the messages held for the
+    /// handler's deferral queue are in place. Fails with `Argument` without a queue.
     pub fn fence_deferral(&self, handler: HandlerId, targets: &[usize]) -> Result<()> {
         let state = self.state()?;
         let Some(deferral) = state.handlers.get(handler).and_then(|entry| entry.deferral.as_ref())

@@ -1,16 +1,14 @@
-//! Mutexes: sets that are created collectively, with numbered first-come, first-served locks on
-//! each rank.
+//! Mutexes: collectively created sets of numbered first-come, first-served locks on each rank.
 //!
-//! A set is a segment. **Native domain**: a mutex on rank `p` is a small state in `p`'s part of the
-//! segment: the holder, a queue of waiting ranks (linked through one word for each rank), and a
-//! "granted" word for each rank. A rank on `p`'s node changes the state itself under the stripe
-//! lock, and sleeps on its own granted word (futex). Any other rank sends a request to `p`'s
-//! progress engine, and receives a message when it holds the mutex. The releasing rank hands the
-//! mutex over to the first rank in the queue, by a wake-up or a message. Ranks of one node that
-//! want the same mutex of another node form their own queue ([`super::node_queue`]). The first one
-//! sends the request to the owner, and the mutex passes from one rank to the next without the
-//! owner, up to [`PASSES`] times. Then it returns to the owner, in the name of the rank that
-//! requested it, and ranks of other nodes get their turn.
+//! A set is a segment. **Native domain**: a mutex on rank `p` is a small state in `p`'s part: the
+//! holder, a queue of waiting ranks (linked through one word for each rank), and a "granted" word
+//! for each rank. A rank on `p`'s node changes the state itself under the stripe lock, and sleeps
+//! on its own granted word (futex). Any other rank sends a request to `p`'s progress engine, and
+//! receives a message when it holds the mutex. The releasing rank hands the mutex over to the first
+//! rank in the queue. Ranks of one node that want the same mutex of another node form their own
+//! queue ([`super::node_queue`]). The first one sends the request to the owner, and the mutex
+//! passes from one rank to the next up to [`PASSES`] times. Then it returns to the owner, in the
+//! name of the rank that requested it.
 //!
 //! **MPI domain**: a queue lock on the window. Its only word holds the last rank of the queue. A
 //! rank swaps itself in, notifies its predecessor by message, and receives a message when the
@@ -34,8 +32,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 mod set;
 mod traced;
 
-/// Maximum number of times that a mutex passes on within a node. Each time costs a wake-up. Sending
-/// it to another node through the owner costs two messages to ranks that have slept.
+/// Maximum number of times that a mutex passes on within a node, each for the cost of a wake-up.
+/// Sending it to another node through the owner costs two messages to ranks that have slept.
 const PASSES: usize = 15;
 
 fn thread_number() -> u64 {
@@ -47,8 +45,7 @@ fn thread_number() -> u64 {
 }
 
 impl Ops {
-    /// Records that this thread is about to hold the mutex. With `wait`, waits while another thread
-    /// of this rank holds it. Returns whether this succeeded.
+    /// Waits, if `wait`, while another thread of this rank holds the mutex. Returns the success.
     fn claim(&self, found: &FoundMutex<'_>, wait: bool) -> Result<bool> {
         let me = thread_number();
         let claim = || match found.held.compare_exchange(
@@ -79,9 +76,8 @@ impl Ops {
         Ok(got)
     }
 
-    /// Takes a mutex. Waits in the queue while another rank holds it. Fails with `Rank` or
-    /// `Argument` if the mutex does not exist, and `State` if the set was destroyed or the calling
-    /// thread already holds the mutex.
+    /// Waits in the queue while another rank holds the mutex. Fails with `Rank` or `Argument` for
+    /// an invalid mutex, and with `State` if the set was destroyed or this thread holds it.
     pub fn lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         self.observed(
@@ -97,7 +93,6 @@ impl Ops {
         )
     }
 
-    /// Returns the location of the word of a mutex, for [`Access::ByWord`].
     fn word_place(&self, found: &FoundMutex<'_>) -> Result<RemotePlace> {
         let world = found.place.world;
         let hit = self.memory.registry.find(world, found.address(), 8)?;
@@ -170,8 +165,7 @@ impl Ops {
         }
     }
 
-    /// Takes a mutex if it is free. Returns whether the caller holds it now. Never waits for its
-    /// release.
+    /// Takes a mutex if it is free. Returns whether the caller holds it now.
     pub fn try_lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<bool> {
         let found = set.find(index, rank, self.size())?;
         self.observed(|| found.call_info(Call::Lock), || self.try_take(&found))
@@ -209,9 +203,8 @@ impl Ops {
         self.transport(path)?.rmw(self, &self.word_place(found)?, Rmw::compare_swap(expected, new))
     }
 
-    /// Releases a mutex. Before another rank can take it, all data transfers of this rank are
-    /// complete. Fails with `Rank` or `Argument` if the mutex does not exist, and `State` if this
-    /// rank does not hold it.
+    /// Completes this rank's data transfers before another rank can take the mutex. Fails with
+    /// `Rank` or `Argument` for an invalid mutex, and with `State` if this rank does not hold it.
     pub fn unlock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         if found.held.load(Ordering::Relaxed) == 0 {

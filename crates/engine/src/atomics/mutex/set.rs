@@ -29,8 +29,7 @@ pub struct MutexSet {
 pub(super) struct OwnerMutexes {
     pub(super) world: usize,
     address: usize,
-    /// Address of the owner's region here, or null if not mapped, and the offset of the first
-    /// mutex.
+    /// Address of the owner's region here, or null, and the offset of the first mutex.
     region: *mut u8,
     offset: usize,
     pub(super) access: Access,
@@ -38,20 +37,18 @@ pub(super) struct OwnerMutexes {
     before: usize,
 }
 
-// SAFETY: the pointer refers to an arena's mapping, which the segment of the set keeps alive.
+// SAFETY: the segment of the set keeps the mapping behind the pointer alive.
 unsafe impl Send for OwnerMutexes {}
-// SAFETY: the mapping, which the segment of the set keeps alive, changes only through atomics.
+// SAFETY: the segment keeps the mapping alive, which changes only through atomics.
 unsafe impl Sync for OwnerMutexes {}
 
-/// How a rank takes and releases the mutexes of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     /// By the state in shared memory, under its lock stripe.
     Direct,
     /// By requests to the owner.
     ByOwner,
-    /// By swaps of a word in the MPI domain, through the transport of this path. The word names the
-    /// last rank in the queue. A message names a rank's successor.
+    /// By swaps of a word in the MPI domain, through the transport of this path.
     ByWord(Path),
 }
 
@@ -65,12 +62,10 @@ impl From<Access> for PathTaken {
     }
 }
 
-/// A mutex whose index and rank were checked.
 pub(super) struct FoundMutex<'a> {
     pub(super) place: &'a OwnerMutexes,
     pub(super) name: MutexName,
-    /// The thread of this rank that holds the mutex ([`thread_number`]), or 0. Includes
-    /// [`BY_QUEUE`] if the mutex came through the node's queue.
+    /// The holding thread of this rank ([`thread_number`]), possibly with [`BY_QUEUE`], or 0.
     pub(super) held: &'a AtomicU64,
     at: usize,
 }
@@ -92,11 +87,10 @@ impl FoundMutex<'_> {
         self.place.queues.map(|file| file.queue(self.place.world, self.address(), KIND))
     }
 
-    /// Takes the stripe lock over the state on the direct path.
     #[inline]
     pub(super) fn state(&self) -> (MutexState, lock_stripe::LockStripeGuard) {
         let region = self.place.region;
-        // SAFETY: the set keeps its segment alive, so the region and the state in it stay mapped.
+        // SAFETY: the set keeps its segment, and so the state, mapped.
         unsafe {
             let state = MutexState::at(region.wrapping_add(self.offset()));
             (state, lock_stripe::take(region, lock_stripe::of(self.offset())))
@@ -154,13 +148,12 @@ impl MutexSet {
 }
 
 impl Ops {
-    /// Creates a set with `count` mutexes on this rank. Collective. Counts may differ.
+    /// `count` is the number on this rank. Collective. Counts may differ.
     pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
         self.create_mutexes_checked(group, Ok(count))
     }
 
-    /// Like [`Ops::create_mutexes`]. If `count` is an error on one rank, all ranks fail and none
-    /// waits.
+    /// If `count` is an error on one rank, all ranks fail and none waits.
     pub fn create_mutexes_checked(
         &self,
         group: &Arc<Group>,
@@ -180,8 +173,7 @@ impl Ops {
         let segment = self.allocate_for(Purpose::Internal, group, asked)?;
         let base = segment.my_base();
         if !base.is_null() {
-            // SAFETY: this rank's part of the new segment has `bytes` bytes. No rank uses it before
-            // the barrier.
+            // SAFETY: this rank's part has `bytes` bytes, which no rank uses before the barrier.
             unsafe { std::ptr::write_bytes(base, 0, bytes) };
         }
         self.barrier_of(group)?;
@@ -214,9 +206,8 @@ impl Ops {
         Ok(Arc::new(MutexSet { segment, counts, places, held, live: AtomicBool::new(true) }))
     }
 
-    /// Destroys a set. Collective over its group. Fails with `State` if the set was destroyed
-    /// before, or if this rank still holds a mutex of the set. Other ranks succeed, and the set is
-    /// destroyed in any case.
+    /// Collective. Fails with `State` if the set was destroyed before, or if this rank still holds
+    /// a mutex of it. Other ranks succeed, and the set is destroyed in any case.
     pub fn destroy_mutexes(&self, set: &MutexSet) -> Result<()> {
         if !set.live.swap(false, Ordering::AcqRel) {
             fail!(State, "the mutexes were destroyed already");
@@ -245,9 +236,7 @@ impl Ops {
         Ok(())
     }
 
-    /// Returns how this rank accesses the mutexes of a region. If the transport of the MPI domain
-    /// lacks compare-and-swap, the native lock is used. This is safe, because only the lock
-    /// accesses the state.
+    /// Without compare-and-swap, the native lock is safe, because only it accesses the state.
     fn mutex_access(&self, hit: &Hit<'_>) -> Result<Access> {
         if hit.arena().domain() == Domain::Mpi {
             let path = path::for_atomics(hit.arena(), hit.region());

@@ -33,7 +33,7 @@ impl SharedArea {
         running: &Running<'_, P>,
         step: u32,
     ) -> Error {
-        // Find the first step with different calls. `begin` has compared all steps before these.
+        // Find the first step with different calls. `begin` has compared all earlier ones.
         let mut steps = (0..TURNS as u32).rev().map(|back| self.calls_of(step.wrapping_sub(back)));
         let differing = steps.find(|calls| calls.len() > 1);
         let calls = differing.unwrap_or_else(|| self.calls_of(step));
@@ -60,7 +60,6 @@ impl SharedArea {
         calls
     }
 
-    /// Describes a wait in a step, and names the ranks that have not arrived.
     pub(super) fn missing<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,

@@ -37,7 +37,6 @@ fn running(alarm: &Alarm, call: Signature) -> Running<'_, Boot> {
     Running { progress: &Boot, what: &what, call, alarm, warns: &|| true }
 }
 
-/// Each rank gets correct results in steps of all kinds, however far ahead other ranks are.
 #[test]
 fn steps_of_all_kinds_follow_each_other() {
     const ROUNDS: u64 = if cfg!(miri) { 5 } else { 2000 };
@@ -87,7 +86,6 @@ fn steps_of_all_kinds_follow_each_other() {
     });
 }
 
-/// A rank that provides a value continues, but never overwrites a value that was not read yet.
 #[test]
 fn a_root_is_not_too_far_ahead() {
     ranks(|me, shared_area| {
@@ -112,7 +110,6 @@ fn a_root_is_not_too_far_ahead() {
     });
 }
 
-/// Ranks that only provide values take several steps first. The error names the first difference.
 #[test]
 fn the_first_different_calls_are_named() {
     for steps in 1..2 * TURNS {
@@ -143,7 +140,6 @@ fn the_first_different_calls_are_named() {
     }
 }
 
-/// For all pairs of different steps, each rank fails with the same text, now or in its next step.
 #[test]
 fn different_calls_raise_the_alarm() {
     let sum = Signature::here(Kind::AllReduce).of(ElementType::of::<i64>(), 2).by(Operator::Sum);

@@ -10,9 +10,8 @@ use crate::wait::Progress;
 
 impl Team {
     /// Creates a file of `len` bytes on the leader of each node, and maps it on the members of the
-    /// node. Each member runs `prepare` on it before all agree. Collective over the group. Nodes
-    /// may pass different lengths. Fails on all members if any fails. The error is `Memory` if the
-    /// file cannot be allocated.
+    /// node. Each member runs `prepare` on it before all agree. Collective. Nodes may pass
+    /// different lengths. Fails on all if any fails, with `Memory` without space.
     pub fn share<P: Progress + ?Sized>(
         &self,
         progress: &P,

@@ -31,7 +31,7 @@ impl MutexName {
     }
 }
 
-/// Mutex notifications that this rank has received and not yet used.
+/// Notifications that this rank has received and not yet used.
 #[derive(Debug, Default)]
 pub struct Mutexes {
     grants: Mutex<HashMap<MutexName, u32>>,
@@ -88,7 +88,7 @@ pub(crate) fn hand_over(
             i64::from(holder) - 1
         ),
     };
-    // A rank that maps the owner's memory sleeps on its granted word. Others wait for a message.
+    // Ranks that map the owner's memory sleep on their granted word.
     if paths.reaches_directly(owner, next) {
         let word = state.granted(next);
         word.store(1, Ordering::Release);
@@ -124,11 +124,10 @@ impl Service for Mutexes {
     }
 }
 
-/// Returns the state of one of this rank's mutexes, the base of its region, and its lock stripe.
 fn own_state(paths: &Paths, header: &RequestHeader) -> Result<(MutexState, *mut u8, usize)> {
     let (arena, offset) = paths.own(header.address, state_bytes(paths.size()))?;
-    // SAFETY: the state lies in this rank's region, which stays mapped because the requesting rank
-    // keeps the set alive until it has released the mutex.
+    // SAFETY: the state lies in this rank's region, mapped because the requesting rank keeps the
+    // set alive until it has released the mutex.
     let state = unsafe { MutexState::at(arena.my_base().wrapping_add(offset)) };
     Ok((state, arena.my_base(), lock_stripe::of(offset)))
 }

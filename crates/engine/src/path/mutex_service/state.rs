@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The state of a native mutex: the words `holder`, `head` and `tail` (world rank + 1, or 0 for
-/// none), and for each rank of the world the next rank in the queue, and whether the mutex was
-/// granted.
+/// The words `holder`, `head` and `tail` (world rank + 1, or 0 for none), and for each world rank
+/// the next rank in the queue and whether the mutex was granted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MutexState {
     words: *mut AtomicU32,
@@ -24,7 +23,7 @@ impl MutexState {
     }
 
     fn word(&self, i: usize) -> &AtomicU32 {
-        // SAFETY: the state consists of FIXED + 2 * ranks aligned words. Callers pass world ranks.
+        // SAFETY: the state has FIXED + 2 * ranks aligned words, and callers pass world ranks.
         unsafe { &*self.words.add(i) }
     }
 
@@ -60,8 +59,8 @@ impl MutexState {
         false
     }
 
-    /// Releases the mutex to the first rank in the queue, which the caller must notify. If `rank`
-    /// is not the holder, returns the `holder` word as an error. The caller holds the stripe lock.
+    /// Releases the mutex to the first rank in the queue, which the caller must notify. Returns the
+    /// `holder` word as an error if it is not `rank`. The caller holds the stripe lock.
     pub(crate) fn release(&self, rank: usize) -> std::result::Result<Option<usize>, u32> {
         let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
         let found = holder.load(Ordering::Relaxed);

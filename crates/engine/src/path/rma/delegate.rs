@@ -1,9 +1,7 @@
-//! Compare-and-swaps of a rank's own numbers that another rank executes.
-//!
-//! Open MPI 4.1 crashes in `MPI_Compare_and_swap` if the target is the caller
-//! (tests/mpi-bugs/compare_and_swap.c). The caller therefore asks the next rank to make the MPI
-//! call, and polls MPI while it waits, so that the call completes. The engine creates Open MPI's
-//! windows over all ranks only, so the next rank reaches the number.
+//! Compare-and-swaps of a rank's own numbers that another rank executes. Open MPI 4.1 crashes in
+//! `MPI_Compare_and_swap` if the target is the caller (tests/mpi-bugs/compare_and_swap.c). The
+//! caller therefore asks the next rank to make the call, and polls MPI while it waits, so that it
+//! completes. With Open MPI, windows are over all ranks only, so the next rank reaches the number.
 
 use super::operations;
 use crate::error::Result;
@@ -17,7 +15,6 @@ pub(super) fn is_needed(paths: &Paths, place: &RemotePlace) -> bool {
     Flavour::built() == Flavour::OpenMpi && place.world == paths.rank()
 }
 
-/// Lets another rank change a number of this rank, and returns the old value.
 pub(super) fn ask(paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {
     let helper = (place.world + 1) % paths.size();
     let header = RequestHeader::new(RequestKind::RmwOfSender, place.address).with_rmw(op);

@@ -1,19 +1,10 @@
 //! One-sided MPI operations on the window of an arena.
 //!
-//! The window is locked for its whole life, so an operation is one MPI call, and a flush completes
-//! it. Strided transfers use cached derived datatypes on both sides. Long transfers are split into
-//! parts that fit MPI's counts.
+//! The window stays locked, so an operation is one MPI call, and a flush completes it. Strided
+//! transfers use cached derived datatypes. Long transfers are split to fit MPI's counts.
 //!
-//! **Order.** MPI orders accumulates of one kind, but neither puts nor gets. A list of unfinished
-//! operations and their address ranges ([`crate::peer::RmaPending`]) decides when an operation must
-//! wait for earlier ones.
-//!
-//! | module | contents |
-//! |---|---|
-//! | this one | the transport, and its cache of datatypes |
-//! | `operations` | the interface to the layers above, and its MPI calls |
-//! | `prepared` | puts that are prepared once and started many times |
-//! | [`delegate`] | compare-and-swaps that another rank executes |
+//! **Order.** MPI orders accumulates of one kind, but neither puts nor gets. The list of unfinished
+//! operations ([`crate::peer::RmaPending`]) decides when an operation waits for earlier ones.
 
 pub(crate) mod delegate;
 mod operations;
@@ -32,7 +23,6 @@ pub struct Rma {
 }
 
 impl Rma {
-    /// Frees the cached datatypes. Must be called before MPI is finalized.
     pub fn forget_types(&self) {
         self.types.clear();
     }

@@ -15,7 +15,7 @@ use crate::peer::{CompletionCounter, RmaKind};
 use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
 
-/// Longest part that is passed to one MPI call, in bytes.
+/// Longest part of one MPI call, in bytes.
 const LONGEST: usize = 1 << 30;
 impl Transport for Rma {
     fn path(&self) -> Path {
@@ -23,7 +23,7 @@ impl Transport for Rma {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // With Open MPI, some compare-and-swaps need another rank ([`delegate`]).
+        // With Open MPI, some need another rank ([`delegate`]).
         match mpi::Flavour::built() {
             mpi::Flavour::OpenMpi => Capabilities::TRANSFER,
             _ => Capabilities::TRANSFER | Capabilities::COMPARE_AND_SWAP,
@@ -44,8 +44,7 @@ impl Transport for Rma {
             None => Completion::Local,
         };
         let types = &self.types;
-        // SAFETY: the caller keeps `local` valid until local completion, and guarantees the remote
-        // extent.
+        // SAFETY: the caller guarantees the remote extent, and `local` until local completion.
         unsafe {
             match kind {
                 TransferKind::Put => put(types, paths, place, local, shape, completion),
@@ -80,8 +79,8 @@ impl Transport for Rma {
     }
 }
 
-/// Returns the MPI type of the elements of an accumulate. The scale is applied before the call, and
-/// complex numbers are passed as real ones: Open MPI 4.1 loses accumulates of complex types.
+/// Complex numbers are passed as real ones, because Open MPI 4.1 loses accumulates of complex
+/// types. The scale is applied before.
 fn datatype(scale: Scale) -> Datatype {
     match scale {
         Scale::Int(_) => Datatype::Int,
@@ -111,22 +110,20 @@ fn sides<'a>(
 
 #[derive(Debug, Clone, Copy)]
 enum Completion<'a> {
-    /// On return, the source of a put may be reused and the bytes of a get have arrived.
+    /// On return, the source of a put is reusable and the bytes of a get have arrived.
     Local,
-    /// The operation is complete locally when the counter is done.
+    /// Complete locally when the counter is done.
     Counted(&'a Arc<CompletionCounter>),
 }
 
-/// Returns whether the requests of operations along `shape` complete no earlier than the operation.
-/// MPICH 4.0 completes requests with a derived datatype too early (tests/mpi-bugs/rget_derived.c):
-/// the bytes of a get have not arrived, and the source of a put is still read. A flush is correct.
+/// Returns whether requests along `shape` complete no earlier than the operation. MPICH 4.0
+/// completes requests with a derived datatype too early (tests/mpi-bugs/rget_derived.c): the bytes
+/// of a get have not arrived, and the source of a put is still read. A flush is correct.
 fn requests_report(shape: &Shape) -> bool {
     let plain = shape.is_contiguous_on(Side::Local) && shape.is_contiguous_on(Side::Remote);
     plain || mpi::Flavour::built() != mpi::Flavour::Mpich
 }
 
-/// Issues one operation of `kind` along `shape`.
-///
 /// # Safety
 /// `local` must be valid for the local extent until the operation is complete locally. The remote
 /// extent must lie in the target's region.
@@ -175,8 +172,7 @@ unsafe fn issue(
                 offset: target.offset.wrapping_add_signed(r),
                 target_shape,
             };
-            // SAFETY: the caller keeps the local extent valid and guarantees the remote one. The
-            // part lies in both.
+            // SAFETY: the part lies in both extents, which the caller guarantees.
             let request = unsafe {
                 match kind {
                     RmaKind::Put => window(target).put(&t, counted)?,
@@ -190,13 +186,13 @@ unsafe fn issue(
     }
     match completion {
         Completion::Local if kind == RmaKind::Get => {
-            // The flush that completes a get also completes all earlier operations to the target.
+            // This flush also completes all earlier operations to the target.
             peer.rma.lock().flush()
         }
         Completion::Local => window(target).flush_local(target.rank),
         Completion::Counted(counter) => {
             let two_sided: &TwoSided = paths.two_sided()?;
-            // All requests keep the buffer of a scaled accumulate, because any may complete last.
+            // All requests keep the buffer of a scaled accumulate: any may complete last.
             let keep = buffer.take().map(Arc::new);
             for request in requests {
                 counter.begin();
@@ -209,7 +205,7 @@ unsafe fn issue(
 }
 
 /// # Safety
-/// The requirements of [`issue`] apply: the local extent is read.
+/// See [`issue`]: the local extent is read.
 unsafe fn put(
     types: &TypeCache,
     paths: &Paths,
@@ -218,7 +214,7 @@ unsafe fn put(
     shape: &Shape,
     completion: Completion<'_>,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees both extents, and a put only reads its origin.
+    // SAFETY: the caller guarantees both extents; a put only reads its origin.
     unsafe {
         issue(
             types,
@@ -235,8 +231,7 @@ unsafe fn put(
 }
 
 /// # Safety
-/// The requirements of [`issue`] apply: the local extent is written, and must not be read until the
-/// get is complete.
+/// See [`issue`]: the local extent is written, and must not be read until completion.
 unsafe fn get(
     types: &TypeCache,
     paths: &Paths,
@@ -262,7 +257,7 @@ unsafe fn get(
 }
 
 /// # Safety
-/// The requirements of [`issue`] apply: the local extent is read.
+/// See [`issue`]: the local extent is read.
 unsafe fn accumulate(
     types: &TypeCache,
     paths: &Paths,
@@ -274,7 +269,7 @@ unsafe fn accumulate(
 ) -> Result<()> {
     let base = datatype(scale);
     if scale.is_one() {
-        // SAFETY: the caller guarantees both extents, and an accumulate only reads its origin.
+        // SAFETY: the caller guarantees both extents; an accumulate only reads its origin.
         return unsafe {
             issue(
                 types,
@@ -293,8 +288,8 @@ unsafe fn accumulate(
     let packed = shape.packed_local();
     let bytes = shape.bytes();
     let mut buffer: Vec<u8> = vec![0; bytes];
-    // SAFETY: the buffer has the bytes of the shape and is kept until the operation is complete.
-    // The caller guarantees both extents.
+    // SAFETY: the buffer has the bytes of the shape and is kept until completion. The caller
+    // guarantees both extents.
     unsafe {
         let to = buffer.as_mut_ptr();
         kernel::copy(local, to, &shape.packed_remote(), true);
@@ -305,7 +300,6 @@ unsafe fn accumulate(
     }
 }
 
-/// Combines a number at the target and returns its old value. Complete on return.
 fn rmw(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     let peer = paths.peer(target.world);
     let mut pending = peer.rma.lock();
@@ -325,8 +319,7 @@ fn rmw(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     unsafe { apply(target, op) }
 }
 
-/// Performs a read-modify-write by compare-and-swaps, because MPICH 4.0 compares unsigned numbers
-/// as signed ones (tests/mpi-bugs/unsigned_max.c).
+/// MPICH 4.0 compares unsigned numbers as signed (tests/mpi-bugs/unsigned_max.c).
 #[cold]
 fn replace(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     let mut old = rmw(paths, target, op.turned(Combine::Load, 0, 0))?;
@@ -343,8 +336,6 @@ fn replace(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     }
 }
 
-/// Performs a read-modify-write by MPI's calls, and returns the old value.
-///
 /// # Safety
 /// The number must lie in the target's region.
 pub(super) unsafe fn apply(target: &RemotePlace, op: Rmw) -> Result<i64> {
@@ -371,7 +362,7 @@ pub(super) unsafe fn apply(target: &RemotePlace, op: Rmw) -> Result<i64> {
     let result = if operand.is_wide() { (&raw mut long).cast() } else { (&raw mut int).cast() };
     let place = (target.rank, target.offset);
     // SAFETY: the pointers refer to locals of the element's type, which outlive the calls, because
-    // the calls flush. The caller guarantees the number.
+    // these flush. The caller guarantees the number.
     unsafe {
         match swap {
             true => window(target).compare_and_swap(value, compared, result, datatype, place)?,

@@ -1,7 +1,5 @@
-//! Prepared puts through windows: derived datatypes, created once.
-//!
-//! Each shape is one `MPI_Put` with a datatype on each side, and so are all runs of equal length. A
-//! performance issues the puts to all targets before it flushes each target once.
+//! Prepared puts through windows. Each shape is one `MPI_Put` with a derived datatype on each side,
+//! and so are all runs of equal length. All targets' puts are issued before the flush.
 
 use crate::error::{Result, reserve};
 use crate::layout::pairs::Pairs;
@@ -14,7 +12,7 @@ use crate::peer::{CompletionCounter, RmaKind};
 use std::sync::Arc;
 
 const LONGEST: usize = 1 << 30;
-/// Maximum number of blocks of one datatype.
+/// Of one datatype.
 const MOST_BLOCKS: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -45,28 +43,27 @@ impl Lies {
 #[derive(Debug)]
 struct Put {
     local: usize,
-    /// Offset in the target's region in bytes.
+    /// In the target's region, in bytes.
     offset: usize,
     bytes: usize,
     here: Lies,
     there: Lies,
 }
 
-/// Puts to one rank through the window of one arena.
 #[derive(Debug)]
 pub(super) struct Puts {
     arena: Arc<Arena>,
     rank: usize,
     puts: Vec<Put>,
-    /// The puts touch the remote addresses `from..to`.
+    /// The remote addresses `from..to` are touched.
     from: usize,
     to: usize,
     pairs: Pairs,
 }
 
 impl Puts {
-    /// Prepares puts for all pairs, which must lie in the region of `rank`. Returns `Mpi` if a
-    /// datatype cannot be created, and `Memory` if the list of runs cannot be allocated.
+    /// All pairs must lie in the region of `rank`. Returns `Mpi` if a datatype cannot be created,
+    /// and `Memory` if the list of runs cannot be allocated.
     pub(super) fn new(arena: Arc<Arena>, rank: usize, pairs: Pairs) -> Result<Puts> {
         let base = arena.base(rank);
         let (mut from, mut to) = (usize::MAX, 0);
@@ -121,8 +118,8 @@ impl Prepared for Puts {
                 offset: put.offset,
                 target_shape: put.there.as_mpi(put.bytes),
             };
-            // SAFETY: the caller keeps the local bytes valid until the target is flushed. The
-            // remote bytes were checked to lie in the region when the transfers were prepared.
+            // SAFETY: the caller keeps the local bytes valid until the flush. The preparation
+            // checked the remote bytes.
             unsafe { window.put(&transfer, false) }?;
         }
         Ok(())
@@ -133,7 +130,7 @@ impl Prepared for Puts {
     }
 }
 
-/// Adds a put for runs of equal length. A single run longer than `LONGEST` becomes several.
+/// Adds a put for runs of equal length, or several for one run longer than `LONGEST`.
 fn blocks(runs: &[&ByteRun], bytes: usize, base: usize, puts: &mut Vec<Put>) -> Result<()> {
     let first = runs[0];
     if runs.len() == 1 {

@@ -1,6 +1,5 @@
-//! Many small blocks in one request, for vector and aggregate transfers.
-//!
-//! A request lists the blocks at the target. The payload or the answer has their bytes in order.
+//! Many small blocks in one request, for vector and aggregate transfers. The request lists the
+//! blocks at the target. The payload or the answer has their bytes in order.
 
 use super::wire::{self, RequestHeader, RequestKind as Request, WireBlock};
 use super::{Action, Address};
@@ -14,7 +13,6 @@ use crate::peer::CompletionCounter;
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// Blocks of one target that are sent together.
 #[derive(Debug)]
 pub struct Batch {
     pub path: Path,
@@ -26,14 +24,13 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Maximum length in bytes of a block. Longer ones are sent alone.
+    /// Maximum length in bytes of a block.
     pub const LONGEST: usize = 2048;
 
     pub fn new(kind: TransferKind, target: usize) -> Batch {
         Batch { path: Path::Message, kind, target, local: Vec::new(), remote: Vec::new(), bytes: 0 }
     }
 
-    /// Returns whether another block of `bytes` bytes fits into a message of at most `most` bytes.
     pub fn has_room(&self, bytes: usize, most: usize) -> bool {
         let list = (self.remote.len() + 1) * size_of::<WireBlock>();
         list + self.bytes + bytes <= most
@@ -49,8 +46,7 @@ impl Batch {
         self.remote.is_empty()
     }
 
-    /// Sends the batch, which is then empty. For a get, `counter` ends when the blocks have
-    /// arrived.
+    /// Sends the batch, which is then empty. A get's `counter` ends when the blocks have arrived.
     ///
     /// # Safety
     /// The local blocks must be valid: for reads until this returns in a put or accumulate, for
@@ -89,7 +85,7 @@ impl Batch {
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
         buffer.extend_from_slice(list);
         for (from, bytes) in self.local.drain(..) {
-            // SAFETY: the caller guarantees the block, and the buffer has capacity for all blocks.
+            // SAFETY: the caller guarantees the block, and the buffer has capacity for all.
             unsafe {
                 let filled = buffer.len();
                 kernel::copy_block(from.0, buffer.as_mut_ptr().add(filled), bytes);
@@ -103,14 +99,12 @@ impl Batch {
     }
 }
 
-/// Copies an answer to the blocks that were requested.
-///
 /// # Safety
 /// The blocks must be valid for writes, and the answer must have their total length.
 pub(super) unsafe fn scatter(answer: &[u8], to: &[(Address, usize)]) {
     let mut at = 0;
     for &(to, bytes) in to {
-        // SAFETY: the caller guarantees each block, and the bytes of all blocks in the answer.
+        // SAFETY: the caller guarantees each block and the length of the answer.
         unsafe { kernel::copy_block(answer.as_ptr().add(at), to.0, bytes) };
         at += bytes;
     }

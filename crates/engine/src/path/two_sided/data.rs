@@ -1,8 +1,7 @@
-//! Long data that follows a request on the data channel, on behalf of the services.
-//!
-//! The origin announces the data in a request and sends it at once. MPI's rendezvous protocol keeps
-//! the bytes at the origin until the target receives them, at the address that its service has
-//! chosen. Long data is sent as several MPI messages, in order.
+//! Long data that follows a request on the data channel, on behalf of the services. The origin
+//! announces the data in a request and sends it at once, as one or more MPI messages. MPI's
+//! rendezvous keeps the bytes at the origin until the target receives them at the address that its
+//! service has chosen.
 
 use super::send::LONGEST;
 use super::service::{Incoming, Parcel};
@@ -33,7 +32,6 @@ pub struct Receiving {
     request: Option<Awaiting>,
 }
 
-/// A request that waits for its data.
 #[derive(Debug, Clone, Copy)]
 pub struct Awaiting {
     pub ticket: u64,
@@ -54,7 +52,6 @@ impl Receiving {
 }
 
 impl TwoSided {
-    /// Returns a tag for data that follows a request.
     pub(crate) fn data_slot(&self) -> u32 {
         self.tag() + 1
     }
@@ -76,7 +73,7 @@ impl TwoSided {
         let mut sent = 0;
         while sent < len {
             let bytes = (len - sent).min(LONGEST);
-            // SAFETY: the caller keeps the bytes valid until the last part has been sent.
+            // SAFETY: the caller keeps the bytes valid until all are sent.
             let request = unsafe {
                 p2p::isend(&self.data, at.wrapping_add(sent), bytes, target, tag as i32)
             }?;
@@ -84,13 +81,11 @@ impl TwoSided {
             self.started(request, Action::DataLeft(leaving.clone()))?;
         }
         mutation::window(Fault::LostSent);
-        // If another thread has completed all parts, this one holds the last reference, and must
-        // notify the service.
+        // If another thread has completed all parts, this holds the last reference.
         if mutation::is(Fault::LostSent) { Ok(()) } else { self.data_left(leaving) }
     }
 
-    /// Drops a reference: a part has been sent, or all were started. The last one returns the
-    /// parcel to the service.
+    /// A part has been sent, or all were started. The last one returns the parcel to the service.
     pub(super) fn data_left(&self, leaving: Arc<Mutex<Leaving>>) -> Result<()> {
         if let Some(Leaving { kind, parcel }) = Arc::into_inner(leaving).map(Mutex::into_inner) {
             self.services.of(kind)?.left(parcel);
@@ -114,8 +109,7 @@ impl TwoSided {
         let Receiving { source, done, tag, .. } = *receiving;
         let bytes = (receiving.len - done).min(LONGEST);
         let to = receiving.to.0.wrapping_add(done);
-        // SAFETY: the service keeps the destination valid until it gets its parcel back from the
-        // action.
+        // SAFETY: the service keeps the destination valid until it gets its parcel back.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag as i32) }?;
         Ok((request, Action::Data(receiving)))
     }
@@ -135,8 +129,7 @@ impl TwoSided {
         self.offer(paths, serving, *receiving)
     }
 
-    /// Returns the parcel of received data to the service. If another thread blocks it, the next
-    /// poll tries again.
+    /// Returns the parcel to the service, in a later poll if another thread blocks it.
     pub(super) fn offer(
         &self,
         paths: &Paths,

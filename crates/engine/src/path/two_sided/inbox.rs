@@ -1,13 +1,12 @@
 //! Preposted receives for requests.
 //!
 //! Some receives of [`SMALL`] bytes are always posted, so that a request arrives directly in its
-//! buffer, without a probe. MPI matches receives in posting order, so it is enough to test the
-//! oldest one, and the requests of one origin are taken in order. A longer request is announced by
-//! a short one and follows on the data channel.
+//! buffer, without a probe. MPI matches receives in posting order, so only the oldest one is
+//! tested, and the requests of one origin stay in order. A longer request is announced by a short
+//! one and follows on the data channel.
 //!
-//! Posting a receive costs an MPI call, during which the origin waits for its request to be
-//! handled. A buffer is therefore posted again only when there is nothing else to do, or when
-//! several wait.
+//! Posting a receive costs an MPI call, during which the origin waits. A buffer is therefore posted
+//! again only when there is nothing else to do, or when several wait.
 
 use crate::error::Result;
 use crate::mpi::{Comm, Request, p2p};
@@ -19,7 +18,7 @@ const POSTED: usize = 16;
 /// Number of waiting buffers at which all are posted again.
 const SPARE: usize = 8;
 
-/// The posted receives, oldest first.
+/// Oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     posted: VecDeque<(Request, Vec<u8>)>,
@@ -30,7 +29,7 @@ pub(crate) struct Inbox {
 pub(crate) struct ReceivedRequest {
     pub source: usize,
     pub bytes: usize,
-    /// The buffer with the request, to be returned with [`Inbox::give_back`].
+    /// To be returned with [`Inbox::give_back`].
     pub buffer: Vec<u8>,
 }
 
@@ -43,7 +42,6 @@ impl Inbox {
         Ok(inbox)
     }
 
-    /// Takes back the buffer of a handled request.
     #[inline]
     pub fn give_back(&mut self, comm: &Comm, buffer: Vec<u8>) -> Result<()> {
         self.spare.push(buffer);
@@ -58,23 +56,21 @@ impl Inbox {
         Ok(())
     }
 
-    /// Posts a receive into a buffer of [`SMALL`] bytes.
     fn post(&mut self, comm: &Comm, mut buffer: Vec<u8>) -> Result<()> {
         debug_assert_eq!(buffer.len(), SMALL);
-        // SAFETY: the buffer stays with the request until the receive has completed or was
-        // cancelled. Moving a `Vec` does not move its bytes.
+        // SAFETY: the buffer, whose bytes do not move, stays until the request has ended.
         let request = unsafe { p2p::irecv(comm, buffer.as_mut_ptr(), SMALL, None, 0) }?;
         self.posted.push_back((request, buffer));
         Ok(())
     }
 
-    /// Returns the receive of the next request, to be tested together with other MPI requests.
+    /// Returns the receive of the next request, to be tested together with other requests.
     #[inline]
     pub fn next(&mut self) -> Option<&mut Request> {
         self.posted.front_mut().map(|(request, _)| request)
     }
 
-    /// Takes the next request, of this source rank and length, after a test of [`Inbox::next`].
+    /// Takes the next request after a test of [`Inbox::next`].
     #[inline]
     pub fn received(&mut self, (source, bytes): (usize, usize)) -> ReceivedRequest {
         let buffer = self.posted.pop_front().map(|(_, buffer)| buffer).unwrap_or_default();
@@ -87,7 +83,7 @@ impl Inbox {
         Ok(next.test_message()?.map(|message| self.received(message)))
     }
 
-    /// Cancels the receives. No request may be in flight.
+    /// No request may be in flight.
     pub fn close(&mut self) -> Result<()> {
         for (request, _) in &mut self.posted {
             request.cancel()?;

@@ -1,27 +1,14 @@
 //! Two-sided messages, served by the target's progress engine.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`wire`] | the encoding of requests |
-//! | [`inbox`] | preposted receives for requests |
-//! | `prepared` | puts that are prepared once and started many times |
-//! | `transport` | the interface to the layers above |
-//! | [`send`] | the origin: requests, flow control, answers |
-//! | [`blocks`] | the origin: many small blocks in one request |
-//! | [`data`] | long data that follows a request on the data channel |
-//! | [`service`] | the handlers of requests, by kind |
-//! | [`serve`] | the target of transfers |
-//!
 //! Requests travel on one communicator with one tag, into receives that are posted in advance
-//! ([`inbox`]). The requests of one origin are therefore handled in order. Answers, and bytes that
-//! are received in place, travel on a second communicator, each with a tag that the origin chose.
+//! ([`inbox`]), so those of one origin are handled in order. Answers, and bytes that are received
+//! in place, travel on a second communicator, each with a tag that the origin chose.
 //!
 //! **Bounds.** An origin has at most `PORTOLAN_FLIGHT_BYTES` bytes and [`MOST_IN_FLIGHT`] requests
 //! unconfirmed at a target. Beyond that it waits, and serves other ranks meanwhile. The target
 //! confirms after every [`CREDIT_EVERY`] requests, after every quarter of the bytes, and on demand.
 //! The last request before a fence carries the demand if the origin has predicted the fence
-//! ([`crate::peer::Sent`]); otherwise a separate request does. A flood of puts thus occupies a
-//! bounded amount of memory at the target.
+//! ([`crate::peer::Sent`]); otherwise a separate request does.
 //!
 //! **No deadlock.** Serving never waits: answers are started and polled. A request whose bytes are
 //! still in flight delays only the later requests of the same origin.
@@ -54,17 +41,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
-/// Maximum number of unconfirmed requests from one origin to one target.
+/// From one origin to one target.
 pub const MOST_IN_FLIGHT: u64 = 512;
 /// The target returns credits at least once per this many requests.
 pub(crate) const CREDIT_EVERY: u64 = 32;
-/// Maximum number of messages taken in one poll.
 const PER_POLL: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Address(pub *mut u8);
 
-// SAFETY: the address is only a number here. Each dereference has its own justification.
+// SAFETY: only a number here. Each dereference has its own justification.
 unsafe impl Send for Address {}
 
 #[derive(Debug, Default)]
@@ -75,11 +61,11 @@ pub struct Number {
 
 #[derive(Debug)]
 pub enum Action {
-    /// A message has left a buffer of this path, which is now free.
+    /// A message has left a buffer of this path.
     Sent(Vec<u8>),
     /// A message has left memory of the caller or of a segment.
     Left { counter: Option<Arc<CompletionCounter>>, _keep: Option<Arc<Arena>> },
-    /// An answer has arrived at its destination.
+    /// An answer has arrived in place.
     Answer { counter: Arc<CompletionCounter>, bytes: usize },
     /// An answer has arrived in a buffer, to be copied along a shape.
     Spread { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Address, shape: Shape },
@@ -100,12 +86,10 @@ pub enum Action {
 #[derive(Debug)]
 struct WaitingRequest {
     ticket: u64,
-    /// The request and its length in bytes. `None` while it, or the data that follows it, is in
-    /// flight.
+    /// The request and its length in bytes. `None` while its bytes or data are in flight.
     ready: Option<(Vec<u8>, usize)>,
 }
 
-/// The requests that one origin has sent to this rank.
 #[derive(Debug, Default)]
 struct Origin {
     waiting: VecDeque<WaitingRequest>,
@@ -122,8 +106,7 @@ struct ServiceState {
     next_ticket: u64,
     inbox: Inbox,
     in_stream: bool,
-    /// When the last poll ended, if calls are observed. The requests that the next poll finds have
-    /// arrived after it.
+    /// End of the last poll, if calls are observed. Requests found later arrived after it.
     polled: Option<u64>,
     /// Origins whose first queued request is ready, but whose service another thread blocks.
     stalled: Vec<usize>,
@@ -131,7 +114,6 @@ struct ServiceState {
     arrived: Vec<data::Receiving>,
 }
 
-/// The message path of this rank.
 #[derive(Debug)]
 pub struct TwoSided {
     requests: Comm,
@@ -148,7 +130,7 @@ const KEEP_BUFFERS: usize = 64;
 const KEEP_BYTES: usize = 4 << 20;
 
 impl TwoSided {
-    /// Creates the two communicators. Collective.
+    /// Collective.
     pub fn new(world: &Comm) -> Result<TwoSided> {
         let requests = world.dup()?;
         let inbox = Inbox::open(&requests)?;
@@ -172,7 +154,7 @@ impl TwoSided {
         &self.services
     }
 
-    /// Frees the communicators. Collective. Nothing may be outstanding.
+    /// Collective. Nothing may be outstanding.
     pub fn free(&self) -> Result<()> {
         self.serving.lock().inbox.close()?;
         self.requests.free()?;
@@ -193,7 +175,7 @@ impl TwoSided {
         self.next_tag.fetch_add(1, Ordering::Relaxed) % 16_000 * 2
     }
 
-    /// Passes a started request to the next poll, unless it is a send that is already complete.
+    /// Passes a started request to the next poll, unless it is a complete send.
     pub fn started(&self, mut request: Request, action: Action) -> Result<()> {
         if let Action::Sent(buffer) = action {
             if request.test()? {
@@ -213,13 +195,11 @@ impl TwoSided {
         self.any_fresh.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the number of outstanding MPI requests, for reports.
     pub fn outstanding(&self) -> usize {
         self.fresh.lock().len() + self.serving.try_lock().map_or(0, |s| s.requests.len())
     }
 
-    /// Completes own requests and serves other ranks, unless another thread is polling. Returns
-    /// whether anything happened.
+    /// Returns whether anything happened, and false if another thread is polling.
     pub fn poll(&self, paths: &Paths) -> Result<bool> {
         let Some(mut serving) = self.serving.try_lock() else {
             return Ok(false);
@@ -233,7 +213,7 @@ impl TwoSided {
                 serving.requests.push(request, action);
             }
         }
-        // A single MPI call, which takes about the time of a small message, tests all requests.
+        // One MPI call, which takes about the time of a small message, tests all requests.
         let mut done = Vec::new();
         let message = serving.requests.poll(serving.inbox.next(), &mut done)?;
         let mut next = message.map(|message| serving.inbox.received(message));
@@ -262,8 +242,7 @@ impl TwoSided {
             serving.inbox.give_back(&self.requests, arrived.buffer)?;
             accepted?;
             // Each further check costs an MPI call, and the caller may wait for the request just
-            // handled. So continue only if own requests are outstanding, or if the last poll found
-            // a request too.
+            // handled. So continue only if own requests are outstanding or the last poll found one.
             let last = serving.requests.is_empty() && !serving.in_stream;
             if last || taken == PER_POLL {
                 break;
@@ -298,8 +277,7 @@ impl TwoSided {
             Action::Spread { counter, buffer, to, shape } => {
                 let bytes = shape.bytes();
                 if got == bytes {
-                    // SAFETY: the caller of the get keeps its destination valid until the counter
-                    // is done.
+                    // SAFETY: the caller keeps the destination valid until the counter is done.
                     unsafe { send::spread(&buffer, to, &shape) };
                 }
                 self.recycle(buffer);
@@ -308,8 +286,7 @@ impl TwoSided {
             Action::Scatter { counter, buffer, to } => {
                 let bytes = to.iter().map(|(_, n)| n).sum();
                 if got == bytes {
-                    // SAFETY: the caller of the get keeps its blocks valid until the counter is
-                    // done.
+                    // SAFETY: the caller keeps the blocks valid until the counter is done.
                     unsafe { blocks::scatter(&buffer, &to) };
                 }
                 self.recycle(buffer);
@@ -370,15 +347,14 @@ impl TwoSided {
         let mut buffer = self.buffer(bytes);
         buffer.resize(bytes, 0);
         let (to, tag) = (buffer.as_mut_ptr(), header.tag as i32);
-        // SAFETY: the action owns the buffer, which nothing else accesses, until the receive has
-        // completed. Moving a `Vec` does not move its bytes.
+        // SAFETY: only the action accesses the buffer until then. Its bytes do not move.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
         serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready: None });
         serving.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
         Ok(())
     }
 
-    /// Handles a request. Returns `None` if another thread blocks its service.
+    /// Returns `None` if another thread blocks the service.
     fn try_serve(
         &self,
         paths: &Paths,
@@ -393,7 +369,7 @@ impl TwoSided {
         }
     }
 
-    /// Handles a request and records it, or returns false if another thread blocks its service.
+    /// Handles a request and records it. Returns false if another thread blocks its service.
     fn serve(
         &self,
         paths: &Paths,
@@ -432,7 +408,7 @@ impl TwoSided {
         Ok(true)
     }
 
-    /// Handles the queued requests of an origin, up to the first one that is not ready.
+    /// Handles the queued requests of an origin, up to the first that is not ready.
     fn drain(&self, paths: &Paths, serving: &mut ServiceState, source: usize) -> Result<()> {
         loop {
             let origin = &mut serving.origins[source];

@@ -1,7 +1,6 @@
-//! Prepared puts by message: which blocks have a message of their own, and which share one.
-//!
-//! A large shape or a long run is one message, packed or sent straight from memory. Short runs and
-//! the blocks of small shapes share messages that list them. All addresses were checked.
+//! Prepared puts by message. A large shape or a long run is one message, packed or sent straight
+//! from memory. Short runs and the blocks of small shapes share messages that list them. All
+//! addresses were checked.
 
 use super::blocks::Batch;
 use crate::error::{Result, reserve};
@@ -26,8 +25,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Prepares messages for all pairs, or returns `Memory` if the list of runs cannot be
-    /// allocated.
+    /// Fails with `Memory` if the list of runs cannot be allocated.
     pub(super) fn new(arena: Arc<Arena>, pairs: Pairs) -> Result<Schedule> {
         let (mut alone, mut together) = (Vec::new(), Vec::new());
         for strided_block in &pairs.strided_blocks {
@@ -63,20 +61,18 @@ impl Prepared for Schedule {
     ) -> Result<()> {
         let two_sided = paths.two_sided()?;
         for StridedBlock { local, remote, shape } in &self.alone {
-            // SAFETY: the caller keeps the local bytes valid until the counter is done. The remote
-            // ones were checked when the transfers were prepared.
+            // SAFETY: the caller keeps the local bytes until the end. The remote ones were checked.
             unsafe { two_sided.put(paths, target, *remote, *local as *const u8, shape, counter) }?;
         }
         let mut batch = Batch::new(TransferKind::Put, target);
         for run in &self.together {
             if !batch.has_room(run.bytes, paths.config.chunk_bytes) {
-                // SAFETY: the caller keeps the local bytes of all runs valid until the counter is
-                // done.
+                // SAFETY: the caller keeps the local bytes valid until the counter is done.
                 unsafe { batch.send(paths, counter) }?;
             }
             batch.push(run.local, run.remote, run.bytes);
         }
-        // SAFETY: the caller keeps the local bytes of all runs valid until the counter is done.
+        // SAFETY: the caller keeps the local bytes valid until the counter is done.
         unsafe { batch.send(paths, counter) }
     }
 

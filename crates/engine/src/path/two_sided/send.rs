@@ -26,7 +26,7 @@ const SENDS_PER_POLL: u32 = 16;
 /// Maximum number of outstanding parts of one get.
 const GET_CHUNKS: usize = 16;
 
-/// Handles the arrival of an answer. Fails the operation if the length is not `expected`.
+/// Fails the operation if the length of the answer is not `expected`.
 pub(super) fn answered(counter: &CompletionCounter, got: usize, expected: usize) {
     if got == expected {
         counter.end();
@@ -45,31 +45,26 @@ pub(super) fn number_arrived(number: &Number, buffer: &[u8], got: usize) {
     answered(&number.counter, got, 8);
 }
 
-/// Copies packed bytes along the local side of a shape.
-///
 /// # Safety
-/// The buffer must have the bytes of the shape, and `to` must be valid for writes of the local
-/// extent.
+/// The buffer must have the bytes of the shape, and `to` must be valid for writes of the extent.
 pub(super) unsafe fn spread(buffer: &[u8], to: Address, shape: &Shape) {
     let packed = shape.packed_remote();
-    // SAFETY: the caller guarantees the length of the buffer and the local extent.
+    // SAFETY: the caller guarantees the buffer and the local extent.
     unsafe { kernel::copy(buffer.as_ptr(), to.0, &packed, false) };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
-    /// It may be sent.
     Now,
-    /// It must wait for a confirmation that the target sends only on demand: the unconfirmed
-    /// requests are too few to be confirmed by themselves, but too long for this one in addition.
+    /// Wait for a confirmation on demand: the unconfirmed requests are too few to be confirmed by
+    /// themselves, but too long for this one in addition.
     WhenAsked,
-    /// It must wait until the target has confirmed more.
+    /// Wait until the target has confirmed more.
     Later,
 }
 
 impl TwoSided {
-    /// Sends a counted request as soon as flow control permits, or at once from a handler, which
-    /// must not wait.
+    /// Waits for flow control, except in a handler, which must not wait.
     pub fn request(&self, paths: &Paths, target: usize, mut buffer: Vec<u8>) -> Result<Sent> {
         let peer = paths.peer(target);
         let cost = buffer.len() as u64;
@@ -77,12 +72,12 @@ impl TwoSided {
         let flight = paths.config.flight_bytes as u64;
         let in_handler = handler::running().is_some();
         let at_once = in_handler && !mutation::is(Fault::HandlerWaits);
-        // A thread that sends many requests polls for the replies itself. The progress thread
+        // A thread that sends many requests polls for the replies itself, and the progress thread
         // stands back meanwhile, because both would contend for MPI's lock.
         if count(paths.polls()).is_multiple_of(SENDS_PER_POLL) && !in_handler {
             self.poll(paths)?;
         }
-        // The last demand is fulfilled when this many requests are confirmed.
+        // Count whose confirmation fulfils the last demand.
         let mut asked = 0;
         let room = |sent: &Sent, asked: u64| {
             let in_flight = peer.in_flight(sent);
@@ -132,8 +127,7 @@ impl TwoSided {
         }
     }
 
-    /// Sends without counting and without waiting. Only for answers and notices, whose number is
-    /// bounded by the counted requests that cause them.
+    /// Never waits. Only for answers and notices, which counted requests bound.
     pub fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
         let mut channel = (&self.requests, 0);
         if buffer.len() > inbox::SMALL {
@@ -157,7 +151,7 @@ impl TwoSided {
         self.send(target, buffer)
     }
 
-    /// Sends a counted request that consists of a header only.
+    /// Sends a counted request without payload.
     pub fn command(&self, paths: &Paths, target: usize, header: RequestHeader) -> Result<Sent> {
         let mut buffer = self.buffer(wire::MAX_HEAD);
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
@@ -202,7 +196,7 @@ impl TwoSided {
     }
 
     /// # Safety
-    /// The requirements of [`TwoSided::put`] apply, for `bytes` contiguous bytes.
+    /// See [`TwoSided::put`], for `bytes` contiguous bytes.
     unsafe fn put_in_place(
         &self,
         paths: &Paths,
@@ -222,7 +216,7 @@ impl TwoSided {
         self.started(request, Action::Left { counter: Some(counter.clone()), _keep: None })
     }
 
-    /// Accumulates along a shape. The source may be reused on return.
+    /// The source may be reused on return.
     ///
     /// # Safety
     /// `local` must be valid for reads of the local extent.
@@ -257,8 +251,8 @@ impl TwoSided {
         let mut buffer = self.buffer(wire::head_len(shape) + bytes);
         wire::encode(header, shape, &mut buffer);
         let head = buffer.len();
-        // SAFETY: the buffer has capacity for `bytes` bytes after the header, and the copy writes
-        // all of them. The caller guarantees the source.
+        // SAFETY: the copy writes the `bytes` bytes after the header, for which the buffer has
+        // capacity. The caller guarantees the source.
         unsafe {
             kernel::copy(local, buffer.as_mut_ptr().add(head), &shape.packed_remote(), true);
             buffer.set_len(head + bytes);
@@ -294,8 +288,7 @@ impl TwoSided {
             header.tag = self.tag();
             let tag = header.tag as i32;
             counter.begin();
-            // SAFETY: the caller keeps the destination valid until the counter is done. The action
-            // owns the buffer.
+            // SAFETY: the caller keeps the destination until the end. The action owns the buffer.
             unsafe {
                 if chunk.is_contiguous_on(Side::Local) {
                     let request = p2p::irecv(&self.data, to, bytes, Some(target), tag)?;
@@ -321,7 +314,7 @@ impl TwoSided {
         })
     }
 
-    /// Sends a request that is answered by a number, and waits for the answer.
+    /// Sends a request, and waits for a number as the answer.
     pub fn ask(&self, paths: &Paths, target: usize, mut header: RequestHeader) -> Result<i64> {
         let number = Arc::new(Number::default());
         header.tag = self.tag();
@@ -344,8 +337,7 @@ impl TwoSided {
         self.ask(paths, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
     }
 
-    /// Makes `target` confirm everything sent so far, for a fence, which is recorded for
-    /// predictions. Returns the count for [`TwoSided::confirmed`].
+    /// For a fence, which is recorded for predictions. Returns the count to wait for.
     pub fn ask_confirmation(&self, paths: &Paths, target: usize) -> Result<u64> {
         paths.peer(target).sent.lock().fenced();
         self.ask_for_ack(paths, target)
@@ -364,8 +356,8 @@ impl TwoSided {
     }
 
     /// Waits for acknowledgements that are still in flight although answers have confirmed the same
-    /// requests: none may arrive at a rank that has left. Acknowledgements of a target arrive in
-    /// order, so a last one is requested from each such target.
+    /// requests: none may arrive at a rank that has left. Those of a target arrive in order, so a
+    /// last one is requested from each.
     pub(crate) fn await_acks(&self, paths: &Paths) -> Result<()> {
         let flush = RequestHeader::new(RequestKind::FlushReq, 0);
         let mut asked = Vec::new();
@@ -377,7 +369,6 @@ impl TwoSided {
         asked.into_iter().try_for_each(|(target, count)| self.confirmed(paths, target, count))
     }
 
-    /// Waits until `target` has confirmed `count` requests.
     pub fn confirmed(&self, paths: &Paths, target: usize, count: u64) -> Result<()> {
         let peer = paths.peer(target);
         wait::until(

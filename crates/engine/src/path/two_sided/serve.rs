@@ -79,8 +79,7 @@ impl Service for Transfers {
                     );
                 }
                 let (arena, start) = own(paths, &header, &shape)?;
-                // SAFETY: `own` checked the remote extent, and the payload has the bytes of the
-                // shape.
+                // SAFETY: `own` checked the remote extent, and the payload has its bytes.
                 unsafe {
                     if kind == RequestKind::Put {
                         let to = arena.my_base().wrapping_add(start);
@@ -107,7 +106,7 @@ impl Service for Transfers {
                 let op = header.rmw()?;
                 match paths.own(header.address, op.size()) {
                     Ok((arena, offset)) => {
-                        // SAFETY: the number lies in this rank's region, as `own` checked.
+                        // SAFETY: `own` has checked that the number lies in this rank's region.
                         let old = unsafe { shm_atomics::rmw(arena.my_base(), offset, op) };
                         two_sided.answer_number(source, header.tag, old)?;
                     }
@@ -158,8 +157,7 @@ fn store_blocks(
     Ok(())
 }
 
-/// Returns the arena with the remote extent of a request, and the offset of the shape's start in
-/// this rank's region.
+/// Returns the arena with the remote extent, and the offset of the shape's start in the region.
 fn own(paths: &Paths, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Arena>, usize)> {
     let (lo, hi) = shape.extent(Side::Remote);
     let first = header.address.wrapping_add_signed(lo as i64);
@@ -167,8 +165,7 @@ fn own(paths: &Paths, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Aren
     Ok((arena, offset.wrapping_sub(lo as usize)))
 }
 
-/// Returns the destination of a put whose bytes follow in a separate message. They are received in
-/// place, and later requests of the origin wait for them.
+/// Returns the destination of a put whose bytes follow. Later requests of the origin wait for them.
 fn land(paths: &Paths, header: &RequestHeader) -> Result<Incoming> {
     let len = header.operand[0] as usize;
     let (arena, offset) = paths.own(header.address, len)?;
@@ -178,7 +175,6 @@ fn land(paths: &Paths, header: &RequestHeader) -> Result<Incoming> {
 }
 
 impl TwoSided {
-    /// Sends back the bytes of a list of blocks, packed.
     fn answer_blocks(
         &self,
         paths: &Paths,
@@ -195,8 +191,7 @@ impl TwoSided {
                 return self.refuse(source, header.tag);
             };
             let from = arena.my_base().wrapping_add(offset);
-            // SAFETY: the block lies in this rank's region, and the buffer has capacity for all
-            // blocks.
+            // SAFETY: the block lies in this rank's region, and the buffer has capacity for all.
             unsafe {
                 let filled = buffer.len();
                 kernel::copy_block(from, buffer.as_mut_ptr().add(filled), bytes);
@@ -223,8 +218,7 @@ impl TwoSided {
         let from = arena.my_base().wrapping_add(start);
         let bytes = shape.bytes();
         let tag = header.tag as i32;
-        // SAFETY: `own` checked the extent. Until the send has completed, the action keeps the
-        // arena mapped or owns the buffer.
+        // SAFETY: `own` checked the extent. The action keeps the arena or the buffer until sent.
         unsafe {
             if shape.is_contiguous() && bytes >= FROM_PLACE {
                 let request = p2p::isend(&self.data, from, bytes, source, tag)?;
@@ -249,13 +243,12 @@ impl TwoSided {
     /// Sends an empty answer, which the origin reports as an error.
     fn refuse(&self, source: usize, tag: u32) -> Result<()> {
         let buffer = self.buffer(0);
-        // SAFETY: the message is empty, so no bytes are read.
+        // SAFETY: no bytes are read.
         let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 0, source, tag as i32) }?;
         self.started(request, Action::Sent(buffer))
     }
 
-    /// Counts a handled request of `cost` bytes. Confirms all if `now`, or if enough requests or
-    /// bytes are unconfirmed.
+    /// Confirms all handled requests if `now`, or if enough are unconfirmed.
     pub(super) fn handled(
         &self,
         paths: &Paths,

@@ -1,8 +1,8 @@
 //! Services: the handlers of requests, by kind.
 //!
-//! The message path determines how requests travel, how they are ordered, and how they are
-//! confirmed. The [`Service`] for the kind of a request executes it: transfers ([`super::serve`]),
-//! mutexes ([`crate::atomics::mutex`]), active messages ([`crate::am`]).
+//! The message path determines how requests travel, are ordered, and are confirmed. The [`Service`]
+//! for the kind of a request executes it: transfers ([`super::serve`]), mutexes
+//! ([`crate::atomics::mutex`]), active messages ([`crate::am`]).
 //!
 //! Invariant: a service never waits. If another thread holds a lock that it needs, it returns
 //! [`Served::Busy`], and the next poll calls it again. Later requests of the same origin wait.
@@ -14,13 +14,11 @@ use crate::error::{Result, fail};
 use crate::path::Paths;
 use std::any::Any;
 
-/// The state that a service keeps for data in flight.
 pub type Parcel = Box<dyn Any + Send>;
 
-/// Data that a service wants to receive.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Destination, valid for writes until the service gets its parcel back.
+    /// Valid for writes until the service gets its parcel back.
     pub to: Address,
     pub len: usize,
     pub tag: u32,
@@ -33,13 +31,12 @@ pub enum Served {
     Done,
     /// Nothing was done, because another thread holds a lock.
     Busy,
-    /// The request is handled when this data has arrived. Later ones of the origin wait.
+    /// The request is handled when this data has arrived.
     Data(Incoming),
 }
 
 pub trait Service: Send + Sync {
-    /// Handles a request from rank `source`. An error ends the job, because the origin relies on
-    /// it.
+    /// An error ends the job, because the origin relies on the request.
     fn serve(
         &self,
         paths: &Paths,
@@ -54,7 +51,6 @@ pub trait Service: Send + Sync {
         Ok(None)
     }
 
-    /// Takes the parcel of data that was sent for the service (`TwoSided::send_data`).
     fn left(&self, _parcel: Parcel) {}
 }
 
@@ -62,10 +58,8 @@ pub trait Service: Send + Sync {
 pub struct Services([Above<dyn Service>; RequestKind::COUNT]);
 
 impl Services {
-    /// Registers the service for requests of these kinds.
-    ///
     /// # Safety
-    /// The requirements of [`Above::set`] apply.
+    /// See [`Above::set`].
     pub unsafe fn register(&self, kinds: &[RequestKind], service: &(dyn Service + 'static)) {
         for &kind in kinds {
             // SAFETY: the caller guarantees that the service lives long enough.
@@ -73,7 +67,7 @@ impl Services {
         }
     }
 
-    /// Returns the service for requests of a kind, or `State` if this rank does not serve it.
+    /// Fails with `State` if this rank does not serve the kind.
     #[inline]
     pub fn of(&self, kind: RequestKind) -> Result<&(dyn Service + 'static)> {
         match self.0[kind as usize].get() {

@@ -44,8 +44,7 @@ impl Transport for TwoSided {
         }
         let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
         let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
-        // SAFETY: the caller keeps `local` valid until the counter is done, and guarantees the
-        // remote extent.
+        // SAFETY: the caller guarantees the remote extent, and `local` until the counter is done.
         unsafe {
             if kind == TransferKind::Get {
                 self.get(paths, target, remote, local, shape, counted)
@@ -84,8 +83,7 @@ impl Transport for TwoSided {
         self.ask_confirmation(paths, target).map(Some)
     }
 
-    /// Waits until `target` has confirmed `count` requests. If another thread has sent more
-    /// requests meanwhile, the target stays marked as pending.
+    /// If another thread has sent more requests meanwhile, the target stays marked as pending.
     fn end_flush(&self, paths: &Paths, target: usize, count: u64) -> Result<()> {
         self.confirmed(paths, target, count)?;
         mutation::window(Fault::FenceOfOthers);

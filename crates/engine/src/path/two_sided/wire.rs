@@ -1,8 +1,6 @@
-//! The encoding of requests.
-//!
-//! A message consists of a [`RequestHeader`], a record for each dimension of the shape, the list of
-//! blocks (vector requests only), and the payload. All ranks of a job run the same build, so
-//! numbers are sent in their memory representation. Lengths are checked nevertheless.
+//! The encoding of requests. A message consists of a [`RequestHeader`], a record for each dimension
+//! of the shape, the list of blocks (vector requests only), and the payload. All ranks run the same
+//! build, so numbers are sent in their memory representation. Lengths are checked nevertheless.
 
 use crate::error::{Result, fail};
 use crate::layout::{Dim, Shape};
@@ -16,44 +14,33 @@ use std::mem::{offset_of, size_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RequestKind {
-    /// Stores the payload along the shape.
     Put = 1,
-    /// Rendezvous put: stores bytes that follow in a separate message, received in place.
+    /// Stores bytes that follow in a separate message, received in place.
     PutRndv = 2,
-    /// Accumulates the payload along the shape.
     Accumulate = 3,
-    /// Sends back the bytes of the shape.
     Get = 4,
-    /// Combines a number and sends back the old value.
     Rmw = 5,
-    /// Does nothing. Its flag asks for the return of all credits (`ask_for_ack`).
+    /// Does nothing. Its flag asks for all credits (`ask_for_ack`).
     FlushReq = 6,
     /// Returns credits: the number of requests and of bytes handled so far.
     CreditAck = 7,
-    /// Takes a mutex on behalf of the sender.
     Lock = 8,
     TryLock = 9,
     Unlock = 10,
-    /// Reports that the sender's lock request was granted, or that its predecessor has released.
+    /// The sender's lock request was granted, or its predecessor has released.
     LockGrant = 11,
-    /// Reports that the sender waits behind the receiver for a mutex.
+    /// The sender waits behind the receiver for a mutex.
     LockSuccessor = 12,
-    /// Stores the payload in a list of blocks.
     PutBlocks = 13,
-    /// Accumulates the payload into a list of blocks.
     AccumulateBlocks = 14,
-    /// Sends back the bytes of a list of blocks.
     GetBlocks = 15,
-    /// An eager active message.
     AmEager = 16,
-    /// A request to send: an active message whose data follows.
+    /// An active message whose data follows.
     AmRts = 17,
-    /// A control message to the origin of active messages, for example an acknowledgement.
     AmControl = 18,
     /// Announces a request that is longer than a posted receive and follows on the data channel.
     Announce = 19,
-    /// Changes a number of the sender through its window, and sends back the old value
-    /// (`path::rma::delegate`).
+    /// Changes a number of the sender through its window (`path::rma::delegate`).
     RmwOfSender = 20,
 }
 
@@ -87,8 +74,7 @@ impl RequestKind {
         ALL.get(usize::from(raw).wrapping_sub(1)).copied()
     }
 
-    /// Returns the kind under which a served request is recorded, or `None` for answers, and for
-    /// active messages, whose handlers are recorded instead.
+    /// `None` for answers, and for active messages, whose handlers are recorded instead.
     pub(super) fn traced_as(self) -> Option<trace::Served> {
         use RequestKind::*;
         Some(match self {
@@ -104,7 +90,7 @@ impl RequestKind {
         })
     }
 
-    /// Returns the kind of a message, or `Internal` if it is missing or unknown.
+    /// Fails with `Internal` if the kind is missing or unknown.
     #[inline]
     pub fn of(message: &[u8]) -> Result<RequestKind> {
         match message.first().and_then(|&raw| RequestKind::from_raw(raw)) {
@@ -125,7 +111,7 @@ impl RequestKind {
         }
     }
 
-    /// Returns whether the target counts the request: it needs credit, and fences wait for it.
+    /// Counted requests need credit, and fences wait for them.
     pub fn is_counted(self) -> bool {
         !matches!(
             self,
@@ -138,7 +124,6 @@ impl RequestKind {
     }
 }
 
-/// The fixed part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct RequestHeader {
@@ -147,16 +132,16 @@ pub struct RequestHeader {
     element: u8,
     levels: u8,
     flags: u8,
-    /// Tag of the answer, or of the data that follows.
+    /// Of the answer, or of the data that follows.
     pub tag: u32,
     pub address: u64,
-    /// Length in bytes of the shape's block, or of all bytes for a request without a shape.
+    /// Length in bytes of the shape's block, or of all bytes without a shape.
     pub block: u64,
-    /// Operands: the scale, a number, counts, or the name of a mutex.
+    /// The scale, a number, counts, or the name of a mutex.
     pub operand: [u64; 3],
 }
 
-/// The fixed part of an active message, as short as possible. The record follows.
+/// The fixed part of an active message. The record follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct AmHeader {
@@ -171,8 +156,7 @@ impl AmHeader {
         AmHeader { kind: kind as u8, _pad: [0; 2], flags: 0, tag }
     }
 
-    /// Splits an active message into its header and its record, or returns `Internal` if it is too
-    /// short.
+    /// Splits into header and record. Fails with `Internal` if the message is too short.
     pub fn split(message: &[u8]) -> Result<(AmHeader, &[u8])> {
         match message.split_at_checked(size_of::<AmHeader>()) {
             Some((header, record)) => Ok((bytemuck::pod_read_unaligned(header), record)),
@@ -183,7 +167,7 @@ impl AmHeader {
 
 const FLAGS: usize = offset_of!(RequestHeader, flags);
 const _: () = assert!(FLAGS == offset_of!(AmHeader, flags));
-/// Flag: the target returns all credits when it has handled the request.
+/// The target returns all credits when it has handled the request.
 const ACK: u8 = 1;
 
 pub(crate) fn ask_for_ack(message: &mut [u8]) {
@@ -196,7 +180,7 @@ pub(crate) fn asks_for_ack(message: &[u8]) -> bool {
     message.get(FLAGS).is_some_and(|flags| flags & ACK != 0)
 }
 
-/// A dimension of the shape at the target. The other side is packed.
+/// A dimension at the target. The other side is packed.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct WireDim {
@@ -211,8 +195,7 @@ pub struct WireBlock {
     pub bytes: u64,
 }
 
-/// Reads `n` blocks from the front of the body of a message, and returns them and the rest. Returns
-/// `Internal` if the body is too short.
+/// Returns the first `n` blocks and the rest. Fails with `Internal` if the body is too short.
 pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
     let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(size_of::<WireBlock>()));
     let Some((list, rest)) = len.and_then(|len| body.split_at_checked(len)) else {
@@ -223,7 +206,7 @@ pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
     Ok((list, rest))
 }
 
-/// Maximum length of a header with its shape, in bytes.
+/// In bytes, with the shape.
 pub const MAX_HEAD: usize =
     size_of::<RequestHeader>() + crate::layout::MAX_LEVELS * size_of::<WireDim>();
 
@@ -294,7 +277,6 @@ impl RequestHeader {
     }
 }
 
-/// Appends a header and the remote side of a shape to `out`.
 pub fn encode(mut header: RequestHeader, shape: &Shape, out: &mut Vec<u8>) {
     header.levels = shape.dims().len() as u8;
     header.block = shape.block() as u64;
@@ -305,13 +287,11 @@ pub fn encode(mut header: RequestHeader, shape: &Shape, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the number of bytes that [`encode`] appends.
 pub fn head_len(shape: &Shape) -> usize {
     size_of::<RequestHeader>()
         + std::mem::size_of_val(shape.dims()) / size_of::<Dim>() * size_of::<WireDim>()
 }
 
-/// Returns the number of bytes that a request moves at the target.
 pub(super) fn moved_bytes(kind: RequestKind, message: &[u8]) -> usize {
     let Ok((header, shape, body)) = decode(message) else { return 0 };
     match kind {
@@ -326,8 +306,8 @@ pub(super) fn moved_bytes(kind: RequestKind, message: &[u8]) -> usize {
     }
 }
 
-/// Decodes a message into the header, the shape with a packed local side, and the payload. Returns
-/// `Internal` if the message is too short, or the error of [`Shape::strided`].
+/// Decodes a message into the header, the shape with a packed local side, and the payload. Fails
+/// with `Internal` if the message is too short, or with the error of [`Shape::strided`].
 pub fn decode(message: &[u8]) -> Result<(RequestHeader, Shape, &[u8])> {
     let Some((head, mut rest)) = message.split_at_checked(size_of::<RequestHeader>()) else {
         fail!(Internal, "a message of {} bytes is shorter than its header", message.len());
