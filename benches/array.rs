@@ -49,8 +49,7 @@ fn say(rt: &Runtime, name: &str, nanoseconds: f64) {
 
 fn patches(rt: &Runtime) -> portolan::Result<()> {
     let rows = || Options::named("a").distribution(Distribution::Rows);
-    // All cases use the same buffer, as in ga_array.c, because the alignment of the buffer relative
-    // to the array's pages affects the result.
+    // All cases share the buffer, as in ga_array.c: its alignment to the array's pages matters.
     let mut memory = vec![1.0; 1 << 20];
     let a = DistArray::<f64, Ix2>::with(&rt.world(), [2048, 2048], rows())?;
     if rt.rank() == 0 {

@@ -22,8 +22,7 @@ use std::time::{Duration, Instant};
 
 const SIZES: [usize; 4] = [8, 4 << 10, 64 << 10, 1 << 20];
 
-/// Returns the median of several timings of `f`, each over enough calls for the resolution of the
-/// clock.
+/// Returns the median of timings that each have enough calls for the resolution of the clock.
 fn median(mut f: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..15)
         .map(|_| {
@@ -51,11 +50,9 @@ fn measure(engine: &Engine, target: usize, remote: usize) {
         let mut group = c.benchmark_group("contiguous");
         group.throughput(Throughput::Bytes(bytes as u64));
         let p = local.as_mut_ptr();
-        // SAFETY: `local` has at least `bytes` bytes, and nothing else accesses it during the
-        // calls.
+        // SAFETY: `local` has at least `bytes` bytes, which nothing else accesses during the calls.
         let put = || unsafe { engine.put(target, remote, p, bytes) }.expect("put");
-        // SAFETY: `local` has at least `bytes` bytes, and nothing else accesses it during the
-        // calls.
+        // SAFETY: `local` has at least `bytes` bytes, which nothing else accesses during the calls.
         let get = || unsafe { engine.get(target, remote, p, bytes) }.expect("get");
         group.bench_function(BenchmarkId::new("put", bytes), |b| b.iter(put));
         group.bench_function(BenchmarkId::new("get", bytes), |b| b.iter(get));

@@ -3,7 +3,6 @@
 //!     cargo bench --bench am [-- --quick] [-- PART ...]
 //!
 //! The parts are latency, reaction, bandwidth, rate, updates and idle. The default is all of them.
-//!
 //! The benchmark starts two ranks under the MPI launcher, once with rings and once with MPI
 //! messages. The figures are medians of alternating rounds; *required* is the target of the
 //! library.
@@ -26,7 +25,6 @@ use std::time::{Duration, Instant};
 use support::{Row, launched, median};
 use updates::{TABLES, Table, next, table};
 
-/// Starts this program again under the launcher, for each transport.
 fn launch() -> ExitCode {
     let well = ["node", "mpi"].map(|am| support::launch(&[("PORTOLAN_AM", am)]));
     if well == [true; 2] { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -54,7 +52,6 @@ impl Handler for Answer {
 
 static COUNT: std::sync::OnceLock<HandlerId> = std::sync::OnceLock::new();
 
-/// Receives long data in one place.
 struct Place(*mut u8);
 // SAFETY: the memory outlives the handler, and only one message at a time writes to it.
 unsafe impl Send for Place {}
@@ -183,8 +180,7 @@ impl Bench {
     }
 
     fn latency(&self) {
-        /// Number of round trips in a round. It is large enough that the start of a round does not
-        /// matter.
+        /// Large enough that the start of a round does not matter.
         const ROUND: u32 = 50_000;
         let engine = &*self.engine;
         let segment = engine.allocate(engine.world(), 256).expect("segment");
@@ -200,8 +196,7 @@ impl Bench {
             if let Some((slice, offset)) = mapped
                 && !slice.is_null()
             {
-                // SAFETY: both words lie in the mapped segment, which is released after their last
-                // use.
+                // SAFETY: both words lie in the mapped segment, which outlives their uses.
                 let word = |n: usize| unsafe { &*slice.add(offset + n * 128).cast::<AtomicU64>() };
                 flags.push(self.flags([word(0), word(1)], 20_000));
             }
@@ -279,8 +274,7 @@ impl Bench {
             if self.me == 0 {
                 let hits = HITS.load(Ordering::Relaxed) + 1;
                 let data = Data::At(buffer.as_ptr(), BYTES);
-                // SAFETY: the buffer is not changed or freed before the answer, which follows the
-                // data.
+                // SAFETY: the buffer lives unchanged until the answer, which follows the data.
                 unsafe { self.engine.send_am(1, self.ids[2], &[], data, Signals::default()) }
                     .expect("send");
                 self.wait_for(hits);

@@ -10,11 +10,9 @@ use portolan_engine::am::{Accept, Am, Arrival, Handler};
 use std::ffi::c_void;
 use std::time::Instant;
 
-/// Words of the RandomAccess tables, as powers of two. One table fits in the cache, so that the
-/// benchmark measures messages; the other does not.
+/// Words of the tables, as powers of two. One table fits in the cache, so that messages dominate.
 pub const TABLES: [u32; 2] = [18, 22];
 
-/// A RandomAccess table and its number of words.
 pub struct Table(pub *mut u64, pub usize);
 // SAFETY: a rank runs one handler at a time, and nothing else accesses the table during updates.
 unsafe impl Send for Table {}
@@ -55,8 +53,7 @@ impl Bench {
         2.0 * n as f64 / begun.elapsed().as_secs_f64() / 1e6
     }
 
-    /// Like `random_access`, with 8-byte items that are aggregated by hand in MPI messages of 64
-    /// KiB.
+    /// Like `random_access`, with items that are aggregated by hand in MPI messages of 64 KiB.
     #[inline(never)]
     fn random_access_by_hand(&self, table: *mut u64, bits: u32, n: u64, seed: u64) -> f64 {
         const ITEMS: usize = 8192;
@@ -139,8 +136,7 @@ impl Bench {
         let (mut flag, mut bytes) = (0, 0);
         let mut status = std::mem::MaybeUninit::<ffi::MPI_Status>::uninit();
         let peer = 1 - self.me as i32;
-        // SAFETY: the out-parameters are valid for writes, and the buffer has the size of the
-        // longest batch.
+        // SAFETY: the out-parameters are valid for writes, and the buffer has room for any batch.
         unsafe {
             ffi::MPI_Iprobe(peer, 10, ffi::RSMPI_COMM_WORLD, &mut flag, status.as_mut_ptr());
             if flag == 0 {
@@ -191,15 +187,13 @@ impl Bench {
     }
 }
 
-/// Allocates the largest table, with huge pages if the system has them, as programs with random
-/// accesses do.
+/// Allocates the largest table, with huge pages if possible, as programs with random accesses do.
 pub fn table() -> Vec<u64> {
     const HUGE: usize = 2 << 20;
     let mut table = vec![0u64; 1 << TABLES[1]];
     let begin = (table.as_mut_ptr() as usize).next_multiple_of(HUGE);
     let end = (table.as_mut_ptr() as usize + size_of_val(&table[..])) / HUGE * HUGE;
-    // SAFETY: the pages lie within the table. The advice does not change their contents and may
-    // fail.
+    // SAFETY: the pages lie within the table. The advice changes no contents and may fail.
     unsafe { libc::madvise(begin as *mut c_void, end - begin, libc::MADV_HUGEPAGE) };
     table
 }

@@ -6,8 +6,7 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 impl Bench {
-    /// Returns million exchanges per second: 64 messages of 8 bytes in one direction, then 64 in
-    /// the other.
+    /// Returns million exchanges per second: 64 messages of 8 bytes there, then 64 back.
     pub fn mpi_many(&self, n: u64) -> f64 {
         const FLIGHTS: usize = 64;
         let mut requests: Vec<ffi::MPI_Request> = Vec::with_capacity(2 * FLIGHTS);

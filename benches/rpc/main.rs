@@ -2,10 +2,9 @@
 //!
 //!     cargo bench --bench rpc [-- [--quick] [latency|rate|inputs|bulk|idle ...]]
 //!
-//! The benchmark starts two ranks on one node under the MPI launcher, a client and a server, and
-//! measures without and with checksums. The figures are medians of rounds that alternate with their
-//! references; *required* is the target of the library. `benches/c/rpc_bench.c` does the same with
-//! the C interface.
+//! Two ranks of one node, a client and a server, run under the MPI launcher without and with
+//! checksums. The figures are medians of rounds that alternate with their references; *required* is
+//! the target of the library. `benches/c/rpc_bench.c` does the same with the C interface.
 
 mod by_mpi;
 #[path = "../support/mod.rs"]
@@ -22,7 +21,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{Row, launched, median};
 
-/// Bytes as one parameter.
 struct Bytes(Vec<u8>);
 
 impl Serialize for Bytes {
@@ -52,7 +50,6 @@ static STOP: AtomicBool = AtomicBool::new(false);
 struct Calls {
     null: Rpc<(), ()>,
     take: Rpc<Bytes, u64>,
-    /// Pulls the caller's memory and returns the time in seconds.
     pull: Rpc<Bulk, f64>,
     stop: Rpc<(), ()>,
 }
@@ -132,8 +129,7 @@ impl Bench {
         }
     }
 
-    /// Runs the client while the server waits for up to `wait` at a time. Returns the client's
-    /// figure.
+    /// Runs the client, whose figure it returns, while the server waits for up to `wait` at a time.
     fn phase(&self, wait: Duration, client: impl FnOnce() -> f64) -> f64 {
         self.barrier();
         if self.me == 1 {
@@ -311,7 +307,6 @@ impl Bench {
         })
     }
 
-    /// Returns the GB/s of memcpy.
     fn copies(bytes: usize, n: usize) -> f64 {
         let (from, mut to) = (vec![7u8; bytes], vec![1u8; bytes]);
         let seconds = (0..n).map(|_| {

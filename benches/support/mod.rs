@@ -1,5 +1,4 @@
-//! Common parts of the benchmarks that start themselves under the launcher: the launch, and the
-//! rows of their tables, each with a reference and a requirement.
+//! The launch of benchmarks under the MPI launcher, and the rows of their tables.
 
 use portolan_engine::mpi::Flavour;
 use std::process::Command;
@@ -9,8 +8,7 @@ pub fn launched() -> bool {
     ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].iter().any(|name| std::env::var(name).is_ok())
 }
 
-/// Starts this program again on two ranks that are bound to cores, with these environment
-/// variables. Returns whether it succeeded.
+/// Starts this program again on two ranks that are bound to cores. Returns whether it succeeded.
 pub fn launch(settings: &[(&str, &str)]) -> bool {
     let me = std::env::current_exe().expect("the path of this program");
     let (launcher, flags): (_, &[&str]) = match Flavour::built() {
@@ -31,13 +29,11 @@ pub fn launch(settings: &[(&str, &str)]) -> bool {
     }
 }
 
-/// Returns the median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-/// A row of the table.
 pub struct Row<'a> {
     pub what: &'a str,
     pub value: f64,

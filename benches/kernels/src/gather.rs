@@ -29,10 +29,8 @@ pub const KERNEL: Kernel = Kernel {
 
 /// Elements of a rank, as in bale.
 const TABLE: usize = 1000;
-/// Gets that are under way together.
 const TOGETHER: usize = 256;
 
-/// Returns the value of element `at` of a rank.
 fn value(rank: usize, at: usize) -> u64 {
     (at * 4096 + rank) as u64 * 3 + 1
 }
@@ -59,7 +57,6 @@ fn outcome(
     Ok(Outcome { samples, work, verified: job.all_true(right)? })
 }
 
-/// Asks for an element.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Ask {

@@ -66,7 +66,6 @@ fn outcome(
 #[repr(transparent)]
 struct Count(u64);
 
-/// A rank's counters.
 struct Table(Vec<AtomicU64>);
 
 impl Item for Count {

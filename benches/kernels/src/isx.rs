@@ -49,7 +49,6 @@ fn by_owner(n: usize, keys: &[u32], sorted: &mut [u32]) -> Vec<usize> {
     starts
 }
 
-/// Returns a function that counts a key of this rank's range.
 fn count_keys(job: &Job<'_>, counts: &mut [u32]) -> impl FnMut(u32) {
     counts.fill(0);
     let first = (job.me() * WIDTH) as u32;

@@ -83,10 +83,7 @@ impl<'a> Job<'a> {
         self.world.n
     }
 
-    /// Returns Portolan.
-    ///
-    /// # Errors
-    /// Fails in a version that does not run on Portolan.
+    /// Returns Portolan. Fails in a version that does not run on it.
     pub fn rt(&self) -> Result<&'a Runtime> {
         self.rt.ok_or_else(|| "Portolan is not started".into())
     }
@@ -153,8 +150,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Runs the measured part once, from a barrier on. The part itself includes whatever completes
-    /// its communication.
+    /// Runs the measured part once, from a barrier to the completion of its communication.
     pub fn time(&self, part: impl FnOnce() -> Result<()>) -> Result<Sample> {
         self.barrier()?;
         let (used, begun) = (processor_seconds(), Instant::now());

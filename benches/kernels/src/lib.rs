@@ -1,26 +1,10 @@
 //! The kernels that compare one-sided libraries.
 //!
-//! Each module is a kernel: it makes the problem, runs it in several [`Version`]s, and verifies the
-//! result as the definition of the kernel asks. The versions of a kernel share the problem, the
-//! arithmetic and the verification, so that they differ in their communication only.
+//! A kernel's module makes the problem, runs it in several [`Version`]s, and verifies the result as
+//! the kernel's definition asks. Versions differ only in their communication.
 //!
-//! | side | communication |
-//! |---|---|
-//! | [`Side::Portolan`] | the Rust interface of Portolan, as an expert uses it |
-//! | [`Side::TwoSided`] | MPI's messages and collectives |
-//! | [`Side::Window`] | MPI's one-sided calls in a window |
-//! | [`Side::Local`] | none: the same work in a rank's own memory, as the bound |
-//!
-//! A version of another side uses nothing of Portolan. The program `kernels` runs it in a process
-//! that does not start Portolan.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`job`] | what a version gets: ranks, barriers, sums, and the clock |
-//! | [`two_sided`], [`pushes`] | MPI's messages; batches of small items made of them |
-//! | [`window`] | MPI's windows |
-//! | [`memory`] | operations that segments and windows have in common |
-//! | [`rng`] | random numbers that are the same on every rank |
+//! A version of another [`Side`] than Portolan's uses nothing of Portolan, and its process does not
+//! start Portolan.
 
 pub mod gather;
 pub mod histogram;
@@ -124,7 +108,6 @@ pub const KERNELS: &[Kernel] = &[
     uts::KERNEL,
 ];
 
-/// Makes a [`Version`].
 const fn version(
     side: Side,
     name: &'static str,

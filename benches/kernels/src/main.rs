@@ -69,7 +69,6 @@ impl Args {
         self.kernels.is_empty() || self.kernels.iter().any(|name| kernel.name.starts_with(name))
     }
 
-    /// Returns the chosen versions of Portolan, or of the other sides.
     fn chosen(&self, of_portolan: bool) -> Vec<(&'static Kernel, Version)> {
         let wanted = |version: &Version| {
             (version.side == Side::Portolan) == of_portolan

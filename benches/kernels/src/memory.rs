@@ -1,5 +1,4 @@
-//! The operations that segments of Portolan and windows of MPI have in common, for kernels whose
-//! versions differ in nothing else.
+//! The operations that Portolan's segments and MPI's windows have in common.
 
 use crate::window::{Operation, Window};
 use crate::{Job, Result};

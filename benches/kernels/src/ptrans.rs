@@ -1,9 +1,8 @@
 //! HPC Challenge PTRANS: `C += A^T` of a matrix in square blocks that are dealt out to a grid of
 //! ranks.
 //!
-//! Portolan's version gets each block of A that a rank needs and adds its transpose; between nodes,
-//! several blocks are under way together. The version of MPI packs all blocks for each rank and
-//! exchanges them by `MPI_Alltoallv`.
+//! Portolan's version gets each block of A that a rank needs and adds its transpose. The version of
+//! MPI packs all blocks for each rank and exchanges them by `MPI_Alltoallv`.
 
 use crate::job::{Sample, grid};
 use crate::memory::{Memory, segment, window};
@@ -23,7 +22,6 @@ pub const KERNEL: Kernel = Kernel {
     ],
 };
 
-/// Rows and columns of a block.
 const BLOCK: usize = 64;
 const AREA: usize = BLOCK * BLOCK;
 /// Blocks under way together between nodes.
@@ -32,7 +30,6 @@ const TOGETHER: usize = 16;
 /// The distribution of blocks over the grid of ranks. Blocks are stored one after the other.
 #[derive(Clone, Copy)]
 struct Blocks {
-    /// Blocks of a row or column.
     side: usize,
     grid: [usize; 2],
     me: usize,
@@ -51,7 +48,6 @@ impl Blocks {
         i / self.grid[0] * self.side.div_ceil(self.grid[1]) + j / self.grid[1]
     }
 
-    /// Returns the number of slots of a rank.
     fn slots(self) -> usize {
         self.side.div_ceil(self.grid[0]) * self.side.div_ceil(self.grid[1])
     }
@@ -93,7 +89,6 @@ impl Blocks {
     }
 }
 
-/// Adds the transpose of a block.
 fn add_transposed(c: &mut [f64], a: &[f64]) {
     const SMALL: usize = 8;
     // The known length saves a check of the bounds for each element.

@@ -9,7 +9,6 @@ use bytemuck::Pod;
 
 const BATCH: i32 = 7;
 const END: i32 = 8;
-/// Receives that are posted.
 const POSTED: usize = 4;
 /// Sends under way before a push waits, per rank.
 const FLIGHT: usize = 2;

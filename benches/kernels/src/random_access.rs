@@ -26,9 +26,7 @@ pub const KERNEL: Kernel = Kernel {
     ],
 };
 
-/// Updates that a rank may hold back.
 const HELD: usize = 1024;
-/// Updates for each word.
 const UPDATES: usize = 4;
 
 /// Multiplies by x in the field of polynomials over GF(2) modulo x^64 + x^2 + x + 1.
@@ -68,7 +66,6 @@ impl Spread {
     }
 }
 
-/// Returns the updates of this rank.
 fn updates(job: &Job<'_>, count: usize) -> impl Iterator<Item = u64> + use<> {
     let first = power((job.me() * count) as u64);
     std::iter::successors(Some(next(first)), |update| Some(next(*update))).take(count)

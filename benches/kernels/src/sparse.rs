@@ -1,6 +1,5 @@
-//! PRK sparse: products of a sparse matrix and a vector. The matrix describes a
-//! star-shaped stencil on a periodic grid, whose points are numbered in bit-reversed order. Ranks own
-//! rows.
+//! PRK sparse: products of a vector and a sparse matrix, which describes a star-shaped stencil on a
+//! periodic grid with points in bit-reversed order. Ranks own rows.
 //!
 //! An iteration changes the vector, so every rank needs all of it. Portolan's version puts a rank's
 //! part into a copy on each rank. Iterations alternate between two copies, so one barrier per
@@ -26,14 +25,11 @@ pub const KERNEL: Kernel = Kernel {
 
 const RADIUS: usize = 4;
 const ROW: usize = 4 * RADIUS + 1;
-/// Iterations in a repetition.
 const ITERATIONS: usize = 4;
 
-/// This rank's rows.
 struct Rows {
     first: usize,
-    /// Rows of all ranks. Grids have a power of two of points; other numbers of ranks leave the
-    /// last rank fewer rows.
+    /// Rows of all ranks. If the ranks do not divide them evenly, the last rank has fewer.
     all: usize,
     each: usize,
     columns: Vec<u32>,
@@ -69,14 +65,12 @@ impl Rows {
         Rows { first, all, each, columns, values, part, result }
     }
 
-    /// Changes this rank's part of the vector.
     fn advance(&mut self) {
         for (i, element) in self.part.iter_mut().enumerate() {
             *element += (self.first + i + 1) as f64;
         }
     }
 
-    /// Adds the product with the vector.
     fn multiply(&mut self, vector: &[f64]) {
         for (i, result) in self.result.iter_mut().enumerate() {
             let row = i * ROW..(i + 1) * ROW;

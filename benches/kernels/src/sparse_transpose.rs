@@ -26,7 +26,6 @@ pub const KERNEL: Kernel = Kernel {
     ],
 };
 
-/// Elements of a row.
 const ROW: usize = 10;
 
 /// Calls `each` with the row and column of each element of a rank.
@@ -37,7 +36,6 @@ fn elements(job: &Job<'_>, rank: usize, rows: usize, mut each: impl FnMut(usize,
     }
 }
 
-/// Returns this rank's elements.
 fn own_elements(job: &Job<'_>, rows: usize) -> Vec<[u32; 2]> {
     let mut own = Vec::with_capacity(rows * ROW);
     elements(job, job.me(), rows, |row, column| own.push([row as u32, column as u32]));
@@ -47,7 +45,7 @@ fn own_elements(job: &Job<'_>, rows: usize) -> Vec<[u32; 2]> {
 /// This rank's rows of the transpose.
 #[derive(Debug, Default)]
 struct Transposed {
-    /// The number of elements of each row during the first phase, and then the index of the next one.
+    /// In the first phase, the number of elements of each row; then the index of the next one.
     next: Vec<u32>,
     starts: Vec<u32>,
     columns: Vec<u32>,
@@ -59,7 +57,6 @@ impl Transposed {
         self.next.resize(rows, 0);
     }
 
-    /// Ends the first phase.
     fn counted(&mut self) {
         self.starts.clear();
         let mut sum = 0;

@@ -34,7 +34,6 @@ pub const KERNEL_1: Kernel = Kernel {
 pub const KERNEL_4: Kernel =
     Kernel { name: "stencil-r4", small: 48, versions: &versions::<4>(), ..KERNEL_1 };
 
-/// Iterations in a repetition.
 const ITERATIONS: usize = 4;
 
 /// Returns the weight of the neighbours at each distance, from 1 on.
@@ -79,8 +78,8 @@ fn apply<const R: usize>(
     }
 }
 
-/// Adds the stencil to a row. `middle` begins `R` elements before it. A function of its own, because
-/// the compiler vectorises it only if it knows that `out` overlaps no other row.
+/// Adds the stencil to a row. `middle` begins `R` elements before it. The compiler vectorises this
+/// only in a function of its own, because it then knows that `out` overlaps no other row.
 #[inline(never)]
 fn apply_to_row<const R: usize>(
     out: &mut [f64],

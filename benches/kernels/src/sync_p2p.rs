@@ -1,9 +1,7 @@
 //! PRK sync_p2p: a grid whose elements depend on their neighbours above, left and above left. The
-//! ranks own columns and work as a pipeline: each waits for the last element of a row of the rank
-//! before.
-//!
-//! Portolan's version puts this element with a flag. A second kernel, `sync-hops`, has two rows and
-//! two columns per rank, so it measures only the hand-overs.
+//! ranks own columns and form a pipeline: each waits for the last element of a row of the rank
+//! before. Portolan's version puts this element with a flag. A second kernel, `sync-hops`, has two
+//! rows and two columns per rank, so it measures only the hand-overs.
 
 use crate::job::{Sample, share};
 use crate::{Job, Kernel, Outcome, Result, Side, Version, version, window::Window};
@@ -37,7 +35,6 @@ const fn versions<const HOPS: bool>() -> [Version; 3] {
     ]
 }
 
-/// Iterations in a repetition of the first kernel.
 const ITERATIONS: usize = 4;
 
 /// A rank's columns, and on their left one column of the rank before.

@@ -1,12 +1,12 @@
-//! bale topological sort: an upper triangular matrix with permuted rows and columns; the kernel
-//! finds permutations that make it upper triangular again.
+//! bale topological sort: finds permutations that make a permuted upper triangular matrix upper
+//! triangular again.
 //!
 //! A row with one remaining element gives its column the next position from the end, and the
 //! column's elements are removed from all rows. Ranks own the rows and columns with their number
-//! modulo the ranks. *Aggregated* works in levels, which number the columns of a level by a sum
-//! over the ranks, and sends columns and removals in batches. *Direct* works without levels: a rank
-//! takes positions from a counter and removes elements by atomic operations. It also goes on with the
-//! rows that it completes.
+//! modulo the ranks. *Aggregated* works in levels. A sum over the ranks numbers the columns of a
+//! level, and batches carry columns and removals. *Direct* has no levels: a rank takes positions
+//! from a counter, removes elements by atomic operations, and goes on with the rows that it
+//! completes.
 
 use crate::histogram::{BATCH, DIRECT};
 use crate::job::Sample;
@@ -34,9 +34,7 @@ pub const KERNEL: Kernel = Kernel {
 const ROW: usize = 10;
 const NONE: u32 = u32::MAX;
 
-/// This rank's rows and columns of the matrix.
 struct Matrix {
-    /// Rows of all ranks.
     size: usize,
     /// The columns of each own row.
     rows: Vec<Vec<u32>>,
@@ -85,8 +83,7 @@ impl Matrix {
         sort
     }
 
-    /// Checks that the places of rows and columns are permutations that make the matrix upper
-    /// triangular.
+    /// Checks that the places are permutations that make the matrix upper triangular.
     fn verify(&self, job: &Job<'_>, sort: &Sort, samples: Vec<Sample>) -> Result<Outcome> {
         let everywhere = |own: &[u32]| -> Result<Vec<u32>> {
             let own: Vec<u64> = own.iter().map(|place| u64::from(*place)).collect();
@@ -110,7 +107,6 @@ impl Matrix {
     }
 }
 
-/// The state of this rank's rows and columns.
 #[derive(Default)]
 struct Sort {
     /// Remaining elements of each row.
@@ -124,7 +120,6 @@ struct Sort {
 }
 
 impl Sort {
-    /// Removes a column from a row.
     #[inline]
     fn remove(&mut self, row: u32, column: u32) {
         let row_index = row as usize;
@@ -200,8 +195,8 @@ impl Item for Removal {
     }
 }
 
-/// Returns the end of the places of this rank's level, and the end for all ranks. `levels` holds the
-/// sizes of the ranks' levels.
+/// Returns the end of the places of this rank's level, and the end for all ranks. `levels` holds
+/// the sizes of the ranks' levels.
 fn ends(levels: &[u64], me: usize, end: usize) -> (usize, usize) {
     let before: u64 = levels[..me].iter().sum();
     let all: u64 = levels.iter().sum();

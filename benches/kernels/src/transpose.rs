@@ -1,9 +1,8 @@
 //! PRK transpose: `B += A^T` and then `A += 1`, of a square matrix that is distributed by columns.
 //!
-//! Portolan's version needs no copies of blocks: a rank transposes a tile of its columns of A, which
-//! fits in the cache, and accumulates it into the owner's columns of B. Accumulates commute, so the
-//! ranks meet only at the end. The versions of MPI send whole transposed blocks, which the
-//! receiver adds, as the reference program does.
+//! Portolan's version transposes tiles of A, which fit in the cache, and accumulates them into the
+//! owner's columns of B. Accumulates commute, so the ranks meet only at the end. The versions of
+//! MPI send whole transposed blocks, which the receiver adds, as the reference program does.
 
 use crate::job::Sample;
 use crate::two_sided::{Requests, World};
@@ -26,9 +25,7 @@ pub const KERNEL: Kernel = Kernel {
     ],
 };
 
-/// Iterations in a repetition.
 const ITERATIONS: usize = 4;
-/// Rows and columns of a tile.
 const TILE: usize = 32;
 
 /// The distribution: rank r owns columns `r * b .. (r + 1) * b`, stored one after the other.
@@ -48,7 +45,6 @@ impl Columns {
         Columns { n: b * world.n, b, me: world.me }
     }
 
-    /// Returns this rank's columns of A.
     fn matrix(self) -> Vec<f64> {
         (0..self.b * self.n).map(|k| (self.n * self.me * self.b + k) as f64).collect()
     }
@@ -80,8 +76,7 @@ fn tiles(
     Ok(())
 }
 
-/// Transposes block `rows` of the columns into `out`, which has `b` columns of `b` elements, and
-/// adds 1 to the elements of A.
+/// Transposes block `rows` into `out`, which has `b` columns of `b` elements, and adds 1 to A.
 fn transpose_block(own: Columns, a: &mut [f64], other: usize, out: &mut [f64]) -> Result<()> {
     let first = other * own.b;
     tiles(own.b, |columns, rows| {
@@ -214,8 +209,7 @@ fn windows(job: &Job<'_>, size: usize) -> Result<Outcome> {
     own.verify(job, samples, &b)
 }
 
-/// Does the same work with all blocks in own memory, which is the memory bound. The result is not a
-/// transpose.
+/// Does the same work with all blocks in own memory, as the memory bound. B is then wrong.
 fn local(job: &Job<'_>, size: usize) -> Result<Outcome> {
     let own = Columns::new(job.world, size);
     let (mut a, mut b) = (own.matrix(), vec![0.0; own.b * own.n]);

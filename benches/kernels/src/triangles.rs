@@ -27,7 +27,6 @@ pub const KERNEL: Kernel = Kernel {
     ],
 };
 
-/// This rank's rows of L.
 struct Graph {
     starts: Vec<usize>,
     columns: Vec<u32>,
@@ -65,7 +64,6 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Returns the local number and the columns of each row.
     fn rows(&self) -> impl Iterator<Item = (usize, &[u32])> {
         (0..self.starts.len() - 1).map(|row| (row, self.row(row)))
     }
@@ -83,7 +81,6 @@ impl Graph {
         Ok(Outcome { samples, work: self.pairs as f64 / 1e6, verified })
     }
 
-    /// Calls `each` with every pair of every row.
     fn pairs(&self, mut each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
         for (_, row) in self.rows() {
             for (i, j) in row.iter().enumerate() {
@@ -142,7 +139,6 @@ fn messages(job: &Job<'_>, size: usize) -> Result<Outcome> {
     graph.outcome(job, samples, found)
 }
 
-/// Counts the common elements of two sorted lists.
 fn common(a: &[u32], b: &[u32]) -> u64 {
     let (mut i, mut j, mut count) = (0, 0, 0);
     while i < a.len() && j < b.len() {

@@ -1,6 +1,5 @@
-//! MPI's messages and collectives, on slices of plain data.
-//!
-//! All calls use `MPI_COMM_WORLD`, whose errors end the job. Elements travel as bytes.
+//! MPI's messages and collectives on slices of plain data, as bytes. All calls use
+//! `MPI_COMM_WORLD`, whose errors end the job.
 
 use bytemuck::{Pod, Zeroable};
 use mpi::ffi;
@@ -16,9 +15,6 @@ pub struct World {
     pub n: usize,
 }
 
-/// Returns the number of bytes as MPI counts them.
-///
-/// # Panics
 /// Panics above 2 GiB, which the sizes of the kernels do not reach.
 fn bytes<T>(slice: &[T]) -> c_int {
     c_int::try_from(size_of_val(slice)).expect("at most 2 GiB in one call of MPI")

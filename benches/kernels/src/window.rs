@@ -176,8 +176,7 @@ impl<T: Pod> Window<T> {
 }
 
 impl Window<u64> {
-    /// Starts to combine an element with `value`. `value` has been read on return, as far as it is
-    /// kept until the next flush by the caller.
+    /// Starts to combine an element with `value`.
     ///
     /// # Safety
     /// `value` must not be changed or freed before the next flush.
@@ -240,7 +239,6 @@ impl Window<u64> {
     }
 }
 
-/// Returns MPI's type of a byte.
 fn byte() -> ffi::MPI_Datatype {
     // SAFETY: the constant of MPI is only read.
     unsafe { ffi::RSMPI_UINT8_T }

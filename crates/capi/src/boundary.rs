@@ -1,7 +1,5 @@
-//! The boundary between C and Rust. Panics stop here, and errors become codes or an abort.
-//!
-//! The interface that decides about an error writes it to standard error. `portolan_last_error`
-//! returns the last error of the thread.
+//! The boundary between C and Rust: panics stop here, and errors become codes or an abort. The
+//! interface that decides about an error writes it to standard error.
 
 use portolan_engine::error::{Error, ErrorKind, Result, fail};
 use portolan_engine::message;
@@ -158,16 +156,13 @@ pub(crate) fn or_abort_alone<R>(call: &'static str, body: impl FnOnce() -> Resul
     guard(call, ended, body)
 }
 
-/// Writes a message and ends the job with a nonzero exit code.
 #[cold]
 pub(crate) fn abort(text: &str, code: c_int) -> ! {
     message::say(&format!("{text} (error code {code})"));
-    // An exit status has eight bits, and a failed job must not exit with 0. If MPI runs, this ends
-    // all ranks, even before the first start of the engine.
+    // A failed job must not exit with 0. If MPI runs, this ends all ranks.
     portolan_engine::mpi::init::abort(if code & 0xff == 0 { 1 } else { code })
 }
 
-/// Returns the text of this thread's last error, or an empty string.
 pub(crate) fn last_error() -> *const c_char {
     LAST.with(|last| last.borrow().as_ref().map_or(c"".as_ptr(), |text| text.as_ptr()))
 }

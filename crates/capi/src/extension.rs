@@ -5,8 +5,6 @@ use portolan_engine::error::fail;
 use portolan_engine::runtime;
 use std::os::raw::{c_char, c_int, c_void};
 
-/// Returns the path from this rank to ordinary segments of `target`: `"direct"`, `"rma"` or
-/// `"message"`. Returns null if `target` is not a rank of the job or the engine is not running.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_path_name(target: c_int) -> *const c_char {
     let name = || {
@@ -21,11 +19,6 @@ pub(crate) extern "C" fn portolan_path_name(target: c_int) -> *const c_char {
     name().map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
-/// Allocates `count` segments in about the time of one. Segment `n` has `bytes[n]` bytes on this
-/// rank. Writes its address at rank `p` to `ptrs[n * ranks + p]`, null if it is empty there.
-/// Collective over all ranks. On failure, nothing is allocated.
-///
-/// # Safety
 /// `bytes` must have `count` numbers; `ptrs` must have room for `count` times the number of ranks.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_malloc_many(
@@ -56,14 +49,11 @@ pub(crate) unsafe extern "C" fn portolan_malloc_many(
     })
 }
 
-/// Returns the library's version as `MAJOR.MINOR.PATCH`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Returns the text of this thread's last error, or an empty string. The pointer is valid until the
-/// thread's next failing call.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_last_error() -> *const c_char {
     boundary::last_error()

@@ -1,17 +1,10 @@
 //! The C interfaces. They check arguments, call the engine and map errors.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`boundary`] | code shared by all C interfaces: panic boundary, last error, abort |
-//! | [`armci`] | ARMCI |
-//! | [`compose`] | compose/perform |
-//! | [`lapi`] | LAPI active messages |
-//! | [`mercury`] | Mercury: function shipping |
-//! | [`x10`] | X10Lib |
-//! | [`loaded`] | the loaded programs and libraries, which X10Lib and LAPI look functions up in |
-//! | [`extension`], [`observe`] | Portolan's own calls (`include/portolan.h`) |
+//! [`boundary`] is their common part, and [`portolan_engine::sharing`] lets several of them use one
+//! engine. [`extension`] and [`observe`] are Portolan's own calls (`include/portolan.h`).
 //!
-//! [`portolan_engine::sharing`] lets several interfaces of a program use one engine.
+//! **Contract.** The pointers that an exported function takes are valid as its header describes,
+//! and handles are live. `SAFETY` comments call this the contract.
 
 use portolan_interpose as _;
 

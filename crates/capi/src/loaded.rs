@@ -1,14 +1,12 @@
 //! The programs and libraries that are loaded in this process.
 //!
-//! Position-independent programs and libraries lie at different addresses in each process, so an
-//! address of code is meaningless in another process. The object that contains the code and the
-//! offset in it mean the same everywhere. A build-id identifies the object or, without one, its file
-//! name and code size.
+//! An address of position-independent code means nothing in another process. The object that
+//! contains the code and the offset in it do. A build-id identifies the object or, without one, its
+//! file name and code size.
 
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
 
-/// A loaded program or library.
 #[derive(Debug)]
 pub(crate) struct Object {
     /// Identifies the object in every process, never 0.
@@ -19,7 +17,6 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Returns the flags of the segment that contains an address.
     pub(crate) fn flags(&self, address: usize) -> Option<u32> {
         let holds = |&&(from, to, _): &&(usize, usize, u32)| (from..to).contains(&address);
         self.segments.iter().find(holds).map(|segment| segment.2)
@@ -30,7 +27,6 @@ impl Object {
     }
 }
 
-/// Returns all loaded objects, the program first.
 pub(crate) fn objects() -> Vec<Object> {
     let mut all: Vec<Object> = Vec::new();
     // SAFETY: `note` has the type of the callback and does not unwind. `all` outlives the call.
@@ -55,8 +51,6 @@ unsafe extern "C" fn note(
     0
 }
 
-/// Reads the key and the segments of a loaded object.
-///
 /// # Safety
 /// `info` must describe a loaded object.
 unsafe fn object(info: &libc::dl_phdr_info) -> Object {
@@ -112,7 +106,6 @@ fn file_name(info: &libc::dl_phdr_info) -> String {
     path.rsplit('/').next().unwrap_or_default().to_string()
 }
 
-/// Returns the build-id among the notes of an object.
 fn build_id(mut notes: &[u8], align: usize) -> Option<&[u8]> {
     const GNU_BUILD_ID: u32 = 3;
     loop {

@@ -1,7 +1,5 @@
-//! Statistics, regions and marks for programs in C and Fortran, declared in `include/portolan.h`.
-//!
-//! The C structure contains its own size, so a program built with an older header gets the members
-//! that it knows. Regions and marks do nothing while no engine runs.
+//! Statistics, regions and marks for C and Fortran (`include/portolan.h`). The C structure contains
+//! its own size, so a program built with an older header gets the members that it knows.
 
 use super::boundary::{code, text};
 use portolan_engine::error::fail;
@@ -104,11 +102,6 @@ impl Stats {
     }
 }
 
-/// Writes the statistics of this rank since the start or `portolan_stats_reset`. The caller sets
-/// `stats->size` to the size of its structure in bytes; on return it is the number of bytes
-/// written.
-///
-/// # Safety
 /// `stats` must be null, or aligned, readable at `size` and writable for `stats->size` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_stats_get(stats: *mut Stats) -> c_int {
@@ -139,23 +132,17 @@ pub(crate) extern "C" fn portolan_stats_reset() -> c_int {
     })
 }
 
-/// Begins a region or records a mark, for C and Fortran.
 fn say(name: &str, begins: bool) {
     let Ok(engine) = runtime::current() else { return };
     if begins { engine.observer().region_begins(name) } else { engine.observer().mark(name) }
 }
 
-/// Begins a region in this thread.
-///
-/// # Safety
-/// `name` must be null or a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_region_begin(name: *const c_char) {
     // SAFETY: by this function's contract, `name` is null or NUL-terminated.
     say(&unsafe { text(name) }, true);
 }
 
-/// Ends the innermost region of this thread.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_region_end() {
     if let Ok(engine) = runtime::current() {
@@ -163,10 +150,6 @@ pub(crate) extern "C" fn portolan_region_end() {
     }
 }
 
-/// Records a mark in the trace.
-///
-/// # Safety
-/// `name` must be null or a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_mark(name: *const c_char) {
     // SAFETY: by this function's contract, `name` is null or NUL-terminated.
@@ -184,8 +167,6 @@ unsafe fn fortran(name: *const c_char, len: usize) -> String {
 }
 
 /// `portolan_region_begin` for Fortran, which passes the length of a string after the arguments.
-///
-/// # Safety
 /// `name` must be valid for reads of `len` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_region_begin_(name: *const c_char, len: usize) {
@@ -193,15 +174,11 @@ pub(crate) unsafe extern "C" fn portolan_region_begin_(name: *const c_char, len:
     say(&unsafe { fortran(name, len) }, true);
 }
 
-/// `portolan_region_end` for Fortran.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_region_end_() {
     portolan_region_end();
 }
 
-/// `portolan_mark` for Fortran.
-///
-/// # Safety
 /// `name` must be valid for reads of `len` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_mark_(name: *const c_char, len: usize) {

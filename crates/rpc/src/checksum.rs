@@ -1,7 +1,6 @@
 //! Checksums of the parameters of a call.
 //!
-//! A [`Method`] is selected by name or by value. A [`Checksum`] accumulates bytes and returns its
-//! value at any time. Values are little-endian on the wire.
+//! Values are little-endian on the wire.
 //!
 //! | name | bytes | definition | value of the ASCII digits `123456789` |
 //! |---|---|---|---|
@@ -18,7 +17,6 @@ use crc_fast::{CrcAlgorithm, Digest};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Method {
-    /// No checksum.
     None,
     /// CRC-16/T10-DIF, two bytes.
     Crc16,
@@ -27,7 +25,6 @@ pub enum Method {
     /// CRC-64/XZ, eight bytes.
     #[default]
     Crc64,
-    /// Adler-32, four bytes.
     Adler32,
 }
 
@@ -42,7 +39,6 @@ impl Method {
         known.or_else(|| name.eq_ignore_ascii_case("crc32").then_some(Method::Crc32c))
     }
 
-    /// Returns the name of the method.
     pub fn name(self) -> &'static str {
         match self {
             Method::None => "none",
@@ -72,7 +68,6 @@ impl Method {
         }
     }
 
-    /// Returns the checksum of `bytes`.
     pub fn sum(self, bytes: &[u8]) -> u64 {
         let mut sum = Checksum::new(self);
         sum.update(bytes);
@@ -91,11 +86,9 @@ enum State {
 /// one call, at their end. A digest is therefore created only when a second call follows.
 #[derive(Debug)]
 enum Crc {
-    /// The CRC of the bytes so far, all passed in one call; 0 if there are none. A CRC of 0 means
-    /// that the register holds its initial value again, so later bytes give the same CRC as they
-    /// would alone, and the two cases need no distinction.
+    /// The CRC of the bytes of one call, or 0 if there was none. A CRC of 0 means that the register
+    /// holds its initial value again, so both cases continue in the same way.
     Value(u64),
-    /// The state after more than one call.
     Digest(Box<Digest>),
 }
 
@@ -104,8 +97,7 @@ impl Crc {
         match self {
             Crc::Value(0) => *self = Crc::Value(crc_fast::checksum(algorithm, bytes)),
             Crc::Value(value) => {
-                // The CRC is the register of the division, inverted for the algorithms whose
-                // definition says so.
+                // The CRC is the register, inverted by some algorithms.
                 let inverted = match algorithm {
                     CrcAlgorithm::Crc32Iscsi => u64::from(u32::MAX),
                     CrcAlgorithm::Crc64Xz => u64::MAX,
@@ -135,7 +127,6 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// Creates a checksum of no bytes.
     pub fn new(method: Method) -> Checksum {
         let state = match method.crc() {
             Some(algorithm) => State::Crc(algorithm, Crc::Value(0)),
@@ -145,12 +136,10 @@ impl Checksum {
         Checksum { method, state }
     }
 
-    /// Returns the checksum algorithm.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// Adds bytes to the checksum.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.state {
             State::None => {}
@@ -160,7 +149,6 @@ impl Checksum {
         }
     }
 
-    /// Discards all bytes added so far.
     pub fn reset(&mut self) {
         match &mut self.state {
             State::None => {}

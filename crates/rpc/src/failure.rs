@@ -24,7 +24,6 @@ macro_rules! statuses {
                 }
             }
 
-            /// Returns the meaning of the status.
             pub fn meaning(self) -> &'static str {
                 match self.0 {
                     $($code => $text,)*
@@ -124,10 +123,7 @@ impl Status {
     }
 }
 
-/// A failed call: a status that both ranks understand, and a text.
-///
-/// It converts into [`Error`], so `?` works in functions that return an `Error`. Like `Error`, it
-/// has the size of a pointer.
+/// A failed call. It converts into [`Error`] and, like `Error`, has the size of a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure(Box<Cause>);
 
@@ -142,13 +138,11 @@ struct Cause {
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// Creates a failure with a text.
     #[cold]
     pub fn new(status: Status, text: impl Into<String>) -> Failure {
         Failure(Box::new(Cause { status, text: text.into(), kind: status.kind() }))
     }
 
-    /// Returns the outcome of the call.
     pub fn status(&self) -> Status {
         self.0.status
     }

@@ -1,12 +1,11 @@
 //! The baton, which decides which thread of the simulated machine runs.
 //!
-//! Each thread of the machine is a thread of the C library with its own stack and its own
-//! thread-local values. The kernel need not schedule them, however: on x86-64, the one core that
-//! runs the machine switches between threads by itself ([`switch`]). It saves the registers, loads
-//! the other thread's stack pointer and thread pointer, and continues there. This takes tens of
-//! nanoseconds, whereas two semaphores would take microseconds. The kernel thread of each suspended
-//! thread sleeps in code that uses no stack ([`park`]), and gets its own stack back when the thread
-//! is about to end.
+//! Each thread of the machine is a thread of the C library with its own stack and thread-local
+//! values, but the kernel need not schedule them. On x86-64, the one core that runs the machine
+//! switches between them by itself ([`switch`]): it saves the registers, and continues with the
+//! stack pointer and thread pointer of the other thread. This takes tens of nanoseconds; two
+//! semaphores take microseconds. The kernel thread of each suspended thread sleeps in code that
+//! uses no stack ([`park`]), and gets its own stack back when the thread is about to end.
 //!
 //! On other architectures, and with `SIM_SEMAPHORES=1` (for debuggers, which only know kernel
 //! threads), each thread sleeps on a semaphore until it gets the baton.
@@ -18,7 +17,6 @@ use std::cell::UnsafeCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// The saved context of a suspended thread: its stack pointer and its thread pointer.
 #[repr(C)]
 struct Context {
     stack: UnsafeCell<usize>,
@@ -119,8 +117,7 @@ impl Baton {
             to.post();
             return self.wait();
         }
-        // SAFETY: the other thread waits in `enter` or in this function, so its saved context is
-        // complete.
+        // SAFETY: the other thread waits in `enter` or here, so its saved context is complete.
         unsafe { switch(&self.place().context, &to.place().context) };
         wake_left();
     }
@@ -145,8 +142,7 @@ impl Baton {
     }
 }
 
-/// Wakes the kernel thread of a thread that ends. The core has left its stack, so the kernel thread
-/// continues on it.
+/// Wakes the kernel thread of a thread that ends, whose stack the core has left.
 fn wake_left() {
     let left = LEFT.swap(std::ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: a place is valid until its thread has been joined.
@@ -162,8 +158,7 @@ unsafe extern "C" {
     /// Saves the caller's context in `from` and continues with the context in `to`.
     #[link_name = "sim_switch"]
     fn switch(from: *const Context, to: *const Context);
-    /// Saves the caller's context and puts its kernel thread to sleep. Returns in whichever kernel
-    /// thread switches to the context.
+    /// Saves the context and puts its kernel thread to sleep. Any kernel thread may switch to it.
     #[link_name = "sim_park"]
     fn park(context: *const Context, word: *mut u32);
     /// Wakes the kernel thread that is parked on a word.

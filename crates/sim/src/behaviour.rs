@@ -2,7 +2,6 @@
 
 use crate::dice::Dice;
 
-/// The behaviour of a run, drawn from its seed or set by a test.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
     /// Average number of MPI calls after which the baton is passed on.
@@ -14,15 +13,12 @@ pub struct Behaviour {
     pub delay: (u64, u64),
     /// Average number of messages of which one is delayed a hundred times longer. 0 is none.
     pub late_every: u64,
-    /// Maximum length in bytes of messages that are sent eagerly, with the exception of one message
-    /// in `long_every` (0 is none).
+    /// Maximum bytes of an eager message, except for one message in `long_every` (0: none).
     pub eager: usize,
     pub long_every: u64,
-    /// Number of ranks on a host.
     pub ranks_per_host: usize,
     /// Number of cores that each host reports.
     pub cores: usize,
-    /// Ranks that rarely run.
     pub slow: Vec<usize>,
     /// Ranks that stop: rank, begin and end in nanoseconds.
     pub stopped: Vec<(usize, u64, u64)>,
@@ -63,7 +59,6 @@ impl Behaviour {
         }
     }
 
-    /// Returns a behaviour without faults or interruptions.
     pub fn plain(ranks_per_host: usize) -> Behaviour {
         Behaviour {
             switch_every: 4,

@@ -71,7 +71,6 @@ pub const CHECKS: &[Check] = &[
     ("array_shared", crate::arrays::shared),
 ];
 
-/// The checks that also run on 64 ranks.
 pub const OF_MANY: &[&str] =
     &["array_random", "array_ghosts", "array_subgroups", "array_products", "array_shared"];
 
@@ -90,7 +89,6 @@ pub fn run(check: &'static str, seed: u64, ranks: usize) -> Outcome {
     })
 }
 
-/// Runs [`atomics::combined`] on nodes of several ranks, which combine each other's additions.
 pub fn combined(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     // If messages are slow, thousands of round trips need many naps, hence the higher limit.

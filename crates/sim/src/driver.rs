@@ -206,7 +206,6 @@ fn at_the_same_addresses(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Runs seeds in children until all of them were run.
 fn parent(
     case: &Case,
     ranks: usize,
@@ -416,7 +415,6 @@ pub fn main() -> ExitCode {
     let chosen = |case: &&Case| {
         let fits =
             |f: &&&String| if exact { case.name == ***f } else { case.name.contains(f.as_str()) };
-        // A quick run omits the cases with many ranks unless they are selected.
         let all = filter.is_empty() && !(quick && !release && case.ranks >= MANY);
         all || filter.iter().any(|f| fits(&f))
     };

@@ -7,7 +7,6 @@
 
 use crate::held;
 
-/// Number of ranks on a node.
 const NODE: usize = 64;
 /// Half a round trip between hosts, in seconds.
 const HALF_ROUND_TRIP: f64 = 8.4e-6;
@@ -35,8 +34,7 @@ fn rounds(parties: usize) -> f64 {
     f64::from(parties.next_power_of_two().trailing_zeros())
 }
 
-/// Returns the time of the start. Each rank exchanges with all others, and all data for the ranks
-/// of a node arrives over one link.
+/// Each rank exchanges with all others, and all data for the ranks of a node arrives over one link.
 fn start(n: usize) -> f64 {
     3.0 * rounds(n) * HALF_ROUND_TRIP + (TOLD_AT_START * n * NODE) as f64 / RATE
 }
@@ -53,8 +51,7 @@ fn barrier(n: usize) -> f64 {
     SHARED_AREA + rounds(nodes(n)) * HALF_ROUND_TRIP
 }
 
-/// Returns the time until all ranks have used one counter. Requests of a node travel as one while
-/// they queue.
+/// All ranks use one counter. Requests of a node travel as one while they queue.
 fn counter(n: usize) -> f64 {
     2.0 * HALF_ROUND_TRIP + nodes(n) as f64 * SERVED
 }
@@ -75,7 +72,6 @@ fn memory(bytes: usize) -> String {
     }
 }
 
-/// Returns the section of docs/scaling.md.
 pub fn page() -> String {
     let mut page = format!(
         "\n## A thousand to a million ranks\n\n\

@@ -1,8 +1,7 @@
 //! The heap that a rank holds, by structure, as formulas that a run checks.
 //!
-//! Each phase of a program makes one structure grow. [`PHASES`] gives the growth as a function of
-//! the number of ranks. A run compares the average heap of the ranks with the sums of these
-//! formulas, and docs/scaling.md contains the formulas.
+//! Each phase of a program makes one structure grow as [`PHASES`] states. A run compares the
+//! average heap of the ranks with the sums of these formulas, which docs/scaling.md contains.
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, step};
@@ -13,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 const STACK: usize = 128 << 10;
-/// Number of ranks on a node.
 pub const NODE: usize = 16;
 /// Number of segments that all ranks allocate at the same offset, and at different ones.
 pub const ALIKE: usize = 100;
@@ -59,13 +57,11 @@ pub const PHASES: &[Phase] = &[
     },
 ];
 
-/// Returns the heap bytes of a rank in a job of `n` ranks with this many arenas, and segments that
-/// all ranks have allocated at the same offsets.
+/// All ranks have allocated the segments at the same offsets.
 pub fn paper(n: usize, arenas: usize, segments: usize) -> usize {
     (PHASES[0].bytes)(n) + arenas * (PHASES[1].bytes)(n) + segments * (PHASES[2].bytes)(n) / ALIKE
 }
 
-/// Returns the section of docs/scaling.md with the formulas.
 pub fn page() -> String {
     let mut page = String::from(
         "\n## What a rank holds, by structure\n\nFor n ranks in nodes of 16, in bytes of heap. \
@@ -136,7 +132,6 @@ fn work(ctx: &Ctx, sums: &Sums) {
     alike.into_iter().chain(unlike).chain([segment]).for_each(|segment| ctx.free(segment));
 }
 
-/// Runs the program and compares the heap with the formulas.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut behaviour = Behaviour::plain(NODE);
     behaviour.switch_every = 50;

@@ -30,7 +30,6 @@ pub enum Word {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Ready,
-    /// Sleeps, for the given reason.
     Asleep(&'static str),
     Ended,
 }
@@ -42,7 +41,6 @@ pub struct Thread {
     pub sleeps: u64,
     /// Whether the clock ended its last sleep.
     pub timed_out: bool,
-    /// The futex that it sleeps on.
     pub word: Option<Word>,
     /// Threads that wait for its end.
     pub joiners: Vec<usize>,
@@ -55,7 +53,6 @@ pub struct Thread {
 
 pub struct Machine {
     pub seed: u64,
-    /// The current step of each rank, by rank.
     steps: Vec<String>,
     pub ranks: usize,
     pub behaviour: Behaviour,
@@ -89,13 +86,11 @@ pub const NOBODY: usize = usize::MAX;
 const MOST_LEFT: i64 = 32 << 10;
 
 thread_local! {
-    /// The calling thread's number in the machine.
     pub static ME: Cell<usize> = const { Cell::new(NOBODY) };
     pub static RANK: Cell<usize> = const { Cell::new(NOBODY) };
     pub static BATON: Cell<Option<Baton>> = const { Cell::new(None) };
     /// Whether the machine itself is running. Its calls are not simulated.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// The rank of the next thread that the calling thread starts.
     pub static STARTS: Cell<usize> = const { Cell::new(NOBODY) };
 }
 
@@ -127,7 +122,6 @@ pub struct Outcome {
     pub trace: u64,
     pub events: u64,
     pub switches: u64,
-    /// Simulated nanoseconds.
     pub time: u64,
     pub traffic: Vec<crate::network::Traffic>,
 }
@@ -321,7 +315,6 @@ impl Machine {
         }
     }
 
-    /// Chooses the thread that runs next.
     pub fn pick(&mut self) -> usize {
         self.switches += 1;
         if self.switches > self.behaviour.most_switches {
@@ -375,9 +368,8 @@ impl Machine {
         self.ready[self.rng.below(self.ready.len() as u64) as usize]
     }
 
-    /// Returns how long a thread stays away after it gives up the core, in nanoseconds. The bound
-    /// grows with the time that the thread has been idle. A real machine may choose such an order
-    /// too.
+    /// Returns how many nanoseconds a thread stays away after it gives up the core. The bound grows
+    /// with the time that the thread has been idle, as it may on a real machine.
     pub fn away(&mut self, id: usize) -> u64 {
         const LONGEST: u32 = 11;
         let idle = self.threads[id].idle.min(LONGEST);
@@ -385,7 +377,6 @@ impl Machine {
         1 + self.rng.below(1_000 << idle)
     }
 
-    /// Records that the calling thread makes progress.
     pub fn is_busy(&mut self) {
         if let Some(thread) = self.threads.get_mut(ME.get()) {
             thread.idle = 0;

@@ -6,28 +6,6 @@
 //! ([`system`], [`mpi_calls`]). The code under test is therefore the unmodified engine, including
 //! its MPI calls. The same seed gives the same run, event for event.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`driver`] | the command line, seeds, output |
-//! | [`machine`] | the ranks' threads, the scheduler, the clock, the trace |
-//! | [`baton`] | how one thread runs and no other |
-//! | [`threads`] | the operations of threads: points, sleep, futexes, beginning and end |
-//! | [`behaviour`] | what may happen to ranks and messages, and how often |
-//! | [`system`] | the C library's functions |
-//! | [`network`] | messages and collectives, with the guarantees of MPI |
-//! | [`mpi_calls`] | MPI's functions |
-//! | [`floor`] | checks of the simulation itself, with plain MPI |
-//! | [`loopback`] | a transport of the simulation, for checks of the interface of transports |
-//! | [`settings`] | the engine's settings for a seed |
-//! | [`programs`] | random programs compared with a reference model |
-//! | [`rest`] | quiescence while handlers send |
-//! | [`thread_fences`] | fences of several threads of a rank |
-//! | [`silent`], [`reports`] | a rank that is gone or stopped, and the reports of the others |
-//! | [`traced`] | traces of hosts whose clocks are far apart |
-//! | [`scale`], [`memory`], [`held`], [`extrapolate`] | how cost grows with the number of ranks |
-//! | [`checks`] | the checks of the suite `ranks`, on simulated ranks |
-//! | [`child`] | a simulated rank, from its engine's start to its end |
-//!
 //! A failed run prints its seed. `--seeds N..M` with the case's name runs it again, and
 //! `SIM_TRACE=1` prints its events.
 

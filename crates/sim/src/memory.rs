@@ -4,7 +4,6 @@ use crate::{machine, threads};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Maximum number of ranks whose heap is counted.
 const RANKS: usize = 4096;
 
 static BYTES: [AtomicI64; RANKS] = [const { AtomicI64::new(0) }; RANKS];
@@ -53,9 +52,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Makes all ranks share one heap that grows at its end. Only one thread runs at a time, so an
-/// arena per thread gains nothing, and thousands of ranks would have more mappings than the kernel
-/// allows.
+/// Makes all ranks share one heap that grows at its end. One thread runs at a time, so an arena per
+/// thread gains nothing, and thousands of ranks would have too many mappings for the kernel.
 pub fn one_heap() {
     // SAFETY: the caller calls this function before other threads begin.
     unsafe {
@@ -66,7 +64,6 @@ pub fn one_heap() {
     }
 }
 
-/// Returns the heap bytes that the calling rank's code holds.
 pub fn held() -> i64 {
     BYTES[machine::rank()].load(Ordering::Relaxed)
 }
@@ -80,8 +77,7 @@ pub fn reset_all() {
     BYTES.iter().chain(&MOST).for_each(|bytes| bytes.store(0, Ordering::Relaxed));
 }
 
-/// Returns the heap bytes that the code of all ranks holds together. The code of one rank may free
-/// memory that another rank's code has allocated.
+/// The code of one rank may free memory that another rank's code has allocated.
 pub fn held_by_all() -> i64 {
     BYTES.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
 }

@@ -51,27 +51,23 @@ impl Log for Reports {
     fn flush(&self) {}
 }
 
-/// Installs this logger for all warnings and errors.
 pub fn install() {
     log::set_logger(&Reports).expect("there is no other logger");
     log::set_max_level(LevelFilter::Warn);
 }
 
-/// Starts waiting for reports of the ranks in `of` that name rank `named`. If `ends` is set, the
-/// run is over when the last one arrives.
+/// If `ends` is set, the run is over when the last report arrives.
 pub fn await_naming(of: impl Iterator<Item = usize>, named: usize, ends: bool) {
     let awaited =
         Awaited { of: of.collect(), named: format!("rank {named}"), ends, all: Vec::new() };
     *AWAITED.lock() = Some(awaited);
 }
 
-/// Returns whether reports are awaited. Reports contain stack traces, so the process keeps its
-/// symbols in memory.
+/// Reports contain stack traces, so the process keeps its symbols in memory.
 pub fn are_awaited() -> bool {
     AWAITED.lock().is_some()
 }
 
-/// Returns the ranks whose report is missing, and all reports.
 pub fn missing() -> (Vec<usize>, Vec<String>) {
     let awaited = AWAITED.lock();
     awaited.as_ref().map_or_else(Default::default, |awaited| {

@@ -1,9 +1,8 @@
 //! How the engine's cost grows with the number of ranks, up to thousands in this process.
 //!
 //! All transfers travel as messages, as between hosts. Active messages travel through rings on a
-//! node and over MPI between nodes. The figures of a phase are the traffic that its ranks sent in
-//! it (messages and bytes of two-sided traffic, and calls of MPI collectives), and the heap that
-//! the engine holds.
+//! node and over MPI between nodes. The figures of a phase are the messages and bytes that its
+//! ranks sent, their calls of MPI collectives, and the heap that the engine holds.
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own, step};
@@ -26,8 +25,7 @@ const STACK: usize = 128 << 10;
 const NODE: usize = 16;
 /// Maximum number of targets of a rank in a phase.
 const SOME: usize = 256;
-/// Bytes of an aggregator's batch. The aggregator allocates a batch for each target that it has
-/// items for.
+/// An aggregator allocates a batch for each target that it has items for.
 const BATCH: usize = 256;
 
 /// Figures of a phase: sums over all ranks, except the maxima.

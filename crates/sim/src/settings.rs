@@ -4,8 +4,7 @@ use crate::dice::Dice;
 use portolan_engine::config::{AmChoice, Config, PathChoice, ThreadChoice};
 use std::time::Duration;
 
-/// Draws settings: the path, the size of nodes, and the transport of active messages. The limits
-/// are small, so that a short program reaches them.
+/// The limits are small, so that a short program reaches them.
 pub fn draw(dice: &mut Dice) -> Config {
     let path = if dice.one_in(3) { PathChoice::Message } else { PathChoice::Auto };
     Config {

@@ -1,7 +1,5 @@
-//! A silent rank: gone for good, or stopped for a while.
-//!
-//! The other ranks wait for it, report this, and name it. If it comes back, all ranks continue as
-//! if nothing had happened.
+//! A rank that is gone for good, or stopped for a while. The other ranks wait for it, report this,
+//! and name it. If it comes back, all ranks continue normally.
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own, step};
@@ -30,7 +28,6 @@ fn config(dice: &mut Dice) -> Config {
     config
 }
 
-/// Performs one random operation that is complete when this function returns.
 fn operate(ctx: &Ctx, segment: &Segment, dice: &mut Dice) {
     let target = dice.below(ctx.n as u64) as usize;
     let base = segment.part(target).address();

@@ -13,7 +13,6 @@ use libc::{
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Returns the address of the C library's function with this name.
 fn real(cache: &AtomicUsize, name: &std::ffi::CStr) -> usize {
     let known = cache.load(Ordering::Relaxed);
     if known != 0 {
@@ -26,7 +25,6 @@ fn real(cache: &AtomicUsize, name: &std::ffi::CStr) -> usize {
     found
 }
 
-/// Calls the C library's function `$name`.
 macro_rules! real {
     ($name:ident($($value:expr),*) as fn($($type:ty),*) -> $result:ty) => {{
         static FOUND: AtomicUsize = AtomicUsize::new(0);
@@ -84,8 +82,7 @@ pub unsafe extern "C" fn getrusage(whose: c_int, used: *mut libc::rusage) -> c_i
 }
 
 /// Fails the run if the calling thread is reading the registry. A thread that waits for other ranks
-/// must not be reading: a writer waits for all readers, and here the readers of all ranks are in
-/// one process.
+/// must not be reading: a writer waits for all readers, which here are those of all ranks.
 fn reads_nothing(does: &str) {
     if portolan_engine::memory::brlock::is_reading() {
         machine::fail(&format!("a thread {does} while it reads the registry"));
@@ -179,8 +176,7 @@ unsafe fn futex(word: *const u32, operation: c_int, value: u32, time: *const tim
 }
 
 /// # Safety
-/// The contract of the C library's function applies. That function is variadic; this one takes the
-/// six arguments that are passed in registers.
+/// The contract of the variadic C function applies. This one takes the six register arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn syscall(
     number: c_long,

@@ -1,7 +1,6 @@
 //! The fence of a thread covers the operations that the thread has issued, whatever other threads
-//! of its rank send to the same target or wait for in the meantime. All ranks are in one process,
-//! so the thread reads its target's memory directly as soon as the fence returns, without a message
-//! in between.
+//! of its rank send to the same target or wait for. All ranks are in one process, so the thread
+//! reads its target's memory directly when the fence returns.
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own, step};

@@ -29,9 +29,8 @@ pub fn point(at: &'static str, always: bool, most: u64) {
     pass(next, theirs);
 }
 
-/// A point at which the calling thread uses the heap or has woken another thread. It may be
-/// interrupted here as it may be anywhere, which tests orders of events between the calls that the
-/// machine knows.
+/// A use of the heap or a wake-up, at which the thread may be interrupted as anywhere. This tests
+/// orders of events between the calls that the machine knows.
 pub fn interrupt() {
     if simulated() {
         let now = with(|machine| {
@@ -133,7 +132,6 @@ impl Beginning {
         self.baton
     }
 
-    /// Waits for the first turn of the new thread.
     pub fn enter(self) {
         RANK.set(self.rank);
         BATON.set(Some(self.baton));

@@ -21,7 +21,6 @@ use std::time::Duration;
 
 const STACK: usize = 512 << 10;
 const APART: u64 = 5;
-/// Number of calls of each kind that a rank makes to each rank.
 const TIMES: usize = 3;
 
 fn work(ctx: &Ctx) {
@@ -77,7 +76,6 @@ fn seen(path: &Path) -> Seen {
     seen
 }
 
-/// Runs the program and checks the trace files.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let behaviour = Behaviour::draw(&mut dice, ranks);

@@ -4,7 +4,6 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a text could not be written.
 static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Writes a text to standard output. The first failure is reported on standard error, and

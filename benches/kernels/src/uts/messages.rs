@@ -1,8 +1,8 @@
 //! Work stealing by MPI's messages.
 //!
 //! A rank without work asks a random rank, which answers with its oldest chunk or with nothing. A
-//! token goes round to find the end (Dijkstra, Feijen and van Gasteren): a rank passes it on
-//! when it has neither work nor an open question, and colours it if it has given work away since the
+//! token goes round to find the end (Dijkstra, Feijen and van Gasteren): a rank passes it on when
+//! it has neither work nor an open question, and colours it if it has given work away since the
 //! last time. If the token returns to rank 0 without colour, all work is done.
 
 use super::tree::{Node, root};
@@ -21,7 +21,6 @@ const INTERVAL: usize = 32;
 struct Search<'j> {
     job: &'j Job<'j>,
     stack: Vec<Node>,
-    /// Whether an answer is outstanding.
     asked: bool,
     /// Whether work has been given away since the token left.
     gave: bool,

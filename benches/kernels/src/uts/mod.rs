@@ -1,13 +1,6 @@
 //! Unbalanced tree search with work stealing: counts the nodes of a tree whose shape is known only
-//! from its traversal. The trees are the benchmark's geometric samples with fixed shape. T1 has size
-//! 10 and 4,130,071 nodes.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `tree` | nodes and their children |
-//! | `sha1` | the hash that makes children |
-//! | `steal` | one-sided stealing from queues in segments or windows |
-//! | `messages` | stealing by MPI's messages |
+//! from its traversal. The trees are the benchmark's geometric samples with fixed shape. T1 has
+//! size 10 and 4,130,071 nodes.
 
 mod messages;
 mod sha1;

@@ -1,8 +1,5 @@
 //! SHA-1 of at most 55 bytes, which is one block.
 
-/// Returns the hash.
-///
-/// # Panics
 /// Panics if the message is longer.
 pub fn sha1(message: &[u8]) -> [u8; 20] {
     let mut block = [0; 64];

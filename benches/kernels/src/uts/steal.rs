@@ -1,13 +1,12 @@
 //! Work stealing by one-sided operations.
 //!
 //! Each rank has a private stack and a queue that all ranks can read. A rank with more than two
-//! chunks on its stack moves the oldest to the end of its queue; a thief takes a chunk from the
-//! beginning.
+//! chunks on its stack moves the oldest to the end of its queue; a thief takes the first chunk.
 //!
-//! A queue is described by a word that holds the numbers of its first chunk and of its end, and
-//! a generation. Every change of the queue is a compare-and-swap of this word, without locks. A thief
-//! first reads the nodes and then swaps. If the swap succeeds, the nodes had not changed, because the
-//! owner overwrites a chunk only after it has changed the generation.
+//! A word holds the numbers of a queue's first chunk and of its end, and a generation. Every change
+//! of the queue is a compare-and-swap of this word. A thief first reads the nodes and then swaps.
+//! The owner overwrites a chunk only after it has changed the generation, so a swap that succeeds
+//! shows that the nodes had not changed.
 //!
 //! A counter on rank 0 holds the number of ranks that have work. A rank counts itself before it
 //! steals and gives up only when its stack and its queue are empty, so at zero no work is left.
@@ -22,12 +21,10 @@ use std::time::Duration;
 const QUEUE: usize = 0;
 const WORKING: usize = 8;
 const CHUNKS: usize = 16;
-/// Chunks of a queue.
 const ROOM: u64 = 1 << 12;
 /// Fruitless rounds over all ranks before a thief sleeps between them.
 const ROUNDS: u32 = 200;
 
-/// A queue's word.
 #[derive(Clone, Copy)]
 struct Queue {
     begin: u64,
@@ -107,7 +104,6 @@ impl<M: Words> Stealing<'_, M> {
         Ok(())
     }
 
-    /// Takes the first chunk of another rank's queue.
     fn steal(&mut self, victim: usize) -> Result<bool> {
         let queue = Queue::from(self.memory.load(victim, QUEUE)?);
         if queue.begin == queue.end {

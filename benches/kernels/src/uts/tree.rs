@@ -4,7 +4,6 @@ use super::sha1::sha1;
 
 /// The seed of T1.
 const SEED: u32 = 19;
-/// The average number of children.
 const BRANCHING: f64 = 4.0;
 const MOST_CHILDREN: u32 = 100;
 
@@ -16,10 +15,8 @@ pub struct Node {
     height: u32,
 }
 
-/// Words of a node.
 pub const WORDS: usize = size_of::<Node>() / 8;
 
-/// Returns the root.
 pub fn root() -> Node {
     let mut message = [0; 20];
     message[16..].copy_from_slice(&SEED.to_be_bytes());
@@ -27,7 +24,6 @@ pub fn root() -> Node {
 }
 
 impl Node {
-    /// Returns the number of children in a tree of this depth.
     fn children(&self, depth: u32) -> u32 {
         if self.height > 0 && self.height >= depth {
             return 0;
@@ -39,7 +35,6 @@ impl Node {
         (((1.0 - u).ln() / (1.0 - p).ln()).floor() as u32).min(MOST_CHILDREN)
     }
 
-    /// Pushes the children.
     pub fn expand(&self, depth: u32, stack: &mut Vec<Node>) {
         let mut message = [0; 24];
         message[..20].copy_from_slice(&self.hash);
@@ -50,7 +45,6 @@ impl Node {
     }
 }
 
-/// Counts the nodes of a tree on this rank alone.
 pub fn count(depth: u32) -> u64 {
     let (mut stack, mut count) = (vec![root()], 0);
     while let Some(node) = stack.pop() {

@@ -8,7 +8,6 @@ use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_int, c_void};
 
 twin! {
-    /// Puts `size` bytes. On return the source may be reused.
     ARMCI_Put / PARMCI_Put(src: *mut c_void, dst: *mut c_void, size: c_int, target: c_int) -> c_int {
         code("ARMCI_Put", |engine| {
             let (target, bytes) = (types::rank(target)?, types::length(size)?);
@@ -19,7 +18,6 @@ twin! {
 }
 
 twin! {
-    /// Gets `size` bytes. On return they are in local memory.
     ARMCI_Get / PARMCI_Get(src: *mut c_void, dst: *mut c_void, size: c_int, target: c_int) -> c_int {
         code("ARMCI_Get", |engine| {
             let (target, bytes) = (types::rank(target)?, types::length(size)?);
@@ -30,7 +28,6 @@ twin! {
 }
 
 twin! {
-    /// Adds `scale` times the local elements to the target's. On return the source may be reused.
     ARMCI_Acc / PARMCI_Acc(
         datatype: c_int, scale: *mut c_void, src: *mut c_void, dst: *mut c_void, bytes: c_int,
         proc: c_int,
@@ -47,8 +44,6 @@ twin! {
 }
 
 twin! {
-    /// Puts `size` bytes and then sets the target's `*flag` to `value`. A rank that sees the flag
-    /// sees the data.
     ARMCI_Put_flag / PARMCI_Put_flag(
         src: *mut c_void, dst: *mut c_void, size: c_int, flag: *mut c_int, value: c_int, proc: c_int,
     ) -> c_int {
@@ -64,43 +59,37 @@ twin! {
 }
 
 twin! {
-    /// Non-blocking `ARMCI_Put`. The source may be reused once the handle is complete.
     ARMCI_NbPut / PARMCI_NbPut(
         src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int, hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbPut", |engine| {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
-            // SAFETY: by contract, `src` is valid until the put is complete, and `hdl` is null
-            // or valid.
+            // SAFETY: by contract, `src` is valid until completion, and `hdl` is null or valid.
             unsafe { handles::contiguous(engine, hdl, TransferKind::Put, target, dst as usize, src.cast(), bytes) }
         })
     }
 }
 
 twin! {
-    /// Non-blocking `ARMCI_Get`. The bytes are in local memory once the handle is complete.
     ARMCI_NbGet / PARMCI_NbGet(
         src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int, hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbGet", |engine| {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
-            // SAFETY: by contract, `dst` is valid until the get is complete, and `hdl` is null
-            // or valid.
+            // SAFETY: by contract, `dst` is valid until completion, and `hdl` is null or valid.
             unsafe { handles::contiguous(engine, hdl, TransferKind::Get, target, src as usize, dst.cast(), bytes) }
         })
     }
 }
 
 twin! {
-    /// Non-blocking `ARMCI_Acc`. The source may be reused once the handle is complete.
     ARMCI_NbAcc / PARMCI_NbAcc(
         datatype: c_int, scale: *mut c_void, src: *mut c_void, dst: *mut c_void, bytes: c_int,
         proc: c_int, hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbAcc", |engine| {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
-            // SAFETY: by contract, `scale` is valid, `src` stays valid until the accumulate is
-            // complete, and `hdl` is null or valid.
+            // SAFETY: by contract, `scale` is valid, `src` until completion, `hdl` null or valid.
             unsafe {
                 let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
                 handles::contiguous(engine, hdl, kind, target, dst as usize, src.cast(), bytes)

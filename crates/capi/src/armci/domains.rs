@@ -29,7 +29,6 @@ fn node(engine: &Engine, id: c_int) -> Result<usize> {
     }
 }
 
-/// Returns the number of ranks on a node. A negative `id` means the caller's node.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_nprocs(domain: c_int, id: c_int) -> c_int {
     ask("armci_domain_nprocs", domain, |e| Ok(e.topology.ranks_of(node(e, id)?).len()))
@@ -49,7 +48,6 @@ pub(crate) extern "C" fn armci_domain_id(domain: c_int, glob_proc_id: c_int) -> 
     })
 }
 
-/// Returns the world rank of rank `loc_proc_id` on node `id`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_glob_proc_id(
     domain: c_int,
@@ -79,16 +77,11 @@ pub(crate) extern "C" fn armci_domain_same_id(domain: c_int, proc: c_int) -> c_i
     })
 }
 
-/// Returns 1 if the ranks of a node access each other's segments through shared memory, else 0.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCI_Uses_shm() -> c_int {
     guard("ARMCI_Uses_shm", |_| 0, || Ok(c_int::from(current()?.memory.policy().direct)))
 }
 
-/// Like `ARMCI_Uses_shm`, for the ranks of a group.
-///
-/// # Safety
-/// `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Uses_shm_grp(group: *mut ArmciGroup) -> c_int {
     guard(

@@ -1,7 +1,5 @@
-//! The groups of this rank, by communicator.
-//!
-//! An `ARMCI_Group` is a structure that the caller owns and may copy freely. Its communicator is
-//! the key to the group in this table.
+//! The groups of this rank, by communicator. Callers own an `ARMCI_Group` and may copy it. Its
+//! communicator is the key to the group here.
 
 use super::scopes::Scope;
 use super::types::ArmciGroup;
@@ -132,7 +130,6 @@ pub(super) fn not_started<T>() -> Result<T> {
     fail!(State, "ARMCI is not initialised")
 }
 
-/// Returns the communicator of `armci_msg_snd` and the other message calls.
 pub(super) fn message_comm() -> Result<Arc<Comm>> {
     match &*GROUPS.lock() {
         Some(groups) => Ok(groups.messages.clone()),
@@ -140,7 +137,6 @@ pub(super) fn message_comm() -> Result<Arc<Comm>> {
     }
 }
 
-/// Sends a copy of `data` to this rank, and keeps it until it has been received.
 pub(super) fn send_to_self(comm: &Comm, tag: i32, data: &[u8]) -> Result<()> {
     let Some(groups) = &mut *GROUPS.lock() else {
         return not_started();
@@ -153,8 +149,6 @@ pub(super) fn send_to_self(comm: &Comm, tag: i32, data: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the group behind a caller's structure.
-///
 /// # Safety
 /// `group` must be null or valid for reads.
 pub(super) unsafe fn find(_: &Engine, group: *const ArmciGroup) -> Result<Arc<Group>> {
@@ -191,8 +185,7 @@ pub(super) fn default_group() -> Result<ArmciGroup> {
     }
 }
 
-/// Returns the group of the ranks of `group` that are in a scope, or `None` outside the scope. The
-/// first call is collective over the ranks in the scope.
+/// Returns the group of the ranks of `group` in a scope, or `None` outside. Collective at first.
 pub(super) fn scoped(
     engine: &Engine,
     group: &Arc<Group>,

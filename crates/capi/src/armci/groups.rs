@@ -10,7 +10,7 @@ use portolan_engine::mpi::{Comm, CommHandle};
 use portolan_engine::runtime::{Engine, current};
 use std::os::raw::c_int;
 
-/// Creates a group of the ranks in `pid_list`, which are ranks of `parent`, in `*out`.
+/// The ranks in `pid_list` are ranks of `parent`.
 ///
 /// # Safety
 /// `pid_list` must have `grp_size` elements, and `parent` and `out` must be valid.
@@ -38,10 +38,6 @@ unsafe fn create(
     Ok(())
 }
 
-/// Returns the communicator of a group, for MPI calls among its ranks, or `MPI_COMM_NULL` outside.
-///
-/// # Safety
-/// `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> CommHandle {
     or_abort("armci_group_comm", |engine| {
@@ -55,10 +51,6 @@ pub(crate) unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> Comm
     })
 }
 
-/// Creates a group of ranks of the default group. Collective over the ranks in the list. Other
-/// ranks may call too and get a group without members.
-///
-/// # Safety
 /// `pid_list` must have `grp_size` elements, and `group_out` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_create(
@@ -73,9 +65,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_create(
     })
 }
 
-/// Creates a group of ranks of `group_parent`. Collective over the ranks in the list.
-///
-/// # Safety
 /// `pid_list` must have `grp_size` elements, and `group_out` and `group_parent` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_create_child(
@@ -90,11 +79,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_create_child(
     })
 }
 
-/// Frees a group. Memory allocated over it stays valid until it is freed. Collective over the
-/// group.
-///
-/// # Safety
-/// `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
     or_abort("ARMCI_Group_free", |engine| {
@@ -136,11 +120,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
     })
 }
 
-/// Stores the caller's rank in a group in `*rank`. Outside the group, stores -1 and returns the
-/// code of a rank error. Errors are not written to standard error.
-///
-/// # Safety
-/// The pointers must be valid.
+/// Errors are not written to standard error.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_rank(
     group: *mut ArmciGroup,
@@ -163,8 +143,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_rank(
     })
 }
 
-/// # Safety
-/// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_size(group: *mut ArmciGroup, size: *mut c_int) {
     or_abort("ARMCI_Group_size", |_| {
@@ -177,10 +155,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_size(group: *mut ArmciGroup, size: *
     })
 }
 
-/// Sets the default group, the parent of groups made by `ARMCI_Group_create`.
-///
-/// # Safety
-/// `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) {
     or_abort("ARMCI_Group_set_default", |engine| {
@@ -196,8 +170,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) 
     })
 }
 
-/// # Safety
-/// `group_out` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGroup) {
     or_abort("ARMCI_Group_get_default", |_| {
@@ -207,8 +179,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGro
     })
 }
 
-/// # Safety
-/// `group_out` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup) {
     or_abort("ARMCI_Group_get_world", |_| match &*GROUPS.lock() {
@@ -221,10 +191,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup
     })
 }
 
-/// Returns the world rank of a group rank, or -1 if it does not exist.
-///
-/// # Safety
-/// `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Absolute_id(
     group: *mut ArmciGroup,
@@ -238,11 +204,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Absolute_id(
     guard("ARMCI_Absolute_id", |_| -1, world)
 }
 
-/// Splits a group by colour. The ranks of a colour form a group, ordered by key and then by parent
-/// rank. A rank with a negative colour gets a group without members. Collective over the parent.
-///
-/// # Safety
-/// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCIX_Group_split(
     parent: *mut ArmciGroup,
@@ -266,10 +227,6 @@ pub(crate) unsafe extern "C" fn ARMCIX_Group_split(
     })
 }
 
-/// Creates a group of the same ranks. Collective over the parent.
-///
-/// # Safety
-/// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCIX_Group_dup(
     parent: *mut ArmciGroup,

@@ -1,12 +1,11 @@
 //! Non-blocking handles.
 //!
-//! `armci_hdl_t` is eight bytes that the caller owns. They hold a mark, a kind, and the index and
-//! the generation of a slot in a table. Any other contents are an idle handle, which counts as
-//! complete. So are the bytes of a handle that was waited for: its slot has a later generation.
+//! `armci_hdl_t` is eight bytes that the caller owns: a mark, a kind, and the index and generation
+//! of a slot in a table. Any other contents are an idle handle, which counts as complete. So does a
+//! handle that was waited for, because its slot has a later generation.
 //!
-//! A transfer that is complete when it is issued, as on the direct path, needs no slot, and the
-//! handle stays idle. A call that gets a plain handle in use first completes its earlier transfers
-//! ([`prepare`]).
+//! A transfer that is complete when it is issued needs no slot, and the handle stays idle. A call
+//! on a plain handle in use first completes its earlier transfers ([`prepare`]).
 
 use super::twin;
 use super::types::{self, ArmciHandle};
@@ -19,8 +18,7 @@ use portolan_engine::transfer::{Handle, TransferKind};
 use std::os::raw::c_int;
 use std::sync::Arc;
 
-/// The upper half of `aggregate` in a handle of this module. The lower half has the kind, and the
-/// upper bits of the generation.
+/// The upper half of `aggregate`. The lower half has the kind and upper bits of the generation.
 const MARK: u32 = 0x504f;
 const KIND_SHIFT: u32 = 13;
 const PLAIN: u32 = 1;
@@ -31,11 +29,9 @@ const AGGREGATE_GET: u32 = 4;
 const AGGREGATE_ACC: u32 = 5;
 const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
-/// Bits of the generation in `target`, above the index.
 const LOW_BITS: u32 = 32 - INDEX_BITS;
 const GENERATIONS: u32 = 1 << (LOW_BITS + KIND_SHIFT);
 
-/// Makes the bytes of a handle in use.
 fn encoded(kind: u32, index: u32, generation: u32) -> ArmciHandle {
     let (low, high) = (generation & ((1 << LOW_BITS) - 1), generation >> LOW_BITS);
     ArmciHandle {
@@ -50,8 +46,7 @@ fn is_marked(hdl: &ArmciHandle) -> bool {
     hdl.aggregate as u32 >> 16 == MARK
 }
 
-/// Returns the kind in the bytes of a handle, which may still be idle. `None` if this module has
-/// not written them.
+/// Returns the kind of a handle, which may still be idle, or `None` without the mark.
 fn kind_of(hdl: &ArmciHandle) -> Option<u32> {
     let kind = hdl.aggregate as u32 >> KIND_SHIFT & 7;
     (is_marked(hdl) && (PLAIN..=AGGREGATE_ACC).contains(&kind)).then_some(kind)
@@ -84,7 +79,6 @@ enum Found {
 }
 
 impl HandleTable {
-    /// Returns the bytes of a handle for a new slot.
     fn insert(&mut self, kind: u32, handle: Handle) -> Result<ArmciHandle> {
         let handle = Some(Arc::new(Mutex::new(handle)));
         if let Some(index) = self.free.pop() {
@@ -119,7 +113,6 @@ impl HandleTable {
     }
 }
 
-/// Called at the end of the runtime.
 pub(super) fn clear() {
     let mut table = TABLE.lock();
     for index in 0..table.slots.len() {
@@ -169,7 +162,6 @@ fn collected(hdl: &mut ArmciHandle, kind: TransferKind) {
     }
 }
 
-/// Returns the kind of an aggregate handle that has collected transfers.
 fn collecting(kind: TransferKind) -> u32 {
     match kind {
         TransferKind::Put => AGGREGATE_PUT,
@@ -203,7 +195,7 @@ unsafe fn with(hdl: *mut ArmciHandle, body: impl FnOnce(&mut Handle) -> Result<(
     }
 }
 
-/// Runs `body`, which issues transfers of `bytes` bytes in all, on the caller's handle ([`with`]).
+/// The transfers have `bytes` bytes in all.
 ///
 /// # Safety
 /// `hdl` must be valid for reads and writes.
@@ -249,8 +241,6 @@ pub(super) unsafe fn issue(
     }
 }
 
-/// Like [`issue`], for contiguous bytes.
-///
 /// # Safety
 /// The contract of [`issue`] applies.
 #[inline(always)]
@@ -311,8 +301,7 @@ pub(super) unsafe fn vectors(
     target: usize,
     list: &[Vector<'_>],
 ) -> Result<()> {
-    // SAFETY: by contract, the local blocks stay valid until the transfers are complete, and `hdl`
-    // is null or valid.
+    // SAFETY: by contract, the local blocks are valid until completion, and `hdl` is null or valid.
     unsafe {
         if hdl.is_null() {
             return engine.implicit_vectors(kind, target, list);
@@ -332,7 +321,6 @@ fn not_null(hdl: *mut ArmciHandle) -> Result<()> {
 }
 
 twin! {
-    /// Waits for the transfers of a handle, which may then be reused.
     ARMCI_Wait / PARMCI_Wait(hdl: *mut ArmciHandle) -> c_int {
         code("ARMCI_Wait", |engine| {
             not_null(hdl)?;
@@ -351,7 +339,6 @@ twin! {
 }
 
 twin! {
-    /// Returns 0 if the transfers of a handle are complete, 1 if not, or an error code from 2 on.
     ARMCI_Test / PARMCI_Test(hdl: *mut ArmciHandle) -> c_int {
         guard("ARMCI_Test", |error| reported(error).max(2), || {
             let engine = current()?;
@@ -372,8 +359,7 @@ twin! {
     }
 }
 
-/// Updates the caller's handle after a wait: a plain handle leaves the table, and an aggregate
-/// handle becomes empty.
+/// After a wait, a plain handle leaves the table, and an aggregate one becomes empty.
 fn done_with(hdl: &mut ArmciHandle, handle: &Handle) {
     if handle.is_aggregate() {
         set_kind(hdl, AGGREGATE);
@@ -384,23 +370,17 @@ fn done_with(hdl: &mut ArmciHandle, handle: &Handle) {
 }
 
 twin! {
-    /// Waits for all transfers to one rank that were issued without a handle.
     ARMCI_WaitProc / PARMCI_WaitProc(proc: c_int) -> c_int {
         code("ARMCI_WaitProc", |engine| engine.wait_implicit_to(types::rank(proc)?))
     }
 }
 
 twin! {
-    /// Waits for all transfers that were issued without a handle.
     ARMCI_WaitAll / PARMCI_WaitAll() -> c_int {
         code("ARMCI_WaitAll", |engine| engine.wait_implicit())
     }
 }
 
-/// Resets a handle to the state of one that was never used. Ignores null.
-///
-/// # Safety
-/// `hdl` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_INIT_HANDLE(hdl: *mut ArmciHandle) {
     if !hdl.is_null() {
@@ -409,11 +389,6 @@ pub(crate) unsafe extern "C" fn ARMCI_INIT_HANDLE(hdl: *mut ArmciHandle) {
     }
 }
 
-/// Makes a handle aggregate: it collects transfers until it is waited for. Ends the job if
-/// transfers of the handle are unfinished.
-///
-/// # Safety
-/// `handle` must be valid for reads and writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
     or_abort("ARMCI_SET_AGGREGATE_HANDLE", |_| {
@@ -427,10 +402,6 @@ pub(crate) unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHan
     });
 }
 
-/// Makes an aggregate handle an ordinary one and issues the transfers that it has collected.
-///
-/// # Safety
-/// `handle` must be valid for reads and writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_UNSET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
     or_abort("ARMCI_UNSET_AGGREGATE_HANDLE", |engine| {

@@ -15,11 +15,9 @@ use portolan_engine::runtime;
 use portolan_engine::sharing;
 use std::os::raw::{c_char, c_int};
 
-/// Identifies this implementation of ARMCI in the log, and in programs that contain the library:
-/// `portolan-info PROGRAM` searches for it.
+/// For the log, and for `portolan-info PROGRAM`, which searches programs for it.
 const IDENTITY: &str = concat!("Portolan ", env!("CARGO_PKG_VERSION"), " provides ARMCI");
 
-/// Number of initialisations that have not been finalised.
 static DEPTH: Mutex<usize> = Mutex::new(0);
 
 fn check_level(level: ThreadLevel, requested: ThreadLevel) -> Result<()> {
@@ -97,7 +95,6 @@ fn finalize() -> Result<c_int> {
 }
 
 twin! {
-    /// Starts the runtime over all ranks, and MPI unless the program has done so.
     ARMCI_Init / PARMCI_Init() -> c_int {
         // SAFETY: no communicator is given.
         unsafe { init("ARMCI_Init", ThreadLevel::Single, None) }
@@ -105,7 +102,6 @@ twin! {
 }
 
 twin! {
-    /// Like `ARMCI_Init`. The arguments are ignored.
     ARMCI_Init_args / PARMCI_Init_args(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
         // SAFETY: no communicator is given.
         unsafe { init("ARMCI_Init_args", ThreadLevel::Single, None) }
@@ -113,7 +109,6 @@ twin! {
 }
 
 twin! {
-    /// Like `ARMCI_Init`, with a required MPI thread level. Fails if MPI runs at a lower level.
     ARMCI_Init_thread / PARMCI_Init_thread(armci_requested: c_int) -> c_int {
         // SAFETY: no communicator is given.
         unsafe { init_thread("ARMCI_Init_thread", armci_requested, None) }
@@ -121,7 +116,6 @@ twin! {
 }
 
 twin! {
-    /// Like `ARMCI_Init_thread`, over the ranks of a communicator.
     ARMCI_Init_thread_comm / PARMCI_Init_thread_comm(
         armci_requested: c_int, comm: CommHandle,
     ) -> c_int {
@@ -131,15 +125,12 @@ twin! {
 }
 
 twin! {
-    /// Like `ARMCI_Init`, over the ranks of a communicator. Ranks outside it do not call.
     ARMCI_Init_mpi_comm / PARMCI_Init_mpi_comm(comm: CommHandle) -> c_int {
         // SAFETY: the caller guarantees that `comm` is a live communicator.
         unsafe { init("ARMCI_Init_mpi_comm", ThreadLevel::Single, Some(comm)) }
     }
 }
 
-/// Like [`init`], with a thread level as MPI's number.
-///
 /// # Safety
 /// `comm`, if given, must be a live communicator.
 unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHandle>) -> c_int {
@@ -159,22 +150,18 @@ unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHan
 }
 
 twin! {
-    /// Returns the number of initialisations that have not been finalised, 0 without a runtime.
     ARMCI_Initialized / PARMCI_Initialized() -> c_int {
         if runtime::is_running() { c_int::try_from(*DEPTH.lock()).unwrap_or(c_int::MAX) } else { 0 }
     }
 }
 
 twin! {
-    /// If this call matches the first `ARMCI_Init`, completes all operations, frees all memory and
-    /// ends the runtime. MPI keeps running unless `ARMCI_Init` started it.
     ARMCI_Finalize / PARMCI_Finalize() -> c_int {
         guard("ARMCI_Finalize", reported, finalize)
     }
 }
 
-/// Flushes the output streams before the program calls `MPI_Abort`. No system resources can be left
-/// behind: the files behind shared memory are unnamed.
+/// Flushes the output streams. There is nothing else to clean up: shared memory is unnamed.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCI_Cleanup() {
     use std::io::Write;
@@ -183,11 +170,8 @@ pub(crate) extern "C" fn ARMCI_Cleanup() {
     unsafe { libc::fflush(std::ptr::null_mut()) };
 }
 
-/// Prints a message with the rank and aborts all ranks. The exit code is `code`, or 1 if its low
-/// eight bits are zero, because an error must not look like success.
-///
-/// # Safety
-/// `msg` must be null or a terminated string.
+/// The exit code is 1 if the low eight bits of `code` are zero, because an error must not look like
+/// success.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Error(msg: *const c_char, code: c_int) {
     ARMCI_Cleanup();

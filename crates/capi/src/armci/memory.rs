@@ -17,8 +17,6 @@ fn bytes(size: ArmciSize) -> Result<usize> {
     }
 }
 
-/// Allocates a segment with `size` bytes on this rank and stores every rank's address.
-///
 /// # Safety
 /// `base_ptrs` must be null or have room for one pointer per rank of the group.
 unsafe fn allocate(
@@ -59,8 +57,6 @@ fn own(ptr: *mut c_void) -> Option<usize> {
 }
 
 twin! {
-    /// Allocates a segment with `size` bytes on this rank; the sizes may differ. Stores rank `p`'s
-    /// address in `base_ptrs[p]`, null for a rank without bytes. Collective over all ranks.
     ARMCI_Malloc / PARMCI_Malloc(base_ptrs: *mut *mut c_void, size: ArmciSize) -> c_int {
         // SAFETY: the caller guarantees that `base_ptrs` has room for one pointer per rank.
         code("ARMCI_Malloc", |engine| unsafe { allocate(engine, engine.world(), base_ptrs, size) })
@@ -68,8 +64,6 @@ twin! {
 }
 
 twin! {
-    /// Frees the segment that begins at this rank's `ptr`, null on a rank without bytes in it.
-    /// Collective over the ranks that allocated it.
     ARMCI_Free / PARMCI_Free(ptr: *mut c_void) -> c_int {
         code("ARMCI_Free", |engine| {
             engine.release_at(&group_of(engine, ptr, engine.world().clone()), own(ptr))
@@ -77,9 +71,6 @@ twin! {
     }
 }
 
-/// Allocates a segment over a group, with `ptr_arr` in the order of its ranks. Collective over it.
-///
-/// # Safety
 /// `ptr_arr` must have room for one pointer per rank of the group, and `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Malloc_group(
@@ -93,10 +84,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Malloc_group(
     })
 }
 
-/// Frees a segment of a group. Collective over the group.
-///
-/// # Safety
-/// `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Free_group(
     ptr: *mut c_void,
@@ -123,12 +110,10 @@ unsafe fn device(device: *const c_char) -> Result<()> {
 }
 
 twin! {
-    /// Like `ARMCI_Malloc`. The device name is a hint.
     ARMCI_Malloc_memdev / PARMCI_Malloc_memdev(
         ptr_arr: *mut *mut c_void, bytes: ArmciSize, device_name: *const c_char,
     ) -> c_int {
-        // SAFETY: by contract, `ptr_arr` has room for one pointer per rank, and `device_name` is
-        // null or a terminated string.
+        // SAFETY: by contract, `ptr_arr` has room, and `device_name` is null or terminated.
         code("ARMCI_Malloc_memdev", |engine| unsafe {
             device(device_name)?;
             allocate(engine, engine.world(), ptr_arr, bytes)
@@ -137,7 +122,6 @@ twin! {
 }
 
 twin! {
-    /// Like `ARMCI_Malloc_group`. The device name is a hint.
     ARMCI_Malloc_group_memdev / PARMCI_Malloc_group_memdev(
         ptr_arr: *mut *mut c_void, bytes: ArmciSize, group: *mut ArmciGroup,
         device_name: *const c_char,
@@ -160,7 +144,6 @@ twin! {
 }
 
 twin! {
-    /// Allocates memory for this rank alone. Returns null on failure, or if `size` is 0.
     ARMCI_Malloc_local / PARMCI_Malloc_local(size: ArmciSize) -> *mut c_void {
         let failed = |error: &portolan_engine::error::Error| {
             reported(error);
@@ -189,23 +172,17 @@ fn access(engine: &Engine, ptr: *mut c_void) -> Result<()> {
 }
 
 twin! {
-    /// Begins direct load and store access to this rank's part of a segment. Operations that other
-    /// ranks have completed are visible.
     ARMCI_Access_begin / PARMCI_Access_begin(ptr: *mut c_void) {
         or_abort("ARMCI_Access_begin", |engine| access(engine, ptr))
     }
 }
 
 twin! {
-    /// Ends direct access to this rank's part of a segment. Stored values are visible to others.
     ARMCI_Access_end / PARMCI_Access_end(ptr: *mut c_void) {
         or_abort("ARMCI_Access_end", |engine| access(engine, ptr))
     }
 }
 
-/// Copies local memory. The two ranges may overlap.
-///
-/// # Safety
 /// `src` and `dst` must be valid for `size` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Copy(src: *mut c_void, dst: *mut c_void, size: c_int) {

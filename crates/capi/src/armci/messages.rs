@@ -36,10 +36,7 @@ fn place() -> Result<(usize, usize)> {
     unsafe { Comm::place_in(Comm::world_handle()) }
 }
 
-/// Starts MPI unless it runs already. The arguments are ignored.
-///
-/// # Safety
-/// There are no requirements, because the pointers are not dereferenced.
+/// The pointers are not dereferenced.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) {
     or_abort_alone("armci_msg_init", || {
@@ -50,7 +47,6 @@ pub(crate) unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *m
     })
 }
 
-/// Finalises MPI, and ARMCI if it still runs. Does nothing if MPI does not run.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_finalize() {
     or_abort_alone("armci_msg_finalize", init::finalize)
@@ -66,13 +62,11 @@ pub(crate) extern "C" fn armci_msg_nproc() -> c_int {
     or_abort_alone("armci_msg_nproc", || Ok(place()?.1 as c_int))
 }
 
-/// Aborts all ranks. The exit code is `code`, or 1 if its low eight bits are zero.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_abort(code: c_int) {
     boundary::abort("armci_msg_abort", code)
 }
 
-/// Returns the time in seconds since a fixed moment in the past.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_timer() -> c_double {
     or_abort_alone("armci_timer", || {
@@ -149,9 +143,6 @@ fn receive(
     Ok((source, bytes))
 }
 
-/// Sends a message. Returns when the buffer may be reused.
-///
-/// # Safety
 /// `buffer` must be valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_snd(
@@ -167,10 +158,6 @@ pub(crate) unsafe extern "C" fn armci_msg_snd(
     })
 }
 
-/// Receives a message from rank `from`, and stores its length in bytes in `*msglen` unless that is
-/// null. A message longer than `buflen` bytes ends the job.
-///
-/// # Safety
 /// `buffer` must be valid for `buflen` bytes, and `msglen` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_rcv(
@@ -195,10 +182,6 @@ pub(crate) unsafe extern "C" fn armci_msg_rcv(
     })
 }
 
-/// Receives a message from any rank and returns the sender's rank.
-///
-/// # Safety
-/// The contract of `armci_msg_rcv` applies.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_rcvany(
     tag: c_int,
@@ -220,7 +203,6 @@ pub(crate) unsafe extern "C" fn armci_msg_rcvany(
 }
 
 super::twin! {
-    /// Waits for all ranks. Does not fence.
     armci_msg_barrier / parmci_msg_barrier() {
         or_abort("armci_msg_barrier", |engine| {
             engine.world().barrier(engine)
@@ -229,7 +211,6 @@ super::twin! {
 }
 
 super::twin! {
-    /// Waits for all ranks of a group. Does not fence.
     armci_msg_group_barrier / parmci_msg_group_barrier(group: *mut ArmciGroup) {
         or_abort("armci_msg_group_barrier", |engine| {
             // SAFETY: the caller guarantees that `group` is valid.
@@ -238,11 +219,6 @@ super::twin! {
     }
 }
 
-/// Stores the root of the binary tree over a scope's ranks, and the caller's parent and children,
-/// as world ranks. A missing rank is stored as -1.
-///
-/// # Safety
-/// The four pointers must be valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_bintree(
     scope: c_int,
@@ -284,9 +260,6 @@ fn broadcast(
 
 macro_rules! broadcast_call {
     ($name:ident) => {
-        /// Copies the root's buffer to all ranks.
-        ///
-        /// # Safety
         /// `buffer` must be valid for `len` bytes.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(buffer: *mut c_void, len: c_int, root: c_int) {
@@ -302,9 +275,6 @@ macro_rules! broadcast_call {
 broadcast_call!(armci_msg_bcast);
 broadcast_call!(armci_msg_brdcst);
 
-/// The root must belong to the scope.
-///
-/// # Safety
 /// `buffer` must be valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_bcast_scope(
@@ -320,9 +290,6 @@ pub(crate) unsafe extern "C" fn armci_msg_bcast_scope(
     })
 }
 
-/// Like `armci_msg_bcast_scope`, over a group. The root is a world rank.
-///
-/// # Safety
 /// `buf` must be valid for `len` bytes, and `group` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_group_bcast_scope(
@@ -339,9 +306,6 @@ pub(crate) unsafe extern "C" fn armci_msg_group_bcast_scope(
     })
 }
 
-/// Copies the buffer of the first rank on the caller's node to the other ranks of the node.
-///
-/// # Safety
 /// `buf` must be valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_clus_brdcst(buf: *mut c_void, len: c_int) {
@@ -353,10 +317,6 @@ pub(crate) unsafe extern "C" fn armci_msg_clus_brdcst(buf: *mut c_void, len: c_i
     })
 }
 
-/// Copies the buffer of group rank `grp_master` to the following `grp_clus_nproc - 1` group ranks.
-/// Only these `grp_clus_nproc` ranks call.
-///
-/// # Safety
 /// `buf` must be valid for `len` bytes, and `mastergroup` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_grp_clus_brdcst(

@@ -4,23 +4,9 @@
 //! profiling twin `PARMCI_X` is exported under both names. A program may interpose its own
 //! `ARMCI_X`, because no code here calls an `ARMCI_` name that has a twin.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`types`] | layouts of the C structures, argument checks |
-//! | [`lifecycle`] | init, finalize, cleanup, error |
-//! | [`memory`] | malloc, free, local memory, access epochs, copy |
-//! | [`contiguous`], [`strided`], [`vector`], [`values`] | transfers |
-//! | [`handles`] | non-blocking handles, wait, test |
-//! | [`sync`] | fence, barrier, read-modify-write, mutexes |
-//! | [`groups`] | groups; `group_table` finds them by communicator, `scopes` selects ranks |
-//! | [`notify`] | notifications: `armci_notify`, `armci_notify_wait` |
-//! | [`strides`] | `armci_stride_info_*`: iteration over the segments of strided memory |
-//! | [`messages`], [`reductions`] | `armci_msg_*` |
-//! | [`domains`] | locality domains |
-//!
 //! **Errors.** A call that returns `int` returns 0 on success. If it fails, it changes nothing,
 //! writes the reason to standard error and returns a code (`PORTOLAN_ERR_*`). Other calls write the
-//! reason to standard error and abort the job, as `ARMCI_Error` does.
+//! reason to standard error and abort the job.
 
 pub(crate) mod contiguous;
 pub(crate) mod domains;
@@ -44,16 +30,10 @@ pub(crate) mod vector;
 macro_rules! twin {
     ($(#[$doc:meta])* $name:ident / $twin:ident ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$doc])*
-        ///
-        /// # Safety
-        /// The pointers must be valid as the ARMCI interface requires.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $twin($($arg: $ty),*) $(-> $ret)? $body
 
         $(#[$doc])*
-        ///
-        /// # Safety
-        /// The contract of the profiling twin applies.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
             // SAFETY: both functions have the same contract.

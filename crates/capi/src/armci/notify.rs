@@ -1,9 +1,6 @@
-//! `armci_notify` and `armci_notify_wait`: a rank notifies another rank that all its operations
-//! there so far are complete, and the other rank waits for the notification.
-//!
-//! Both sides count, and the n-th wait for a rank ends when its n-th notification has arrived, so
-//! an early notification is not lost. Each initialisation of ARMCI begins with new counts
-//! ([`Notifications`]).
+//! `armci_notify` and `armci_notify_wait`. Both sides count, and the n-th wait for a rank ends when
+//! its n-th notification has arrived, so an early notification is not lost. Each initialisation of
+//! ARMCI begins with new counts ([`Notifications`]).
 
 use super::{twin, types};
 use crate::boundary::{guard, reported};
@@ -15,14 +12,12 @@ use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use std::os::raw::c_int;
 use std::sync::Arc;
 
-/// Notifications between this rank and another one.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     sent: u32,
     waited: u32,
 }
 
-/// The state between one initialisation and finalisation of ARMCI.
 struct Life {
     counts: Vec<Counts>,
     words: Arc<Notifications>,
@@ -76,8 +71,6 @@ fn notify(engine: &Engine, rank: usize) -> Result<c_int> {
     Ok(counts.sent as c_int)
 }
 
-/// Waits for the next notification of `rank`. Returns the number of waits so far and the number of
-/// notifications received.
 fn wait(engine: &Engine, rank: usize) -> Result<(c_int, c_int)> {
     let (counts, words) = count(rank, |c| c.waited = c.waited.wrapping_add(1))?;
     let received = words.wait(engine, rank, counts.waited)?;
@@ -90,17 +83,12 @@ fn counted(call: &'static str, body: impl FnOnce(&Engine) -> Result<c_int>) -> c
 }
 
 twin! {
-    /// Notifies `proc` that all operations of the caller on its memory so far are complete there.
-    /// Returns the number of notifications sent to `proc`, with this one, or a negative error code.
     armci_notify / parmci_notify(proc: c_int) -> c_int {
         counted("armci_notify", |engine| notify(engine, types::rank(proc)?))
     }
 }
 
 twin! {
-    /// Waits for the next notification of `proc`: the n-th call for `proc` waits for the n-th one.
-    /// Stores n in `*pval` if `pval` is not null. Returns the number of notifications received from
-    /// `proc`, or a negative error code.
     armci_notify_wait / parmci_notify_wait(proc: c_int, pval: *mut c_int) -> c_int {
         counted("armci_notify_wait", |engine| {
             let rank = types::rank(proc)?;

@@ -1,5 +1,4 @@
-//! Reductions (`armci_msg_*gop`, `_reduce`), selections (`_sel`) and the exchange of addresses,
-//! over all ranks, a scope or a group.
+//! Reductions (`armci_msg_*gop`, `_reduce`), selections (`_sel`) and the exchange of addresses.
 
 use super::group_table;
 use super::messages::bytes_mut;
@@ -24,7 +23,6 @@ enum Type {
 }
 
 impl Type {
-    /// From `ARMCI_INT`, `ARMCI_LONG`, `ARMCI_LONG_LONG`, `ARMCI_FLOAT` or `ARMCI_DOUBLE`.
     fn from_c(raw: c_int) -> Result<Type> {
         Ok(match raw {
             0 => Type::Int,
@@ -36,11 +34,8 @@ impl Type {
     }
 }
 
-/// Returns the operator whose name begins the text at `op`.
-///
 /// # Safety
-/// `op` must be null or readable up to the character that determines the operator. It need not be
-/// terminated.
+/// `op` must be null or readable up to the character that determines the operator.
 unsafe fn operator(op: *const c_char) -> Result<Operator> {
     if op.is_null() {
         fail!(Argument, "the operator is null");
@@ -87,12 +82,10 @@ unsafe fn reduce_typed<T: Reducible>(
     part.reduce(engine, data, operator, root)
 }
 
-/// Reduces `n` elements of C type `ty` at `x` in place over a scope of `group`. The result goes to
-/// all ranks of the scope if `everywhere`, otherwise to the first.
+/// The result goes to all ranks of the scope if `everywhere`, otherwise to the first.
 ///
 /// # Safety
-/// `x` must be valid for `n` elements of the type, and `op` must be readable up to the character
-/// that determines the operator.
+/// `x` must be valid for `n` elements of the type. [`operator`] defines the requirement for `op`.
 #[expect(clippy::too_many_arguments, reason = "the interface's own arguments")]
 unsafe fn reduce(
     engine: &Engine,
@@ -132,10 +125,6 @@ unsafe fn reduce(
     }
 }
 
-/// Reduces arrays over a scope. Every rank of the scope gets the result.
-///
-/// # Safety
-/// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_gop_scope(
     scope: c_int,
@@ -148,10 +137,6 @@ pub(crate) unsafe extern "C" fn armci_msg_gop_scope(
     or_abort("armci_msg_gop_scope", |e| unsafe { reduce(e, e.world(), scope, x, n, op, ty, true) })
 }
 
-/// Like `armci_msg_gop_scope`, over a group.
-///
-/// # Safety
-/// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_group_gop_scope(
     scope: c_int,
@@ -167,10 +152,6 @@ pub(crate) unsafe extern "C" fn armci_msg_group_gop_scope(
     })
 }
 
-/// Rank 0 gets the result.
-///
-/// # Safety
-/// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_reduce(
     x: *mut c_void,
@@ -182,10 +163,6 @@ pub(crate) unsafe extern "C" fn armci_msg_reduce(
     or_abort("armci_msg_reduce", |e| unsafe { reduce(e, e.world(), 0, x, n, op, ty, false) })
 }
 
-/// Like `armci_msg_reduce`, over a scope. The first rank of the scope gets the result.
-///
-/// # Safety
-/// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_reduce_scope(
     scope: c_int,
@@ -203,10 +180,6 @@ pub(crate) unsafe extern "C" fn armci_msg_reduce_scope(
 /// Defines the reductions of one type: over all ranks, over a group and over a node.
 macro_rules! reductions {
     ($ty:ty, $number:expr, $all:ident, $group:ident, $node:ident) => {
-        /// Every rank gets the result.
-        ///
-        /// # Safety
-        /// The pointers must be valid.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $all(x: *mut $ty, n: c_int, op: *mut c_char) {
             // SAFETY: the caller guarantees that `x` and `op` are valid.
@@ -214,10 +187,6 @@ macro_rules! reductions {
                 reduce(e, e.world(), 0, x.cast(), n, op, $number, true)
             })
         }
-        /// Every rank of the group gets the result.
-        ///
-        /// # Safety
-        /// The pointers must be valid.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $group(
             x: *mut $ty,
@@ -230,10 +199,6 @@ macro_rules! reductions {
                 reduce(e, &group_table::find(e, group)?, 0, x.cast(), n, op, $number, true)
             })
         }
-        /// Reduces arrays over the caller's node. Every rank of the node gets the result.
-        ///
-        /// # Safety
-        /// The pointers must be valid.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $node(x: *mut $ty, n: c_int, op: *mut c_char) {
             // SAFETY: the caller guarantees that `x` and `op` are valid.
@@ -250,7 +215,6 @@ reductions!(c_longlong, 2, armci_msg_llgop, armci_msg_group_llgop, armci_msg_clu
 reductions!(f32, 3, armci_msg_fgop, armci_msg_group_fgop, armci_msg_clus_fgop);
 reductions!(f64, 4, armci_msg_dgop, armci_msg_group_dgop, armci_msg_clus_dgop);
 
-/// Whether the rank contributes to a selection, and its first element.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Candidate {
@@ -259,8 +223,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Whether this candidate wins over `other`. A NaN wins over nothing, and any number over a
-    /// NaN.
+    /// A NaN wins over nothing, and any number over a NaN.
     fn is_better(&self, other: &Candidate, ty: Type, max: bool) -> bool {
         fn wins<T: PartialOrd>(a: T, b: T, max: bool) -> bool {
             let is_nan = |x: &T| x.partial_cmp(x).is_none();
@@ -279,8 +242,7 @@ impl Candidate {
 }
 
 /// # Safety
-/// `x` must be valid for `n` bytes, and `op` must be readable up to the character that determines
-/// the operator.
+/// `x` must be valid for `n` bytes. [`operator`] defines the requirement for `op`.
 unsafe fn select(
     engine: &Engine,
     scope: c_int,
@@ -323,12 +285,6 @@ unsafe fn select(
     )
 }
 
-/// Selects the `n` bytes at `x` of the rank whose first element is the least (`min`) or greatest
-/// (`max`), and copies them to all ranks. Only ranks with a nonzero `contribute` take part; without
-/// any, nothing is copied. The lowest rank wins a tie. A NaN is selected only if all have one.
-///
-/// # Safety
-/// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_sel(
     x: *mut c_void,
@@ -341,10 +297,6 @@ pub(crate) unsafe extern "C" fn armci_msg_sel(
     or_abort("armci_msg_sel", |e| unsafe { select(e, 0, x, n, op, ty, contribute) })
 }
 
-/// Like `armci_msg_sel`, over a scope.
-///
-/// # Safety
-/// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_msg_sel_scope(
     scope: c_int,
@@ -383,10 +335,6 @@ unsafe fn exchange(
     )
 }
 
-/// Distributes addresses to all ranks. Each rank fills in its own entries and sets the others to
-/// null. On return every rank has all entries.
-///
-/// # Safety
 /// `ptr_ar` must be null or valid for `n` elements.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_exchange_address(ptr_ar: *mut *mut c_void, n: c_int) {
@@ -394,10 +342,6 @@ pub(crate) unsafe extern "C" fn armci_exchange_address(ptr_ar: *mut *mut c_void,
     or_abort("armci_exchange_address", |e| unsafe { exchange(e, e.world(), ptr_ar, n) })
 }
 
-/// Like `armci_exchange_address`, over a group.
-///
-/// # Safety
-/// The pointers must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_exchange_address_grp(
     ptr_arr: *mut *mut c_void,

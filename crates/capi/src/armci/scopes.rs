@@ -8,9 +8,7 @@ use std::os::raw::c_int;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Scope {
     All,
-    /// The ranks of the caller's node.
     Node,
-    /// The first rank of each node.
     Masters,
 }
 

@@ -10,7 +10,6 @@ use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_char, c_int, c_void};
 
 twin! {
-    /// Puts strided memory. On return the source may be reused.
     ARMCI_PutS / PARMCI_PutS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
@@ -26,7 +25,6 @@ twin! {
 }
 
 twin! {
-    /// Gets strided memory. On return the bytes are in local memory.
     ARMCI_GetS / PARMCI_GetS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
@@ -43,7 +41,6 @@ twin! {
 }
 
 twin! {
-    /// Accumulates strided memory. On return the source may be reused.
     ARMCI_AccS / PARMCI_AccS(
         datatype: c_int, scale: *mut c_void, src_ptr: *mut c_void, src_stride_ar: *mut c_int,
         dst_ptr: *mut c_void, dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int,
@@ -61,8 +58,6 @@ twin! {
 }
 
 twin! {
-    /// Puts strided memory and then sets the target's `*flag` to `value`. A rank that sees the flag
-    /// sees the data.
     ARMCI_PutS_flag / PARMCI_PutS_flag(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, flag: *mut c_int,
@@ -80,15 +75,14 @@ twin! {
 }
 
 twin! {
-    /// Non-blocking `ARMCI_PutS`. The source may be reused once the handle is complete.
     ARMCI_NbPutS / PARMCI_NbPutS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
         hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbPutS", |engine| {
-            // SAFETY: by contract, the arrays and the handle are valid, the local memory until the
-            // transfer is complete.
+            // SAFETY: by contract, the arrays and the handle are valid, the memory until
+            // completion.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 let target = types::rank(proc)?;
@@ -99,15 +93,14 @@ twin! {
 }
 
 twin! {
-    /// Non-blocking `ARMCI_GetS`. The bytes are in local memory once the handle is complete.
     ARMCI_NbGetS / PARMCI_NbGetS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
         hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbGetS", |engine| {
-            // SAFETY: by contract, the arrays and the handle are valid, the local memory until the
-            // transfer is complete.
+            // SAFETY: by contract, the arrays and the handle are valid, the memory until
+            // completion.
             unsafe {
                 let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
                 let target = types::rank(proc)?;
@@ -118,15 +111,13 @@ twin! {
 }
 
 twin! {
-    /// Non-blocking `ARMCI_AccS`. The source may be reused once the handle is complete.
     ARMCI_NbAccS / PARMCI_NbAccS(
         datatype: c_int, scale: *mut c_void, src_ptr: *mut c_void, src_stride_ar: *mut c_int,
         dst_ptr: *mut c_void, dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int,
         proc: c_int, hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbAccS", |engine| {
-            // SAFETY: by contract, the arrays, the scale and the handle are valid, the local memory
-            // until the transfer is complete.
+            // SAFETY: by contract, arrays, scale and handle are valid, the memory until completion.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
@@ -156,9 +147,6 @@ unsafe fn packing(
     Ok(shape)
 }
 
-/// Packs the strided memory at `ptr` into `buf`.
-///
-/// # Safety
 /// The pointers must be valid for the shape that the arrays describe.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_write_strided(
@@ -176,10 +164,6 @@ pub(crate) unsafe extern "C" fn armci_write_strided(
     }
 }
 
-/// Unpacks `buf` into the strided memory at `ptr`.
-///
-/// # Safety
-/// The pointers must be valid for the shape that the arrays describe.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_read_strided(
     ptr: *mut c_void,

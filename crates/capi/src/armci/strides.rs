@@ -1,8 +1,5 @@
-//! `armci_stride_info_*`: iteration over the segments of strided memory, for programs that move the
-//! segments themselves.
-//!
-//! The program owns the structure and may read it, so it has the layout of Global Arrays. These
-//! calls return no code, so an error ends the job.
+//! `armci_stride_info_*`: iteration over the segments of strided memory. The program owns the
+//! structure and may read it, so it has the layout of Global Arrays. An error ends the job.
 
 use crate::boundary::{array, or_abort_alone};
 use portolan_engine::error::{Result, fail};
@@ -18,19 +15,15 @@ pub(crate) struct StrideInfo {
     pub stride_arr: [c_int; MAX_LEVELS],
     /// Size of a segment in bytes, followed by the count at each level.
     pub seg_count: [c_int; MAX_LEVELS + 1],
-    /// Number of segments.
     pub size: c_int,
     /// Number of the current segment, from 0 to `size`.
     pub pos: c_int,
-    /// Index of the current segment at each level.
     pub itr: [c_int; MAX_LEVELS],
 }
 
 const _: () = assert!(std::mem::size_of::<StrideInfo>() == 120);
 
 impl StrideInfo {
-    /// Positioned at the first segment.
-    ///
     /// # Safety
     /// `strides` must have `levels` elements, and `counts` must have `levels + 1`.
     unsafe fn new(
@@ -99,15 +92,12 @@ impl StrideInfo {
         Ok(())
     }
 
-    /// Returns the distance in bytes from the first segment to the current one.
     fn offset(&self) -> isize {
         let level = |i: usize| self.itr[i] as isize * self.stride_arr[i] as isize;
         (0..self.levels()).map(level).sum()
     }
 }
 
-/// Runs `body` on the structure. An error ends the job.
-///
 /// # Safety
 /// `info` must be null or valid.
 unsafe fn with<R>(
@@ -124,9 +114,6 @@ unsafe fn with<R>(
     })
 }
 
-/// Initialises the structure, positioned at the first segment.
-///
-/// # Safety
 /// `sinfo` must be valid for writes, `stride_arr` must have `stride_levels` elements, and
 /// `seg_count` must have `stride_levels + 1`.
 #[unsafe(no_mangle)]
@@ -148,10 +135,6 @@ pub(crate) unsafe extern "C" fn armci_stride_info_init(
     })
 }
 
-/// Ends the iteration. The structure owns nothing, and is empty afterwards.
-///
-/// # Safety
-/// `sinfo` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_stride_info_destroy(sinfo: *mut StrideInfo) {
     // SAFETY: the caller guarantees that `sinfo` is valid.
@@ -163,10 +146,6 @@ pub(crate) unsafe extern "C" fn armci_stride_info_destroy(sinfo: *mut StrideInfo
     }
 }
 
-/// Advances to the next segment. Ends the job if there is no current segment.
-///
-/// # Safety
-/// `sinfo` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn armci_stride_info_next(sinfo: *mut StrideInfo) {
     // SAFETY: the caller guarantees that `sinfo` is valid.
@@ -176,9 +155,6 @@ pub(crate) unsafe extern "C" fn armci_stride_info_next(sinfo: *mut StrideInfo) {
 macro_rules! question {
     ($(#[$doc:meta])* $name:ident -> $ty:ty, $answer:expr) => {
         $(#[$doc])*
-        ///
-        /// # Safety
-        /// `sinfo` must be valid.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(sinfo: *mut StrideInfo) -> $ty {
             let answer: fn(&StrideInfo) -> Result<$ty> = $answer;
@@ -193,43 +169,33 @@ fn place(info: &StrideInfo) -> Result<*mut c_void> {
 }
 
 question! {
-    /// Returns the number of segments.
     armci_stride_info_size -> c_int, |info| Ok(info.size)
 }
 question! {
-    /// See `armci_stride_info_size`.
     armci_stride_info_count -> c_int, |info| Ok(info.size)
 }
 question! {
-    /// See `armci_stride_info_size`.
     armci_stride_info_seg_count -> c_int, |info| Ok(info.size)
 }
 question! {
-    /// Returns the number of segments before the current one.
     armci_stride_info_pos -> c_int, |info| Ok(info.pos)
 }
 question! {
-    /// Returns 1 if there is a current segment, or 0 after the last one.
     armci_stride_info_has_more -> c_int, |info| Ok(c_int::from(info.has_more()))
 }
 question! {
-    /// See `armci_stride_info_has_more`.
     armci_stride_info_has_next -> c_int, |info| Ok(c_int::from(info.has_more()))
 }
 question! {
-    /// Returns the address of the current segment.
     armci_stride_info_seg_ptr -> *mut c_void, place
 }
 question! {
-    /// See `armci_stride_info_seg_ptr`.
     armci_stride_info_get -> *mut c_void, place
 }
 question! {
-    /// Returns the size of each segment in bytes.
     armci_stride_info_seg_size -> c_int, |info| Ok(info.seg_count[0])
 }
 question! {
-    /// Returns the distance in bytes from the first segment to the current one.
     armci_stride_info_seg_off -> c_int, |info| match c_int::try_from(info.offset()) {
         Ok(offset) => Ok(offset),
         Err(_) => fail!(Argument, "an offset of {} bytes is more than an int holds", info.offset()),

@@ -16,36 +16,30 @@ use std::os::raw::{c_int, c_void};
 use std::sync::{Arc, LazyLock};
 
 twin! {
-    /// Returns when everything that this rank issued to `proc` is complete and visible there.
     ARMCI_Fence / PARMCI_Fence(proc: c_int) {
         or_abort("ARMCI_Fence", |engine| engine.fence(types::rank(proc)?))
     }
 }
 
 twin! {
-    /// Like `ARMCI_Fence`, for all ranks.
     ARMCI_AllFence / PARMCI_AllFence() {
         or_abort("ARMCI_AllFence", |engine| engine.fence_all())
     }
 }
 
 twin! {
-    /// Completes everything at all targets and waits for all ranks.
     ARMCI_Barrier / PARMCI_Barrier() {
         or_abort("ARMCI_Barrier", |engine| engine.barrier_of(engine.world()))
     }
 }
 
-/// Polls once: serves other ranks and completes own operations.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCIX_Progress() {
     or_abort("ARMCIX_Progress", |engine| engine.poll().map(drop))
 }
 
 twin! {
-    /// Atomically combines the number at `prem` with `value` and stores the previous number in
-    /// `*ploc`. The operations are `ARMCI_FETCH_AND_ADD`, `ARMCI_SWAP` (which swaps in `*ploc`
-    /// instead of `value`) and their `_LONG` forms.
+    /// `ARMCI_SWAP` swaps in `*ploc`.
     ARMCI_Rmw / PARMCI_Rmw(
         op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int,
     ) -> c_int {
@@ -73,13 +67,11 @@ twin! {
     }
 }
 
-/// The set of `ARMCI_Create_mutexes`. Each lock and unlock reads it; a `BrLock` is read without a
-/// locked instruction.
+/// The set of `ARMCI_Create_mutexes`. A `BrLock` is read without a locked instruction.
 static SET: LazyLock<BrLock<Option<Arc<MutexSet>>>> = LazyLock::new(BrLock::default);
 /// By the handle's address.
 static HANDLES: Mutex<Option<HashMap<usize, Arc<MutexSet>>>> = Mutex::new(None);
 
-/// Called at the end of the runtime.
 pub(super) fn clear() {
     SET.change(Option::take);
     HANDLES.lock().take();
@@ -106,7 +98,6 @@ fn index(mutex: c_int) -> Result<usize> {
 }
 
 twin! {
-    /// Creates `count` mutexes on this rank; the counts may differ. Collective over all ranks.
     ARMCI_Create_mutexes / PARMCI_Create_mutexes(count: c_int) -> c_int {
         code("ARMCI_Create_mutexes", |engine| {
             if SET.read().is_some() {
@@ -120,7 +111,6 @@ twin! {
 }
 
 twin! {
-    /// Destroys the mutexes of `ARMCI_Create_mutexes`. Collective over all ranks.
     ARMCI_Destroy_mutexes / PARMCI_Destroy_mutexes() -> c_int {
         code("ARMCI_Destroy_mutexes", |engine| {
             let set = set()?;
@@ -131,14 +121,12 @@ twin! {
 }
 
 twin! {
-    /// Acquires a mutex of rank `proc`. If it is held, waits in turn.
     ARMCI_Lock / PARMCI_Lock(mutex: c_int, proc: c_int) {
         or_abort("ARMCI_Lock", |engine| engine.lock(&*set()?, index(mutex)?, types::rank(proc)?))
     }
 }
 
 twin! {
-    /// Releases a mutex of rank `proc`, after everything that this rank issued before is complete.
     ARMCI_Unlock / PARMCI_Unlock(mutex: c_int, proc: c_int) {
         or_abort("ARMCI_Unlock", |engine| engine.unlock(&*set()?, index(mutex)?, types::rank(proc)?))
     }
@@ -159,11 +147,6 @@ fn take_handle(hdl: *mut ArmcixMutexes) -> Result<Arc<MutexSet>> {
     found.ok_or_else(|| no_handle(hdl))
 }
 
-/// Creates a set of mutexes over a group, with `count` mutexes on this rank. Returns null on
-/// failure. Collective over the group.
-///
-/// # Safety
-/// `pgroup` must be valid.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
     count: c_int,
@@ -191,10 +174,7 @@ pub(crate) unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
     })
 }
 
-/// Destroys a set. Collective over its group.
-///
-/// # Safety
-/// `hdl` must be a handle that `ARMCIX_Create_mutexes_hdl` returned.
+/// `hdl` must be a handle of `ARMCIX_Create_mutexes_hdl`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutexes) -> c_int {
     code("ARMCIX_Destroy_mutexes_hdl", |engine| {
@@ -214,7 +194,6 @@ fn member(set: &MutexSet, proc: c_int) -> Result<usize> {
     }
 }
 
-/// Acquires a mutex of a set. `proc` is a world rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
     or_abort("ARMCIX_Lock_hdl", |engine| {
@@ -223,8 +202,6 @@ pub(crate) extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, 
     })
 }
 
-/// Never waits. Returns 0 if the mutex was free and is now held, 1 if it was held already, or a
-/// negative error code. `proc` is a world rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCIX_Trylock_hdl(
     hdl: *mut ArmcixMutexes,
@@ -243,7 +220,6 @@ pub(crate) extern "C" fn ARMCIX_Trylock_hdl(
     )
 }
 
-/// Releases a mutex of a set. `proc` is a world rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
     or_abort("ARMCIX_Unlock_hdl", |engine| {

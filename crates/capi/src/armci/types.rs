@@ -36,20 +36,16 @@ pub(crate) struct ArmciGroup {
 pub(crate) struct ArmciGiov {
     pub src_ptr_array: *mut *mut c_void,
     pub dst_ptr_array: *mut *mut c_void,
-    /// Size of each block in bytes.
     pub bytes: c_int,
-    /// Number of blocks.
     pub ptr_array_len: c_int,
 }
 
 pub(crate) type ArmciSize = c_long;
 
-/// `struct armcix_mutex_hdl_s`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct ArmcixMutexes {
     pub my_count: c_int,
-    /// Largest number of mutexes on any rank.
     pub max_count: c_int,
     pub grp: ArmciGroup,
     /// Unused; always null.
@@ -79,8 +75,7 @@ mod layout {
     }
 }
 
-/// Returns whether the sizes above match the MPI in use. Checked at start, because the assertions
-/// cannot know which MPI that is.
+/// Returns whether the sizes above match the MPI in use, which the assertions cannot know.
 pub(crate) fn matches_flavour() -> bool {
     match Flavour::built() {
         _ if Flavour::is_standard_abi() => std::mem::size_of::<ArmciGroup>() == 40,
@@ -152,8 +147,6 @@ pub(crate) unsafe fn shape(
     Shape::strided(&sizes[..=levels], &l[..levels], &r[..levels])
 }
 
-/// Returns the element type and scale of an accumulate.
-///
 /// # Safety
 /// `scale` must be valid for one element of the type.
 #[inline(always)] // keeps the result in registers

@@ -17,11 +17,10 @@ macro_rules! value {
             }
         }
         twin! {
-            /// Non-blocking put of one value, which the handle copies. Blocking if `hdl` is null.
             $nb / $pnb(src: $ty, dst: *mut c_void, proc: c_int, hdl: *mut ArmciHandle) -> c_int {
                 code(stringify!($nb), |engine| {
-                    // SAFETY: by contract, `hdl` is valid or null. `handles::value` copies the
-                    // bytes or is done with them on return.
+                    // SAFETY: by contract, `hdl` is valid or null; the bytes are copied or done
+                    // with.
                     unsafe {
                         handles::value(engine, hdl, types::rank(proc)?, dst as usize, &src.to_ne_bytes())
                     }
@@ -29,7 +28,6 @@ macro_rules! value {
             }
         }
         twin! {
-            /// An error ends the job.
             $get / $pget(src: *mut c_void, proc: c_int) -> $ty {
                 or_abort(stringify!($get), |engine| {
                     let mut bytes = [0u8; std::mem::size_of::<$ty>()];

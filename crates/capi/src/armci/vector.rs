@@ -17,8 +17,8 @@ type Vectors<'a> = SmallVec<[Vector<'a>; 4]>;
 /// The descriptors and the arrays that they point to must be valid.
 unsafe fn vectors<'a>(iov: *const ArmciGiov, len: c_int, get: bool) -> Result<Vectors<'a>> {
     let n = types::length(len)?;
-    // SAFETY: by contract, the descriptors and their arrays are valid. A pointer and a `usize` have
-    // the same layout, and the addresses are used only as numbers here.
+    // SAFETY: by contract, the descriptors and their arrays are valid. The pointers are used only
+    // as numbers, and have the layout of `usize`.
     unsafe {
         array(iov, n, "the array of vector descriptors")?
             .iter()
@@ -35,7 +35,6 @@ unsafe fn vectors<'a>(iov: *const ArmciGiov, len: c_int, get: bool) -> Result<Ve
 }
 
 twin! {
-    /// Puts the blocks of all descriptors. On return the source may be reused.
     ARMCI_PutV / PARMCI_PutV(iov: *mut ArmciGiov, iov_len: c_int, proc: c_int) -> c_int {
         code("ARMCI_PutV", |engine| {
             // SAFETY: the caller guarantees that the descriptors and the local blocks are valid.
@@ -45,7 +44,6 @@ twin! {
 }
 
 twin! {
-    /// Gets the blocks of all descriptors. On return the bytes are in local memory.
     ARMCI_GetV / PARMCI_GetV(iov: *mut ArmciGiov, iov_len: c_int, proc: c_int) -> c_int {
         code("ARMCI_GetV", |engine| {
             // SAFETY: the caller guarantees that the descriptors and the local blocks are valid.
@@ -55,7 +53,6 @@ twin! {
 }
 
 twin! {
-    /// Accumulates the blocks of all descriptors. On return the source may be reused.
     ARMCI_AccV / PARMCI_AccV(
         datatype: c_int, scale: *mut c_void, iov: *mut ArmciGiov, iov_len: c_int, proc: c_int,
     ) -> c_int {
@@ -70,7 +67,6 @@ twin! {
 }
 
 twin! {
-    /// Non-blocking `ARMCI_PutV`. The source may be reused once the handle is complete.
     ARMCI_NbPutV / PARMCI_NbPutV(
         iov: *mut ArmciGiov, iov_len: c_int, proc: c_int, handle: *mut ArmciHandle,
     ) -> c_int {
@@ -85,7 +81,6 @@ twin! {
 }
 
 twin! {
-    /// Non-blocking `ARMCI_GetV`. The bytes are in local memory once the handle is complete.
     ARMCI_NbGetV / PARMCI_NbGetV(
         iov: *mut ArmciGiov, iov_len: c_int, proc: c_int, handle: *mut ArmciHandle,
     ) -> c_int {
@@ -100,7 +95,6 @@ twin! {
 }
 
 twin! {
-    /// Non-blocking `ARMCI_AccV`. The source may be reused once the handle is complete.
     ARMCI_NbAccV / PARMCI_NbAccV(
         datatype: c_int, scale: *mut c_void, iov: *mut ArmciGiov, iov_len: c_int, proc: c_int,
         handle: *mut ArmciHandle,

@@ -8,7 +8,6 @@ use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_void};
 
-/// Returns `CP_COMPTYPE_SIMPLE`, `CP_COMPTYPE_MERGED` or `CP_COMPTYPE_MAPPED`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
     call("cp_comptype", |engine| {
@@ -16,7 +15,6 @@ pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
     })
 }
 
-/// Creates an empty simple composition with a target, and returns its number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
     call("cp_create", |engine| {
@@ -25,7 +23,6 @@ pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
     })
 }
 
-/// Loads the next composition of a file, and returns its number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_load(filenum: c_int) -> c_int {
     call("cp_load", |engine| {
@@ -34,7 +31,6 @@ pub(crate) extern "C" fn cp_load(filenum: c_int) -> c_int {
     })
 }
 
-/// Appends a composition to a file. The first store of a run to a file replaces its contents.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
     call("cp_store", |engine| {
@@ -46,7 +42,6 @@ pub(crate) extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
     })
 }
 
-/// Rewinds a file: the next `cp_load` returns its first composition.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_rewind(filenum: c_int) -> c_int {
     call("cp_rewind", |engine| {
@@ -55,7 +50,6 @@ pub(crate) extern "C" fn cp_rewind(filenum: c_int) -> c_int {
     })
 }
 
-/// Destroys a composition. Compositions that were made of it are unaffected.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_destroy(compnum: c_int) -> c_int {
     call("cp_destroy", |engine| {
@@ -71,7 +65,6 @@ fn add(
     call(name, |engine| with(engine, |interface| body(interface.table.get(compnum)?).map(|()| 0)))
 }
 
-/// Adds one byte.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_add_adxpair(
     compnum: c_int,
@@ -81,9 +74,6 @@ pub(crate) extern "C" fn cp_add_adxpair(
     add("cp_add_adxpair", compnum, |c| c.add(localadx as usize, remoteadx as usize, 1))
 }
 
-/// Adds `numpairs` single bytes. On failure, none is added.
-///
-/// # Safety
 /// The arrays must be valid for reads of `numpairs` elements.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cp_add_adxpairvector(
@@ -104,7 +94,6 @@ pub(crate) unsafe extern "C" fn cp_add_adxpairvector(
     })
 }
 
-/// Adds `length` bytes that are contiguous on both sides.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_add_adxblock(
     compnum: c_int,
@@ -117,9 +106,6 @@ pub(crate) extern "C" fn cp_add_adxblock(
     })
 }
 
-/// Adds `numblocks` blocks, each with its length in bytes. On failure, none is added.
-///
-/// # Safety
 /// The arrays must be valid for reads of `numblocks` elements.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
@@ -143,8 +129,6 @@ pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
     })
 }
 
-/// Adds strided blocks, with lengths and strides in bytes. Byte `k` of the local side is paired
-/// with byte `k` of the remote side. Block lengths may differ, but total lengths must be equal.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_add_adxslice(
     compnum: c_int,
@@ -186,13 +170,11 @@ fn derived(
     })
 }
 
-/// Merges two compositions into a new one. Returns its number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_merge(compnum1: c_int, compnum2: c_int) -> c_int {
     derived("cp_merge", &[compnum1, compnum2], |_, given| given[0].merge(&given[1]))
 }
 
-/// Maps a composition to the form that can be performed, as a new composition. Returns its number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_map(compnum: c_int) -> c_int {
     derived("cp_map", &[compnum], |engine, given| given[0].map(engine))

@@ -12,7 +12,6 @@ use std::sync::Arc;
 /// The number of `cp_init` calls without a matching `cp_finalize`.
 static DEPTH: Mutex<usize> = Mutex::new(0);
 
-/// Starts the runtime over all ranks, or joins the running one. Calls nest. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_init() -> c_int {
     boundary::guard(
@@ -62,8 +61,6 @@ fn finalize() -> Result<c_int> {
     Ok(0)
 }
 
-/// Ends the use of this interface. The last nested call destroys all compositions and detaches from
-/// the runtime. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_finalize() -> c_int {
     boundary::guard("cp_finalize", |error| -error.kind().code(), finalize)
@@ -79,10 +76,6 @@ pub(crate) extern "C" fn cp_nprocs() -> c_int {
     call("cp_nprocs", |engine| Ok(engine.size() as c_int))
 }
 
-/// Allocates `bytes` bytes on this rank. Writes the address of each rank's memory to `ptrs`, null
-/// for a rank without bytes. Collective.
-///
-/// # Safety
 /// `ptrs` must be null or valid for writes of one pointer for each rank.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) -> c_int {
@@ -104,7 +97,6 @@ pub(crate) unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) 
     })
 }
 
-/// Frees memory of `cp_malloc`. `ptr` is this rank's own address, null without bytes. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
     call("cp_free", |engine| {
@@ -114,7 +106,6 @@ pub(crate) extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
     })
 }
 
-/// Returns the reason of this thread's last failed call, or an empty string.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_errmsg() -> *const c_char {
     boundary::last_error()

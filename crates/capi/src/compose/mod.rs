@@ -1,17 +1,10 @@
 //! The compose/perform interface: `cp.h`.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`table`] | numbers of compositions |
-//! | [`lifecycle`] | init, finalize, memory, ranks |
-//! | [`compositions`] | create, add, merge, map, load, store, destroy |
-//! | [`perform`] | sync, perform, wait |
-//!
 //! **Errors.** A call that fails returns a negative code, and has changed nothing unless its
 //! documentation says otherwise. `cp_errmsg` returns the reason; nothing goes to standard error.
 //!
-//! The state of this interface is created at its first use and dropped when the runtime ends, so a
-//! program that has started the runtime through another interface need not call `cp_init`.
+//! The state is created at its first use and dropped when the runtime ends, so a program that has
+//! started the runtime through another interface need not call `cp_init`.
 
 pub(crate) mod compositions;
 pub(crate) mod lifecycle;

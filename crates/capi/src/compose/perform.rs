@@ -12,7 +12,6 @@ fn number(n: c_int) -> Result<u32> {
     }
 }
 
-/// Completes this rank's performances, begins a new phase, and waits for all ranks. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_sync() -> c_int {
     call("cp_sync", |engine| {
@@ -21,9 +20,6 @@ pub(crate) extern "C" fn cp_sync() -> c_int {
     })
 }
 
-/// Performs a mapped composition.
-///
-/// # Safety
 /// The local addresses must be valid for reads. If the target is on another node, the local bytes
 /// must not change before the next wait or sync. The bytes at the remote addresses are overwritten.
 #[unsafe(no_mangle)]
@@ -38,8 +34,6 @@ pub(crate) unsafe extern "C" fn cp_perform(compnum: c_int) -> c_int {
     })
 }
 
-/// Waits until this rank's performances have left its memory and `n` have arrived since the last
-/// sync.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_waitfor(n: c_int) -> c_int {
     call("cp_waitfor", |engine| {
@@ -49,7 +43,6 @@ pub(crate) extern "C" fn cp_waitfor(n: c_int) -> c_int {
     })
 }
 
-/// Returns the number of performances that have arrived at this rank since the last sync.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_arrived() -> c_int {
     call("cp_arrived", |engine| {

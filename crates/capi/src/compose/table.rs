@@ -1,10 +1,6 @@
-//! Numbers of compositions.
-//!
-//! The numbers are [`Handles`] of 31 bits. The number of a destroyed composition is not reused
-//! before about two billion other numbers. The first number is 1.
-//!
-//! The compositions of an earlier run of the runtime contain addresses that are no longer valid, so
-//! each run starts with an empty table.
+//! Numbers of compositions: [`Handles`] of 31 bits, so one is reused after about two billion
+//! others. Each run of the runtime starts with an empty table, because compositions contain
+//! addresses.
 
 use parking_lot::Mutex;
 use portolan_compose::{Composer, Composition};
@@ -25,8 +21,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// Inserts a composition and returns its number. Fails with `Memory` if the table is full, with
-    /// about a million live compositions.
+    /// Fails with `Memory` if there are about a million live compositions.
     pub(crate) fn insert(&mut self, composition: T) -> Result<c_int> {
         if self.0.is_full() {
             let most = Handles::<T, 20, 11>::MOST;
@@ -46,7 +41,6 @@ impl<T> Table<T> {
         }
     }
 
-    /// Fails with `Handle` if no live composition has this number.
     pub(crate) fn remove(&mut self, number: c_int) -> Result<()> {
         match self.0.remove(handle(number)) {
             Some(_) => Ok(()),
@@ -60,7 +54,6 @@ fn handle(number: c_int) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// The state of this interface for one run of the runtime.
 #[derive(Debug)]
 pub(crate) struct Interface {
     of: Weak<Engine>,
@@ -95,8 +88,7 @@ pub(crate) fn composer(engine: &Engine) -> Result<Arc<Composer>> {
     with(engine, |interface| Ok(interface.composer.clone()))
 }
 
-/// Takes out the state of the interface. Fails with `State`, without a change, if another thread is
-/// in a call.
+/// Fails with `State`, without a change, if another thread is in a call.
 pub(crate) fn take() -> Result<Option<Interface>> {
     let mut interface = INTERFACE.lock();
     if interface.as_ref().is_some_and(|interface| Arc::strong_count(&interface.composer) > 1) {

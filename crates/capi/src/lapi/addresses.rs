@@ -46,9 +46,8 @@ unsafe fn exchange(hndl: Handle, my_addr: u64, add_tab: *mut u64) -> Outcome {
 }
 
 twin! {
-    /// Stores in `add_tab` the addresses that all ranks pass, in rank order. Collective. Addresses
-    /// of header handlers and counters are valid only at their owner: use `add_tab[t]` for task
-    /// `t`.
+    /// Collective. Addresses of header handlers and counters are valid only at their owner: use
+    /// `add_tab[t]` for task `t`.
     LAPI_Address_init / PLAPI_Address_init(
         hndl: Handle, my_addr: *mut c_void, add_tab: *mut *mut c_void,
     ) -> c_int {
@@ -60,7 +59,6 @@ twin! {
 }
 
 twin! {
-    /// Like `LAPI_Address_init`, with 64-bit numbers. Collective.
     LAPI_Address_init64 / PLAPI_Address_init64(
         hndl: Handle, my_addr: u64, add_tab: *mut u64,
     ) -> c_int {
@@ -81,9 +79,8 @@ fn entry(context: &Context, index: c_int) -> Outcome<&AtomicUsize> {
 }
 
 twin! {
-    /// Stores the address of a header handler under an index, so that messages from any rank can
-    /// name it. Null clears the index. Messages that wait for the index are handled now or, in
-    /// polling mode, in the next call that makes progress.
+    /// Null clears the index. Messages that wait for the index are handled now or, in polling mode,
+    /// in the next call that makes progress.
     LAPI_Addr_set / PLAPI_Addr_set(hndl: Handle, addr: *mut c_void, addr_hndl: c_int) -> c_int {
         local_call("LAPI_Addr_set", || {
             let (context, engine) = enter(hndl)?;
@@ -97,7 +94,6 @@ twin! {
 }
 
 twin! {
-    /// Returns the address under an index, or null if none is set.
     LAPI_Addr_get / PLAPI_Addr_get(
         hndl: Handle, addr: *mut *mut c_void, addr_hndl: c_int,
     ) -> c_int {

@@ -42,20 +42,17 @@ pub(crate) struct Head {
     pub uhdr_len: u32,
     /// Bits [`VECTOR`], [`AGAIN`] and [`WHOLE`], and the vector type times [`VECTOR_TYPE`].
     pub flags: u32,
-    /// The task that sent the message originally. With [`AGAIN`], the message comes from the
-    /// target.
+    /// The task that sent the message first. With [`AGAIN`], the message comes from the target.
     pub origin: u32,
     /// The number of blocks of a vector. The data begins with their lengths.
     pub blocks: u32,
 }
 
-/// The data is a vector.
 pub(crate) const VECTOR: u32 = 1;
 /// The target dropped the message and has sent it to itself again.
 pub(crate) const AGAIN: u32 = 2;
 /// With [`AGAIN`]: the data had arrived whole with the header the first time.
 pub(crate) const WHOLE: u32 = 4;
-/// Factor of the vector type in the flags.
 pub(crate) const VECTOR_TYPE: u32 = 256;
 
 /// `MAX_UHDR_SZ`, the longest user header in bytes.
@@ -66,14 +63,11 @@ pub(crate) struct Message {
     pub tgt: c_uint,
     pub hdr_hdl: u64,
     pub uhdr: *const c_void,
-    /// In bytes.
     pub uhdr_len: c_uint,
     pub sent: Option<Hook<SendHandler>>,
     /// An address, or 0.
     pub tgt_cntr: u64,
-    /// May be null.
     pub org_cntr: *const Counter,
-    /// May be null.
     pub cmpl_cntr: *const Counter,
 }
 
@@ -119,10 +113,8 @@ fn route(context: &Context, engine: &Am, target: usize, hdr_hdl: u64) -> (u64, u
 }
 
 impl Checked<'_> {
-    /// Sends the message with `data`. `flags` and `blocks` go into the [`Head`].
-    ///
-    /// The user header must be valid for the call, the data until local completion, and the
-    /// counters until they have counted.
+    /// Sends the message. The user header must be valid for the call, the data until local
+    /// completion, and the counters until they have counted.
     pub(crate) unsafe fn send(
         &self,
         context: &'static Context,
@@ -191,8 +183,8 @@ impl Checked<'_> {
             }
         };
         let signals = Signals { origin, completion: Signal::None };
-        // SAFETY: by contract, the data is valid until local completion and the counters until they
-        // have counted.
+        // SAFETY: by contract, the data is valid until local completion, the counters until they
+        // count.
         unsafe { engine.send_am(target, context.handlers.message, header, data, signals) }?;
         let traffic = context.traffic(target);
         add(&traffic.sent, 1);
@@ -230,12 +222,10 @@ pub(crate) unsafe fn send(
     unsafe { checked.send(context, engine, data, 0, 0) }
 }
 
-/// For errors of active messages.
 pub(crate) const OF: ErrorOf = ErrorOf::Am;
 
 twin! {
-    /// The header handler `hdr_hdl` of task `tgt` gets the user header and returns the address for
-    /// the user data. Blocks only for space at a target that is far behind, and then serves others.
+    /// Blocks only for space at a target that is far behind, and then serves others.
     LAPI_Amsend / PLAPI_Amsend(
         hndl: Handle, tgt: c_uint, hdr_hdl: *mut c_void, uhdr: *mut c_void, uhdr_len: c_uint,
         udata: *mut c_void, udata_len: c_ulong, tgt_cntr: *mut Counter, org_cntr: *mut Counter,

@@ -33,15 +33,12 @@ use std::sync::atomic::{
 /// `LOC_ADDRTBL_SZ`. Valid indices are less than this.
 pub(crate) const TABLE: usize = 128;
 
-/// The handlers registered with the engine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handlers {
     pub message: HandlerId,
     pub count: HandlerId,
-    /// Runs a job of this rank on the completion thread.
     pub run: HandlerId,
     pub rmw: HandlerId,
-    /// Receives the answer to a read-modify-write.
     pub answer: HandlerId,
 }
 
@@ -65,7 +62,6 @@ pub(crate) struct Tallies {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub error_chk: AtomicI32,
-    /// In seconds.
     pub timeout: AtomicI32,
     pub interrupt: AtomicI32,
     pub ack_threshold: AtomicI32,
@@ -98,7 +94,6 @@ pub(crate) struct Context {
     /// The number of read-modify-writes without an answer.
     pub asked: AtomicUsize,
     pub tallies: Tallies,
-    /// The transport to each rank.
     pub transports: Box<[TrafficKind]>,
     pub traffic: [Traffic; 3],
     pub watched: Watched,
@@ -110,7 +105,6 @@ static CURRENT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Context>>> = Mutex::new(None);
 
 impl Context {
-    /// For `transports.len()` ranks.
     pub(crate) fn new(
         handle: Handle,
         err_hndlr: Option<ErrHandler>,
@@ -148,7 +142,6 @@ impl Context {
         }
     }
 
-    /// Handlers get a pointer to a copy, which they may overwrite.
     pub(crate) fn handle(&self) -> Handle {
         self.handle.load(Ordering::Relaxed)
     }
@@ -157,7 +150,6 @@ impl Context {
         self.transports.len()
     }
 
-    /// Returns the traffic over the transport to `rank`, which other ranks share.
     #[inline]
     pub(crate) fn traffic(&self, rank: usize) -> &Traffic {
         &self.traffic[self.transports[rank] as usize]
@@ -192,7 +184,6 @@ impl Context {
         self.purged[rank].load(Ordering::Relaxed)
     }
 
-    /// Purges a rank, or readmits it.
     pub(crate) fn set_purged(&self, rank: usize, purged: bool) {
         self.purged[rank].store(purged, Ordering::SeqCst);
         if purged {
@@ -238,8 +229,7 @@ pub(crate) fn is_live() -> bool {
     !CURRENT.load(Ordering::Acquire).is_null() && runtime::is_running()
 }
 
-/// Returns the current context, for message handlers, which get no handle. Fails with `State`
-/// without a context.
+/// For message handlers, which get no handle. Fails with `State` without a context.
 #[inline]
 pub(crate) fn current() -> Result<&'static Context> {
     let context = CURRENT.load(Ordering::Acquire);
@@ -306,9 +296,8 @@ pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int 
     local_call(name, body)
 }
 
-/// Runs the body of a call that concerns only this task: in polling mode, it runs no handlers.
-/// Errors and panics become return codes and are written to standard error, except `TGT_PURGED`,
-/// which is logged at debug level.
+/// Runs a call that concerns only this task, and in polling mode no handlers. Errors and panics
+/// become return codes and are written to standard error (`TGT_PURGED` only to the debug log).
 #[inline]
 pub(crate) fn local_call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
     let code = Cell::new(messages::UNKNOWN);

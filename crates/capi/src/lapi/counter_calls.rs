@@ -1,7 +1,5 @@
-//! The calls on counters: reading, setting, waiting, and the status of destinations.
-//!
-//! All waits poll except [`LAPI_Nopoll_wait`]. A wait compares the counter and subtracts from it in
-//! one atomic step, so several threads may wait on one counter.
+//! The calls on counters. All waits poll except [`LAPI_Nopoll_wait`]. A wait compares the counter
+//! and subtracts from it in one atomic step, so several threads may wait on one counter.
 
 use super::context::{self, Context, call, local_call};
 use super::counters::{SLEEPERS, checked, set};
@@ -64,8 +62,6 @@ fn take(counter: &Counter, val: c_int) -> Option<c_int> {
     None
 }
 
-/// Stores `left` in `current`, unless that is null.
-///
 /// # Safety
 /// `current` must be null or valid for a write.
 unsafe fn give(current: *mut c_int, left: c_int) {
@@ -99,8 +95,7 @@ fn wait(
 }
 
 twin! {
-    /// Waits until a counter is at least `val`, which may be negative, subtracts `val`, and stores
-    /// the rest in `*cur_cntr_val`, which may be null.
+    /// Subtracts `val`, which may be negative, and stores the rest in `*cur_cntr_val`.
     LAPI_Waitcntr / PLAPI_Waitcntr(
         hndl: Handle, cntr: *mut Counter, val: c_int, cur_cntr_val: *mut c_int,
     ) -> c_int {
@@ -193,7 +188,6 @@ twin! {
     }
 }
 
-/// Returns the status of a task at the beginning of a list.
 fn first_status(context: &Context, task: c_uint) -> c_int {
     match context.task(task) {
         Ok(rank) if !context.is_purged(rank) => INITIAL,
@@ -202,8 +196,7 @@ fn first_status(context: &Context, task: c_uint) -> c_int {
 }
 
 twin! {
-    /// Sets a counter to zero and records the status of each of `val` destinations in
-    /// `dest_status`. Sets the counter to `val` if `dest` or `dest_status` is null.
+    /// Sets the counter to `val`, as without a list, if `dest` or `dest_status` is null.
     LAPI_Setcntr_wstatus / PLAPI_Setcntr_wstatus(
         hndl: Handle, cntr: *mut Counter, val: c_int, dest: *mut c_uint, dest_status: *mut c_int,
     ) -> c_int {

@@ -1,6 +1,4 @@
-//! Counters: incrementing and setting them.
-//!
-//! A counter is an `int` that is accessed only by atomic operations. A thread that changes it wakes
+//! Counters: an `int` that is accessed only by atomic operations. A thread that changes it wakes
 //! the threads that sleep on it in `LAPI_Nopoll_wait`.
 
 use super::context::Context;
@@ -12,7 +10,6 @@ use portolan_engine::futex;
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-/// The number of threads in `LAPI_Nopoll_wait`.
 pub(super) static SLEEPERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Increments a counter of this rank for a message from or to `task`.
@@ -60,8 +57,6 @@ fn admit(context: &Context, address: usize, of: ErrorOf, src: usize) -> Result<(
     Ok(())
 }
 
-/// Fails if the counter is null.
-///
 /// # Safety
 /// `cntr` must be null or valid.
 pub(super) unsafe fn checked<'a>(cntr: *const Counter) -> Outcome<&'a Counter> {
@@ -72,7 +67,6 @@ pub(super) unsafe fn checked<'a>(cntr: *const Counter) -> Outcome<&'a Counter> {
     }
 }
 
-/// Sets a counter and ends its list of destinations.
 pub(super) fn set(context: &Context, counter: &Counter, val: c_int) {
     context.watched.forget(counter);
     counter.value.store(val as u32, Ordering::Release);

@@ -2,27 +2,25 @@
 //!
 //! A header handler runs under the engine's rules for handlers: one at a time, without blocking. In
 //! polling mode (`INTERRUPT_SET` 0) it runs only inside calls of the task; until then the message
-//! waits in the context's deferral queue ([`Deferral`]). A message for an index that is not set
-//! waits there in either mode.
+//! waits in the context's [`Deferral`]. Messages for an unset index wait there in either mode.
 //!
 //! The handler gets a copy of the user header, which lives until the completion handler has
-//! returned, and a [`ReturnInfo`] at `msg_len`. Its return value decides what happens to the data:
+//! returned, and a [`ReturnInfo`] at `msg_len`. Its return value decides about the data:
 //!
 //! | data | returned address | effect |
 //! |---|---|---|
 //! | none | any | nothing is copied |
-//! | arrived whole | null | nothing is copied; the handler has already taken the data |
+//! | arrived whole | null | nothing is copied; the handler has taken the data |
 //! | arrived whole | an address | the data is copied there |
 //! | not yet here | an address | the data is received there |
 //! | not yet here | null | an error that ends the job |
 //!
-//! `LAPI_BURY_MSG` discards the data whatever the address; counters and handlers work as usual.
-//! `LAPI_DROP_PKT` keeps the message and calls the header handler again later; fences do not wait
-//! for kept messages.
+//! `LAPI_BURY_MSG` discards the data; counters and handlers work as usual. `LAPI_DROP_PKT` keeps
+//! the message and calls the header handler again later; fences do not wait for kept messages.
 //!
 //! Completion handlers run on the engine's completion thread in the order of completion, and may
-//! block and communicate. With `LAPI_SEND_REPLY` or `LAPI_LOCAL_STATE` a completion handler runs at
-//! once, under the rules of handlers.
+//! block and communicate. With `LAPI_SEND_REPLY` or `LAPI_LOCAL_STATE`, they run at once, under the
+//! rules of handlers.
 
 use super::amsend::{AGAIN, Head, OF, VECTOR, WHOLE};
 use super::context::{self, Context, TABLE, fatal};
@@ -45,7 +43,6 @@ use std::time::Duration;
 struct Aligned(Vec<u64>);
 
 impl Aligned {
-    /// Returns the address of `data` if it is aligned, else of a copy kept in `self`.
     fn of(&mut self, data: &[u8]) -> *mut c_void {
         if data.as_ptr().addr().is_multiple_of(8) {
             return data.as_ptr().cast_mut().cast();
@@ -66,8 +63,7 @@ fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
     let resend: Completion = Box::new(move |engine, data| {
         let sent = context::current().and_then(|context| {
             let (me, handler) = (engine.rank(), context.handlers.message);
-            // SAFETY: `Data::Owned` passes ownership, and without signals the engine reads no
-            // address of the caller.
+            // SAFETY: `Data::Owned` passes ownership, and there are no signals.
             unsafe { engine.send_am(me, handler, &header, Data::Owned(data), Signals::default()) }
         });
         if let Err(error) = sent {
@@ -95,8 +91,7 @@ impl Handler for Messages {
         Some(self.0.clone())
     }
 
-    /// Holds back a message for an index that is not set. Fails after `TIMEOUT` seconds, or if
-    /// `LAPI_Term` waits for the last messages.
+    /// Holds back a message for an unset index. Fails after `TIMEOUT` seconds, or in `LAPI_Term`.
     fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> Result<bool> {
         let context = context::current()?;
         let (head, _): (Head, _) = notices::head(header, origin)?;

@@ -1,10 +1,9 @@
 //! Queries and settings.
 //!
-//! Queries for packet, buffer and window sizes return values of the engine. `INTERRUPT_SET` decides
-//! where handlers run: with 1 also on the library's threads, with 0 (polling mode) only in calls of
-//! this task. `TIMEOUT` is the time in seconds that a message waits for its index to be set. The
-//! other settings are only stored and returned; in particular, arguments are checked whatever the
-//! value of `ERROR_CHK`.
+//! Queries for packet, buffer and window sizes return values of the engine. `INTERRUPT_SET` 1 lets
+//! handlers also run on the library's threads, 0 (polling mode) only in calls of this task.
+//! `TIMEOUT` is the time in seconds that a message waits for its index. The other settings are only
+//! stored: arguments are checked whatever the value of `ERROR_CHK`.
 
 use super::amsend::MAX_UHDR;
 use super::context::{Context, TABLE, enter, local_call};
@@ -61,7 +60,6 @@ fn int(n: usize) -> c_int {
     c_int::try_from(n).unwrap_or(c_int::MAX)
 }
 
-/// Returns the ranks that share memory with this one, including itself.
 fn neighbours(engine: &Engine) -> Vec<c_int> {
     let topology = &engine.topology;
     topology.ranks_of(topology.my_node()).iter().map(|&rank| int(rank)).collect()
@@ -161,7 +159,6 @@ twin! {
 }
 
 twin! {
-    /// Sets `ERROR_CHK` or `INTERRUPT_SET` (0 or 1), `TIMEOUT` or `ACK_THRESHOLD`.
     LAPI_Senv / PLAPI_Senv(hndl: Handle, query_type: c_int, set_val: c_int) -> c_int {
         local_call("LAPI_Senv", || {
             let (context, engine) = enter(hndl)?;

@@ -14,7 +14,6 @@ use portolan_engine::trace::{Call, CallInfo, Cause};
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
-/// Waits until everything that this rank has begun is in place, except at purged targets.
 pub(crate) fn fence(context: &Context, engine: &Am) -> Result<()> {
     finish::serve(context, engine)?;
     let left = || context.pending.left() + context.asked.load(Ordering::SeqCst);
@@ -49,7 +48,6 @@ twin! {
 }
 
 twin! {
-    /// Returns when everything that any rank has begun before its call is in place. Collective.
     LAPI_Gfence / PLAPI_Gfence(hndl: Handle) -> c_int {
         call("LAPI_Gfence", || {
             let (context, engine) = context::enter(hndl)?;

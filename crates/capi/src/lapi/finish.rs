@@ -57,7 +57,7 @@ impl Pending {
 
     #[cold]
     fn finish(&self, context: &Context, engine: &Am) -> Result<bool> {
-        // An action may begin a transfer and take the lock, so the transfers leave the list first.
+        // The transfers leave the list first: an action may begin another, which takes the lock.
         let mut ready = Vec::new();
         if let Some(mut list) = self.list.try_lock() {
             let mut i = 0;
@@ -85,8 +85,7 @@ impl Pending {
     }
 }
 
-/// Makes one round of progress in polling mode, so that handlers also run in calls that do not
-/// wait. Does nothing in a handler. Fails with errors of polling and of completion actions.
+/// Makes progress in polling mode, so that handlers also run in calls that do not wait.
 #[inline]
 pub(crate) fn serve(context: &Context, engine: &Am) -> Result<()> {
     if !context.deferral.is_polling() || handler::running().is_some() {

@@ -1,10 +1,9 @@
 //! The Fortran binding (`lapif.h`): lower-case names with a trailing underscore, arguments by
 //! reference, and the return code as the last argument.
 //!
-//! A reference to `LAPI_ADDR_NULL` points to eight bytes of zeros among the program's constants.
-//! Counters and writable buffers cannot be there, so it differs from a reference to a variable that
-//! is zero. The reference of a procedure argument is the address of the code. `lapif.h` maps calls
-//! with a procedure argument to the names with `_proc_`.
+//! `LAPI_ADDR_NULL` is eight bytes of zeros among the program's constants. Counters and writable
+//! buffers cannot be there, so it differs from a variable that is zero. A procedure argument is the
+//! address of the code; `lapif.h` maps calls with one to the names with `_proc_`.
 
 use super::types::{Counter, Handle, Info, MAX_ERR_STRING, MsgInfo, Vector, Xfer};
 use super::{
@@ -99,9 +98,8 @@ unsafe fn procedure(reference: *const c_void) -> u64 {
     unsafe { address(reference) }
 }
 
-/// Returns the address of a vector, given the vector itself or a variable that holds its address.
-/// The first four bytes distinguish them: a vector begins with its type (0 to 2), and the lower 32
-/// bits of an address are not that small. `LAPI_ADDR_NULL` gives null.
+/// Returns the vector, given it or a variable that holds its address. A vector begins with its type
+/// (0 to 2), and the lower 32 bits of an address are not that small.
 ///
 /// # Safety
 /// `reference` must point to a vector or to a variable that holds the address of one.
@@ -146,12 +144,10 @@ fortran! {
     }
 }
 fortran! {
-    /// Returns the address of a variable or procedure.
     lapi_address_ / plapi_address_(my_addr: c_void, ret_addr: c_ulong)
     addresses::PLAPI_Address(variable(my_addr), variable(ret_addr))
 }
 fortran! {
-    /// Returns the address of a procedure.
     lapi_address_proc_ / plapi_address_proc_(my_addr: c_void, ret_addr: c_ulong)
     addresses::PLAPI_Address(my_addr, variable(ret_addr))
 }

@@ -1,9 +1,8 @@
 //! Groups of tasks, and the multicast to a group.
 //!
-//! A group is a list kept by the task that created it, so creating and freeing one are local calls.
-//! A multicast is one active message to each member, in the order of the list and without counters;
-//! it includes the sender if the sender is a member. Its send completion handler runs once, when
-//! the header and data of all messages may be modified again.
+//! The task that created a group keeps its list, so creating and freeing are local calls. A
+//! multicast is one active message to each member in order, without counters. Its send completion
+//! handler runs once, when the header and data of all messages may be modified again.
 
 use super::amsend::{self, Message};
 use super::context::{Context, call, enter};
@@ -34,7 +33,6 @@ fn check(context: &Context, members: &[c_uint]) -> Outcome {
 }
 
 twin! {
-    /// Creates a group of the listed tasks for transfers of type `LAPI_MC_XFER`. Local.
     LAPI_Group_create / PLAPI_Group_create(
         hndl: Handle, num_tasks: c_uint, task_list: *mut c_uint, group: *mut c_uint,
     ) -> c_int {

@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering;
 
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    /// The bytes before the user header.
     pub head: Head,
     pub origin: usize,
     /// Lives until the completion handler has returned.
@@ -33,7 +32,6 @@ pub(crate) struct Finish {
 }
 
 impl Finish {
-    /// Runs completion handler, target counter and reply.
     pub(crate) fn run(self, engine: &Am) {
         let done = context::current().and_then(|context| {
             if let Some(hook) = self.completion {
@@ -144,7 +142,6 @@ fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
     Ok(address)
 }
 
-/// Accepts a message whose data is already in place.
 pub(crate) fn accept_done(finish: Finish) -> Accept {
     Accept { to: Destination::Taken, then: finish.then(false) }
 }

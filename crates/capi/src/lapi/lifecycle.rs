@@ -1,7 +1,6 @@
-//! Initialisation and termination.
-//!
-//! The context shares the engine with the other interfaces of the program ([`sharing`]).
-//! `LAPI_Term` waits until all messages are handled, and unregisters what `LAPI_Init` registered.
+//! Initialisation and termination. The context shares the engine with the program's other
+//! interfaces ([`sharing`]). `LAPI_Term` waits until all messages are handled, and unregisters what
+//! `LAPI_Init` registered.
 
 use super::context::{self, Context, Handlers, call};
 use super::outcome::refuse;
@@ -34,8 +33,7 @@ const FIRST_HANDLE: Handle = 0x1a00_0001;
 /// The next handle. The lock is held while a context is created or ended.
 static NEXT: Mutex<Handle> = Mutex::new(FIRST_HANDLE);
 
-/// Waits until no other thread creates or ends a context. The wait does not use the engine, which
-/// may stop meanwhile.
+/// Waits until no other thread creates or ends a context, without the engine, which may stop.
 fn alone() -> Result<MutexGuard<'static, Handle>> {
     let what = || "another thread to end its LAPI_Init or LAPI_Term".to_string();
     let mut held = None;
@@ -46,7 +44,6 @@ fn alone() -> Result<MutexGuard<'static, Handle>> {
     Ok(held.unwrap_or_else(|| NEXT.lock()))
 }
 
-/// Returns whether the unused fields are zero and the others are in range.
 fn is_clean(info: &Info) -> bool {
     info.protocol as u32 & !PROTOCOLS == 0
         && (0..=LAST_LIB).contains(&info.lib_vers)
@@ -71,9 +68,8 @@ fn register(engine: &Engine, deferral: &Arc<Deferral>) -> Result<Handlers> {
 }
 
 twin! {
-    /// Creates the context over all ranks of the job. Starts MPI, unless the program has done so.
-    /// Collective: if the arguments of one task are refused, the other tasks wait until it calls
-    /// again with valid ones.
+    /// Starts MPI, unless the program has. Collective: if the arguments of one task are refused,
+    /// the others wait until it calls again.
     LAPI_Init / PLAPI_Init(hndl: *mut Handle, lapi_info: *mut Info) -> c_int {
         call("LAPI_Init", || {
             if hndl.is_null() {

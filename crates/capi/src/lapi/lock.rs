@@ -60,8 +60,6 @@ fn run(name: &'static str, body: impl FnOnce() -> Outcome<c_int>) -> c_int {
     if code == messages::SUCCESS { number } else { code }
 }
 
-/// Fails if the condition is null.
-///
 /// # Safety
 /// `cond` must be null or point to a condition.
 unsafe fn condition<'a>(cond: *mut Condition) -> Outcome<&'a Condition> {
@@ -128,8 +126,7 @@ fn await_signal(
         deadline.is_some_and(|deadline| now >= deadline)
     };
     let mut over = late();
-    // The lock is released at least once, even if the deadline has passed, so that other threads
-    // and handlers get their turn.
+    // Released at least once, even after the deadline, so that others get their turn.
     engine.without_handlers_lock(|| {
         let what = || "a condition of LAPI_Util to be signalled".to_string();
         wait::until_on(engine, Cause::Message, &what, (&condition.signals, before), || {

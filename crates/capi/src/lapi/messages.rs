@@ -100,8 +100,6 @@ pub(crate) fn describe(code: c_int) -> Option<String> {
 }
 
 twin! {
-    /// Writes the text of a return code to `buf`, which must have `LAPI_MAX_ERR_STRING` bytes.
-    /// Needs no `LAPI_Init`.
     LAPI_Msg_string / PLAPI_Msg_string(error_code: c_int, buf: *mut c_void) -> c_int {
         if buf.is_null() {
             return RET_PTR_NULL;

@@ -1,43 +1,26 @@
 //! The LAPI interface: `lapi.h` and `lapif.h`.
 //!
 //! Every call `LAPI_X` has a profiling twin `PLAPI_X`. Code in this module never calls the `LAPI_`
-//! names, so a program may define its own `LAPI_X` to intercept the call. A process has one
-//! context, which covers all ranks of the job.
+//! names, so a program may define its own `LAPI_X` to intercept the call. A process has one context
+//! ([`context`]), which covers all ranks of the job.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`types`], [`messages`] | layouts and values; return codes and their texts |
-//! | [`outcome`] | the errors of a call |
-//! | [`context`] | the context: entry to a call, errors, purged targets |
-//! | [`lifecycle`] | `LAPI_Init` and `LAPI_Term` |
-//! | [`addresses`] | address exchange and the address table |
-//! | [`objects`] | naming of code whose address differs between processes |
-//! | [`amsend`] | active messages at the origin |
-//! | [`incoming`], [`deliver`] | active messages at the target: headers and handlers |
-//! | [`vectors`] | vector shapes, and the calls that take them |
-//! | [`putget`], [`rmw`], [`xfer`] | put and get; read-modify-write; all transfers by `LAPI_Xfer` |
-//! | [`groups`], [`group`] | the table of groups; the group calls and the multicast |
-//! | [`util`], [`lock`] | `LAPI_Util`; the lock and the condition variables that it provides |
-//! | [`pending`], [`finish`] | unfinished transfers; the actions on completion |
-//! | [`notices`] | counting at another rank |
-//! | [`counters`], [`counter_calls`] | counters, and the calls that use them |
-//! | [`fences`], [`progress`], [`environment`] | ordering, polling, settings |
-//! | [`watched`], [`traffic`] | counters with destination status; traffic statistics |
-//! | [`fortran`] | the Fortran binding |
+//! An active message goes from [`amsend`] to [`incoming`] and [`deliver`]; [`objects`] names code
+//! whose address differs between processes. [`putget`], [`vectors`] and [`rmw`] move data, and
+//! [`xfer`] calls all of them. [`pending`] holds unfinished transfers, and [`finish`] runs their
+//! actions; [`notices`] count at other ranks.
 //!
-//! **Order of checks.** A call checks its handle first, then the range of the target, then whether
-//! the target is purged, then its other arguments in order, a length before its address. A call
-//! that fails a check has changed nothing. `ERROR_CHK` does not affect the checks.
+//! **Order of checks.** A call checks its handle, the range of the target, whether the target is
+//! purged, and then its other arguments in order, a length before its address. A call that fails a
+//! check has changed nothing.
 //!
 //! **Counters of an active message.** The origin counter counts when the header and data may be
-//! modified again. The target counter counts at the target after the completion handler has run or,
-//! without one, when the data is in place. The completion counter counts at the origin when the
-//! target's reply to that event arrives. A header handler that sets `LAPI_LOCAL_STATE` suppresses
-//! the reply: the completion counter then never counts.
+//! modified again. The target counter counts after the completion handler has run or, without one,
+//! when the data is in place. The completion counter counts when the target's reply to that arrives
+//! at the origin, never if the header handler sets `LAPI_LOCAL_STATE`.
 //!
 //! **Errors without a caller.** An error at the target, for example a header handler that returns
-//! no address for data that has not arrived, is reported to the error handler of `lapi_info_t` if
-//! one is set. It then ends the job, because the origin relies on the message.
+//! no address, is reported to the error handler of `lapi_info_t`. It then ends the job, because the
+//! origin relies on the message.
 
 pub(crate) mod addresses;
 pub(crate) mod amsend;

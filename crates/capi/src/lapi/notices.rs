@@ -1,5 +1,4 @@
-//! Counting at another rank: target counters of puts and gets, and the replies that increment
-//! completion counters.
+//! Counting at another rank: target counters of puts and gets, and replies.
 
 use super::context::{self, Context};
 use super::counters;

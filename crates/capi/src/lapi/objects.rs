@@ -1,6 +1,4 @@
-//! Code and data of this process, by address.
-//!
-//! The list of [loaded objects](crate::loaded) is cached.
+//! Code and data of this process, by address, in a cached list of [objects](crate::loaded).
 
 use crate::loaded::{self, Object};
 use parking_lot::RwLock;
@@ -50,7 +48,6 @@ pub(crate) fn is_constant(address: usize) -> bool {
     flags(address, false).is_some_and(|f| f & libc::PF_W == 0)
 }
 
-/// Returns the object and offset of code at an address.
 pub(crate) fn locate(address: usize) -> Option<(u64, u64)> {
     find(|list| {
         let inside = list.iter().find(|object| object.has_code(address))?;
@@ -64,8 +61,7 @@ pub(crate) fn resolve(key: u64, offset: u64) -> Option<usize> {
     is_code(address).then_some(address)
 }
 
-/// Returns whether at most 16 bytes at an address can be read. Assumes so if the kernel does not
-/// permit the check.
+/// Returns whether at most 16 bytes can be read, also if the kernel does not permit the check.
 pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
     debug_assert!(bytes <= 16, "more bytes than there is room for");
     let mut copy = [0u8; 16];

@@ -5,7 +5,6 @@ use std::os::raw::c_int;
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A return code, and the reason.
     Code(c_int, String),
     Engine(Error),
 }

@@ -1,7 +1,4 @@
-//! Unfinished transfers and their completion actions.
-//!
-//! A put or get that the engine completes at once is finished in its own call. Others are kept here
-//! for [`super::finish`].
+//! Unfinished puts and gets with their completion actions, for [`super::finish`].
 
 use super::types::{ComplHandler, Counter, ErrorOf, Hook, SendHandler};
 use parking_lot::Mutex;
@@ -15,9 +12,7 @@ pub(crate) struct Done {
     pub target: usize,
     /// An address at the other rank, or 0.
     pub tgt_cntr: u64,
-    /// May be null.
     pub org_cntr: *const Counter,
-    /// May be null.
     pub cmpl_cntr: *const Counter,
     pub sent: Option<Hook<SendHandler>>,
     /// The completion handler of a get.

@@ -29,8 +29,7 @@ twin! {
 }
 
 twin! {
-    /// Makes progress until a message was sent or received, in at most `cnt` rounds. The status is
-    /// `LAPI_SEND_COMPLETE`, `LAPI_RECV_COMPLETE`, both, or `LAPI_DISP_CNTR` for neither.
+    /// Makes at most `cnt` rounds of progress.
     LAPI_Msgpoll / PLAPI_Msgpoll(hndl: Handle, cnt: c_uint, info: *mut MsgInfo) -> c_int {
         call("LAPI_Msgpoll", || {
             let (context, engine) = context::enter(hndl)?;

@@ -40,8 +40,7 @@ pub(crate) fn get_done(
     Done { of: ErrorOf::Get, target: 0, tgt_cntr, org_cntr, cmpl_cntr, sent: None, got }
 }
 
-/// Begins a transfer of spans. Runs the completion actions at once if it is already complete, else
-/// adds it to the pending transfers.
+/// Begins a transfer, and runs its actions if it is complete, or else keeps it.
 ///
 /// # Safety
 /// The local bytes must be valid until the transfer is complete, the counters until they count.
@@ -85,8 +84,6 @@ pub(crate) unsafe fn start(
     Ok(finish::serve(context, engine)?)
 }
 
-/// The common part of `LAPI_Put` and `LAPI_Get`.
-///
 /// # Safety
 /// Addresses and counters must be valid as the interface requires.
 pub(crate) unsafe fn move_bytes(

@@ -58,15 +58,12 @@ struct Asked {
 pub(crate) struct Rmw {
     pub tgt: c_uint,
     pub op: c_int,
-    /// 32 or 64.
     pub bits: c_uint,
-    /// The address of the variable.
     pub tgt_var: u64,
     /// One operand, or two for `COMPARE_AND_SWAP`.
     pub in_val: *const c_void,
     /// The address for the answer, or null.
     pub prev: *mut c_void,
-    /// May be null.
     pub org_cntr: *const Counter,
     pub sent: Option<Hook<SendHandler>>,
 }
@@ -114,8 +111,7 @@ pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
     );
     if let Err(error) = sent {
         context.asked.fetch_sub(1, Ordering::SeqCst);
-        // SAFETY: the pointer comes from `Box::into_raw` above. The request was not sent, so no
-        // answer will refer to it.
+        // SAFETY: the pointer comes from `Box::into_raw` above. No answer will refer to it.
         drop(unsafe { Box::from_raw(asked) });
         return Err(error.into());
     }
@@ -167,8 +163,7 @@ impl Handler for Serve {
             );
             return Err(context.report(m::TGT_ADDR_NULL, ErrorOf::Rmw, origin, text));
         }
-        // SAFETY: the check above found the variable aligned and mapped. The program guarantees
-        // that it is writable.
+        // SAFETY: the variable is aligned and mapped. The program guarantees that it is writable.
         let value = unsafe { apply(&request) };
         let answer = Answer { value, asked: request.asked };
         add(&context.traffic(origin).received, 1);
@@ -186,8 +181,7 @@ impl Handler for Take {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let (answer, _): (Answer, _) = head(message.header, message.origin)?;
-        // SAFETY: `ask` of this rank made the pointer by `Box::into_raw`, and a request has one
-        // answer.
+        // SAFETY: `ask` made the pointer by `Box::into_raw`, and a request has one answer.
         let asked = unsafe { Box::from_raw(answer.asked as *mut Asked) };
         if !asked.prev.is_null() {
             // SAFETY: the program keeps the address for the answer valid until the counter counts.

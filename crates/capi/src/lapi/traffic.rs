@@ -1,16 +1,13 @@
-//! Traffic statistics: messages, bytes and replies by transport.
-//!
-//! `QUERY_STATISTICS` returns the sums over all transports, `QUERY_SHM_STATISTICS` those for tasks
-//! that share memory with this one, and `QUERY_LOCAL_SEND_STATISTICS` those for this task itself.
+//! Traffic statistics by transport. `QUERY_STATISTICS` returns the sums over all,
+//! `QUERY_SHM_STATISTICS` those of the node's shared memory, and `QUERY_LOCAL_SEND_STATISTICS`
+//! those of messages to the task itself.
 
 use super::types::Statistics;
 use portolan_engine::am::Am;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How messages travel between two tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrafficKind {
-    /// MPI messages to another node.
     Network,
     /// Shared memory of the node.
     Node,
@@ -32,7 +29,6 @@ pub(crate) fn transports(engine: &Am) -> Box<[TrafficKind]> {
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub sent: AtomicU64,
-    /// Messages received and finished.
     pub received: AtomicU64,
     pub bytes_sent: AtomicU64,
     pub bytes_received: AtomicU64,
@@ -45,8 +41,7 @@ pub(crate) fn add(to: &AtomicU64, n: usize) {
     to.fetch_add(n as u64, Ordering::Relaxed);
 }
 
-/// Sums some transports. The counts of lost, duplicate and foreign packets are zero, because the
-/// transport is reliable.
+/// The counts of lost, duplicate and foreign packets stay 0: the transport is reliable.
 pub(crate) fn sum<'a>(of: impl Iterator<Item = &'a Traffic>) -> Statistics {
     let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
     of.fold(Statistics::default(), |s, t| Statistics {

@@ -10,16 +10,12 @@ pub(crate) type Handle = c_uint;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Counter {
-    /// An `int` in C.
     pub value: AtomicU32,
     reserved: [u32; 3],
 }
 
-/// `compl_hndlr_t`.
 pub(crate) type ComplHandler = unsafe extern "C" fn(*mut Handle, *mut c_void);
-/// `scompl_hndlr_t`.
 pub(crate) type SendHandler = unsafe extern "C" fn(*mut Handle, *mut c_void, *mut SendInfo);
-/// `hdr_hndlr_t`.
 pub(crate) type HdrHandler = unsafe extern "C" fn(
     *mut Handle,
     *mut c_void,
@@ -28,7 +24,6 @@ pub(crate) type HdrHandler = unsafe extern "C" fn(
     *mut Option<ComplHandler>,
     *mut *mut c_void,
 ) -> *mut c_void;
-/// `vhdr_hndlr_t`.
 pub(crate) type VecHdrHandler = unsafe extern "C" fn(
     *mut Handle,
     *mut c_void,
@@ -52,7 +47,6 @@ pub(crate) struct Info {
     pub epoch_num: c_uint,
     /// Ignored: there is always one thread for completion handlers.
     pub num_compl_hndlr_thr: c_int,
-    /// All values name the same instance.
     pub instance_no: c_uint,
     pub info6: c_int,
     /// The handler for errors that no call can return.
@@ -66,7 +60,6 @@ pub(crate) struct Info {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct ReturnInfo {
-    /// In bytes.
     pub msg_len: c_ulong,
     /// [`MAGIC`].
     pub magic: c_int,
@@ -78,11 +71,9 @@ pub(crate) struct ReturnInfo {
     pub dgsp_handle: *mut c_void,
     /// See `msg_len`.
     pub bytes: c_ulong,
-    /// The task that sent the message.
     pub src: c_int,
     /// The data if all of it arrived with the header, else null.
     pub udata_one_pkt_ptr: *mut c_void,
-    /// Unused.
     pub recv_offset_dgsp_bytes: c_ulong,
 }
 
@@ -90,11 +81,8 @@ pub(crate) struct ReturnInfo {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct SendInfo {
-    /// The target.
     pub src: c_uint,
-    /// A return code.
     pub reason: c_uint,
-    /// Always zero.
     pub reserve: [c_ulong; 6],
 }
 
@@ -103,7 +91,6 @@ pub(crate) struct SendInfo {
 pub(crate) struct MsgInfo {
     /// `LAPI_SEND_COMPLETE`, `LAPI_RECV_COMPLETE`, both, or `LAPI_DISP_CNTR` for neither.
     pub status: c_uint,
-    /// Always zero.
     pub reserve: [c_ulong; 10],
 }
 
@@ -112,21 +99,13 @@ pub(crate) struct MsgInfo {
 pub(crate) struct Statistics {
     /// Duplicate packets. Always zero: the transport is reliable.
     pub dup_pkt: u64,
-    /// Always zero.
     pub retrans_pkt: u64,
-    /// Packets of an earlier job. Always zero.
     pub gho_pkt: u64,
-    /// Messages sent.
     pub pkt_sent: u64,
-    /// Messages received.
     pub pkt_recv: u64,
-    /// In bytes.
     pub data_sent: u64,
-    /// In bytes.
     pub data_recv: u64,
-    /// Replies sent.
     pub ack_send: u64,
-    /// Replies received.
     pub ack_recv: u64,
 }
 
@@ -135,11 +114,9 @@ pub(crate) struct Statistics {
 pub(crate) struct Vector {
     /// [`IOVECTOR`], [`STRIDED`] or [`GENERIC`].
     pub vec_type: c_int,
-    /// The number of blocks.
     pub num_vecs: c_uint,
     /// The addresses of the blocks. For a strided vector: base, block size and stride.
     pub info: *mut *mut c_void,
-    /// In bytes.
     pub len: *mut c_ulong,
 }
 
@@ -302,14 +279,10 @@ pub(crate) const SEND_REPLY: c_int = 2;
 pub(crate) const DELIVER_MSG: c_int = 0;
 pub(crate) const BURY_MSG: c_int = 1;
 pub(crate) const DROP_PKT: c_int = 2;
-/// The value of [`ReturnInfo::magic`].
 pub(crate) const MAGIC: c_int = 0x4c41_5049;
 
-/// `LAPI_GEN_IOVECTOR`.
 pub(crate) const IOVECTOR: c_int = 0;
-/// `LAPI_GEN_STRIDED_XFER`.
 pub(crate) const STRIDED: c_int = 1;
-/// `LAPI_GEN_GENERIC`.
 pub(crate) const GENERIC: c_int = 2;
 
 pub(crate) const MAX_ERR_STRING: usize = 160;
@@ -366,8 +339,7 @@ mod layout {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hook<F>(pub F, pub *mut std::ffi::c_void);
 
-// SAFETY: the program owns the function and its argument, and the interface lets the library call
-// the function on any of its threads.
+// SAFETY: the program owns both, and lets the library call the function on any of its threads.
 unsafe impl<F> Send for Hook<F> {}
 // SAFETY: a shared `Hook` is only copied.
 unsafe impl<F: Sync> Sync for Hook<F> {}

@@ -1,7 +1,6 @@
 //! `LAPI_Util`: its supported and unsupported commands.
 //!
-//! Only the functions of the lock ([`super::lock`]) are supported. The other commands are refused
-//! by name, so that the error says which facility is missing.
+//! Only the functions of the lock ([`super::lock`]) are supported. Others are refused by name.
 
 use super::context::{call, enter};
 use super::lock::{self, ThreadFunctions};
@@ -10,7 +9,6 @@ use super::types::{GET_THREAD_FUNC, Handle};
 use super::{messages, twin};
 use std::os::raw::c_int;
 
-/// Returns the name of an unsupported command and the feature that it needs.
 fn missing(command: c_int) -> Option<(&'static str, &'static str)> {
     const DGSP: &str = "data gather/scatter programs, which are not supported; use vectors";
     const UDP: &str = "a UDP transport with ports set by the program, but the transport is MPI";
@@ -58,7 +56,6 @@ unsafe fn command(hndl: Handle, util: *mut c_int) -> Outcome {
 }
 
 twin! {
-    /// Executes the command of the structure, which begins with its type.
     LAPI_Util / PLAPI_Util(hndl: Handle, util_p: *mut c_int) -> c_int {
         call("LAPI_Util", || {
             // SAFETY: the caller guarantees that the structure is null or valid.

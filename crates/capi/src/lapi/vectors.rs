@@ -1,12 +1,11 @@
 //! Vectors: several blocks on either side in one transfer.
 //!
-//! A vector lists addresses and lengths (`LAPI_GEN_IOVECTOR`) or gives base, block size and stride
-//! (`LAPI_GEN_STRIDED_XFER`). Both sides must have the same type, number of blocks and lengths.
-//! `LAPI_GEN_GENERIC` is a list too, but only the total lengths of the two sides must match.
+//! `LAPI_GEN_IOVECTOR` lists addresses and lengths, `LAPI_GEN_STRIDED_XFER` gives base, block size
+//! and stride. Both sides must have the same type, number of blocks and lengths. `LAPI_GEN_GENERIC`
+//! is a list of which only the total lengths must match.
 //!
-//! `LAPI_Putv` and `LAPI_Getv` move spans. `LAPI_Amsendv` gathers the blocks into one message that
-//! begins with their lengths. Its header handler runs when all data has arrived, and returns the
-//! vector to scatter the data to.
+//! `LAPI_Amsendv` gathers the blocks into one message that begins with their lengths. Its header
+//! handler runs when all data has arrived, and returns the vector to scatter it to.
 
 use super::amsend::{self, Message, VECTOR, VECTOR_TYPE};
 use super::context::{Context, call, enter};
@@ -25,7 +24,6 @@ use portolan_engine::error::{Result, fail};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 
-/// Selects the codes of a vector's errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Origin,
@@ -42,7 +40,6 @@ impl Side {
     }
 }
 
-/// Address, and length in bytes.
 type Block = (usize, usize);
 
 #[derive(Debug)]
@@ -52,8 +49,7 @@ pub(crate) struct Blocks {
     bytes: usize,
 }
 
-/// Allocates a list for `n` blocks. Can fail, because a strided vector of four words may describe
-/// billions of blocks.
+/// Fails if memory is exhausted: a strided vector of four words may describe billions of blocks.
 fn room_for(n: usize, side: Side) -> Outcome<Vec<Block>> {
     let mut list = Vec::new();
     if list.try_reserve_exact(n).is_err() {
@@ -208,8 +204,6 @@ fn spans(local: &[Block], remote: &[Block]) -> Vec<Span> {
     }
 }
 
-/// The common part of `LAPI_Putv` and `LAPI_Getv`.
-///
 /// # Safety
 /// Vectors, blocks and counters must be valid as the interface requires.
 pub(crate) unsafe fn move_vector(
@@ -233,7 +227,6 @@ pub(crate) unsafe fn move_vector(
 }
 
 twin! {
-    /// The origin passes both vectors; the addresses in `tgt_vec` are the target's.
     LAPI_Putv / PLAPI_Putv(
         hndl: Handle, tgt: c_uint, tgt_vec: *mut Vector, org_vec: *mut Vector,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter, cmpl_cntr: *mut Counter,
@@ -247,7 +240,6 @@ twin! {
 }
 
 twin! {
-    /// The origin passes both vectors; the addresses in `tgt_vec` are the target's.
     LAPI_Getv / PLAPI_Getv(
         hndl: Handle, tgt: c_uint, tgt_vec: *mut Vector, org_vec: *mut Vector,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter,
@@ -292,7 +284,6 @@ pub(crate) unsafe fn send(hndl: Handle, message: &Message, org_vec: *const Vecto
 }
 
 twin! {
-    /// Sends a vector like `LAPI_Amsend`. The header handler returns the vector that receives it.
     LAPI_Amsendv / PLAPI_Amsendv(
         hndl: Handle, tgt: c_uint, hdr_hdl: *mut c_void, uhdr: *mut c_void, uhdr_len: c_uint,
         org_vec: *mut Vector, tgt_cntr: *mut Counter, org_cntr: *mut Counter,
@@ -361,9 +352,8 @@ fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Fin
         }
         Failure::Engine(error) => error,
     };
-    // SAFETY: the program guarantees a header handler for vectors at the address of `Incoming::new`
-    // or LAPI_Addr_set, and that the vector it returns is valid until it is read here. All pointers
-    // are to live locals.
+    // SAFETY: the program guarantees a header handler for vectors at this address, whose vector is
+    // valid until it is read here. All pointers are to live locals.
     let target = unsafe {
         let handler: VecHdrHandler = std::mem::transmute(incoming.handler);
         let vector = handler(

@@ -1,10 +1,9 @@
 //! Counters with the status of each destination: the lists of `LAPI_Setcntr_wstatus`.
 //!
-//! A program that waits for one message from each of several tasks, or for the completion of one
-//! message to each, passes a list of the tasks and an array for their statuses. This module keeps
-//! the list. The array is written by `LAPI_Setcntr_wstatus` and when a call that waits for the
-//! counter or reads it returns, so it need not outlive these calls. The list ends when the counter
-//! is set again, or when a wait returns and no entry is open.
+//! A program that waits for one message or completion from each of several tasks passes a list of
+//! the tasks and an array for their statuses. The array is written by `LAPI_Setcntr_wstatus`, and
+//! when a call that waits for the counter or reads it returns, so it need not outlive these. The
+//! list ends when the counter is set again, or when a wait returns and no entry is open.
 //!
 //! | status | meaning |
 //! |---|---|
@@ -28,9 +27,7 @@ pub(super) const INVALID: c_int = 4;
 
 #[derive(Debug)]
 pub(super) struct List {
-    /// Task and status of each destination.
     pub entries: Vec<(c_uint, c_int)>,
-    /// The program's array, with a status for each entry.
     pub array: *mut c_int,
     /// The purge count of the context when the list began or a wait for the counter last returned.
     pub purges: u32,
@@ -112,9 +109,8 @@ impl Watched {
         }
     }
 
-    /// Updates the array of a counter when a call that reads it returns. If the call waited, ends
-    /// the list if no entry is open. `purges` is the number of purges that the call has reported,
-    /// if it reports any.
+    /// Updates the array when a call that reads the counter returns. If the call waited, ends the
+    /// list if no entry is open. `purges` is the number that the call has reported, if any.
     #[inline]
     pub(crate) fn notify(&self, counter: *const Counter, waited: bool, purges: Option<u32>) {
         if self.count.load(Ordering::Acquire) > 0 {

@@ -1,11 +1,10 @@
 //! `LAPI_Xfer`: every transfer described by a structure, with handlers that run at the origin.
 //!
 //! A send completion handler runs when the header and data may be modified again, after the origin
-//! counter has counted, and possibly inside the call. It runs on the thread that finds the
-//! completion and must not block. The completion handler of a get runs on the completion thread
-//! when the data has arrived.
+//! counter, on the thread that finds the completion, possibly inside the call. It must not block.
+//! The completion handler of a get runs on the completion thread when the data has arrived.
 //!
-//! Flags are hints for a kind of network that is not used here, and are ignored.
+//! Flags are hints for another kind of network, and are ignored.
 
 use super::amsend::{self, Message};
 use super::context::{call, enter};
@@ -31,7 +30,6 @@ const MC: c_int = 11;
 /// The limit for header and data of a light active message together, in bytes.
 const LIGHT: u64 = 128;
 
-/// Returns the name of an unsupported transfer type and the feature that it needs.
 fn missing(kind: c_int) -> Option<(&'static str, &'static str)> {
     const DGSP: &str = "data gather/scatter programs, which are not supported; use LAPI_Amsendv";
     Some(match kind {
@@ -46,9 +44,8 @@ fn missing(kind: c_int) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Sends a light active message: a short message to a handler named by an index of the address
-/// table. The data is copied within the call. There are no counters and no handlers at the origin;
-/// programs leave those fields unset, so they are not read.
+/// Sends a light active message, to the index of a header handler, with a copy of the data. The
+/// fields for counters and handlers at the origin may be unset, and are not read.
 ///
 /// # Safety
 /// Header and data must be valid.
@@ -111,8 +108,7 @@ unsafe fn transfer(hndl: Handle, cmd: *const Xfer) -> Outcome {
     if cmd.is_null() {
         refuse!(messages::XFER_CMD, "the transfer is null");
     }
-    // SAFETY: the type says which member is initialised, and only that one is read. By contract,
-    // the addresses in it are valid.
+    // SAFETY: only the member of the type is read. By contract, its addresses are valid.
     unsafe {
         match (*cmd).xfer_type {
             GET => {
@@ -190,7 +186,6 @@ unsafe fn transfer(hndl: Handle, cmd: *const Xfer) -> Outcome {
 }
 
 twin! {
-    /// Executes the transfer of the structure, which begins with its type.
     LAPI_Xfer / PLAPI_Xfer(hndl: Handle, xfer_cmd: *mut Xfer) -> c_int {
         call("LAPI_Xfer", || {
             // SAFETY: the caller guarantees that the structure and the addresses in it are valid.

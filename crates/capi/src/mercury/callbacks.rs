@@ -19,7 +19,6 @@ unsafe impl Send for HgInfo {}
 // SAFETY: as above.
 unsafe impl Sync for HgInfo {}
 
-/// The `bulk` member of the union in `struct hg_cb_info`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct BulkInfo {

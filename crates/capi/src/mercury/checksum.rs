@@ -14,8 +14,6 @@ fn run(call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
     guard(call, |_| FAIL, || body().map(|()| 0))
 }
 
-/// Fails if the checksum is null.
-///
 /// # Safety
 /// `checksum` must be null or live.
 unsafe fn known<'a>(checksum: HgChecksum) -> Result<&'a mut Checksum> {
@@ -26,9 +24,6 @@ unsafe fn known<'a>(checksum: HgChecksum) -> Result<&'a mut Checksum> {
     }
 }
 
-/// `hash_method` is the name of the method.
-///
-/// # Safety
 /// `hash_method` must be null or a terminated string. `checksum` must be null or valid for a write.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_checksum_init(
@@ -53,7 +48,6 @@ pub(crate) unsafe extern "C" fn hg_checksum_init(
     })
 }
 
-/// # Safety
 /// `checksum` must be null, or come from `hg_checksum_init` and not be used afterwards.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_checksum_destroy(checksum: HgChecksum) -> c_int {
@@ -64,8 +58,6 @@ pub(crate) unsafe extern "C" fn hg_checksum_destroy(checksum: HgChecksum) -> c_i
     })
 }
 
-/// # Safety
-/// `checksum` must be null or live.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_checksum_reset(checksum: HgChecksum) -> c_int {
     run("hg_checksum_reset", || {
@@ -75,19 +67,12 @@ pub(crate) unsafe extern "C" fn hg_checksum_reset(checksum: HgChecksum) -> c_int
     })
 }
 
-/// Returns the size of the checksum value in bytes, or 0 if `checksum` is null.
-///
-/// # Safety
-/// `checksum` must be null or live.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_checksum_get_size(checksum: HgChecksum) -> usize {
     // SAFETY: the caller guarantees that `checksum` is null or live.
     guard("hg_checksum_get_size", |_| 0, || Ok(unsafe { known(checksum) }?.method().size()))
 }
 
-/// Copies the checksum value to `buf`. If `finalize` is not 0, fills the rest of `buf` with zeros.
-///
-/// # Safety
 /// `checksum` must be null or live. `buf` must be null or valid for writes of `size` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_checksum_get(
@@ -115,7 +100,6 @@ pub(crate) unsafe extern "C" fn hg_checksum_get(
     })
 }
 
-/// # Safety
 /// `checksum` must be null or live. `data` must be null or valid for reads of `size` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_checksum_update(

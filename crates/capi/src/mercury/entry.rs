@@ -82,8 +82,7 @@ pub(super) unsafe fn maybe<'a, T>(place: *mut T) -> Option<&'a mut T> {
     unsafe { place.as_mut() }
 }
 
-/// Borrows `count` elements of a C array. `at` may be null if `count` is 0. Fails with
-/// `INVALID_ARG` if `at` is null and `count` is not 0.
+/// Borrows a C array. Fails with `INVALID_ARG` if `at` is null and `count` is not 0.
 ///
 /// # Safety
 /// If `at` is not null, its `count` elements must be valid for reads for `'a`.
@@ -118,8 +117,7 @@ pub(super) unsafe fn put_text(buf: *mut c_char, size: usize, text: &str) -> Resu
     Ok(())
 }
 
-/// Copies bytes to a C buffer. Fails with `INVALID_ARG` if `buf` is null, and `OVERFLOW` if the
-/// bytes do not fit.
+/// Copies bytes to a C buffer. Fails like [`put_text`].
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `size` bytes.
@@ -154,7 +152,6 @@ pub(super) fn report(
     waited.map(|_| ())
 }
 
-/// Returns the name of a status, with the prefix of the interface, and its meaning.
 pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
     static TEXTS: Mutex<Vec<(Status, bool, &'static CStr)>> = Mutex::new(Vec::new());
     let na = prefix == "NA_";

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 pub(crate) type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
 
-/// Wraps a C callback as a server function.
 pub(super) fn serving(callback: RpcCallback) -> Option<Rpc> {
     let callback = callback?;
     Some(Arc::new(move |target: Arc<Target>| {

@@ -57,14 +57,12 @@ pub(super) fn hold(target: Arc<Target>) -> Token {
     hold_end(End::Target(target))
 }
 
-/// Frees a handle, if it still exists.
 pub(super) fn let_go(handle: Token) {
     if let Ok(held) = HANDLES.remove(handle) {
         held.free_address();
     }
 }
 
-/// Frees the handles of a context.
 pub(super) fn drop_those_of(context: &Context) {
     let of = |held: &Arc<Held>| match &held.end {
         End::Target(target) => Arc::ptr_eq(target.context(), &context.shared),
@@ -80,7 +78,6 @@ pub(super) fn drop_those_of(context: &Context) {
 }
 
 impl Held {
-    /// Fails with `INVALID_ARG` if the handle is for a call at its origin.
     pub(super) fn target(&self) -> Result<&Arc<Target>> {
         match &self.end {
             End::Target(target) => Ok(target),
@@ -101,9 +98,8 @@ impl Held {
         (class.unwrap_or(ptr::null_mut()), token)
     }
 
-    /// Drops one reference. Returns whether neither a reference nor a callback keeps the handle.
-    /// The caller must hold the table's lock. Fails with `INVALID_ARG` if no reference is left and
-    /// the handle only waits for its callback.
+    /// Drops a reference, under the table's lock. Returns whether nothing keeps the handle. Fails
+    /// with `INVALID_ARG` if the handle only waits for its callback.
     pub(super) fn let_go(&self) -> Result<bool> {
         if self.references.load(Ordering::Acquire) <= 0 {
             refuse!(INVALID_ARG, "the handle was freed and only waits for its callback to run");
@@ -121,7 +117,6 @@ impl Held {
         *address as Token
     }
 
-    /// Returns the buffer of `OUTPUT` bytes for an encoded output.
     pub(super) fn output(&self) -> Result<*mut u8> {
         if let Some(buffer) = self.output.get() {
             return Ok(buffer.address());

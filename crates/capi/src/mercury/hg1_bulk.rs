@@ -93,13 +93,10 @@ pub(super) fn finalize() -> Result<()> {
 }
 
 calls! { V1:
-    /// The network class may differ from the one of `HG_Init`.
     HG_Bulk_init(na_class: Token) { init(na_class) }
 
-    /// Transfers in progress are cancelled.
     HG_Bulk_finalize() { finalize() }
 
-    /// Reports whether the bulk interface is initialised, and its network class.
     HG_Bulk_initialized(flag: *mut u8, na_class: *mut Token) {
         let now = GLOBAL.read().clone();
         // SAFETY: the caller guarantees that the pointers are null or valid for writes.
@@ -112,8 +109,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// If `buf_ptrs` is null, allocates zeroed memory that is freed with the handle. The memory
-    /// must be valid for the accesses that the flags permit while the handle lives.
     HG_Bulk_handle_create(
         count: usize,
         buf_ptrs: *mut *mut c_void,
@@ -126,12 +121,10 @@ calls! { V1:
         unsafe { create(V1, ptr::null_mut(), count, (buf_ptrs, buf_sizes), flags, handle) }
     }
 
-    /// Null is ignored. A transfer in progress keeps the handle until it ends.
     HG_Bulk_handle_free(handle: Token) { release(V1, handle) }
 
-    /// Reports at most `max_count` segments of a range of a local handle. Outputs may be null. The
-    /// flags are ignored, because they restrict only other processes. Returns `HG_ACCESS` if the
-    /// memory belongs to another process.
+    /// The flags are ignored, because they restrict only other processes. Returns `HG_ACCESS` if
+    /// the memory belongs to another process.
     HG_Bulk_handle_access(
         handle: Token,
         offset: usize,
@@ -148,20 +141,16 @@ calls! { V1:
         unsafe { access(V1, handle, range, max_count, to, actual_count) }
     }
 
-    /// Returns the total size of the segments in bytes, or 0 if the handle is invalid.
     HG_Bulk_handle_get_size(handle: Token) -> usize, 0, { Ok(BULKS[V1].get(handle)?.bulk.len()) }
 
-    /// Returns the number of segments, or 0 if the handle is invalid.
     HG_Bulk_handle_get_segment_count(handle: Token) -> usize, 0, {
         Ok(BULKS[V1].get(handle)?.bulk.segments())
     }
 
-    /// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
     HG_Bulk_handle_get_serialize_size(handle: Token) -> usize, 0, {
         Ok(BULKS[V1].get(handle)?.serialized_len())
     }
 
-    /// Returns `HG_OVERFLOW` if the serialised handle does not fit.
     HG_Bulk_handle_serialize(buf: *mut c_void, buf_size: usize, handle: Token) {
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { serialize(V1, buf, buf_size as u64, handle) }
@@ -172,8 +161,6 @@ calls! { V1:
         unsafe { deserialize(V1, ptr::null_mut(), handle, (buf, buf_size)) }
     }
 
-    /// Begins a transfer of `size` bytes. If both handles belong to this process, the bytes are
-    /// copied. The memory must stay valid until the transfer has ended.
     HG_Bulk_transfer(
         op: c_int,
         origin_addr: Token,
@@ -214,8 +201,7 @@ calls! { V1:
         Ok(())
     }
 
-    /// Waits for a transfer, and frees the request if it has ended. The status says whether it has.
-    /// Without a status, returns `HG_TIMEOUT` if it has not.
+    /// Without a status, returns `HG_TIMEOUT` if the transfer has not ended.
     HG_Bulk_wait(request: Token, milliseconds: c_uint, status: *mut u8) {
         // SAFETY: by contract, `status` is null, `HG_STATUS_IGNORE` or valid for writes.
         let status = unsafe { maybe(status) };

@@ -1,8 +1,7 @@
 //! `mercury.h`: the client calls of 2013.
 //!
 //! `HG_Init` creates one class and one context for the process. A wait for a request also runs
-//! calls from other processes. A handler may therefore forward a call and wait for it, even while
-//! other processes wait for this one.
+//! calls from other processes, so a handler may forward a call and wait for it.
 
 use super::entry::{bytes, error_text, maybe, place, report, text, timeout};
 use super::functions::{RpcCallback, register};
@@ -38,7 +37,6 @@ static REQUESTS: Table<CallRequest> = Table::new("request", 0x21);
 /// The calls of freed requests, kept for reuse.
 static SPARES: LazyLock<Spares> = LazyLock::new(Spares::default);
 
-/// A call that was forwarded, and the destination of its output.
 #[derive(Clone)]
 struct CallRequest {
     origin: Arc<Origin>,
@@ -67,14 +65,12 @@ fn not_initialized() -> Failure {
     Failure::new(Status::FAIL, "Mercury is not initialised; call HG_Init first")
 }
 
-/// Fails with `FAIL` if `HG_Init` was not called.
 #[inline]
 fn check_initialized() -> Result<()> {
     if INITIALIZED.load(Ordering::Acquire) { Ok(()) } else { global().map(drop) }
 }
 
 calls! { V1:
-    /// Initialises Mercury over a network class. Calls `HG_Bulk_init` if the program has not.
     HG_Init(na_class: Token) {
         let na = NA_CLASSES.get(na_class)?;
         let _turn = TURN.lock();
@@ -91,8 +87,7 @@ calls! { V1:
         Ok(())
     }
 
-    /// Cancels requests that were not freed. Finalises the bulk interface if `HG_Init` has
-    /// initialised it. Returns `HG_BUSY` in a handler that a wait or `HG_Handler_process` runs.
+    /// Returns `HG_BUSY` in a handler that a wait or `HG_Handler_process` runs.
     HG_Finalize() {
         let global = global()?;
         global.context.shared.check_idle()?;
@@ -111,7 +106,6 @@ calls! { V1:
         closed.and(destroyed)
     }
 
-    /// Reports whether `HG_Init` was called, and the network class that it received.
     HG_Initialized(flag: *mut u8, na_class: *mut Token) {
         let now = GLOBAL.read().clone();
         // SAFETY: the caller guarantees that the pointers are null or valid for writes.
@@ -124,7 +118,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// Returns the function's number, or 0 on failure. A name has one number in all processes.
     HG_Register(
         func_name: *const c_char,
         in_proc_cb: ProcCallback,
@@ -135,7 +128,6 @@ calls! { V1:
         unsafe { register(&global()?.class, func_name, in_proc_cb, out_proc_cb, rpc_cb) }
     }
 
-    /// Reports whether a name is registered, and its number.
     HG_Registered(func_name: *const c_char, flag: *mut u8, id: *mut u32) {
         // SAFETY: the caller guarantees that `func_name` is null or a terminated string, and that
         // the other pointers are null or valid for writes.
@@ -147,8 +139,7 @@ calls! { V1:
         Ok(())
     }
 
-    /// Forwards a call. A call to the own address runs before this function returns. `out_struct`
-    /// must stay valid until the request was waited for or freed.
+    /// A call to the own address runs before this returns.
     HG_Forward(
         addr: Token,
         id: u32,
@@ -161,8 +152,8 @@ calls! { V1:
         // SAFETY: the caller guarantees that `request` is null or valid for writes.
         let to = unsafe { place(request, "request") }?;
         let (origin, procs) = call_of(address, id)?;
-        // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
-        // expects. The closure runs before `forward` returns.
+        // SAFETY: by contract, `in_struct` is null or what the input proc expects, and outlives the
+        // closure, which runs before `forward` returns.
         origin.forward(unsafe { params::encoder(procs.input, in_struct) }, None)?;
         let decoded = (!out_struct.is_null()).then(Arc::default);
         *to = REQUESTS.insert(CallRequest { origin, procs, output: out_struct, decoded });
@@ -210,7 +201,6 @@ impl CallRequest {
 }
 
 calls! { V1:
-    /// Waits for a call. The status says whether it has ended; a call that failed has ended.
     /// Without a status, returns `HG_TIMEOUT` if the call has not ended.
     HG_Wait(request: Token, milliseconds: c_uint, status: *mut u8) {
         // SAFETY: by contract, `status` is null, `HG_STATUS_IGNORE` or valid for writes.
@@ -241,8 +231,7 @@ calls! { V1:
             let waited = request.wait(end.saturating_duration_since(Instant::now()));
             late |= matches!(waited, Ok(false));
             if array_of_statuses as usize > 1 {
-                // SAFETY: the statuses are not ignored, so the array has `count` elements; `n` is
-                // less.
+                // SAFETY: the statuses are wanted, so the array has `count` elements; `n` is less.
                 unsafe { *array_of_statuses.add(n) = u8::from(!matches!(waited, Ok(false))) };
             }
             if let Err(failure) = waited {
@@ -258,8 +247,7 @@ calls! { V1:
         }
     }
 
-    /// Frees a request and the memory of its decoded output. A call that has not ended is
-    /// cancelled, and its output is not written any more.
+    /// A call that has not ended is cancelled, and its output is no longer written.
     HG_Request_free(request: Token) {
         let request = REQUESTS.remove(request)?;
         request.origin.cancel();
@@ -279,8 +267,6 @@ pub(crate) extern "C" fn HG_Error_to_string(errnum: c_int) -> *const c_char {
     error_text(Status(errnum), "HG_").as_ptr()
 }
 
-/// # Safety
-/// The pointers must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn HG_Version_get(
     major: *mut c_uint,

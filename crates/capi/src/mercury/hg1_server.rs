@@ -17,8 +17,6 @@ use std::ptr;
 const AT_A_TIME: usize = 64;
 
 calls! { V1:
-    /// Waits until calls arrive or the timeout expires, and runs them. The status says whether any
-    /// ran.
     HG_Handler_process(milliseconds: c_uint, status: *mut u8) {
         // SAFETY: by contract, `status` is null, `HG_STATUS_IGNORE` or valid for writes.
         let status = unsafe { maybe(status) };
@@ -52,7 +50,6 @@ calls! { V1:
         decoded
     }
 
-    /// Frees the memory that decoding the input has allocated.
     HG_Handler_free_input | HG_Free_input(handle: Token, in_struct: *mut c_void) {
         let over = params::procs(HANDLES.get(handle)?.target()?.function()).input;
         if in_struct.is_null() && over.is_some() {
@@ -78,7 +75,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// Returns the encoded input itself, which is valid until the handle is freed.
     HG_Handler_get_input_buf(handle: Token, in_buf: *mut *mut c_void, in_buf_size: *mut usize) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
@@ -89,7 +85,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// Returns the buffer for the encoded output, which is valid until the handle is freed.
     HG_Handler_get_output_buf(handle: Token, out_buf: *mut *mut c_void, out_buf_size: *mut usize) {
         let held = HANDLES.get(handle)?;
         held.target()?;

@@ -15,7 +15,6 @@ use std::os::raw::{c_int, c_ulong, c_void};
 static OPERATIONS: Operations = Operations::new(0x33);
 
 calls! { V1:
-    /// If `buf_ptrs` is null, allocates zeroed memory that is freed with the handle.
     HG_Bulk_create(
         hg_class: Token,
         count: u32,
@@ -31,7 +30,6 @@ calls! { V1:
         unsafe { bulk::create(V1, hg_class, count as usize, segments, flags.into(), handle) }
     }
 
-    /// Drops one reference. The last one frees the handle. Null is ignored.
     HG_Bulk_free(handle: Token) { bulk::release(V1, handle) }
 
     HG_Bulk_ref_incr(handle: Token) {
@@ -39,7 +37,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// `HG_Bulk_handle_access` under another name.
     HG_Bulk_access(
         handle: Token,
         offset: u64,
@@ -66,7 +63,6 @@ calls! { V1:
         Ok(BULKS[V1].get(handle)?.serialized_len() as u64)
     }
 
-    /// Returns `HG_OVERFLOW` if the serialised handle does not fit.
     HG_Bulk_serialize(buf: *mut c_void, buf_size: u64, _flags: c_ulong, handle: Token) {
         // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { bulk::serialize(V1, buf, buf_size, handle) }
@@ -79,12 +75,10 @@ calls! { V1:
         buf_size: u64,
     ) {
         CLASSES[V1].get(hg_class)?;
-        // SAFETY: by the call's contract, `handle` is null or valid, and `buf` is null or valid for
-        // reads of `buf_size` bytes.
+        // SAFETY: by contract, `handle` is null or valid, `buf` null or has `buf_size` bytes.
         unsafe { bulk::deserialize(V1, hg_class, handle, (buf, buf_size as usize)) }
     }
 
-    /// The callback runs in `HG_Trigger` when the transfer has ended.
     HG_Bulk_transfer_cb(
         context: Token,
         callback: HgCallback,
@@ -113,6 +107,5 @@ calls! { V1:
         }
     }
 
-    /// Cancels a transfer that has not ended. Its callback receives `HG_CANCELED`.
     HG_Bulk_cancel(op_id: Token) { OPERATIONS.cancel(op_id) }
 }

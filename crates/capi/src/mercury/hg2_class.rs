@@ -37,8 +37,6 @@ pub(crate) struct HgInitInfo {
 // -------------------------------------------------------------- classes, contexts
 
 calls! { V1:
-    /// Creates a class over a new network, or over the network class in `hg_init_info`. Returns
-    /// null on failure.
     HG_Init_opt(
         na_info_string: *const c_char,
         na_listen: u8,
@@ -58,15 +56,12 @@ calls! { V1:
         unsafe { class::create(V1, (na_info_string, na_listen != 0, Options::default()), network, method, false) }
     }
 
-    /// Finalises a class, and frees the data attached to its functions. Returns `HG_BUSY` if the
-    /// class still has contexts.
     HG_Class_finalize(hg_class: Token) { class::finalize(V1, hg_class) }
 
     HG_Context_create(hg_class: Token) -> Token, ptr::null_mut(), {
         context::create(V1, hg_class, 0, |_| true)
     }
 
-    /// Cancels the context's calls and transfers, runs their callbacks, and frees its handles.
     /// Returns `HG_BUSY` in a callback of the context.
     HG_Context_destroy(context: Token) {
         let found = CONTEXTS[V1].get(context)?;
@@ -79,13 +74,11 @@ calls! { V1:
         Ok(CONTEXTS[V1].get(context)?.class_token.token())
     }
 
-    /// Makes progress until `HG_Trigger` has something to run, else returns `HG_TIMEOUT`.
     HG_Progress(context: Token, milliseconds: c_uint) {
         context::progress(V1, context, milliseconds)
     }
 
-    /// Runs at most `max_count` calls and callbacks, after progress for up to `milliseconds` if
-    /// there are none. Returns `HG_TIMEOUT` if none has run.
+    /// Makes progress first if there is nothing to run. Returns `HG_TIMEOUT` if nothing has run.
     HG_Trigger(
         context: Token,
         milliseconds: c_uint,
@@ -100,7 +93,6 @@ calls! { V1:
 // -------------------------------------------------------------------- functions
 
 calls! { V1:
-    /// Returns the function's number, or 0 on failure.
     HG_Register_name(
         hg_class: Token,
         func_name: *const c_char,
@@ -114,8 +106,7 @@ calls! { V1:
     }
 
     HG_Registered_name(hg_class: Token, func_name: *const c_char, id: *mut u32, flag: *mut u8) {
-        // SAFETY: by the call's contract, `func_name` is null or NUL-terminated, and the other
-        // pointers are null or valid for a write.
+        // SAFETY: by contract, `func_name` is null or NUL-terminated, the others null or valid.
         unsafe {
             let class = CLASSES[V1].get(hg_class)?;
             let found = find_named(&class.class, &text(func_name, "function's name")?, flag)?;
@@ -124,13 +115,11 @@ calls! { V1:
         Ok(())
     }
 
-    /// Also frees the data attached to the function.
     HG_Deregister(hg_class: Token, id: u32) {
         let class = CLASSES[V1].get(hg_class)?;
         class.deregister(class.short_numbered(id)?.number())
     }
 
-    /// Sets whether calls of a function are one-way: they end when the request has been sent.
     HG_Registered_disable_response(hg_class: Token, id: u32, disable: u8) {
         CLASSES[V1].get(hg_class)?.short_numbered(id)?.set_quiet(disable != 0);
         Ok(())
@@ -157,12 +146,10 @@ calls! { V1:
 
 calls! { V1:
     HG_Addr_lookup2(hg_class: Token, name: *const c_char, addr: *mut Token) {
-        // SAFETY: by the call's contract, `name` is null or NUL-terminated, and `addr` is null or
-        // valid for a write.
+        // SAFETY: by contract, `name` is null or NUL-terminated, and `addr` is null or valid.
         unsafe { address::lookup(V1, hg_class, name, addr) }
     }
 
-    /// The callback runs in `HG_Trigger`.
     HG_Addr_lookup1(
         context: Token,
         callback: HgCallback,
@@ -180,7 +167,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// Null is ignored.
     HG_Addr_free(hg_class: Token, addr: Token) {
         CLASSES[V1].get(hg_class)?;
         address::release(V1, addr)
@@ -204,13 +190,10 @@ calls! { V1:
         Ok(u8::from(address::get(V1, addr1)? == address::get(V1, addr2)?))
     }
 
-    /// Converts an address to text. `*buf_size` receives the length in bytes with the terminating
-    /// zero. If `buf` is null, only the length is returned.
     HG_Addr_to_string(hg_class: Token, buf: *mut c_char, buf_size: *mut u64, addr: Token) {
         let held = CLASSES[V1].get(hg_class)?;
         let address = held.class.network().text_of(&address::get(V1, addr)?);
-        // SAFETY: by the call's contract, `buf_size` is null or valid, and `buf` is null or has
-        // `*buf_size` bytes.
+        // SAFETY: by contract, `buf_size` is null or valid, `buf` null or has `*buf_size` bytes.
         unsafe {
             let size = place(buf_size, "buffer's size")?;
             if !buf.is_null() {

@@ -1,7 +1,5 @@
-//! The handle calls of Mercury 2, for calls at the origin and at the target. A handle can be
-//! forwarded any number of times. The calls for inputs are in [`hg1_server`](super::hg1_server).
-//!
-//! Some calls accept only a handle of one side. Data attached to a handle is freed with it.
+//! The handle calls of Mercury 2, for calls at the origin and at the target. The calls for inputs
+//! are in [`hg1_server`](super::hg1_server).
 
 use super::callbacks::{CB_FORWARD, CB_RESPOND, Caller, HgCallback, HgInfo, HgInfoOf};
 use super::entry::place;
@@ -52,9 +50,8 @@ calls! { V1:
         Ok(())
     }
 
-    /// Drops one reference; the last one frees the handle. The callback of a call in progress still
-    /// receives the handle, which is freed afterwards. A call that was not answered fails at its
-    /// origin. Null is ignored.
+    /// The callback of a call in progress still receives the handle, which is freed afterwards. A
+    /// call that was not answered fails at its origin.
     HG_Destroy(handle: Token) {
         if !handle.is_null() {
             HANDLES.remove_if(handle, |held| held.let_go())?.inspect(|held| held.free_address());
@@ -62,8 +59,7 @@ calls! { V1:
         Ok(())
     }
 
-    /// A null address or the number 0 keeps the present one. Returns `HG_BUSY` while a call is in
-    /// progress.
+    /// A null address or the number 0 keeps the present one.
     HG_Reset(handle: Token, addr: Token, id: u32) {
         let held = HANDLES.get(handle)?;
         let origin = origin(handle)?;
@@ -86,8 +82,7 @@ calls! { V1:
         Ok(HANDLES.get(handle)?.references.load(Ordering::Acquire))
     }
 
-    /// Returns null if the handle is invalid. The result is valid until the handle is reset or
-    /// freed.
+    /// The result is valid until the handle is reset or freed.
     HG_Get_info(handle: Token) -> *const HgInfo, ptr::null(), {
         let held = HANDLES.get(handle)?;
         let id = match &held.end {
@@ -116,7 +111,6 @@ calls! { V1:
         Ok(data)
     }
 
-    /// Decodes the output of a call that has ended.
     HG_Get_output(handle: Token, out_struct: *mut c_void) {
         let origin = origin(handle)?;
         let procs = params::procs(&origin.function());
@@ -136,7 +130,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// The callback runs in `HG_Trigger` when the call has ended.
     HG_Forward_handle(
         handle: Token,
         callback: HgCallback,
@@ -152,13 +145,12 @@ calls! { V1:
             caller.notify(origin.status());
             drop(flight);
         });
-        // SAFETY: by the call's contract, `in_struct` is null or the struct that the input proc
-        // expects. The closure runs before `forward` returns.
+        // SAFETY: by contract, `in_struct` is null or what the proc expects. The closure runs
+        // before `forward` returns.
         origin.forward(unsafe { params::encoder(procs.input, in_struct) }, Some(then))
     }
 
-    /// The callback runs in `HG_Trigger` when the answer has been sent or, if it is too long for a
-    /// message, pulled by the origin.
+    /// The callback runs when the answer has been sent or, if it is long, pulled by the origin.
     HG_Respond(handle: Token, callback: HgCallback, arg: *mut c_void, out_struct: *mut c_void) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
@@ -172,8 +164,8 @@ calls! { V1:
             };
             Box::new(then) as _
         });
-        // SAFETY: by the call's contract, `out_struct` is null or the struct that the output
-        // proc expects. The closure runs before `answer` returns.
+        // SAFETY: by contract, `out_struct` is null or what the proc expects. The closure runs
+        // before `answer` returns.
         target.answer(unsafe { params::encoder(procs.output, out_struct) }, then)
     }
 

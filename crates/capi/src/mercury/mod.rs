@@ -1,44 +1,17 @@
 //! The two C interfaces of Mercury: `mercury*.h` of 2013 with `na.h`, and `mercury2/*.h` of 2.4.
 //!
-//! Both drive the same engine (`portolan_rpc`) and share one implementation of its objects:
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`interface`] | the names of the interfaces, and the export of their calls |
-//! | [`table`] | tables of handles |
-//! | `objects` | the state behind classes, contexts, addresses and bulk handles |
-//! | [`params`] | the procs of functions, which encode, decode and free parameters |
-//! | [`proc_bulk`] | bulk handles as parameters |
-//! | `operations` | bulk transfers that can be cancelled |
-//! | [`entry`] | conversions of arguments from C, panics, errors |
-//!
-//! The other modules belong to one interface:
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`types`] | return codes, constants and their Rust counterparts |
-//! | [`proc`] | `hg_proc_*`: procs and their buffers |
-//! | [`proc_types`] | `hg_proc_int32_t` and the other basic types |
-//! | [`proc_string`] | `hg_proc_hg_string_t` and its variants, `hg_string_object_*` |
-//! | [`checksum`] | `hg_checksum_*` |
-//! | [`na`] | `na.h`: classes, contexts, addresses, progress |
-//! | [`na_transfer`] | `na.h`: messages, memory handles, put and get |
-//! | [`hg1_client`] | `mercury.h` of 2013: client calls |
-//! | [`hg1_server`] | `mercury_handler.h`: server calls |
-//! | [`hg1_bulk`] | `mercury_bulk.h` |
-//! | [`hg2_class`] | Mercury 2 calls whose names do not clash: classes, functions, addresses |
-//! | [`hg2_handle`] | Mercury 2 calls: handles |
-//! | [`hg2_bulk`] | Mercury 2 calls: bulk data |
-//! | [`handles`] | call handles of 2013 |
-//! | [`functions`] | functions of 2013 and their callbacks at the server |
-//! | [`callbacks`] | the structs of 2013 that callbacks receive |
-//! | [`v2`] | the interface of 2.4 under its own names |
+//! Both drive the same engine (`portolan_rpc`) and share its objects (`objects`), the tables of
+//! handles ([`table`]), the procs of functions ([`params`], [`proc_bulk`]), transfers that can be
+//! cancelled (`operations`), and the conversion of arguments, panics and errors ([`entry`]).
+//! [`interface`] exports the calls. The modules `hg1_*`, [`na`], [`na_transfer`], [`proc`] and its
+//! types, [`checksum`], [`handles`], [`functions`] and [`callbacks`] belong to 2013, the modules
+//! `hg2_*` to the calls of Mercury 2 beside it, and [`v2`] to 2.4.
 //!
 //! **Invariant.** An object belongs to the interface that created it, and so does every object
-//! reachable from it. There is one [`Tables`](table::Tables) for each kind of object, with a table
-//! for each interface. The handles of the two tables differ in their upper byte, so each interface
-//! refuses the handles of the other. The state behind a handle and the code that changes it are
-//! shared. A module of an interface converts names, codes and structs, and decides what differs:
+//! reachable from it. Each kind of object has one [`Tables`](table::Tables) with a table for each
+//! interface, and each interface refuses the handles of the other. The state and the code that
+//! changes it are shared. A module of an interface converts names, codes and structs, and decides
+//! what differs:
 //!
 //! | | 2013 | 2.4 |
 //! |---|---|---|

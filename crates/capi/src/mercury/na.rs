@@ -9,7 +9,6 @@ use portolan_rpc::na::{Callback, Class, Context, Event, MAX_TAG, OpId, What};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-/// The kind of an operation: `NA_CB_LOOKUP` and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) enum CallbackType {
@@ -54,7 +53,6 @@ impl std::fmt::Debug for CallbackInfo {
 
 pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const CallbackInfo) -> c_int>;
 
-/// A buffer of the program that receives a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpIdPlace {
     pub at: *mut u8,
@@ -71,7 +69,6 @@ struct Caller {
 unsafe impl Send for Caller {}
 
 impl Caller {
-    /// Copies a received message to the program's buffer and runs the callback.
     fn notify(self, event: Event) {
         let Caller { callback, arg, place } = self;
         let mut ret = event.status.0;
@@ -79,8 +76,8 @@ impl Caller {
             if ret == 0 && body.len() > place.len {
                 ret = Status::MSGSIZE.0;
             } else if ret == 0 && !body.is_empty() {
-                // SAFETY: the message fits, and the program keeps its buffer until the callback has
-                // run.
+                // SAFETY: the message fits, and the program keeps its buffer until the callback
+                // ran.
                 unsafe { ptr::copy_nonoverlapping(body.as_ptr(), place.at, body.len()) };
             }
             body.len() as u64
@@ -123,10 +120,8 @@ pub(super) fn calling(callback: NaCallback, arg: *mut c_void, place: OpIdPlace) 
     Box::new(move |event| caller.notify(event))
 }
 
-/// For operations that receive no message.
 pub(super) const NOWHERE: OpIdPlace = OpIdPlace { at: ptr::null_mut(), len: 0 };
 
-/// Fails with `INVALID_ARG` if a handle is invalid or the context belongs to another class.
 pub(super) fn both(class: Token, context: Token) -> Result<(Class, Context)> {
     let (class, context) = (NA_CLASSES.get(class)?, NA_CONTEXTS.get(context)?);
     if !class.owns(&context) {
@@ -135,8 +130,6 @@ pub(super) fn both(class: Token, context: Token) -> Result<(Class, Context)> {
     Ok((class, context))
 }
 
-/// Stores an operation's number at `place`, unless the caller ignores it.
-///
 /// # Safety
 /// `place` must be null, `NA_OP_ID_IGNORE`, or valid for writes.
 pub(super) unsafe fn give_op(place: *mut Token, op: OpId) {
@@ -147,15 +140,12 @@ pub(super) unsafe fn give_op(place: *mut Token, op: OpId) {
 }
 
 calls! { V1:
-    /// Returns null on failure. Creating the first class over MPI is collective over the job.
     NA_Initialize(info_string: *const c_char, listen: u8) -> Token, ptr::null_mut(), {
         // SAFETY: the caller guarantees that `info_string` is null or a terminated string.
         let info = unsafe { text(info_string, "information string") }?;
         Ok(NA_CLASSES.insert(Class::new(&info, listen != 0)?))
     }
 
-    /// Finalising the last class over MPI is collective over the job. Returns `NA_BUSY` if the
-    /// class still has contexts.
     NA_Finalize(na_class: Token) {
         NA_CLASSES.get(na_class)?.finalize()?;
         NA_CLASSES.remove(na_class).map(drop)
@@ -167,8 +157,7 @@ calls! { V1:
         Ok(NA_CONTEXTS.insert(NA_CLASSES.get(na_class)?.context()?))
     }
 
-    /// Callbacks that are queued in the context do not run. Returns `NA_BUSY` while its transfers
-    /// are in progress.
+    /// Queued callbacks do not run. Returns `NA_BUSY` while transfers are in progress.
     NA_Context_destroy(na_class: Token, context: Token) {
         let (_, found) = both(na_class, context)?;
         if found.is_moving() {
@@ -197,8 +186,7 @@ calls! { V1:
 
     NA_Addr_lookup_wait(na_class: Token, name: *const c_char, addr: *mut Token) {
         let class = NA_CLASSES.get(na_class)?;
-        // SAFETY: the caller guarantees that `name` is null or a terminated string, and that `addr`
-        // is null or valid for writes.
+        // SAFETY: by contract, `name` is null or a terminated string, and `addr` is null or valid.
         let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
         *addr = address::keep_v1(class.lookup(&name)?);
         Ok(())
@@ -217,7 +205,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// Each handle of an address is freed separately.
     NA_Addr_dup(na_class: Token, addr: Token, new_addr: *mut Token) {
         NA_CLASSES.get(na_class)?;
         let address = address::get(V1, addr)?;
@@ -231,27 +218,22 @@ calls! { V1:
         Ok(u8::from(address::get(V1, addr)?.is_self()))
     }
 
-    /// Returns `NA_OVERFLOW` if the text does not fit.
     NA_Addr_to_string(na_class: Token, buf: *mut c_char, buf_size: u64, addr: Token) {
         let text = NA_CLASSES.get(na_class)?.text_of(&address::get(V1, addr)?);
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_text(buf, buf_size as usize, &text) }
     }
 
-    /// Returns the largest size in bytes, or 0 if the class is invalid.
     NA_Msg_get_max_expected_size(na_class: Token) -> u64, 0, {
         Ok(NA_CLASSES.get(na_class)?.max_expected() as u64)
     }
 
-    /// Returns the largest size in bytes, or 0 if the class is invalid.
     NA_Msg_get_max_unexpected_size(na_class: Token) -> u64, 0, {
         Ok(NA_CLASSES.get(na_class)?.max_unexpected() as u64)
     }
 
-    /// Returns the largest tag, or 0 if the class is invalid.
     NA_Msg_get_max_tag(na_class: Token) -> u32, 0, { NA_CLASSES.get(na_class).map(|_| MAX_TAG) }
 
-    /// Makes progress until a callback is queued. Returns `NA_TIMEOUT` if none is in time.
     NA_Progress(na_class: Token, context: Token, milliseconds: c_uint) {
         let (_, context) = both(na_class, context)?;
         if !context.progress(timeout(milliseconds))? {
@@ -260,8 +242,7 @@ calls! { V1:
         Ok(())
     }
 
-    /// Runs at most `max_count` callbacks, after progress for up to `milliseconds` if none is
-    /// queued. Returns `NA_TIMEOUT` if none has run.
+    /// Makes progress first if none is queued. Returns `NA_TIMEOUT` if none has run.
     NA_Trigger(context: Token, milliseconds: c_uint, max_count: c_uint, actual_count: *mut c_uint) {
         // SAFETY: the caller guarantees that `actual_count` is null or valid for writes.
         let actual = unsafe { maybe(actual_count) };
@@ -276,7 +257,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// Cancels an operation that has not ended. Its callback receives `NA_CANCELED`.
     NA_Cancel(na_class: Token, context: Token, op_id: Token) {
         let (_, context) = both(na_class, context)?;
         context.cancel(OpId(op_id as usize as u64))

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Memory handles of `na.h` of 2013 and of 2.4.
 pub(super) static MEMORY: Tables<Arc<Mem>> = Tables::new("memory handle", 0x14);
 
-/// Distinguishes NA's memory handles from bulk handles in serialised form.
+/// Distinguishes NA's memory handles from serialised bulk handles.
 pub(super) const KIND: u8 = 0;
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,6 @@ fn buffer(at: *mut c_void, size: u64) -> Result<OpIdPlace> {
 }
 
 calls! { V1:
-    /// The message is copied before the call returns.
     NA_Msg_send_unexpected(
         na_class: Token,
         context: Token,
@@ -59,8 +58,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// Receives the next unexpected message, from any source and with any tag. `buf` must stay
-    /// valid for writes until the callback has run.
     NA_Msg_recv_unexpected(
         na_class: Token,
         context: Token,
@@ -77,7 +74,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// The message is copied before the call returns.
     NA_Msg_send_expected(
         na_class: Token,
         context: Token,
@@ -99,7 +95,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// `buf` must stay valid for writes until the callback has run.
     NA_Msg_recv_expected(
         na_class: Token,
         context: Token,
@@ -131,8 +126,8 @@ pub(super) unsafe fn create(
     mem_handle: *mut Token,
 ) -> Result<()> {
     let access = Access::from_flags(flags)?;
-    // SAFETY: the caller guarantees that `mem_handle` is null or valid for writes, and that the
-    // runs are valid for these accesses while the handle lives.
+    // SAFETY: by contract, `mem_handle` is null or valid, and the runs are valid for these accesses
+    // while the handle lives.
     unsafe {
         let to = place(mem_handle, "memory handle")?;
         *to = MEMORY[interface].insert(Mem::expose(runs, access)?);
@@ -161,8 +156,6 @@ pub(super) unsafe fn from_bytes(
 }
 
 calls! { V1:
-    /// The memory is not registered yet. It must be valid for the accesses that the flags permit
-    /// while the handle lives.
     NA_Mem_handle_create(
         na_class: Token,
         buf: *mut c_void,
@@ -176,8 +169,6 @@ calls! { V1:
         unsafe { create(V1, vec![run], flags, mem_handle) }
     }
 
-    /// The memory is not registered yet. It must be valid for the accesses that the flags permit
-    /// while the handle lives.
     NA_Mem_handle_create_segments(
         na_class: Token,
         segments: *mut NaSegment,
@@ -192,33 +183,28 @@ calls! { V1:
         unsafe { create(V1, segments.iter().map(NaSegment::run).collect(), flags, mem_handle) }
     }
 
-    /// A transfer in progress keeps the handle until the transfer ends.
     NA_Mem_handle_free(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         MEMORY[V1].remove(mem_handle).map(|mem| mem.deregister())
     }
 
-    /// Lets other processes access the memory.
     NA_Mem_register(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         MEMORY[V1].get(mem_handle)?.register();
         Ok(())
     }
 
-    /// No other process accesses the memory after this function returns.
     NA_Mem_deregister(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         MEMORY[V1].get(mem_handle)?.deregister();
         Ok(())
     }
 
-    /// Returns the size in bytes, or 0 if the handle is invalid.
     NA_Mem_handle_get_serialize_size(na_class: Token, mem_handle: Token) -> u64, 0, {
         NA_CLASSES.get(na_class)?;
         Ok(MEMORY[V1].get(mem_handle)?.encoded_len() as u64)
     }
 
-    /// Returns `NA_OVERFLOW` if the serialised handle does not fit.
     NA_Mem_handle_serialize(na_class: Token, buf: *mut c_void, buf_size: u64, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
@@ -232,8 +218,7 @@ calls! { V1:
         buf_size: u64,
     ) {
         NA_CLASSES.get(na_class)?;
-        // SAFETY: the caller guarantees that `mem_handle` is null or valid for writes, and that
-        // `buf` is null or valid for reads of `buf_size` bytes.
+        // SAFETY: by contract, `mem_handle` is null or valid, `buf` null or has `buf_size` bytes.
         unsafe { from_bytes(V1, mem_handle, buf, buf_size) }
     }
 }
@@ -265,14 +250,13 @@ unsafe fn transfer(
         Part { mem: &remote, offset: ends.remote_offset as usize },
         size as usize,
         calling(callback, arg, NOWHERE),
-        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
+        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         |op| unsafe { give_op(op_id, op) },
     )?;
     Ok(())
 }
 
 calls! { V1:
-    /// The callback runs in `NA_Trigger` when the bytes are at the peer.
     NA_Put(
         na_class: Token,
         context: Token,
@@ -292,7 +276,6 @@ calls! { V1:
         unsafe { transfer(who, whom, Direction::Put, ends, data_size, op_id) }
     }
 
-    /// The callback runs in `NA_Trigger` when the bytes are in local memory.
     NA_Get(
         na_class: Token,
         context: Token,

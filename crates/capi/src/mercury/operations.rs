@@ -10,7 +10,6 @@ use portolan_rpc::hg::context::{ContextShared, Work};
 use portolan_rpc::na::{Address, Callback, Direction, OpId, Part};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// The transfers of one interface that are in progress.
 pub(super) struct Operations(Table<(Weak<ContextShared>, u64)>);
 
 impl Operations {
@@ -52,8 +51,7 @@ impl Operations {
         Ok(())
     }
 
-    /// Cancels a transfer that has not ended. Its callback receives `HG_CANCELED`. Fails with
-    /// `INVALID_ARG` if `op_id` can never have named a transfer.
+    /// Cancels a transfer. Fails with `INVALID_ARG` if `op_id` can never have named one.
     pub(super) fn cancel(&self, op_id: Token) -> Result<()> {
         let Ok((context, number)) = self.0.get(op_id) else {
             return self.0.was_one(op_id); // it has ended

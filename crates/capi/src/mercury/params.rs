@@ -15,7 +15,6 @@ use std::ptr;
 
 pub(crate) type ProcCallback = Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int>;
 
-/// The procs of a function, stored with the function.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Procs {
     /// `None` if the function takes no input.
@@ -71,8 +70,7 @@ impl Runner {
     unsafe fn run(self, over: ProcFunction, proc: &mut Proc<'_>, data: *mut c_void) -> Result<()> {
         proc.attached = self.attached;
         let at: *mut Proc<'_> = proc;
-        // SAFETY: `over` is the program's function for this struct, and the proc outlives the call.
-        // By contract, `data` is the struct.
+        // SAFETY: `over` is the program's function for `data`, and the proc outlives the call.
         let code = unsafe { over(at.cast(), data) };
         if let Some(fault) = proc.fault() {
             return Err(fault.clone().into());
@@ -145,8 +143,6 @@ impl Runner {
         unsafe { self.run(over, &mut proc, data) }
     }
 
-    /// Frees the memory that decoding has allocated.
-    ///
     /// # Safety
     /// `data` must point to a struct that `over` has decoded.
     pub(super) unsafe fn free(self, over: ProcFunction, data: *mut c_void) -> Result<()> {
@@ -164,8 +160,7 @@ pub(super) fn check(data: *mut c_void) -> Result<()> {
     Ok(())
 }
 
-/// Returns a closure that encodes the struct at `data` for the interface of 2013. If `over` is
-/// `None`, it encodes nothing, and `data` may be null.
+/// Encodes the struct at `data` for 2013. Without `over`, encodes nothing.
 ///
 /// # Safety
 /// When the closure runs, `data` must be null or point to the struct that `over` expects.
@@ -204,8 +199,7 @@ pub(super) unsafe fn decode(
     unsafe { V1.decode(over, bytes, method, data) }
 }
 
-/// Frees the memory that decoding has allocated for the interface of 2013. Does nothing if `over`
-/// is `None` or `data` is null. A failure is only logged.
+/// Frees what decoding has allocated for 2013. A failure is only logged.
 ///
 /// # Safety
 /// `data` must be null or a struct that `over` has decoded.

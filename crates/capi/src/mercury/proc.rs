@@ -48,7 +48,7 @@ pub(super) unsafe fn with(
     })
 }
 
-/// Reads from a proc. Returns `none` if the proc is null.
+/// Returns `none` if the proc is null.
 ///
 /// # Safety
 /// The requirements of [`with`] apply.
@@ -61,8 +61,6 @@ fn bytes(size: u64) -> Result<usize, Fault> {
     usize::try_from(size).map_err(|_| Fault::Memory(usize::MAX))
 }
 
-/// Creates a proc over a buffer.
-///
 /// # Safety
 /// The buffer must be valid for `size` bytes while the proc lives.
 unsafe fn make(
@@ -85,13 +83,11 @@ fn check_buffer(buf: *mut c_void, size: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Allocates a page-aligned buffer of `size` bytes. Returns null if that fails.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn hg_proc_buf_alloc(size: u64) -> *mut c_void {
     isize::try_from(size).map_or(ptr::null_mut(), |size| large_buffer::alloc(size as usize).cast())
 }
 
-/// # Safety
 /// `mem_ptr` must be null, or come from `hg_proc_buf_alloc` and not be used afterwards.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_buf_free(mem_ptr: *mut c_void) {
@@ -99,9 +95,6 @@ pub(crate) unsafe extern "C" fn hg_proc_buf_free(mem_ptr: *mut c_void) {
     unsafe { large_buffer::free(mem_ptr.cast()) };
 }
 
-/// The message of the proc ends with a trailer if a checksum method is chosen.
-///
-/// # Safety
 /// The buffer must be valid for `buf_size` bytes while the proc lives. `proc` must be null or valid
 /// for a write.
 #[unsafe(no_mangle)]
@@ -116,17 +109,12 @@ pub(crate) unsafe extern "C" fn hg_proc_create(
         if proc.is_null() {
             return Err(Fault::argument("the pointer to the proc is null"));
         }
-        // SAFETY: by contract, `proc` is valid for a write if it is not null, and the buffer is
-        // valid.
+        // SAFETY: `proc` is valid for a write, and by contract the buffer is valid.
         unsafe { *proc = Box::into_raw(Box::new(make(buf, buf_size, op, hash, true)?)) };
         Ok(())
     })
 }
 
-/// Creates a proc without a trailer and attaches a class to it.
-///
-/// # Safety
-/// The requirements of `hg_proc_create` apply.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_create_set(
     hg_class: *mut c_void,
@@ -140,8 +128,7 @@ pub(crate) unsafe extern "C" fn hg_proc_create_set(
         if proc.is_null() {
             return Err(Fault::argument("the pointer to the proc is null"));
         }
-        // SAFETY: by contract, `proc` is valid for a write if it is not null, and the buffer is
-        // valid.
+        // SAFETY: as in `hg_proc_create`.
         unsafe {
             let mut made = make(buf, buf_size, op, hash, false)?;
             made.attached.class = hg_class;
@@ -151,9 +138,6 @@ pub(crate) unsafe extern "C" fn hg_proc_create_set(
     })
 }
 
-/// Restarts a proc on another buffer, with the same checksum method.
-///
-/// # Safety
 /// `proc` must be null or a live proc. The buffer must be valid while the proc lives.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_reset(
@@ -173,9 +157,7 @@ pub(crate) unsafe extern "C" fn hg_proc_reset(
     }
 }
 
-/// # Safety
-/// `proc` must be null, or come from `hg_proc_create` or `hg_proc_create_set` and not be used
-/// again.
+/// `proc` must be null or a live proc of `hg_proc_create*`, and is not used again.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
     checked("hg_proc_free", || {
@@ -188,7 +170,6 @@ pub(crate) unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
     })
 }
 
-/// # Safety
 /// `name` must be null or a terminated string. `hash` must be null or valid for a write.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_hash_from_name(
@@ -212,9 +193,6 @@ pub(crate) unsafe extern "C" fn hg_proc_hash_from_name(
 macro_rules! getters {
     ($($(#[$doc:meta])* $name:ident -> $ty:ty, $none:expr, $body:expr;)*) => {
         $($(#[$doc])*
-        ///
-        /// # Safety
-        /// `proc` must be null or a live proc.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(proc: HgProc) -> $ty {
             // SAFETY: the caller guarantees that `proc` is null or live.
@@ -224,17 +202,12 @@ macro_rules! getters {
 }
 
 getters! {
-    /// Returns the operation of the proc, or `HG_INVALID` if `proc` is null.
     hg_proc_get_op -> c_int, HG_INVALID, |p| types::op_to_c(p.op());
-    /// Returns the class attached by `hg_proc_create_set`, or null.
     hg_proc_get_class -> *mut c_void, ptr::null_mut(), |p| p.attached.class;
-    /// Returns the call handle attached to the proc, or null.
     hg_proc_get_handle -> *mut c_void, ptr::null_mut(), |p| p.attached.handle;
     hg_proc_get_flags -> u8, 0, |p| p.attached.flags;
     hg_proc_get_size -> u64, 0, |p| p.size() as u64;
-    /// Returns the number of bytes encoded or decoded so far.
     hg_proc_get_size_used -> u64, 0, |p| p.used() as u64;
-    /// Returns the number of bytes left in the current buffer.
     hg_proc_get_size_left -> u64, 0, |p| p.left() as u64;
     /// Returns the extra buffer or null. This call may move the buffer, as any encoding may.
     hg_proc_get_extra_buf -> *mut c_void, ptr::null_mut(),
@@ -246,9 +219,6 @@ getters! {
 macro_rules! setters {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*), |$p:ident| $body:expr;)*) => {
         $($(#[$doc])*
-        ///
-        /// # Safety
-        /// `proc` must be null or a live proc. Pointers must be valid as the header requires.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(proc: HgProc $(, $arg: $ty)*) -> HgReturn {
             let body = |$p: &mut Proc<'static>| $body;
@@ -259,18 +229,13 @@ macro_rules! setters {
 }
 
 setters! {
-    /// Ensures a buffer of at least `buf_size` bytes. Fails if a decoding proc has a smaller one.
     hg_proc_set_size(buf_size: u64), |p| p.set_size(bytes(buf_size)?);
-    /// Sets who frees the extra buffer: the proc if `mine` is not 0, otherwise the caller.
     hg_proc_set_extra_buf_is_mine(mine: u8), |p| p.set_extra_is_mine(mine != 0);
-    /// Ends the pass: writes or checks the trailer, if there is one.
     hg_proc_flush(), |p| p.flush();
     hg_proc_set_buf_ptr(buf_ptr: *mut c_void), |p| p.set_position(buf_ptr.cast());
-    /// Gives back bytes of `hg_proc_save_ptr`. Fails if they are no longer in the buffer, for
-    /// example because encoding has moved it.
+    /// Fails if the bytes are no longer in the buffer, for example because encoding has moved it.
     hg_proc_restore_ptr(data: *mut c_void, data_size: u64),
         |p| p.check_in_place(data.cast(), bytes(data_size)?);
-    /// Copies the checksum of the bytes encoded or decoded so far.
     hg_proc_checksum_get(hash: *mut c_void, hash_size: u64), |p| {
         let sum = p.checksum();
         let (value, size) = (sum.bytes(), sum.method().size());
@@ -290,8 +255,6 @@ setters! {
     };
 }
 
-/// # Safety
-/// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_set_handle(proc: HgProc, handle: *mut c_void) {
     // SAFETY: the caller guarantees that `proc` is null or live.
@@ -300,8 +263,6 @@ pub(crate) unsafe extern "C" fn hg_proc_set_handle(proc: HgProc, handle: *mut c_
     }
 }
 
-/// # Safety
-/// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_set_flags(proc: HgProc, flags: u8) {
     // SAFETY: the caller guarantees that `proc` is null or live.
@@ -310,11 +271,6 @@ pub(crate) unsafe extern "C" fn hg_proc_set_flags(proc: HgProc, flags: u8) {
     }
 }
 
-/// Reserves bytes of the buffer (encoding) or skips them (decoding), and returns their address.
-/// Returns null on error, and if the proc frees.
-///
-/// # Safety
-/// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_save_ptr(proc: HgProc, data_size: u64) -> *mut c_void {
     let mut place = ptr::null_mut();
@@ -328,9 +284,6 @@ pub(crate) unsafe extern "C" fn hg_proc_save_ptr(proc: HgProc, data_size: u64) -
     place.cast()
 }
 
-/// Adds data that is not in the buffer to the checksum.
-///
-/// # Safety
 /// `proc` must be null or a live proc. `data` must be null or valid for reads of `data_size` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_checksum_update(
@@ -338,8 +291,7 @@ pub(crate) unsafe extern "C" fn hg_proc_checksum_update(
     data: *mut c_void,
     data_size: u64,
 ) {
-    // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or valid
-    // for `data_size` bytes.
+    // SAFETY: by contract, `proc` is null or live, and `data` is null or has `data_size` bytes.
     unsafe {
         with("hg_proc_checksum_update", proc, |proc| {
             let size = bytes(data_size)?;
@@ -352,11 +304,6 @@ pub(crate) unsafe extern "C" fn hg_proc_checksum_update(
     }
 }
 
-/// Makes the proc free parameters until `hg_proc_undo_end`, so that a proc function can free the
-/// fields that it has decoded before a failure. Calls nest.
-///
-/// # Safety
-/// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_undo_begin(proc: HgProc) {
     // SAFETY: the caller guarantees that `proc` is null or live.
@@ -365,10 +312,6 @@ pub(crate) unsafe extern "C" fn hg_proc_undo_begin(proc: HgProc) {
     }
 }
 
-/// Ends the effect of the last `hg_proc_undo_begin`.
-///
-/// # Safety
-/// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_undo_end(proc: HgProc) {
     // SAFETY: the caller guarantees that `proc` is null or live.

@@ -44,7 +44,6 @@ pub(super) fn go_over(
     }
 }
 
-/// # Safety
 /// `proc` must be null or a live proc. `data` must be null or the address of an `hg_bulk_t`, which
 /// to encode or free must hold a handle or null.
 #[unsafe(no_mangle)]

@@ -41,8 +41,6 @@ unsafe fn encode(proc: &mut Proc<'static>, text: *const c_char) -> Result<(), Fa
     proc.put_text(Some(unsafe { CStr::from_ptr(text) }.to_bytes()))
 }
 
-/// Encodes, decodes or frees the string in a slot.
-///
 /// # Safety
 /// `slot` must be null or the address of a `char *`. To encode, the slot must hold a terminated
 /// string or null. To free, it must hold the result of decoding.
@@ -68,29 +66,20 @@ unsafe fn over(proc: &mut Proc<'static>, slot: *mut *mut c_char) -> Result<(), F
     }
 }
 
-/// Encodes, decodes or frees a `char *`.
-///
-/// # Safety
 /// `proc` must be null or a live proc. `data` must be null or the address of an `hg_string_t`. To
 /// encode, it must hold a terminated string or null. To free, it must hold the result of decoding.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_hg_string_t(proc: HgProc, data: *mut c_void) -> HgReturn {
-    // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or a slot
-    // that holds what the operation requires.
+    // SAFETY: by contract, `proc` is null or live, and `data` is null or a suitable slot.
     unsafe { with("hg_proc_hg_string_t", proc, |proc| over(proc, data.cast())) }
 }
 
-/// Encodes, decodes or frees a `const char *`.
-///
-/// # Safety
-/// The requirements of `hg_proc_hg_string_t` apply.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_hg_const_string_t(
     proc: HgProc,
     data: *mut c_void,
 ) -> HgReturn {
-    // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or a slot
-    // that holds what the operation requires.
+    // SAFETY: as above.
     unsafe { with("hg_proc_hg_const_string_t", proc, |proc| over(proc, data.cast())) }
 }
 
@@ -120,8 +109,6 @@ impl HgStringObject {
 }
 
 /// Only the string is encoded. A decoded object owns its string.
-///
-/// # Safety
 /// `proc` must be null or a live proc. `data` must be null or the address of a string object. To
 /// encode or free, the object must be initialised.
 #[unsafe(no_mangle)]
@@ -154,8 +141,6 @@ pub(crate) unsafe extern "C" fn hg_proc_hg_string_object_t(
     }
 }
 
-/// Fails if the object is null.
-///
 /// # Safety
 /// `string` must be null or the address of an object that no other thread uses during the call.
 unsafe fn object(
@@ -169,8 +154,6 @@ unsafe fn object(
     })
 }
 
-/// # Safety
-/// `string` must be null or valid for a write.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_string_object_init(string: *mut HgStringObject) -> HgReturn {
     // SAFETY: the caller guarantees that `string` is null or valid for a write.
@@ -182,9 +165,6 @@ pub(crate) unsafe extern "C" fn hg_string_object_init(string: *mut HgStringObjec
     }
 }
 
-/// The string is not copied.
-///
-/// # Safety
 /// `string` must be null or valid for a write. `s` must be null or a terminated string. If
 /// `is_owned` is not 0, `s` must come from `malloc`.
 #[unsafe(no_mangle)]
@@ -203,10 +183,6 @@ pub(crate) unsafe extern "C" fn hg_string_object_init_char(
     }
 }
 
-/// The string is not copied.
-///
-/// # Safety
-/// The requirements of `hg_string_object_init_char` apply.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_string_object_init_const_char(
     string: *mut HgStringObject,
@@ -223,10 +199,6 @@ pub(crate) unsafe extern "C" fn hg_string_object_init_const_char(
     }
 }
 
-/// Frees the string if the object owns it, and empties the object.
-///
-/// # Safety
-/// `string` must be null or the address of an initialised object.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_string_object_free(string: *mut HgStringObject) -> HgReturn {
     // SAFETY: the caller guarantees that `string` is null or an initialised object.
@@ -238,17 +210,13 @@ pub(crate) unsafe extern "C" fn hg_string_object_free(string: *mut HgStringObjec
     }
 }
 
-/// The new object owns its copy of the string.
-///
-/// # Safety
 /// The string of `string` must be null or terminated, `new_string` null or valid for a write.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_string_object_dup(
     string: HgStringObject,
     new_string: *mut HgStringObject,
 ) -> HgReturn {
-    // SAFETY: the caller guarantees that the string is null or terminated, and that `new_string` is
-    // null or valid for a write.
+    // SAFETY: by contract, the string is null or terminated, and `new_string` is null or valid.
     unsafe {
         object("hg_string_object_dup", new_string, |new| {
             let data = match string.data.is_null() {
@@ -261,10 +229,6 @@ pub(crate) unsafe extern "C" fn hg_string_object_dup(
     }
 }
 
-/// Stores `s` in the object and returns the previous string. The object does not own `s`.
-///
-/// # Safety
-/// `string` must be null or the address of an initialised object.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_string_object_swap(
     string: *mut HgStringObject,

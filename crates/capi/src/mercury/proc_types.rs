@@ -8,14 +8,12 @@ use std::os::raw::c_void;
 macro_rules! numbers {
     ($($name:ident: $ty:ty;)*) => {
         $(#[doc = concat!("Encodes or decodes one `", stringify!($ty), "`, little-endian.")]
-        ///
-        /// # Safety
-        /// `proc` must be null or a live proc. `data` must be null or the address of a value of
-        /// this type: readable to encode, writable to decode.
+        /// `proc` must be null or a live proc. `data` must be null or the address of a value,
+        /// readable to encode, writable to decode.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(proc: HgProc, data: *mut c_void) -> HgReturn {
-            // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or
-            // valid for the operation.
+            // SAFETY: by contract, `proc` is null or live, and `data` null or valid for the
+            // operation.
             unsafe {
                 with(stringify!($name), proc, |proc| {
                     if cfg!(target_endian = "little") || proc.op() == Op::Free {
@@ -49,11 +47,7 @@ numbers! {
     hg_proc_double: f64;
 }
 
-/// Encodes or decodes one `bool`. Decoding refuses all bytes but 0 and 1, the only values in C.
-///
-/// # Safety
-/// `proc` must be null or a live proc. `data` must be null or the address of a `bool`: readable to
-/// encode, writable to decode.
+/// Decoding refuses all bytes but 0 and 1, the only values in C.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_bool(proc: HgProc, data: *mut c_void) -> HgReturn {
     // SAFETY: by contract, `proc` is null or live, and `data` is null or valid for the operation.
@@ -85,8 +79,6 @@ pub(crate) unsafe extern "C" fn hg_proc_bool(proc: HgProc, data: *mut c_void) ->
 macro_rules! raw {
     ($($name:ident)*) => {
         $(/// Encodes or decodes bytes without conversion.
-        ///
-        /// # Safety
         /// `proc` must be null or a live proc. `data` must be null or valid for `data_size` bytes:
         /// for reads to encode, for writes to decode.
         #[unsafe(no_mangle)]
@@ -95,8 +87,8 @@ macro_rules! raw {
             data: *mut c_void,
             data_size: u64,
         ) -> HgReturn {
-            // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or
-            // valid for the operation.
+            // SAFETY: by contract, `proc` is null or live, and `data` null or valid for the
+            // operation.
             unsafe {
                 with(stringify!($name), proc, |proc| match usize::try_from(data_size) {
                     Ok(bytes) => proc.transfer(data.cast(), bytes),

@@ -12,7 +12,6 @@ use std::ops::Index;
 use std::os::raw::c_void;
 use std::sync::LazyLock;
 
-/// A handle as C sees it.
 pub(crate) type Token = *mut c_void;
 
 /// A handle as a number. Unlike [`Token`], it is `Send` and `Sync`.
@@ -29,11 +28,9 @@ impl Number {
     }
 }
 
-/// A table of objects of one kind.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     what: &'static str,
-    /// In the upper byte of this table's handles.
     kind: u64,
     things: LazyLock<BiasedLock<Things<T>>>,
 }
@@ -44,8 +41,7 @@ type Things<T> = Handles<T, 32, 24>;
 pub(super) static NA_CLASSES: Table<Class> = Table::new("NA class", 0x11);
 pub(super) static NA_CONTEXTS: Table<Context> = Table::new("NA context", 0x12);
 
-/// The tables of one kind of object, one for each interface. A handle of one interface is refused
-/// by the other, because its kind differs.
+/// The tables of one kind of object, one for each interface, whose handles differ in kind.
 #[derive(Debug)]
 pub(crate) struct Tables<T>([Table<T>; 2]);
 
@@ -89,7 +85,6 @@ impl<T> Table<T> {
         self.of_kind(token as usize as u64)
     }
 
-    /// Returns whether `token` may have been a handle of this table.
     fn is_of_kind(&self, token: Token) -> bool {
         self.handle(token) >> 56 == 0
     }
@@ -111,16 +106,14 @@ impl<T> Table<T> {
         Failure::new(Status::INVALID_ARG, text)
     }
 
-    /// Removes an object and returns it. Fails with `INVALID_ARG` if `token` is not a live handle
-    /// of this table.
+    /// Removes an object. Fails with `INVALID_ARG` if `token` is not a live handle of this table.
     pub(crate) fn remove(&self, token: Token) -> Result<T> {
         let handle = self.handle(token);
         self.things.with(|things| things.remove(handle)).ok_or_else(|| self.refusal(token))
     }
 
-    /// Removes an object and returns it if `gone` returns true. `gone` runs under the table's lock
-    /// and must not use the table. Fails with the error of `gone`, or `INVALID_ARG` if `token` is
-    /// not a live handle of this table.
+    /// Removes an object if `gone` returns true. `gone` runs under the table's lock and must not
+    /// use the table. Fails like `gone` and [`Table::remove`].
     pub(crate) fn remove_if(
         &self,
         token: Token,
@@ -132,8 +125,7 @@ impl<T> Table<T> {
         Ok(if gone(thing)? { things.remove(handle) } else { None })
     }
 
-    /// Checks that `token` may have been a handle of this table. Fails with `INVALID_ARG` if
-    /// `token` can never have been one.
+    /// Fails with `INVALID_ARG` if `token` can never have been a handle of this table.
     pub(crate) fn was_one(&self, token: Token) -> Result<()> {
         if self.is_of_kind(token) { Ok(()) } else { Err(self.refusal(token)) }
     }
@@ -142,21 +134,20 @@ impl<T> Table<T> {
         self.things.lock().drain()
     }
 
-    /// Calls `show` for each object. `show` runs under the table's lock and must not use the table.
+    /// `show` runs under the table's lock and must not use the table.
     pub(crate) fn each(&self, mut show: impl FnMut(Token, &T)) {
         let things = self.things.lock();
         things.iter().for_each(|(handle, thing)| show(self.token(handle), thing));
     }
 
-    /// Calls `body` for each object until it returns a value. Returns the object's handle and the
-    /// value. `body` runs under the table's lock and must not use the table.
+    /// Returns the first value of `body`, with the object's handle. `body` runs under the table's
+    /// lock and must not use the table.
     pub(crate) fn search<R>(&self, body: impl Fn(&T) -> Option<R>) -> Option<(Token, R)> {
         let things = self.things.lock();
         let found = |(handle, thing)| Some((self.token(handle), body(thing)?));
         things.iter().find_map(found)
     }
 
-    /// Returns the handle of the first object that `is` accepts.
     pub(crate) fn find(&self, is: impl Fn(&T) -> bool) -> Option<Token> {
         self.search(|thing| is(thing).then_some(())).map(|(token, ())| token)
     }
@@ -172,8 +163,6 @@ impl<T> Table<T> {
 }
 
 impl<T: Clone> Table<T> {
-    /// Returns a clone of the object of `token`. Fails with `INVALID_ARG` if `token` is not a live
-    /// handle of this table.
     #[inline]
     pub(crate) fn get(&self, token: Token) -> Result<T> {
         self.with(token, |thing| thing.clone())

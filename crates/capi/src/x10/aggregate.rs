@@ -18,7 +18,6 @@ use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// The properties that the asyncs of a batch share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     f: usize,
@@ -118,7 +117,6 @@ pub(super) fn flush_all(engine: &Engine) -> Result<()> {
     flush(engine, |_| true)
 }
 
-/// Runs the functions of a batch.
 pub(super) struct Batches;
 
 fn run(name: &Name, count: u64, items: &[u8]) -> Result<()> {
@@ -153,10 +151,6 @@ impl Handler for Batches {
     }
 }
 
-/// Runs `f` at `dest` with `n` arguments, as an item of a batch.
-///
-/// # Safety
-/// The contract of `x10_async_spawn_packed` applies.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_async_spawn_agg_packed(
     dest: i32,
@@ -172,8 +166,7 @@ pub(crate) unsafe extern "C" fn x10_async_spawn_agg_packed(
         let target = refs::rank(engine, dest)?;
         let entry = entry(engine, Key { f, n: args.len(), handle })?;
         match args {
-            // The usual number of arguments is a constant in this arm, so the compiler can
-            // specialise the call.
+            // A constant for the usual number of arguments lets the compiler specialise the call.
             [arg] => entry.aggregator.push(engine, target, &arg.to_ne_bytes()),
             args => entry.aggregator.push(engine, target, bytemuck::cast_slice(args)),
         }
@@ -185,13 +178,11 @@ fn flush_checked(engine: &Engine, n: c_int, which: impl Fn(&Key) -> bool) -> Res
     flush(engine, |key| key.n == n && which(key))
 }
 
-/// Sends the items collected under `n` and `handle`, for any function.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_flush(n: c_int, handle: c_int) -> c_int {
     code("x10_flush", |engine| flush_checked(engine, n, |key| key.handle == handle))
 }
 
-/// Sends the items collected under `n` and `handle` for `f`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_flush_func(n: c_int, f: usize, handle: c_int) -> c_int {
     code("x10_flush_func", |engine| {

@@ -13,7 +13,7 @@ use portolan_engine::wait::Progress as _;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
-/// Transfers bytes. Returns when they have arrived.
+/// Returns when the bytes have arrived.
 ///
 /// # Safety
 /// The local bytes must be valid for the direction of the transfer.
@@ -94,8 +94,7 @@ unsafe fn contiguous(
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes, with a switch until
-    // the transfer is complete.
+    // SAFETY: by contract, `local` is valid for `bytes` bytes, with a switch until completion.
     unsafe {
         match switch {
             None => now(engine, direction, target, &[span])?,
@@ -106,9 +105,6 @@ unsafe fn contiguous(
     Ok(())
 }
 
-/// Gets `n` bytes. On return they are in local memory.
-///
-/// # Safety
 /// `dest` must be valid for writes of `n` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int {
@@ -116,9 +112,6 @@ pub(crate) unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int
     code("x10_get", |engine| unsafe { contiguous(engine, Direction::Get, src, dest, n, None) })
 }
 
-/// Non-blocking `x10_get`, counted on a switch.
-///
-/// # Safety
 /// `dest` must be valid for writes of `n` bytes until the transfer is complete.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get_nb(
@@ -133,9 +126,6 @@ pub(crate) unsafe extern "C" fn x10_get_nb(
     })
 }
 
-/// Puts `n` bytes. On return they are in the target's memory.
-///
-/// # Safety
 /// `src` must be valid for reads of `n` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int {
@@ -143,9 +133,6 @@ pub(crate) unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_i
     code("x10_put", |engine| unsafe { contiguous(engine, Direction::Put, dest, src, n, None) })
 }
 
-/// Non-blocking `x10_put`, counted on a switch.
-///
-/// # Safety
 /// `src` must be valid for reads of `n` bytes and unchanged until the transfer is complete.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put_nb(

@@ -54,7 +54,6 @@ pub(super) fn count_batch() {
     BATCHES.fetch_add(1, Relaxed);
 }
 
-/// Returns the number of items that are collected for one place before they are sent.
 pub(super) fn aggregate_limit() -> usize {
     AGG_LIMIT.load(Relaxed)
 }
@@ -65,7 +64,6 @@ pub(super) fn started(engine: &Engine) {
     POLLING.store((!engine.has_thread()).into(), Relaxed);
 }
 
-/// Restores the default settings and clears the statistics.
 pub(super) fn reset(engine: &Engine) {
     ERROR_CHK.store(0, Relaxed);
     TIMEOUT.store(DEFAULT_TIMEOUT, Relaxed);
@@ -148,8 +146,6 @@ fn number(engine: &Engine, query: c_int) -> Option<c_int> {
     })
 }
 
-/// Writes the result of a query to `result`, or prints the statistics.
-///
 /// # Safety
 /// `result` must be null or valid for the data that the query writes.
 unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()> {
@@ -167,8 +163,7 @@ unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()
     if result.is_null() {
         fail!(Argument, "the pointer to the result of query {query} is null");
     }
-    // SAFETY: the caller guarantees room for the result of the query. The statistics may be
-    // unaligned in the caller's array of `int`.
+    // SAFETY: the caller guarantees room for the result, in which statistics may be unaligned.
     unsafe {
         match (query, number) {
             (_, Some(number)) => *result = number,
@@ -217,9 +212,6 @@ fn set(query: c_int, value: c_int) -> Result<()> {
 
 const MOST_AGGREGATED: usize = 8192;
 
-/// Stores the result of a query in `*ret_val`.
-///
-/// # Safety
 /// `ret_val` must be null or valid for the data that the query writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_getenv(query: c_int, ret_val: *mut c_int) -> c_int {
@@ -227,7 +219,6 @@ pub(crate) unsafe extern "C" fn x10_getenv(query: c_int, ret_val: *mut c_int) ->
     code("x10_getenv", |engine| unsafe { answer(engine, query, ret_val) })
 }
 
-/// Changes a setting. Fails for a read-only query.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_setenv(query: c_int, set_val: c_int) -> c_int {
     code("x10_setenv", |_| set(query, set_val))

@@ -6,7 +6,6 @@ use portolan_engine::runtime::Engine;
 use portolan_engine::trace::{Call, CallInfo};
 use std::os::raw::c_int;
 
-/// Completes everything that this place has issued.
 fn here(engine: &Engine) -> Result<()> {
     lock::may_wait()?;
     aggregate::flush_all(engine)?;
@@ -30,13 +29,11 @@ pub(super) fn everywhere(engine: &Engine) -> Result<()> {
     )
 }
 
-/// Returns when everything that this place has issued is complete at its target.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_fence() -> c_int {
     code("x10_fence", |engine| engine.observed(|| CallInfo::new(Call::FenceAll), || here(engine)))
 }
 
-/// Returns when everything that all places have issued is complete. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_gfence() -> c_int {
     code("x10_gfence", everywhere)

@@ -1,11 +1,9 @@
-//! Names of functions that are valid in every process.
-//!
-//! A name consists of the [loaded object](crate::loaded) that contains the function, and the offset
-//! there. The name of a registered function also holds its index, which takes precedence if the target has a function
-//! there.
+//! Names of functions that are valid in every process: the [loaded object](crate::loaded) that
+//! contains the function, the offset there, and the index of a registered function, which takes
+//! precedence if the target has one there.
 //!
 //! Invariant: a name denotes one function as long as no object with functions in use is unloaded.
-//! Both directions are cached, until a function is registered or X10Lib starts or ends.
+//! Both directions are cached until a function is registered or X10Lib starts or ends.
 
 use super::function_table::{self, TABLE_SIZE};
 use crate::loaded::{self, Object};
@@ -18,13 +16,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) type Function = unsafe extern "C" fn(*mut i64, c_int);
 
-/// The name of a function in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct Name {
     /// Key of the object, or 0 if only the index identifies the function.
     pub object: u64,
-    /// Offset in the object in bytes.
     pub offset: u64,
     /// Index in the tables, or 0 if the function is not registered.
     pub index: u32,

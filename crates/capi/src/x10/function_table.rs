@@ -4,7 +4,6 @@ use parking_lot::RwLock;
 use portolan_engine::error::{Result, fail};
 use std::collections::HashMap;
 
-/// The largest index.
 pub(crate) const TABLE_SIZE: usize = 1024;
 
 /// Functions by index, and the lowest index of each function.
@@ -59,7 +58,6 @@ pub(super) fn index_of(function: usize) -> u32 {
     table.as_ref().and_then(|t| t.index_of.get(&function).copied()).unwrap_or(0)
 }
 
-/// Returns the function at an index, or 0 if there is none.
 pub(super) fn at(index: u32) -> usize {
     let table = TABLE.read();
     table.as_ref().and_then(|t| t.functions.get(index as usize).copied()).unwrap_or(0)

@@ -1,8 +1,5 @@
-//! Initialisation and finalisation.
-//!
-//! The engine is shared with other interfaces ([`sharing`]). The state of this interface is in the
-//! statics of its modules. The start and the end clear it, so that nothing survives into the next
-//! initialisation.
+//! Initialisation and finalisation. The state of this interface is in the statics of its modules.
+//! Start and end clear it, so that nothing survives into the next initialisation.
 
 use super::aggregate::Batches;
 use super::handler_ids::{BATCHES, SPAWN};
@@ -18,7 +15,6 @@ use std::os::raw::{c_char, c_int};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Held while X10Lib starts or ends.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn forget() {
@@ -47,8 +43,7 @@ fn unregister_handlers(engine: &Engine) -> Result<()> {
     engine.unregister_handlers(&[SPAWN.id()?, BATCHES.id()?])
 }
 
-/// Registers the functions. Fails at all places if it fails at one, so that none waits for it.
-/// Collective.
+/// Registers the functions. Fails at all places if it fails at one, so none waits. Collective.
 fn fill_everywhere(engine: &Engine, handlers: &[usize]) -> Result<()> {
     let filled = register::fill(handlers);
     let failed = engine.world().allgather(engine, &u64::from(filled.is_err()))?;
@@ -104,9 +99,6 @@ fn end() -> Result<()> {
     sharing::detach()
 }
 
-/// Starts X10Lib over all ranks and registers `n` functions, from index 1.
-///
-/// # Safety
 /// `handlers` must be null or valid for reads of `n` elements.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_int {
@@ -123,7 +115,6 @@ pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_
     })
 }
 
-/// Completes everything and ends X10Lib. MPI keeps running unless `x10_init` started it.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_finalize() -> c_int {
     guard("x10_finalize", failed, || {

@@ -7,7 +7,6 @@ use std::cell::Cell;
 use std::os::raw::c_int;
 
 thread_local! {
-    /// The number of locks that this thread holds.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -36,7 +35,6 @@ pub(super) fn may_wait() -> Result<()> {
     Ok(())
 }
 
-/// Keeps asyncs from running at this place until `x10_unlock`. Calls nest.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_lock() -> c_int {
     code("x10_lock", |engine| {
@@ -46,7 +44,6 @@ pub(crate) extern "C" fn x10_lock() -> c_int {
     })
 }
 
-/// Undoes one `x10_lock` of this thread.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_unlock() -> c_int {
     code("x10_unlock", |engine| {

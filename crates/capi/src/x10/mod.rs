@@ -1,20 +1,8 @@
 //! The X10Lib interface: `x10/x10lib.h`.
 //!
-//! The C functions are exported here, and the C++ functions of the header call them. X10Lib has no
+//! The C++ functions of the header call the C functions that are exported here. X10Lib has no
 //! memory of its own: a reference names any address of any place ([`portolan_engine::any_memory`]).
 //! Asyncs are active messages ([`portolan_engine::am`]).
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`lifecycle`] | init, finalize, last error |
-//! | [`refs`] | global references; argument checks |
-//! | [`switches`] | counters of transfers in flight |
-//! | [`copy`], [`vector`], [`strided`], [`values`] | transfers |
-//! | [`fence`], [`lock`] | ordering; exclusion of asyncs |
-//! | [`function_table`], [`register`] | functions by index; registration, exchange of addresses |
-//! | [`function`] | names of functions that are valid in every process |
-//! | [`spawn`], [`aggregate`] | asyncs, single and in batches |
-//! | [`environment`] | settings, queries, statistics |
 //!
 //! **Errors.** A call returns `X10_OK`, or `X10_ERR_LAPI` and changes nothing. The reason goes to
 //! standard error and to `x10_last_error`.
@@ -42,7 +30,6 @@ use portolan_engine::runtime::{self, Engine};
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// `X10_OK`: the call succeeded.
 pub(crate) const OK: c_int = 0;
 /// `X10_ERR_LAPI`: the call failed, for any reason.
 pub(crate) const ERR_LAPI: c_int = 1;
@@ -71,7 +58,6 @@ fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) ->
     })
 }
 
-/// Writes an error to standard error and returns its code.
 #[cold]
 fn failed(error: &Error) -> c_int {
     reported(error);

@@ -22,7 +22,6 @@ impl From<Direction> for cma::Direction {
     }
 }
 
-/// `x10_gas_ref_t`: an address at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct GasRef {
@@ -71,7 +70,6 @@ pub(crate) fn local(address: *const c_void, bytes: usize) -> Result<usize> {
     Ok(address as usize)
 }
 
-/// Makes a reference. It is checked when it is used.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_make_gas_ref(place: i32, addr: *mut c_void) -> GasRef {
     GasRef { place, addr: addr as c_ulong }

@@ -13,13 +13,11 @@ pub(super) fn fill(handlers: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Removes all functions and drops all cached names.
 pub(super) fn clear() {
     function_table::clear();
     function::forget();
 }
 
-/// Registers a function at an index of this place's table. Null clears the index.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_register(addr: *mut c_void, addr_hndl: c_int) -> c_int {
     code("x10_register", |_| {
@@ -48,9 +46,6 @@ fn exchange(engine: &Engine, mine: usize, table: *mut *mut c_void) -> Result<()>
     Ok(())
 }
 
-/// Stores every place's address in `addr_tab`, in the order of places. Collective.
-///
-/// # Safety
 /// `addr_tab` must be null or valid for one element per place.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_addr_init(

@@ -15,7 +15,6 @@ use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::Engine;
 use std::os::raw::c_int;
 
-/// The largest number of arguments of one async.
 pub(crate) const MAX_ARGS: usize = 32;
 
 const NAME_BYTES: usize = size_of::<Name>();
@@ -60,7 +59,6 @@ pub(super) fn run(f: Function, n: usize, count: u64, items: &[u8]) {
     environment::count_runs(count);
 }
 
-/// Splits a header into the name and the rest.
 pub(super) fn read_name(header: &[u8]) -> Result<(Name, &[u8])> {
     match header.split_at_checked(NAME_BYTES) {
         Some((name, rest)) => {
@@ -74,7 +72,6 @@ pub(super) fn read_name(header: &[u8]) -> Result<(Name, &[u8])> {
     }
 }
 
-/// Runs the function of a message.
 pub(super) struct Spawn;
 
 impl Handler for Spawn {
@@ -115,9 +112,6 @@ fn send(engine: &Engine, target: usize, name: &Name, bytes: &[u8]) -> Result<()>
     Ok(())
 }
 
-/// Runs `f` at `dest` with `n` arguments. Returns when the arguments have been handed over.
-///
-/// # Safety
 /// `args` must be null or valid for reads of `given` elements, and `f` must be an `async_func_t` or
 /// an index.
 #[unsafe(no_mangle)]

@@ -24,8 +24,6 @@ struct StridedCall {
 }
 
 impl StridedCall {
-    /// Returns the shape that the arguments describe.
-    ///
     /// # Safety
     /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`.
     unsafe fn shape(&self) -> Result<Shape> {
@@ -117,7 +115,6 @@ impl StridedCall {
     }
 }
 
-/// Defines a call from its direction, its remote and local sides, and their strides.
 macro_rules! strided {
     (
         $(#[$doc:meta])* $name:ident, $direction:ident,
@@ -154,8 +151,6 @@ macro_rules! strided {
     };
 }
 strided! {
-    /// Gets strided bytes. On return they are in local memory.
-    ///
     /// # Safety
     /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
     /// bytes must be valid for writes.
@@ -163,16 +158,12 @@ strided! {
     (src, src_stride), (dest, dest_stride)
 }
 strided! {
-    /// Non-blocking `x10_get_s`, counted on a switch.
-    ///
     /// # Safety
     /// The contract of `x10_get_s` applies, until the transfer is complete.
     x10_get_s_nb, Get, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
     (src, src_stride), (dest, dest_stride), hndl
 }
 strided! {
-    /// Puts strided bytes. On return they are in the target's memory.
-    ///
     /// # Safety
     /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
     /// bytes must be valid for reads.
@@ -180,8 +171,6 @@ strided! {
     (dest, dest_stride), (src, src_stride)
 }
 strided! {
-    /// Non-blocking `x10_put_s`, counted on a switch.
-    ///
     /// # Safety
     /// The contract of `x10_put_s` applies, and the bytes must not change before completion.
     x10_put_s_nb, Put, (src: *const c_void, src_stride, dest: GasRef, dest_stride),

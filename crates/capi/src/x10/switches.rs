@@ -25,7 +25,6 @@ struct Kept {
     issuing: usize,
 }
 
-/// The switch behind a token.
 #[derive(Debug, Default)]
 pub(crate) struct Switch {
     counter: Arc<CompletionCounter>,
@@ -85,7 +84,6 @@ fn look_up(table: &Table, token: usize) -> Result<&Arc<Switch>> {
     }
 }
 
-/// Fails with `Handle` if the token names no switch.
 pub(super) fn find(token: usize) -> Result<Arc<Switch>> {
     look_up(&TABLE.lock(), token).cloned()
 }
@@ -105,8 +103,7 @@ pub(super) fn clear() {
     drop(gone); // after the lock is released
 }
 
-/// Returns whether the value of the switch is at least 0. If so, fails with the first failure of
-/// its transfers.
+/// Returns whether the value is at least 0. If so, fails with the first failure of its transfers.
 fn done(switch: &Switch) -> Result<bool> {
     if switch.value() < 0 {
         return Ok(false);
@@ -121,7 +118,6 @@ fn wait(engine: &Engine, token: usize) -> Result<()> {
     engine.wait_for(Cause::Notify, &what, || done(&switch))
 }
 
-/// Makes a switch with value 0. Returns null on an error.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_alloc_switch() -> usize {
     let error = |error: &_| {
@@ -134,7 +130,6 @@ pub(crate) extern "C" fn x10_alloc_switch() -> usize {
     })
 }
 
-/// Frees a switch. Fails if transfers on it are outstanding.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_free_switch(hndl: usize) -> c_int {
     code("x10_free_switch", |_| {
@@ -166,8 +161,6 @@ pub(crate) extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
     })
 }
 
-/// # Safety
-/// `value` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_switch_value(hndl: usize, value: *mut c_int) -> c_int {
     code("x10_switch_value", |engine| {
@@ -180,8 +173,6 @@ pub(crate) unsafe extern "C" fn x10_switch_value(hndl: usize, value: *mut c_int)
     })
 }
 
-/// Fails with `Argument` if `to` is null.
-///
 /// # Safety
 /// `to` must be null or valid for writes.
 unsafe fn store(to: *mut c_int, value: c_int) -> Result<()> {
@@ -193,22 +184,16 @@ unsafe fn store(to: *mut c_int, value: c_int) -> Result<()> {
     Ok(())
 }
 
-/// Returns when the value of a switch is at least 0.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_wait(hndl: usize) -> c_int {
     code("x10_wait", |engine| wait(engine, hndl))
 }
 
-/// Alias of `x10_wait`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_next_on_switch(hndl: usize) -> c_int {
     code("x10_next_on_switch", |engine| wait(engine, hndl))
 }
 
-/// Sets `*is_done` to 1 if the value of a switch is at least 0, else to 0.
-///
-/// # Safety
-/// `is_done` must be null or valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_test(hndl: usize, is_done: *mut c_int) -> c_int {
     code("x10_test", |engine| {

@@ -1,6 +1,4 @@
-//! Puts and gets of single values of four types.
-//!
-//! A non-blocking put copies its value. The copy is kept until the put is complete.
+//! Puts and gets of values of four types. A non-blocking put copies its value until it is complete.
 
 use super::copy;
 use super::refs::{self, Direction, GasRef};
@@ -13,7 +11,6 @@ use std::cell::Cell;
 use std::os::raw::{c_double, c_float, c_int, c_long};
 
 thread_local! {
-    /// The code of this thread's last value get.
     static STATUS: Cell<c_int> = const { Cell::new(OK) };
 }
 
@@ -70,7 +67,6 @@ fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize
     Ok(())
 }
 
-/// Returns the code of this thread's last value get: `X10_OK` or `X10_ERR_LAPI`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_get_value_status() -> c_int {
     STATUS.get()
@@ -78,31 +74,26 @@ pub(crate) extern "C" fn x10_get_value_status() -> c_int {
 
 macro_rules! values {
     ($ty:ty, $get:ident, $put:ident / $put_short:ident, $put_nb:ident / $put_short_nb:ident) => {
-        /// Gets a value. Returns 0 on an error; see `x10_get_value_status`.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $get(src: GasRef) -> $ty {
             get(stringify!($get), src)
         }
 
-        /// Puts a value. On return it is in the target's memory.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $put(val: $ty, dest: GasRef) -> c_int {
             code(stringify!($put), |engine| put(engine, val, dest))
         }
 
-        /// Short name of the preceding call.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $put_short(val: $ty, dest: GasRef) -> c_int {
             code(stringify!($put_short), |engine| put(engine, val, dest))
         }
 
-        /// Non-blocking put of a value, counted on a switch.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $put_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
             code(stringify!($put_nb), |engine| put_nb(engine, val, dest, hndl))
         }
 
-        /// Short name of the preceding call.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $put_short_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
             code(stringify!($put_short_nb), |engine| put_nb(engine, val, dest, hndl))

@@ -56,7 +56,6 @@ unsafe fn spans(engine: &Engine, list: *const GiovRef, len: c_int) -> Result<(By
     Ok((by_place, total))
 }
 
-/// Appends a span, or extends the last one if the new span continues it on both sides.
 fn add(spans: &mut Vec<Span>, span: Span) {
     if let Some(last) = spans.last_mut()
         && last.local.checked_add(last.bytes) == Some(span.local)
@@ -108,9 +107,6 @@ unsafe fn vector(
     Ok(())
 }
 
-/// Gets the blocks of all elements. On return they are in local memory.
-///
-/// # Safety
 /// The elements must be valid, and their local blocks must be valid for writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int {
@@ -118,9 +114,6 @@ pub(crate) unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c
     code("x10_get_v", |engine| unsafe { vector(engine, Direction::Get, dsrc, len, None) })
 }
 
-/// Non-blocking `x10_get_v`, counted on a switch.
-///
-/// # Safety
 /// The contract of `x10_get_v` applies, until the transfer is complete.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get_v_nb(
@@ -132,9 +125,6 @@ pub(crate) unsafe extern "C" fn x10_get_v_nb(
     code("x10_get_v_nb", |engine| unsafe { vector(engine, Direction::Get, dsrc, len, Some(hndl)) })
 }
 
-/// Puts the blocks of all elements. On return they are in the targets' memory.
-///
-/// # Safety
 /// The elements must be valid, and their local blocks must be valid for reads.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int {
@@ -142,9 +132,6 @@ pub(crate) unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c
     code("x10_put_v", |engine| unsafe { vector(engine, Direction::Put, dsrc, len, None) })
 }
 
-/// Non-blocking `x10_put_v`, counted on a switch.
-///
-/// # Safety
 /// The contract of `x10_put_v` applies, and the blocks must not change before completion.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put_v_nb(

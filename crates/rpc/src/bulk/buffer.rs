@@ -61,28 +61,24 @@ impl Deref for Buffer {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: the handle owns the memory, which is initialised and `len` bytes long. Only a
-        // transfer that owns the buffer gets the handle, and no such transfer is under way, since
-        // `self` is borrowed.
+        // transfer that owns the buffer gets the handle, and `self` is borrowed, so there is none.
         unsafe { std::slice::from_raw_parts(self.address(), self.bulk.len()) }
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the handle owns the memory, which is initialised and `len` bytes long. No
-        // transfer is under way, since `self` is borrowed, and the borrow is exclusive.
+        // SAFETY: as in `deref`, and the borrow is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.address(), self.bulk.len()) }
     }
 }
 
-/// A buffer in a transfer, and the callback that receives it.
 type Held<F> = Arc<Mutex<Option<(Buffer, F)>>>;
 
 impl Context {
     /// Pulls `size` bytes from the memory of a peer to the front of a buffer. `then` runs in
-    /// trigger with the result and the buffer, even if the transfer fails. If the transfer cannot
-    /// begin, `then` receives that error, and the function returns `None` instead of the
-    /// operation's number.
+    /// trigger with the result and the buffer, even if the transfer fails. If it cannot begin,
+    /// returns `None`.
     pub fn pull(
         &self,
         origin: &Address,

@@ -1,22 +1,15 @@
 //! Bulk data: memory that travels as a handle and moves by one-sided transfers.
 //!
-//! A [`Bulk`] stands for one or more segments, and can be a parameter of a call. The handler can
-//! then pull from the memory of the origin or push to it
-//! ([`Context::transfer`](crate::hg::Context::transfer)), at any offsets and with several transfers
-//! at a time.
+//! A [`Bulk`] stands for one or more segments, and can be a parameter of a call. The handler pulls
+//! from the origin's memory or pushes to it ([`Context::transfer`](crate::hg::Context::transfer)),
+//! at any offsets and with several transfers at a time.
 //!
 //! # Threads
-//! Several threads and ranks may use the bytes of a [`Bulk`] concurrently. [`Bulk::write`] and
-//! [`Bulk::read`] may run concurrently with each other and with transfers on the same bytes: they
-//! copy with relaxed atomic accesses and create no references to the bytes. A concurrent read
-//! returns old bytes, new bytes, or a mix, which is valid because only `u8` is read. A transfer has
-//! moved all of its bytes when its callback runs. Memory registered by [`Bulk::expose`], which is
-//! `unsafe`, is subject to the rules of its own type.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `buffer` | the local side of transfers: a buffer that a transfer owns until it ends |
-//! | `transfer` | transfers between two bulk handles |
+//! Several threads and ranks may use the bytes of a [`Bulk`] concurrently. [`Bulk::write`],
+//! [`Bulk::read`] and transfers may run concurrently on the same bytes: they copy with relaxed
+//! atomic accesses and create no references to the bytes. A concurrent read returns old bytes, new
+//! bytes, or a mix. A transfer has moved all of its bytes when its callback runs. Memory registered
+//! by [`Bulk::expose`], which is `unsafe`, is subject to the rules of its own type.
 
 mod buffer;
 mod transfer;
@@ -118,14 +111,12 @@ impl Bulk {
         &self.exposed.0
     }
 
-    /// Returns the position of a byte, counted from the start of the first segment. A transfer
-    /// checks the position and its length.
+    /// Returns the position of a byte of the segments. Transfers check it.
     #[inline]
     pub fn at(&self, offset: usize) -> BulkOffset<'_> {
         BulkOffset { bulk: self, offset }
     }
 
-    /// Returns the total number of bytes.
     pub fn len(&self) -> usize {
         self.mem().len()
     }
@@ -135,7 +126,6 @@ impl Bulk {
         self.mem().is_empty()
     }
 
-    /// Returns the number of segments.
     pub fn segments(&self) -> usize {
         self.mem().runs().len()
     }
@@ -145,7 +135,6 @@ impl Bulk {
         self.mem().access()
     }
 
-    /// Returns whether the memory belongs to this process.
     pub fn is_local(&self) -> bool {
         self.mem().is_local()
     }

@@ -1,14 +1,11 @@
-//! A context: the queue of incoming calls and of the callbacks of outgoing calls.
-//!
-//! Progress turns arriving messages into work; trigger does the work.
+//! A context: the queue of incoming calls and of callbacks. Progress fills it, trigger runs it.
 //!
 //! **Nested handlers.** A handler may itself make progress and trigger; other calls then run inside
 //! it, on the same stack. Up to `SHALLOW` levels deep, calls run in order of arrival. Beyond that,
-//! a wait runs another call only if the awaited event has not arrived within `PATIENT`. This keeps
-//! waiting handlers from piling up, and still lets a chain of calls that depend on each other
-//! advance. If less than a quarter of the thread's stack is left, calls are answered with `NOMEM`
-//! instead of being run. A chain that is too deep for the stack therefore fails at once: no call
-//! that a wait depends on is left in the queue.
+//! a wait runs another call only if the awaited event has not arrived within `PATIENT`, so that
+//! waiting handlers do not pile up, and yet a chain of dependent calls advances. If less than a
+//! quarter of the stack is left, calls are answered with `NOMEM`. A chain that is too deep
+//! therefore fails at once: no call that a wait depends on is left in the queue.
 
 use super::class::{ClassShared, MOST_QUEUED};
 use super::origin::{Origin, Then};
@@ -28,10 +25,8 @@ use std::time::Duration;
 
 /// From this nesting depth on, a wait prefers that handlers end before more begin.
 const SHALLOW: u32 = 64;
-/// How long such a wait holds back other calls.
 const PATIENT: Duration = Duration::from_micros(250);
 
-/// An item of work for trigger.
 pub enum Work {
     Call(Arc<Target>),
     /// An outgoing call that has ended, and its callback.
@@ -69,27 +64,22 @@ mod stage {
     pub(super) const GONE: u8 = 2;
 }
 
-/// How long destruction waits for transfers under way.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many times destruction drains the queue, since callbacks may queue further work.
 const ROUNDS: usize = 3;
 
-/// The state of a context, shared with its calls.
 pub struct ContextShared {
     pub class: Arc<ClassShared>,
-    /// The network context, for bulk transfers.
     pub na: na::Context,
     /// The number of the context, which a call may ask for.
     pub id: u8,
     accepts: AtomicBool,
     work: BiasedLock<Queue>,
     len: AtomicUsize,
-    /// Number of queued items that are not incoming calls.
     ends: AtomicUsize,
     /// Whether a call without a callback, which leaves no work, has ended since the last progress.
     ended: AtomicBool,
     stage: AtomicU8,
-    /// Number of calls and callbacks that run now.
     running: AtomicUsize,
 }
 
@@ -171,7 +161,6 @@ impl ContextShared {
         Ok(context)
     }
 
-    /// Returns `INVALID_ARG` if the context is destroyed.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.stage.load(Ordering::Acquire) != stage::OPEN {
@@ -279,8 +268,7 @@ impl ContextShared {
 
     /// Runs at most `most` items of work, and returns how many it has run.
     pub fn trigger(&self, most: usize) -> usize {
-        // If the runtime has ended, no progress call follows that would run the callbacks of
-        // transfers.
+        // After the end of the runtime, no progress call runs the callbacks of transfers.
         if self.na.shared.queued() > 0
             && let Err(failure) = self.na.trigger(Duration::ZERO, usize::MAX)
         {
@@ -339,7 +327,6 @@ impl ContextShared {
         }
     }
 
-    /// Returns `BUSY` if a call or callback of the context is running.
     pub fn check_idle(&self) -> Result<()> {
         if self.running.load(Ordering::Acquire) > 0 {
             refuse!(

@@ -1,27 +1,15 @@
 //! Calls that run on another rank.
 //!
-//! | module | contents |
-//! |---|---|
-//! | `program` | [`Class`], [`Context`] |
-//! | `typed` | typed functions: [`Rpc`], [`Handle`], [`Call`] |
-//! | `origin`, `target` | a call at its origin and at its target |
-//! | `context` | the work that waits for trigger |
-//! | `class` | calls under way, their messages, pulls of long parameters |
-//! | `registry` | functions by name |
-//! | `wire` | the heads of requests and answers |
-//! | `payload` | encoded parameters |
+//! **Life of a call.** The origin encodes the input behind a head (`origin::Origin::forward`),
+//! registers a token for the answer, and sends the request as an unexpected message. Progress at
+//! the server finds the function by its number and queues the call in a context; trigger runs it.
+//! The server answers at once or later, with a message that carries the token. Parameters of any
+//! length that do not fit a message are registered as memory, and the receiver pulls them.
 //!
-//! **Life of a call.** The origin encodes the input behind a head into a message
-//! (`origin::Origin::forward`), registers a token for the answer, and sends the request as an
-//! unexpected message. Progress at the server finds the function by its number and queues the call
-//! in a context; trigger runs it. The server answers at once or later, with a message that carries
-//! the token of the call. Parameters too long for a message are registered as memory, and the
-//! receiver pulls them; their length is not limited.
-//!
-//! A call to the calling process itself is not sent; it is queued directly.
+//! A call to the own process is queued directly.
 //!
 //! **Errors.** If a function is not registered, its input cannot be decoded, or its handler fails
-//! or drops the call, the origin receives a status instead of waiting for a time-out.
+//! or drops the call, the origin receives a status.
 //!
 //! ```no_run
 //! use portolan::rpc::{Call, Class, Failure, Listen};

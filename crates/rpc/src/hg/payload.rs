@@ -16,14 +16,10 @@ impl<T: FnOnce(&mut [u8], Method) -> Result<Encoded>> Encode for T {}
 #[derive(Debug)]
 pub enum Payload {
     Empty,
-    /// In a message, behind its head.
     Bytes {
-        /// Head and parameters.
         bytes: Bytes,
-        /// Offset of the parameters in bytes.
         start: usize,
     },
-    /// Pulled from the other rank.
     Pulled(Arc<Mem>),
     /// Encoded in this process and longer than a message.
     Overflow(Overflow),

@@ -32,19 +32,18 @@ pub struct Class {
 }
 
 impl Class {
-    /// Creates a class over a network of its own, with the default checksum method.
-    ///
-    /// `info` names the network:
+    /// Creates a class over a network of its own, with the default checksum method. `info` names
+    /// the network:
     ///
     /// | network | reaches |
     /// |---|---|
     /// | `mpi` | the ranks of the job |
     /// | `na+sm` | processes of the same user on this host, started separately |
-    /// | `tcp`, `tcp://PLACE` | processes on any host, started separately; listens at `PLACE` or on loopback |
+    /// | `tcp`, `tcp://PLACE` | processes on any host, started separately; listens at `PLACE` or loopback |
     /// | `self` | the calling process |
     ///
-    /// Creating the first class over MPI is collective over the job, and starts MPI and the runtime
-    /// if they are not running. The networks `na+sm` and `tcp` use neither.
+    /// The first class over MPI is collective over the job, and starts MPI and the runtime if
+    /// needed. The networks `na+sm` and `tcp` use neither.
     ///
     /// # Errors
     /// Returns `PROTONOSUPPORT` if `info` names an unknown network, `INVALID_ARG` if it is empty,
@@ -53,18 +52,12 @@ impl Class {
         Class::init_with(info, listen, Method::default())
     }
 
-    /// Creates a class like [`Class::init`], with the checksum method `method`.
-    ///
-    /// # Errors
-    /// Fails like [`Class::init`].
+    /// Like [`Class::init`], with a checksum method.
     pub fn init_with(info: &str, listen: Listen, method: Method) -> Result<Class> {
         Class::init_with_options(info, listen, method, Options::default())
     }
 
-    /// Creates a class like [`Class::init_with`], with options of the network.
-    ///
-    /// # Errors
-    /// Fails like [`Class::init`].
+    /// Like [`Class::init_with`], with options of the network.
     pub fn init_with_options(
         info: &str,
         listen: Listen,
@@ -90,13 +83,12 @@ impl Class {
         Ok(Class { shared: ClassShared::over(na, method)?, own_network: false })
     }
 
-    /// Finalises the class. Its calls under way are cancelled. Other ranks can still pull promised
-    /// outputs for some seconds. Collective over the job if it ends the last network.
+    /// Finalises the class and cancels its calls. Other ranks can still pull promised outputs for
+    /// some seconds. Collective over the job if it ends the last network.
     ///
     /// # Errors
-    /// Returns `INVALID_ARG` if the class is finalised already. If the class has its own network,
-    /// returns `BUSY` while contexts that are not destroyed, or calls in progress, exist; class and
-    /// network then stay open.
+    /// Returns `INVALID_ARG` if the class is finalised already. If it has its own network, returns
+    /// `BUSY` while contexts or calls in progress exist; class and network then stay open.
     pub fn finalize(&self) -> Result<()> {
         if self.own_network {
             self.shared.na.check_idle()?;
@@ -125,10 +117,9 @@ impl Class {
         Ok(Context { shared: ContextShared::new(self.shared.clone(), id)? })
     }
 
-    /// Returns the address of the process with the given name: `mpi://RANK` for a rank of the job,
-    /// `na+sm://PID-N` and `tcp://HOST:PORT` for processes started separately, and `self` for the
-    /// calling process. Over `na+sm` and `tcp` the first call to the address connects. It fails
-    /// with `HOSTUNREACH` if no process listens there, `PERMISSION` if the process refuses the
+    /// Returns the address with the given name: `mpi://RANK`, `na+sm://PID-N`, `tcp://HOST:PORT`,
+    /// or `self`. Over `na+sm` and `tcp` the first call to the address connects. It fails with
+    /// `HOSTUNREACH` if no process listens there, `PERMISSION` if the process refuses the
     /// connection, and `TIMEOUT` if it does not respond.
     ///
     /// # Errors
@@ -174,8 +165,7 @@ impl Context {
         self.shared.push(Work::Run(Box::new(body)));
     }
 
-    /// Cancels a transfer; its callback receives `CANCELED`. Does nothing if the transfer has
-    /// ended.
+    /// Cancels a transfer; its callback receives `CANCELED`. Does nothing if it has ended.
     ///
     /// # Errors
     /// Returns `INVALID_ARG` if `op` is not an operation of this class.
@@ -183,13 +173,12 @@ impl Context {
         self.shared.na.cancel(op)
     }
 
-    /// Destroys the context. Cancels the calls and transfers of the context and runs their
-    /// callbacks before it returns. Answers waiting incoming calls with a failure. No operation can
-    /// begin in the context afterwards. The class can be finalised once the context and its handles
-    /// are dropped.
+    /// Destroys the context. Cancels its calls and transfers and runs their callbacks before it
+    /// returns. Answers waiting incoming calls with a failure. The class can be finalised once the
+    /// context and its handles are dropped.
     ///
     /// # Errors
-    /// Returns `BUSY` if a call or callback of the context is running, and changes nothing; returns
+    /// Returns `BUSY`, and changes nothing, if a call or callback of the context is running, and
     /// `INVALID_ARG` if the context is destroyed already.
     pub fn destroy(&self) -> Result<()> {
         self.shared.destroy()

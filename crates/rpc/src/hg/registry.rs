@@ -1,12 +1,11 @@
 //! Functions by name. `R` is the type that runs a call at its server.
 //!
-//! The number of a function is a hash of its name, so that both ranks know it without a message. If
-//! two names of one process have the same number, registering the second fails. Between processes,
-//! the second hash in every request detects such a collision.
+//! The number of a function is a hash of its name, so both ranks know it without a message.
+//! Registering a name with the number of another one fails. Between processes, the second hash in
+//! every request detects such a collision.
 //!
-//! A program may instead choose a 64-bit number for a function. Its lower half travels as the
-//! number, its upper half as the second hash. For a named function the two hashes are the halves,
-//! so every function has a 64-bit number ([`Function::number`]).
+//! A program may instead choose a 64-bit number ([`Function::number`]), whose lower half travels as
+//! the number and whose upper half as the second hash.
 
 use crate::failure::{Result, refuse};
 use parking_lot::RwLock;
@@ -25,7 +24,6 @@ pub struct Function<R> {
     pub name: String,
     /// Runs a call; `None` on a client.
     pub rpc: Option<R>,
-    /// Data that an interface attaches.
     pub extra: Option<Arc<dyn Any + Send + Sync>>,
     quiet: AtomicBool,
 }
@@ -43,7 +41,6 @@ impl<R> Function<R> {
         Function { id: 0, check: 0, name, rpc: None, extra: None, quiet }
     }
 
-    /// Returns whether this is [`Function::unnamed`].
     pub fn is_none(&self) -> bool {
         self.number() == 0
     }
@@ -113,9 +110,8 @@ impl<R> Default for Registry<R> {
 }
 
 impl<R> Registry<R> {
-    /// Registers a function, replacing an earlier one of the same name. Returns `EXIST` if a
-    /// function of another name, or one with a chosen number, has the same number, `INVALID_ARG` if
-    /// the name is empty.
+    /// Registers a function, replacing an earlier one of the same name. Returns `EXIST` if another
+    /// function has the same number, and `INVALID_ARG` if the name is empty.
     pub fn add(
         &self,
         name: &str,
@@ -177,12 +173,10 @@ impl<R> Registry<R> {
         Ok(function)
     }
 
-    /// Returns the function with a 64-bit number.
     pub fn numbered(&self, number: u64) -> Option<Arc<Function<R>>> {
         self.find(number as u32, (number >> 32) as u32)
     }
 
-    /// Returns the function that a request asks for.
     pub fn find(&self, id: u32, check: u32) -> Option<Arc<Function<R>>> {
         let named = self.get(id).filter(|function| function.check == check);
         let number = u64::from(check) << 32 | u64::from(id);

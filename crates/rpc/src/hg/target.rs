@@ -22,19 +22,16 @@ use std::sync::{Arc, LazyLock};
 /// other than success, that status is the answer, unless the call was answered.
 pub type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
 
-/// A function and the code that runs it.
 pub type Function = registry::Function<Rpc>;
 pub type Registry = registry::Registry<Rpc>;
 
 impl Function {
-    /// Returns the placeholder function of a call whose function is not set.
     pub fn none() -> Arc<Function> {
         static NONE: LazyLock<Arc<Function>> = LazyLock::new(|| Arc::new(Function::unnamed()));
         NONE.clone()
     }
 }
 
-/// A call at its target.
 #[derive(Debug)]
 pub struct Target {
     context: Arc<ContextShared>,
@@ -88,17 +85,14 @@ impl Target {
         &self.function
     }
 
-    /// Returns the address of the caller.
     pub fn source(&self) -> Address {
         self.source
     }
 
-    /// Returns the number of the caller's context.
     pub fn origin_context(&self) -> u8 {
         self.origin_context
     }
 
-    /// Returns whether the call comes from this process.
     pub fn is_own(&self) -> bool {
         self.source.peer == Peer::Own
     }
@@ -116,7 +110,6 @@ impl Target {
         self.reason.store(status.0, Ordering::Relaxed);
     }
 
-    /// Returns whether the call is one-way, without an answer.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
@@ -153,9 +146,8 @@ impl Target {
         self.answer_with(encode, then, false)
     }
 
-    /// Answers like [`Target::answer`]. With `more`, the origin acquires more data than the output,
-    /// and `then` runs when it has. Fails like [`Target::answer`]; returns `OVERFLOW` if `more` is
-    /// set and the output does not fit a message.
+    /// Like [`Target::answer`]. With `more`, the origin acquires more data than the output, and
+    /// `then` runs when it has; returns `OVERFLOW` if the output does not fit a message.
     pub fn answer_with(
         &self,
         encode: impl Encode,

@@ -57,10 +57,8 @@ fn encode<T: Serialize>(value: &T) -> impl super::payload::Encode + '_ {
 }
 
 impl Class {
-    /// Registers a function that runs here and that other ranks can call.
-    ///
-    /// The handler may answer at once, or keep the call and answer later. If it fails before it has
-    /// answered, the origin receives the status of that failure.
+    /// Registers a function that other ranks can call. The handler may answer at once, or keep the
+    /// call and answer later. If it fails before it has answered, the origin receives that status.
     ///
     /// # Errors
     /// Returns `EXIST` if a function of another name has the same number.
@@ -104,8 +102,7 @@ impl Class {
         self.serve(name, move |call: Call<I, O>| call.answer(&function(call.input()?)?))
     }
 
-    /// Returns a function for calls. Registers it, unless this class serves a function of this
-    /// name.
+    /// Returns a function for calls, registered unless this class serves one of this name.
     ///
     /// # Errors
     /// Fails like [`Class::serve`].
@@ -249,7 +246,6 @@ impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
         self.origin.wait(timeout)
     }
 
-    /// Returns whether the call has ended.
     pub fn is_done(&self) -> bool {
         self.origin.is_done()
     }
@@ -371,7 +367,6 @@ mod tests {
             assert!(asking.progress(Duration::from_secs(30)).unwrap(), "the time is over");
         });
         assert!(handle.is_done());
-        // The end is reported once.
         assert!(!asking.progress(Duration::ZERO).unwrap());
         drop((handle, rpc, asking, serving));
         class.finalize().unwrap();

@@ -1,11 +1,9 @@
 //! The heads of requests and answers.
 //!
-//! A request is an unexpected message: a head of 16 bytes, then the encoded input, or, if the input
-//! is too long for a message, the memory handle of the input, which the target pulls. The token
-//! that identifies the call travels as the word of the message. An answer carries the token of its
-//! request: a head of 16 bytes, then the output or a memory handle. Its head contains the token
-//! that releases a pulled output. A request without an input and its answer fit into one cell of
-//! the node's rings, even with a checksum.
+//! A request is an unexpected message: a head, then the encoded input or, if it is too long for a
+//! message, its memory handle. The token that identifies the call travels as the word of the
+//! message, and also with the answer: a head, then the output or its memory handle. A request
+//! without an input and its answer fit into one cell of the node's rings, even with a checksum.
 //!
 //! Request (lengths in bytes): magic (1), version (1), flags (1), checksum method (1), function
 //! (4), second hash of its name (4), hash of these 12 bytes (4). The upper six bits of the flags
@@ -18,9 +16,7 @@
 use crate::checksum::Method;
 use crate::na::wire::number;
 
-/// Length of the head of a request in bytes.
 pub const REQUEST: usize = 16;
-/// Length of the head of an answer in bytes.
 pub const ANSWER: usize = 16;
 
 const VERSION: u8 = 4;
@@ -33,7 +29,6 @@ const MORE_OUTPUT: u8 = 4;
 /// In the byte of the checksum method of a request.
 const MORE_INPUT: u8 = 0x20;
 
-/// The head of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallRequest {
     pub id: u32,
@@ -45,8 +40,7 @@ pub struct CallRequest {
     pub quiet: bool,
     /// A memory handle follows instead of the input.
     pub long: bool,
-    /// The target acquires more data before it runs the call. A one-way call is still answered, as
-    /// soon as the data is acquired.
+    /// The target acquires more data before it runs the call. A one-way call is answered then.
     pub more: bool,
     /// The number of the target's context that runs the call; 0 if the caller has not chosen one.
     pub context: u8,
@@ -59,7 +53,6 @@ pub enum Parsed {
     Request(CallRequest),
     /// The head is undamaged, but its checksum method is unknown. The origin can be answered.
     Broken(CallRequest),
-    /// Not a request, or a damaged one.
     Rubbish,
 }
 
@@ -78,8 +71,7 @@ fn mix(head: &[u8]) -> u32 {
 }
 
 impl CallRequest {
-    /// Returns whether the origin waits for an answer: the output, or the end of the pull of its
-    /// input or of the acquisition of more data.
+    /// Returns whether the origin waits for an answer: also for the end of a pull.
     pub fn is_answered(&self) -> bool {
         self.long || self.is_answered_by_call()
     }
@@ -90,7 +82,6 @@ impl CallRequest {
         !self.quiet || self.more
     }
 
-    /// Writes the head to the first bytes of `to`.
     pub fn write(&self, to: &mut [u8]) {
         let flags = if self.quiet { QUIET } else { 0 } | if self.long { LONG } else { 0 };
         let more = if self.more { MORE_INPUT } else { 0 };
@@ -127,7 +118,6 @@ impl CallRequest {
     }
 }
 
-/// The head of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     pub status: i32,

@@ -12,13 +12,11 @@ pub enum Peer {
     Own,
     /// Another rank of this job.
     Rank(u32),
-    /// A process that is reached by a connection, identified by its number. The low [`INDEX_BITS`]
-    /// of the number are the index of the peer in tables. Several peers have an index one after the
-    /// other; the rest of the number distinguishes them.
+    /// A connected process. The low [`INDEX_BITS`] of its number are its index in tables; the rest
+    /// distinguishes the successive peers of an index.
     Remote(u32),
 }
 
-/// Number of bits of an index in the number of a connected peer.
 pub(crate) const INDEX_BITS: u32 = 24;
 
 #[inline]
@@ -94,7 +92,6 @@ fn split(text: &str) -> Option<Network<'_>> {
 }
 
 impl Scheme {
-    /// Returns the name of the network, as used in information strings.
     pub fn name(self) -> &'static str {
         let row = NETWORKS.iter().find(|(scheme, ..)| *scheme == self);
         row.map_or("", |(_, names, _)| names[0])
@@ -102,11 +99,8 @@ impl Scheme {
 }
 
 impl<'a> Network<'a> {
-    /// Parses an information string.
-    ///
-    /// # Errors
-    /// Returns `PROTONOSUPPORT` if the network is unknown, and `INVALID_ARG` if the string is
-    /// empty. The message lists the known networks.
+    /// Parses an information string. Returns `PROTONOSUPPORT` if the network is unknown, and
+    /// `INVALID_ARG` if the string is empty; both list the known networks.
     pub fn parse(info: &'a str) -> Result<Network<'a>> {
         match split(info) {
             Some(network) => Ok(network),
@@ -128,7 +122,6 @@ fn known() -> String {
     NETWORKS.iter().map(row).collect::<Vec<_>>().join("; ")
 }
 
-/// A parsed address name.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Name<'a> {
     /// `self`
@@ -140,10 +133,8 @@ pub enum Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// Parses an address name.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if the name is malformed. The message lists the known forms.
+    /// Parses an address name. Returns `INVALID_ARG`, with a list of the known forms, if it is
+    /// malformed.
     pub fn parse(name: &'a str) -> Result<Name<'a>> {
         match split(name) {
             Some(Network { scheme: Scheme::Own, .. }) => return Ok(Name::Own),

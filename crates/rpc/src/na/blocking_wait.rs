@@ -1,17 +1,14 @@
-//! Blocking waits for function shipping: an idle server must use no CPU time, and yet wake
-//! immediately.
+//! Blocking waits: an idle server uses no CPU time, and yet wakes immediately.
 //!
-//! A waiting thread polls for a while, and then takes short naps, like all waits of the engine.
-//! After a class has received nothing for [`SHORT_FOR`], its waits sleep longer. Such a sleep ends
-//! when a doorbell of the node's rings rings, when another thread notifies the class's
-//! [`WakeSource`], or when MPI must be polled, after at most the progress thread's idle interval.
-//! It starts at a fraction of that interval and grows with the idle time. If the library itself has
-//! no messages in MPI, only the program's own operations can need the poll, and the sleep grows to
-//! eight times the interval.
+//! A waiting thread polls, then takes short naps like all waits of the engine. After a class has
+//! received nothing for [`SHORT_FOR`], the sleeps become longer, up to the progress thread's idle
+//! interval, because MPI must be polled. If the library itself has no messages in MPI, only the
+//! program's operations need the poll, and the limit is eight times the interval. A doorbell of the
+//! node's rings or a thread that notifies the class's [`WakeSource`] ends a sleep.
 //!
 //! If every event of the network wakes a sleeping thread ([`Capabilities::wakes`]), a waiting
-//! thread polls for [`SPIN_FOR`] and then sleeps until an event. Several threads may wait; one of
-//! them sleeps in the network, and wakes the others when it leaves.
+//! thread polls for [`SPIN_FOR`] and then sleeps until an event. One thread sleeps in the network,
+//! and wakes the others when it leaves.
 //!
 //! [`Capabilities::wakes`]: super::plugin::Capabilities::wakes
 //!
@@ -30,8 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a wait polls before it naps. A nap ends when the doorbell rings and costs one wake-up;
-/// a polling thread keeps the core from other work.
+/// How long a wait polls before it naps. Polling keeps the core from other work.
 const POLL_FOR: Duration = Duration::from_micros(200);
 /// How long a class must be idle before its waits sleep longer than short naps.
 const SHORT_FOR: Duration = Duration::from_millis(2);
@@ -50,7 +46,6 @@ const SPIN_FOR: Duration = Duration::from_micros(20);
 /// this time, and a wake-up can cost as much as the copy.
 const SPIN_FOR_CHUNK: Duration = Duration::from_micros(200);
 
-/// Wakes the waiting threads of a class.
 #[derive(Debug, Default)]
 pub(crate) struct WakeSource {
     events: EventCount,
@@ -83,7 +78,6 @@ impl Default for Idle {
 }
 
 impl Idle {
-    /// Returns the length of the idle period if it began at this event count.
     fn lasts(&self, count: u32) -> Option<Duration> {
         let since = self.since.load(Ordering::Relaxed);
         if since == 0 || (since >> 32) as u32 != count {
@@ -129,7 +123,6 @@ impl WakeSource {
         if self.moving.load(Ordering::Relaxed) > 0 { SPIN_FOR_CHUNK } else { SPIN_FOR }
     }
 
-    /// Returns how long waiting threads have observed no event.
     fn idle_for(&self, count: u32) -> Duration {
         self.idle.lasts(count).unwrap_or(Duration::ZERO)
     }
@@ -157,7 +150,6 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Creates a deadline that expires `timeout` after the first reading of the clock.
     pub fn after(timeout: Duration) -> Deadline {
         Deadline { timeout, end: None }
     }
@@ -168,7 +160,6 @@ impl Deadline {
         Deadline::after(left.min(time))
     }
 
-    /// Returns whether the timeout is zero, which allows a single poll only.
     pub(crate) fn is_now(&self) -> bool {
         self.timeout.is_zero()
     }
@@ -185,10 +176,9 @@ impl Deadline {
     }
 }
 
-/// Makes progress until `done` returns true or the deadline passes. Polls at least once unless
-/// `done` is true initially. Returns whether `done` returned true. An idle server may wait for a
-/// long time, so the watchdog does not observe this wait. Returns the errors of `done` and of
-/// progress, and `FAIL` if called from an active-message handler.
+/// Makes progress until `done` returns true or the deadline passes. Returns whether it did. The
+/// watchdog does not observe this wait, because an idle server may wait for long. Returns the
+/// errors of `done` and of progress, and `FAIL` in an active-message handler.
 pub fn until(
     class: &Arc<Shared>,
     deadline: &mut Deadline,
@@ -330,7 +320,6 @@ impl Shared {
         }
     }
 
-    /// Wakes the waiting threads of the class.
     #[inline]
     pub fn notify(&self) {
         self.wake_source.notify(|word| self.wake(word));
@@ -351,8 +340,7 @@ impl Shared {
         self.plugin.as_ref().is_some_and(|plugin| plugin.capabilities().wakes)
     }
 
-    /// Sleeps in the network until an event, at most for `nap`. Does not sleep if the final `check`
-    /// returns true. Returns the result of `check`.
+    /// Sleeps in the network until an event, at most for `nap`; otherwise like [`sleep`].
     fn sleep_in_network(
         &self,
         nap: Duration,
@@ -376,9 +364,8 @@ impl Shared {
         })
     }
 
-    /// Marks the thread as active between waits: it sends or runs callbacks and makes progress in
-    /// between, so other ranks need not wake the progress thread. Must not be called from an
-    /// active-message handler.
+    /// Marks the thread as active between waits, so that other ranks need not wake the progress
+    /// thread. Not for active-message handlers.
     #[inline]
     pub(crate) fn attend(self: &Arc<Shared>) -> Result<()> {
         if let Some(engine) = self.engine() {
@@ -392,9 +379,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Creates a file descriptor that becomes readable on every event of the class. Returns `None`
-    /// if the network must be polled: it has neither a descriptor nor a thread that receives
-    /// messages. Returns `NODEV` if the process has too many open files.
+    /// Creates a descriptor that becomes readable on every event of the class, or `None` if the
+    /// network must be polled. Returns `NODEV` if the process has too many open files.
     pub(super) fn new_descriptor(&self) -> Result<Option<Arc<Descriptor>>> {
         let network = match &self.plugin {
             None if self.engine().is_none_or(|e| e.has_thread() || e.size() == 1) => None,
@@ -406,7 +392,6 @@ impl Shared {
         self.wake_source.descriptors.add(network).map(Some)
     }
 
-    /// Arms a descriptor, and then polls the network. Returns whether there is work.
     pub(super) fn arm(self: &Arc<Shared>, descriptor: &Descriptor) -> bool {
         self.wake_source.descriptors.arm(descriptor);
         if let Some(plugin) = &self.plugin {

@@ -1,8 +1,7 @@
 //! A class: its network, its addresses, and its pending operations, which can be cancelled.
 //!
-//! The submodule `messages` sends, receives and matches messages; `lifecycle` creates and finalises
-//! classes. Operation numbers only grow, so an operation whose number was issued but is not pending
-//! has completed.
+//! Operation numbers only grow, so an operation whose number was issued but is not pending has
+//! completed.
 
 mod lifecycle;
 mod messages;
@@ -26,10 +25,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Largest message tag.
 pub const MAX_TAG: u32 = (1 << 30) - 1;
-/// Maximum message length in bytes: parameters of 64 KiB fit into one message with their headers
-/// and checksums.
+/// Maximum message length in bytes: 64 KiB of parameters with headers and checksums.
 const MAX_EXPECTED: usize = (64 << 10) + 256;
 const MAX_UNEXPECTED: usize = MAX_EXPECTED;
 
@@ -43,10 +40,8 @@ pub(crate) trait Upper: Send + Sync {
     fn wanted(&self) -> Box<dyn Fn(&Message) -> bool>;
 }
 
-/// The bytes of a message; short messages need no heap allocation.
 pub type Bytes = SmallVec<[u8; 64]>;
 
-/// Converts the bytes of a received message into an owned value.
 pub fn kept(body: Cow<'_, [u8]>) -> Bytes {
     match body {
         Cow::Borrowed(bytes) => Bytes::from_slice(bytes),
@@ -54,7 +49,6 @@ pub fn kept(body: Cow<'_, [u8]>) -> Bytes {
     }
 }
 
-/// A message that has not been received yet.
 #[derive(Debug)]
 pub struct Message {
     pub from: Address,
@@ -64,7 +58,6 @@ pub struct Message {
     pub body: Bytes,
 }
 
-/// A receive that has been posted and is not matched yet.
 struct Posted {
     op: u64,
     context: Arc<ContextShared>,
@@ -88,7 +81,6 @@ struct Matching {
     posted: HashMap<(Peer, u32), VecDeque<Posted>>,
 }
 
-/// The state of a class, which its contexts share.
 pub struct Shared {
     pub(super) number: u16,
     /// The number of the class in this process, which is never used again. It is 0 for all classes
@@ -121,8 +113,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Checks that the class can be used. Returns `INVALID_ARG` if the class is finalised;
-    /// otherwise fails like [`Shared::enter`].
+    /// Returns `INVALID_ARG` if the class is finalised; otherwise fails like [`Shared::enter`].
     #[inline]
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
@@ -242,7 +233,6 @@ impl Shared {
         }
     }
 
-    /// Returns an address as text, or a remark for an address of another class.
     pub(super) fn text_of(&self, address: &Address) -> String {
         if self.peer(address).is_err() {
             return "(an address of another class)".into();
@@ -332,7 +322,6 @@ impl Shared {
 
     // ------------------------------------------------------------- progress
 
-    /// Makes progress without blocking. Returns whether anything happened.
     pub fn poll(self: &Arc<Shared>) -> Result<bool> {
         let engine = self.enter()?;
         let mut busy = match &engine {

@@ -1,10 +1,9 @@
 //! The classes of the process, and the handler that delivers their messages.
 //!
-//! All classes of a process share one active-message handler. It is registered when the first class
-//! over MPI is created, which is collective over the job, as is finalising the last one. A new
-//! class gets the lowest free number; class `n` of a process communicates with class `n` of the
-//! other processes. Messages for a class that does not exist yet are kept for it, bounded by the
-//! senders' windows.
+//! All classes share one active-message handler, registered when the first class over MPI is
+//! created, which is collective over the job, as is finalising the last one. A new class gets the
+//! lowest free number `n`, and communicates with class `n` of the other processes. Messages for a
+//! class that does not exist yet are kept for it.
 
 use super::address::Peer;
 use super::class::Shared;
@@ -20,7 +19,6 @@ use portolan_engine::sharing;
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
-/// A message for a class that does not exist yet.
 struct Early {
     from: Peer,
     head: Head,
@@ -35,7 +33,6 @@ struct ClassSlot {
 
 static SLOTS: RwLock<Vec<ClassSlot>> = RwLock::new(Vec::new());
 
-/// The engine, while classes use it.
 struct Attached {
     engine: Weak<Engine>,
     handler: HandlerId,
@@ -44,7 +41,6 @@ struct Attached {
 
 static ATTACHED: Mutex<Option<Attached>> = Mutex::new(None);
 
-/// Maximum number of classes in a process.
 const MOST_CLASSES: usize = 256;
 /// Maximum number of message bytes kept for a class that does not exist yet.
 const MOST_EARLY: usize = 64 << 20;
@@ -147,14 +143,12 @@ const GUESTS: Guests = Guests { wake, leave, gone };
 /// longer exists.
 static LEFT: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
-/// Wakes the threads that wait in calls of classes.
 fn wake() {
     let slots = SLOTS.read();
     slots.iter().filter_map(|slot| slot.class.as_ref()).for_each(|class| class.notify());
 }
 
-/// Removes the classes over MPI from the table, because classes created after a restart of the
-/// runtime use the same numbers.
+/// Removes the classes over MPI from the table, because a restarted runtime numbers classes afresh.
 fn leave() {
     let over_mpi = |class: &mut Arc<Shared>| class.engine().is_some();
     let gone: Vec<_> = SLOTS
@@ -206,8 +200,7 @@ pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
     }
 }
 
-/// Detaches a class over MPI from the engine. Detaching the last class is collective over the job,
-/// unless the runtime has already ended.
+/// Detaches a class over MPI. This is collective for the last one, unless the runtime has ended.
 pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
     let mut attached = ATTACHED.lock();
     let ours = |now: &&mut Attached| std::ptr::eq(now.engine.as_ptr(), Arc::as_ptr(engine));
@@ -233,8 +226,7 @@ pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
     Ok(())
 }
 
-/// Sends `head` and `body` unmodified to the handler of another rank. Tests use this for damaged
-/// and foreign messages.
+/// Sends a raw message to the handler of another rank. Tests send damaged messages with it.
 pub fn inject(target: usize, head: &[u8], body: &[u8]) -> Result<()> {
     let attached = ATTACHED.lock();
     let Some(handler) = attached.as_ref().map(|now| now.handler) else {

@@ -1,8 +1,6 @@
-//! An eventcount: notification is cheap, and the sleeping thread bears the cost.
-//!
-//! Notifications are frequent and sleepers are rare. A notifying thread therefore only reads the
-//! number of sleepers, without a fence. A thread that goes to sleep instead forces a fence in all
-//! threads (`membarrier`) and then checks its condition once more.
+//! An eventcount with cheap notifications, because they are frequent and sleepers are rare. A
+//! notifying thread only reads the number of sleepers, without a fence. A thread that goes to sleep
+//! instead forces a fence in all threads (`membarrier`) and then checks its condition once more.
 //!
 //! Invariant: a thread that makes a condition true calls [`EventCount::notify`] afterwards, and a
 //! waiting thread sleeps only if its condition was false after it was counted as a sleeper. Hence
@@ -11,10 +9,8 @@
 use portolan_engine::memory::membarrier;
 use portolan_engine::sync::atomic::{AtomicU32, Ordering};
 
-/// A word to sleep on, and the number of threads that sleep on it.
 #[derive(Debug, Default)]
 pub struct EventCount {
-    /// Number of notifications that found a sleeper to wake.
     word: AtomicU32,
     sleepers: AtomicU32,
     /// Approximate number of notifications: concurrent ones may count as one.
@@ -28,12 +24,10 @@ impl EventCount {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of threads that sleep or are about to.
     pub fn sleepers(&self) -> u32 {
         self.sleepers.load(Ordering::SeqCst)
     }
 
-    /// Announces that a condition may have become true. Calls `wake` if threads sleep on the word.
     #[inline]
     pub fn notify(&self, wake: impl FnOnce(&AtomicU32)) {
         self.count.store(self.count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

@@ -27,7 +27,6 @@ pub fn cost(bytes: usize) -> u64 {
     bytes as u64 + OVERHEAD
 }
 
-/// Returns the window in bytes of each peer, for the given number of peers.
 pub fn window(peers: usize) -> u64 {
     (ALL / peers.max(1) as u64).clamp(SMALLEST, LARGEST)
 }
@@ -35,12 +34,10 @@ pub fn window(peers: usize) -> u64 {
 /// A callback that runs with true when a message has been sent, or with false if it was discarded.
 pub(crate) type OnSent = Box<dyn FnOnce(bool) + Send>;
 
-/// A message that waits for space in the window.
 pub struct Held {
     pub head: Head,
     pub body: Vec<u8>,
     pub sent: Option<OnSent>,
-    /// The operation number, for cancellation.
     pub op: u64,
 }
 
@@ -50,7 +47,6 @@ struct Window {
     draining: bool,
 }
 
-/// The windows to and from a peer.
 pub(crate) struct Flow {
     out: BiasedLock<[Window; 2]>,
     taken: [AtomicU64; 2],
@@ -72,7 +68,6 @@ impl Flow {
         Flow { out, taken: Default::default(), kept: Default::default(), window }
     }
 
-    /// Returns whether a message may be sent now, and if so charges it to the window.
     pub fn admit(&self, which: usize, bytes: usize) -> bool {
         let window = &mut self.out.lock()[which];
         let cost = cost(bytes).min(self.window);
@@ -131,7 +126,6 @@ impl Flow {
         })
     }
 
-    /// Removes all held messages.
     pub(crate) fn abandon(&self) -> Vec<Held> {
         self.out.lock().iter_mut().flat_map(|window| window.held.drain(..)).collect()
     }
@@ -143,7 +137,6 @@ impl Flow {
         self.kept[which].fetch_add(cost, Ordering::Relaxed) + cost <= self.window
     }
 
-    /// Records that such a message was consumed.
     pub fn went(&self, which: usize, bytes: usize) {
         self.kept[which].fetch_sub(cost(bytes).min(self.window), Ordering::Relaxed);
     }

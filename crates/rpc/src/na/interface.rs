@@ -3,10 +3,10 @@
 use crate::failure::{Failure, Result, Status, refuse};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, ToSocketAddrs};
 
-/// Opens a listening socket at `place`: a host name, an interface, an address or `all` (all
-/// interfaces), each with an optional `:PORT`, or nothing for loopback. Returns it with the address
-/// to publish (`HOST:PORT`). Returns `ADDRNOTAVAIL` if this host does not have the address, the
-/// interface or the free port.
+/// Opens a listening socket at `place`: a host name, an interface, an address or `all`, each with
+/// an optional `:PORT`, or nothing for loopback. Returns it with the address to publish
+/// (`HOST:PORT`). Returns `INVALID_ARG` if the port is not a number, `ADDRNOTAVAIL` if this host
+/// lacks the address, the interface or the free port.
 pub(super) fn listen_at(place: &str) -> Result<(TcpListener, String)> {
     let failed = |e: std::io::Error| {
         let text = format!("cannot listen at tcp://{place}: {e}");

@@ -1,23 +1,9 @@
 //! Processes that connect to each other without MPI and without a launcher: on one host through
 //! shared memory (`na+sm`), and between hosts through TCP (`tcp`).
 //!
-//! | module | contents |
-//! |---|---|
-//! | `sm` | shared memory: bells, rings, greeting |
-//! | `tcp`, `tcp_greeting` | sockets and their greeting |
-//! | `channel` | a socket during its greeting |
-//! | `tls` | certificates, and encrypted sockets |
-//! | `door` | accepting connections |
-//! | `stream` | the interface that rings and sockets implement |
-//! | `held` | short messages that are transmitted together |
-//! | `output`, `input` | frames of a connection |
-//! | `dialling` | connections that are being made, and what waits for them |
-//! | `arrivals` | connections that other threads have made |
-//! | `reach` | making a connection when the first message needs it |
-//! | `peers` | addresses, numbers and connections of the peers |
-//! | `link` | a connection |
-//! | `serve` | requests of a peer for registered memory |
-//! | `poller` | events on descriptors, and the sleep of an idle thread |
+//! Greeting: a thread of `door` accepts, or one of `dialling` connects; `sm` or `tcp` greets the
+//! peer, over a `channel` if it is a socket. The result is a `link`: a `stream` with `output` and
+//! `input` frames. `serve` answers requests for memory.
 //!
 //! A connection is a stream of bytes in each direction, which carries frames: a message header and
 //! a body. Its end is the only sign that a peer has gone, so a crash and a close look alike: what
@@ -29,13 +15,13 @@
 //! A class over TCP may also have shared memory (`auto_sm`). Two such processes of one user on one
 //! host meet over TCP, and then connect through shared memory.
 //!
-//! Looking an address up does not connect: the first message or transfer does. An address stays
-//! valid when its connection ends, and the next message to it connects again, under the same
-//! number. A call waits only briefly for a connection: a peer that is stopped must not stop its
-//! clients. A peer that connects has the number of its address, if it proves the address ([`tcp`]).
+//! Looking an address up does not connect: the first message or transfer does. If the connection
+//! ends, the next message connects again, under the same number. Calls wait only briefly for a
+//! connection, so that a stopped peer does not stop its clients. A peer that connects has the
+//! number of its address, if it proves the address ([`tcp`]).
 //!
-//! Bytes of registered memory that a peer has asked for wait in the output of its connection. They
-//! are copied when the owner withdraws the memory ([`super::memory`]).
+//! Bytes of registered memory that wait in the output of a connection are copied when the owner
+//! withdraws the memory ([`super::memory`]).
 //!
 //! A forked child that goes on in place of its parent, as after `daemon`, accepts connections
 //! itself.
@@ -100,24 +86,19 @@ const LEAVING: Duration = Duration::from_secs(5);
 /// Time for peers to close their side then.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// The state of the thread that polls.
 struct Polling {
     buffer: Vec<u8>,
     polls: u32,
 }
 
-/// The connections of a class.
 pub(crate) struct Links {
-    /// The name of the network as the program wrote it.
     prefix: String,
     networks: Arc<Networks>,
     dialling: Dialling,
     polling: Mutex<Polling>,
     ready: Mutex<Vec<u32>>,
     any_ready: AtomicBool,
-    /// Whether the next poll must ask the poller.
     must_collect: AtomicBool,
-    /// The process whose threads accept connections ([`process::forks`]).
     process: AtomicUsize,
     moving: InMotion,
     held: Held,
@@ -176,7 +157,6 @@ impl Links {
         }
     }
 
-    /// Adds a connection, which the peer has made if it is `accepted`.
     fn add(&self, class: &Shared, opened: Opened, accepted: bool) {
         let Opened { who, stream, mut name, life } = opened;
         let n = match who {
@@ -301,8 +281,7 @@ impl Links {
         ready.into_iter().fold(false, |busy, n| self.visit(class, n, buffer) | busy)
     }
 
-    /// Collects the events of the poller, after a wait of at most `time`. Returns whether the
-    /// poller was woken, or `None` if another thread waits there.
+    /// Collects the events of the poller within `time`; results as in [`Poller::wait`].
     fn collect(&self, time: Duration) -> Option<bool> {
         self.networks.arrivals.poller.wait(time, |n| {
             self.peers().connections(n).iter().for_each(|link| link.signalled());

@@ -1,14 +1,12 @@
 //! Memory handles: memory, in one run or many segments, that other processes may read or write.
 //!
-//! A handle is created here ([`Mem::expose`]) or decoded from bytes (`wire`). A handle from another
-//! process only names memory. A handle that returns to the process that created it resolves to the
-//! original, if the original still exists and has the same contents. Serialised handles that
-//! misdescribe memory of this process are therefore rejected before they are used.
+//! A handle is created here ([`Mem::expose`]) or decoded from bytes (`wire`). A decoded handle of
+//! another process only names memory. A decoded handle of this process resolves to the original if
+//! that still exists with the same contents, so bytes that misdescribe local memory are rejected.
 //!
-//! Other processes can use the memory only from its registration until it is deregistered or the
-//! handle is freed, even if a peer keeps the serialised handle
-//! (`portolan_engine::memory::registered`). The owner waits for copies by other threads, but not
-//! for peers (`loan`).
+//! Other processes can use the memory only while it is registered, whatever serialised handles they
+//! hold (`portolan_engine::memory::registered`). The owner waits for copies by other threads, but
+//! not for peers (`loan`).
 
 mod access;
 mod loan;
@@ -40,25 +38,21 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
-/// Memory that a handle owns.
 #[derive(Debug)]
 enum Own {
     Private(ZeroedBuffer),
     Long(LargeBuffer),
 }
 
-/// A memory handle.
 #[derive(Debug)]
 pub struct Mem {
     id: u64,
     process: u64,
     rank: u32,
     runs: Vec<Run>,
-    /// The offset of each run within the handle.
     starts: Vec<usize>,
     total: usize,
     access: Access,
-    /// The registration of the memory, if it belongs to this process.
     registration: Option<Arc<Registration>>,
     /// The slot of the registration in the owner's node table plus one, or 0 if it has none. Set
     /// for handles of another process.
@@ -150,9 +144,8 @@ fn rank() -> u32 {
 }
 
 impl Mem {
-    /// Creates a handle for memory of the caller. The memory is not registered yet. Returns
-    /// `INVALID_ARG` if `runs` is empty, or if a segment is at the null address or wraps around the
-    /// address space.
+    /// Creates an unregistered handle for memory of the caller. Returns `INVALID_ARG` if `runs` is
+    /// empty, or if a segment is at the null address or wraps around the address space.
     ///
     /// # Safety
     /// While the handle lives, the memory must be valid for the accesses that `access` permits to
@@ -207,8 +200,7 @@ impl Mem {
         access: Access,
         allocate: impl FnOnce(usize) -> Result<Own>,
     ) -> Result<Arc<Mem>> {
-        // All segments share one allocation, each starting on a cache line of its own. Adjacent
-        // segments are transferred faster than scattered ones.
+        // All segments share one allocation, because adjacent segments are transferred faster.
         let mut total = 0usize;
         for (n, &len) in sizes.iter().enumerate() {
             let next = len.checked_next_multiple_of(LINE).and_then(|len| total.checked_add(len));
@@ -271,9 +263,8 @@ impl Mem {
         Some(InUse::new(mem, inside))
     }
 
-    /// Begins an access to memory of this process on behalf of another one. A thread that
-    /// deregisters the memory waits until the access has ended. Returns `ACCESS` if the memory is
-    /// not registered.
+    /// Begins an access on behalf of another process; deregistration waits for its end. Returns
+    /// `ACCESS` if the memory is not registered.
     pub fn enter(&self) -> Result<Inside> {
         let whole = self.original.as_deref().unwrap_or(self);
         let entered =
@@ -281,13 +272,11 @@ impl Mem {
         entered.ok_or_else(not_registered)
     }
 
-    /// Returns how the owner identifies the memory.
     pub fn within(&self) -> Within {
         Within { id: self.id, place: self.place }
     }
 
-    /// Returns what the digest of the handle covers: all that a rank uses which copies without the
-    /// owner.
+    /// Returns the input of the digest: all that a rank uses which copies without the owner.
     fn description(&self) -> impl Hash + '_ {
         (&self.runs, self.access.flags(), &self.shm_key)
     }
@@ -310,17 +299,14 @@ impl Mem {
         &self.runs
     }
 
-    /// Returns the access that other processes have.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Returns the number of the handle in the process that created it.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Returns whether the memory belongs to this process.
     pub fn is_local(&self) -> bool {
         self.process == this_process()
     }
@@ -336,13 +322,11 @@ impl Mem {
         }
     }
 
-    /// Deregisters the memory. When this returns, no access by or for another process is in
-    /// progress (`portolan_engine::memory::registered`). Has no effect on a handle that was decoded
-    /// from bytes.
+    /// Deregisters the memory; has no effect on a decoded handle. When this returns, no access by
+    /// or for another process is in progress (`portolan_engine::memory::registered`).
     ///
     /// Bytes that wait until a peer reads them are copied, so a slow peer does not delay the owner.
-    /// If this has to wait, it makes progress for other ranks meanwhile, provided that this thread
-    /// may.
+    /// A wait makes progress for other ranks if this thread may.
     pub fn deregister(&self) {
         let registration = self.registration.as_ref().filter(|found| found.is_open());
         let Some(registration) = registration else { return };
@@ -356,8 +340,7 @@ impl Mem {
         }
     }
 
-    /// Returns whether other processes may use the memory. A handle of another process counts as
-    /// registered, because only its owner knows.
+    /// Handles of another process count as registered, because only the owner knows.
     pub fn is_registered(&self) -> bool {
         match &self.original {
             Some(original) => original.is_registered(),
@@ -392,8 +375,7 @@ impl Mem {
         })
     }
 
-    /// Returns the local mapping of memory that process `pid` of the node exports. Returns `None`
-    /// if the memory is not exported, or if its export names another process.
+    /// Returns the local mapping of memory that process `pid` of the node exports, or `None`.
     pub(crate) fn borrowed(&self, pid: u32) -> Option<Borrowed<'_>> {
         let shm_key = self.shm_key.as_ref().filter(|shm_key| shm_key.pid == pid)?;
         let file = self.borrowed.get_or_init(|| shm_export::borrow(shm_key)).as_ref()?;
@@ -417,7 +399,6 @@ pub(super) fn not_registered() -> Failure {
     Failure::new(Status::ACCESS, text)
 }
 
-/// Exported memory of another process, mapped here.
 #[derive(Debug)]
 pub struct Borrowed<'a> {
     shm_key: &'a ShmKey,
@@ -425,7 +406,6 @@ pub struct Borrowed<'a> {
 }
 
 impl Borrowed<'_> {
-    /// Returns the local address of a run of the owner's memory, or `None` outside the export.
     pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
         let offset = (address as u64).checked_sub(self.shm_key.base)?;
         let end = offset.checked_add(len as u64)?;
@@ -433,7 +413,6 @@ impl Borrowed<'_> {
     }
 }
 
-/// Pairs the parts of two ranges of equal size.
 pub fn spans(
     local: &Mem,
     local_offset: usize,

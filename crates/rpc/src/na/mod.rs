@@ -1,34 +1,11 @@
 //! The network abstraction: classes, contexts, addresses, messages and memory handles.
 //!
-//! | module | contents |
-//! |---|---|
-//! | `address` | information strings, addresses and their text form |
-//! | `class` | sending, receiving and matching of messages; cancellation |
-//! | `options` | options of a class |
-//! | `batch` | messages of callbacks that run in a row |
-//! | `context` | completion queues, progress, trigger |
-//! | `memory` | memory handles and their serialised form |
-//! | `transfer` | put and get, in chunks |
-//! | `flow` | flow-control windows: limits on messages that a peer has not consumed |
-//! | `wire` | message headers |
-//! | `interface` | choice of the listening address |
-//! | `secret` | tokens, the site's secret, proofs |
-//! | `private_file` | reading files that others must not access |
-//! | `moving` | chunks of transfers that await the peer's reply |
-//! | `service` | access to local memory on behalf of connected peers |
-//! | `refusals` | count of refused connections |
-//! | `timed` | sockets with a deadline, for greetings |
-//! | `class_table` | the classes of the process, and the message handler that they share |
-//! | `plugin` | the interface of networks that connect processes |
-//! | `links` | a plug-in: processes of one host through shared memory, and of others through TCP |
-//! | `wait_descriptor` | file descriptors that become readable when a context has work |
-//! | `blocking_wait` | waits that use no CPU time while idle |
-//!
-//! [`Class::new`] creates a class from an information string: `mpi` reaches the ranks of the job,
-//! `na+sm` and `tcp` reach processes that were started separately, and `self` reaches only the
-//! calling process. Creating the first class over MPI and finalising the last one are **collective
-//! over the job**; no other call is collective. Class number `n` of a process communicates with
-//! class number `n` of the other processes.
+//! Messages between ranks of the job go through the engine (`class_table`, `class::messages`);
+//! `plugin` is the interface of all other networks, and `links` implements it. `na+sm` and `tcp`
+//! reach processes that were started separately, and `self` reaches only the calling process.
+//! Creating the first class over MPI and finalising the last one are **collective over the job**;
+//! no other call is collective. Class number `n` of a process communicates with class number `n` of
+//! the other processes.
 //!
 //! Operations take a callback and return immediately. They complete in [`Context::progress`], and
 //! their callbacks run only in [`Context::trigger`]. Every operation can be cancelled by its
@@ -90,10 +67,9 @@ pub struct Class {
 }
 
 impl Class {
-    /// Creates a class. Creating the first class over MPI is collective over the job, and starts
-    /// the engine (and MPI) if they are not running. Returns `PROTONOSUPPORT` if `info` names an
-    /// unknown network, `INVALID_ARG` if it is empty, and `ADDRNOTAVAIL` if the class cannot listen
-    /// where `info` says.
+    /// Creates a class. The first class over MPI is collective over the job, and starts the engine
+    /// (and MPI) if needed. Returns `PROTONOSUPPORT` if `info` names an unknown network,
+    /// `INVALID_ARG` if it is empty, and `ADDRNOTAVAIL` if the class cannot listen there.
     pub fn new(info: &str, listen: bool) -> Result<Class> {
         Class::with(info, listen, Options::default())
     }
@@ -111,7 +87,6 @@ impl Class {
         self.shared.close()
     }
 
-    /// Returns `BUSY` if the class has contexts.
     pub fn check_idle(&self) -> Result<()> {
         match self.contexts.load(Ordering::Acquire) {
             0 => Ok(()),
@@ -136,7 +111,6 @@ impl Class {
         self.shared.scheme()
     }
 
-    /// Returns whether the class was created to receive messages from other processes.
     pub fn listens(&self) -> bool {
         self.shared.listens()
     }
@@ -161,7 +135,6 @@ impl Class {
         self.shared.lookup(name)
     }
 
-    /// Returns an address as text, in the form that [`Class::lookup`] accepts.
     pub fn text_of(&self, address: &Address) -> String {
         self.shared.text_of(address)
     }
@@ -249,7 +222,6 @@ impl Context {
         class.post_send(&self.shared, Kind::Unexpected, to, tag, body, callback).map(OpId)
     }
 
-    /// Receives the next unexpected message from any source with any tag.
     pub fn recv_unexpected(&self, callback: Callback) -> Result<OpId> {
         self.shared.class.post_unexpected(&self.shared, callback).map(OpId)
     }
@@ -266,7 +238,6 @@ impl Context {
         class.post_send(&self.shared, Kind::Expected, to, tag, body, callback).map(OpId)
     }
 
-    /// Receives the next expected message from the given source with the given tag.
     pub fn recv_expected(&self, from: &Address, tag: u32, callback: Callback) -> Result<OpId> {
         self.shared.class.post_expected(&self.shared, from, tag, callback).map(OpId)
     }
@@ -288,9 +259,8 @@ impl Context {
         self.transfer_announced((direction, peer), local, remote, size, callback, |_| {})
     }
 
-    /// Transfers like [`Context::transfer`]. `announce` gets the operation's number before the
-    /// transfer starts, and thus before the callback can run. Fails like [`Context::transfer`];
-    /// `announce` does not run then.
+    /// Like [`Context::transfer`]; `announce` gets the operation's number before the callback can
+    /// run. It does not run if this fails.
     #[doc(hidden)]
     pub fn transfer_announced(
         &self,

@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A chunk that awaits the peer's reply.
 pub(super) struct Moving {
     peer: u32,
     answer: Kind,
@@ -45,20 +44,17 @@ impl InMotion {
         token
     }
 
-    /// Removes a chunk whose message could not be sent.
     pub(super) fn withdraw(&self, token: u64) {
         if let Some(moving) = self.chunks.lock().remove(&token) {
             moving.counter.end();
         }
     }
 
-    /// Removes and returns the chunk that a message from `from` answers. Returns `None` if this
-    /// peer was not asked for it.
+    /// Removes the chunk that a message from `from` answers, if that peer was asked for it.
     pub(super) fn answered(&self, from: u32, head: &Head) -> Option<Moving> {
         take_answered(&mut self.chunks.lock(), from, head)
     }
 
-    /// Fails the chunks of a peer that will send no more replies.
     pub(super) fn fail_of(&self, peer: u32, why: &str) {
         let mut chunks = self.chunks.lock();
         let gone: Vec<Moving> =
@@ -81,7 +77,6 @@ impl Moving {
         &self.runs
     }
 
-    /// Completes the chunk, whose bytes have arrived.
     pub(super) fn complete(self) {
         self.counter.end();
     }

@@ -1,8 +1,6 @@
 //! The interface of a network that reaches other processes through connections.
 //!
-//! Messages between the ranks of a job go to the engine directly (`class::messages`). Every other
-//! network is a plug-in: [`super::links`] connects processes through shared memory or TCP. A class
-//! uses either the engine or a plug-in. The peers of a plug-in are [`Peer::Remote`] with a
+//! A class uses either the engine or a plug-in. The peers of a plug-in are [`Peer::Remote`] with a
 //! connection number that the plug-in issues and never reuses.
 //!
 //! A plug-in delivers messages by [`Shared::arrived`] from within [`Plugin::poll`]. It checks them
@@ -21,11 +19,9 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The properties of a plug-in that its class must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Capabilities {
-    /// Whether every event on the network ends [`Plugin::sleep`]. Otherwise a waiting thread must
-    /// poll from time to time.
+    /// Whether every network event ends [`Plugin::sleep`]. Otherwise waiting threads must poll.
     pub wakes: bool,
     /// Whether [`Plugin::hold`] has an effect.
     pub holds: bool,
@@ -37,7 +33,6 @@ pub(crate) struct Chunk {
     pub direction: Direction,
     /// The number of the peer's memory handle.
     pub id: u64,
-    /// The start offset in the peer's handle.
     pub offset: usize,
     /// The local memory. It stays valid until the counter of the chunk is done.
     pub runs: Vec<Run>,
@@ -49,7 +44,6 @@ pub(crate) trait Plugin: Send + Sync {
     /// Returns the address of this process that other processes can look up, if there is one.
     fn own_name(&self) -> Option<String>;
 
-    /// Returns the address of a peer as text.
     fn name_of(&self, peer: u32) -> String;
 
     /// Returns the peer at an address. The first message to it connects. Returns `INVALID_ARG` if
@@ -64,9 +58,8 @@ pub(crate) trait Plugin: Send + Sync {
     /// if the process refuses the connection, and `TIMEOUT` if it does not respond.
     fn send(&self, class: &Shared, peer: u32, head: &Head, body: Data<'_>) -> Result<()>;
 
-    /// Starts the transfer of a chunk. The counter is incremented before the call returns, and
-    /// decremented when the bytes have arrived. Fails like [`Plugin::send`]. The counter is then
-    /// unchanged.
+    /// Starts the transfer of a chunk. Increments the counter, which is decremented when the bytes
+    /// have arrived. Fails like [`Plugin::send`], with the counter unchanged.
     fn transfer(
         &self,
         class: &Shared,
@@ -93,7 +86,6 @@ pub(crate) trait Plugin: Send + Sync {
         false
     }
 
-    /// Ends the sleep of a thread.
     fn wake(&self) {}
 
     /// Returns a descriptor that becomes readable on an event after [`Plugin::prepare_sleep`].

@@ -10,17 +10,14 @@ use std::path::Path;
 /// Who may access a file besides its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
-    /// Only the owner may access the file, because it is secret.
     None,
-    /// Others may read the file, but not change it.
     #[cfg_attr(not(feature = "tls"), allow(dead_code))]
     Read,
 }
 
-/// Reads a file of at most `most` bytes, or the first `most + 1` bytes of a longer one. `name` is
-/// the file's name in errors. Returns `PERMISSION` if the file's mode or owner gives other users
-/// more access than `others`, `INVALID_ARG` if it is not a regular file, and `IO_ERROR` if it
-/// cannot be read.
+/// Reads a file of at most `most` bytes, or `most + 1` bytes of a longer one. Errors contain
+/// `name`. Returns `PERMISSION` if the mode or owner gives other users more access than `others`,
+/// `INVALID_ARG` if it is not a regular file, and `IO_ERROR` if it cannot be read.
 pub(crate) fn read(
     name: &dyn Display,
     path: &Path,

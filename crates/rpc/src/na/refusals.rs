@@ -14,7 +14,6 @@ struct State {
     logged: Option<Instant>,
 }
 
-/// The number of refused connections, and when it was last logged.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Mutex<State>);
 
@@ -44,7 +43,6 @@ impl Refusals {
         self.0.lock().total
     }
 
-    /// Logs the refusals that were not logged yet, when the listener closes.
     pub(super) fn record_rest(&self) {
         let mut state = self.0.lock();
         let (rest, total) = (std::mem::take(&mut state.untold), state.total);

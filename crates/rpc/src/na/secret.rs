@@ -15,12 +15,9 @@ use std::fmt;
 
 /// Permitted size of a secret file in bytes, without trailing white space.
 const SECRET: std::ops::RangeInclusive<usize> = 16..=4096;
-/// Size of a nonce in bytes.
 pub(crate) const NONCE: usize = 32;
-/// Size of a proof in bytes.
 pub(crate) const PROOF: usize = 32;
 
-/// A number that is used once.
 pub(crate) type Nonce = [u8; NONCE];
 pub(crate) type Proof = [u8; PROOF];
 
@@ -48,7 +45,6 @@ pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
     Ok(Some(secret))
 }
 
-/// The role of a prover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Part {
@@ -72,7 +68,6 @@ pub struct Transcript<'a> {
     pub channel: &'a [u8],
 }
 
-/// The key that proofs are made with.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
@@ -83,12 +78,10 @@ impl fmt::Debug for Key {
 }
 
 fn hmac(key: &[u8]) -> Hmac<Sha256> {
-    // HMAC accepts keys of any length; the error exists for other algorithms.
     <Hmac<Sha256> as Mac>::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
 impl Key {
-    /// Derives the key from a shared secret.
     pub fn of_secret(secret: &[u8]) -> Key {
         let mut mac = hmac(secret);
         mac.update(b"portolan rpc key 3");

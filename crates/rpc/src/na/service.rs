@@ -1,9 +1,8 @@
 //! Access to registered memory on behalf of connected peers, checked when it is used.
 //!
-//! A message names memory by its handle number. The number is random and appears only in the
-//! serialised handle, so a peer can use memory only if it has received the handle. For each message
-//! the owner checks its own record: whether the handle is still registered, what it permits and
-//! where it ends. The peer's view of the handle is never trusted.
+//! A message names memory by its handle number, which is random, so a peer needs the serialised
+//! handle. The owner checks its own record: whether the handle is still registered, what it permits
+//! and where it ends. The peer's view is never trusted.
 
 use crate::failure::{Result, refuse};
 use crate::na::memory::{InUse, Mem, Run};
@@ -11,10 +10,8 @@ use crate::na::wire::CHUNK;
 use crate::na::wire::number;
 use portolan_engine::memory::shared_bytes;
 
-/// Size in bytes of the name of a memory range.
 pub const NAMES: usize = 24;
 
-/// The memory range that a message names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     pub id: u64,

@@ -1,6 +1,5 @@
-//! Transfers between memory handles. A transfer is split into chunks, so that it can be cancelled,
-//! other transfers can proceed, and the receiver can use bytes that have arrived while the rest is
-//! in flight.
+//! Transfers between memory handles, in chunks: a transfer can be cancelled, others proceed
+//! meanwhile, and the receiver can use the first bytes while the rest is in flight.
 
 use super::address::Peer;
 use super::class::Shared;
@@ -19,12 +18,10 @@ use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Maximum number of chunks in flight.
 const FLYING: usize = 4;
 /// Bytes per step if chunks complete immediately.
 const STEP: usize = 4 << 20;
 
-/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// To the peer.
@@ -42,11 +39,9 @@ impl Direction {
     }
 }
 
-/// A position in a handle's memory.
 #[derive(Debug, Clone)]
 pub struct Part<'a> {
     pub mem: &'a Arc<Mem>,
-    /// The start offset in bytes.
     pub offset: usize,
 }
 
@@ -69,7 +64,6 @@ fn peer_with(class: &Shared, peer: Peer, remote: &Mem) -> Result<Peer> {
     }
 }
 
-/// A transfer in progress.
 #[derive(Debug)]
 pub struct Transfer {
     class: Arc<Shared>,
@@ -84,7 +78,6 @@ pub struct Transfer {
     flying: SmallVec<[Arc<CompletionCounter>; FLYING]>,
     ended: Option<Failure>,
     moved: bool,
-    /// The path that the last chunk took.
     path: PathTaken,
 }
 
@@ -179,7 +172,6 @@ impl Transfer {
         self.ended.get_or_insert(failure);
     }
 
-    /// Returns whether the last step made progress.
     pub fn is_moving(&self) -> bool {
         self.moved
     }

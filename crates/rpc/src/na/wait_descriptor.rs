@@ -1,13 +1,11 @@
 //! File descriptors that become readable when a context has work.
 //!
-//! A program that waits in its own `poll` arms the descriptor of a context before it waits
-//! ([`Descriptors::arm`]) and then checks for work once more. A thread that brings work notifies
-//! the class, which signals the armed descriptors. A signal disarms, so a busy context costs one
-//! system call for each wait.
+//! A program arms the descriptor ([`Descriptors::arm`]), checks for work once more, and then waits
+//! in its own `poll`. A thread that brings work notifies the class, which signals the armed
+//! descriptors. A signal disarms, so a busy context costs one system call per wait.
 //!
-//! Invariant: the arming thread bears the cost of the fence, like a sleeper of
-//! [`super::eventcount`]. Either its check after [`Descriptors::arm`] sees the work, or the
-//! notifying thread sees the armed descriptor.
+//! Invariant: the arming thread bears the fence, as in [`super::eventcount`]. Either its check
+//! after [`Descriptors::arm`] sees the work, or the notifying thread sees the armed descriptor.
 
 use crate::failure::{Failure, Result, Status};
 use parking_lot::Mutex;
@@ -18,7 +16,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// The descriptor of a context.
 #[derive(Debug)]
 pub struct Descriptor {
     /// An `eventfd`, which notifications signal.
@@ -77,7 +74,6 @@ impl Descriptor {
     }
 }
 
-/// The descriptors of a class.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
     all: Mutex<Vec<Weak<Descriptor>>>,
@@ -85,8 +81,7 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Creates a descriptor, which is readable. It also becomes readable with the descriptor of the
-    /// network, if there is one.
+    /// Creates a readable descriptor, which also becomes readable with the network's, if any.
     pub(crate) fn add(&self, network: Option<RawFd>) -> Result<Arc<Descriptor>> {
         let descriptor = Arc::new(Descriptor::new(network)?);
         descriptor.signal();

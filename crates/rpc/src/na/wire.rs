@@ -1,17 +1,11 @@
-//! The header of a message between classes.
-//!
-//! It is the header of an active message, or part of the first bytes of a frame of a connection. A
-//! message with an invalid header does not come from a class of this library: it is dropped and
-//! logged.
+//! The header of a message between classes: of an active message, or of a frame of a connection. A
+//! message with an invalid header does not come from this library: it is dropped and logged.
 
-/// Chunk size in bytes.
 pub(in crate::na) const CHUNK: usize = 1 << 20;
 
-/// Size of a header in bytes.
 pub const HEAD: usize = 16;
 const VERSION: u8 = 1;
 
-/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -50,12 +44,10 @@ impl Kind {
     }
 }
 
-/// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub kind: Kind,
-    /// The class number, which is the same on both sides. Ignored over connections,
-    /// whose classes are numbered independently.
+    /// The class on both sides. Ignored over connections, which number classes independently.
     pub class: u16,
     /// The message tag; for a credit, the window (0 unexpected, 1 expected).
     pub tag: u32,

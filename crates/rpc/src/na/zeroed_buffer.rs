@@ -1,15 +1,12 @@
-//! Zeroed memory that the library allocates for memory handles. A buffer starts on a cache line of
-//! its own; the kernel provides the pages of a long buffer on first use.
+//! Zeroed memory for memory handles. A buffer starts on a cache line of its own.
 
 use crate::failure::{Result, refuse};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
-/// Alignment of a buffer in bytes: a cache line.
 pub(super) const LINE: usize = 64;
 /// Buffers of at least this many bytes are mapped, so that their pages are provided on first use.
 pub(super) const LAZY: usize = 2 * HUGE;
-/// Size of a huge page in bytes. Long buffers request huge pages, because the kernel copies them
-/// faster between processes.
+/// Size of a huge page: the kernel copies these faster between processes.
 const HUGE: usize = 2 << 20;
 
 #[derive(Debug)]

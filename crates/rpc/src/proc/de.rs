@@ -14,7 +14,6 @@ pub struct Decoder<'p, 'de> {
 }
 
 impl<'p, 'de> Decoder<'p, 'de> {
-    /// Creates a decoder that continues at the position of `proc`.
     pub fn new(proc: &'p mut Proc<'de>) -> Decoder<'p, 'de> {
         Decoder { proc }
     }

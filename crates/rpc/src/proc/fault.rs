@@ -16,20 +16,17 @@ pub enum Fault {
     },
     /// The bytes are invalid, or the value has no encoding.
     Protocol(String),
-    /// The checksum of the consumed bytes differs from the received one.
+    /// The checksum of the consumed bytes (`found`) differs from the received one (`sent`).
     Checksum {
         /// Name of the checksum method.
         method: &'static str,
-        /// The received checksum.
         sent: u64,
-        /// The checksum of the consumed bytes.
         found: u64,
     },
-    /// The trailer records another number of bytes than were consumed.
+    /// The trailer records another number of bytes (`sent`) than were consumed (`found`).
     Length {
         /// Number of bytes according to the trailer.
         sent: u64,
-        /// Number of bytes consumed.
         found: usize,
     },
     /// A buffer of this many bytes cannot be allocated.
@@ -40,7 +37,6 @@ pub enum Fault {
     Bulk {
         /// The status of the refusal.
         status: i32,
-        /// The reason of the refusal.
         text: String,
     },
 }

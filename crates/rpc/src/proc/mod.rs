@@ -1,28 +1,16 @@
 //! The codec of function shipping: parameters to bytes and back.
 //!
-//! A [`Proc`] makes one pass over parameters, in one of three modes ([`Op`]): it encodes them into
-//! a buffer, decodes them from a buffer, or frees the memory that decoding has allocated. C
-//! programs describe parameters by functions that call a proc (`hg_proc_*`, `MERCURY_GEN_PROC`).
-//! Rust programs derive serde's traits and call [`to_vec`] and [`from_slice`]. Both produce the
-//! same bytes.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `state` | [`Proc`]: the buffer, its growth, the checksum |
-//! | `trailer` | the end of a pass: checksum and trailer |
-//! | `overflow` | [`Overflow`]: parameters in an allocated buffer |
-//! | `ser`, `de` | serde types over a proc |
-//! | `text` | [`HgString`]: C strings |
-//! | `fault` | errors of encoding and decoding |
-//!
-//! The byte format is defined in the documentation of `portolan::rpc::encoding`.
+//! A [`Proc`] makes one pass over parameters ([`Op`]): it encodes them, decodes them, or frees the
+//! memory that decoding has allocated. C programs describe parameters by functions that call a proc
+//! (`hg_proc_*`, `MERCURY_GEN_PROC`), Rust programs by serde's traits. Both produce the same bytes,
+//! defined in the documentation of `portolan::rpc::encoding`.
 //!
 //! # Untrusted bytes
 //!
-//! Bytes from another rank are not trusted. A size or count is checked against the number of bytes
-//! left before anything is allocated. Nesting is limited to [`MAX_DEPTH`]. Missing bytes are a
-//! [`Fault`], and so are bytes left over. After its first fault every call to a proc fails with
-//! that fault, so that a function that ignores an error cannot turn invalid bytes into parameters.
+//! A size or count is checked against the number of bytes left before anything is allocated.
+//! Nesting is limited to [`MAX_DEPTH`]. Missing and left-over bytes are a [`Fault`]. After its
+//! first fault every call to a proc fails with it, so that a function that ignores an error cannot
+//! turn invalid bytes into parameters.
 
 pub mod de;
 pub mod fault;
@@ -93,11 +81,8 @@ pub enum Encoded {
 }
 
 impl Encoded {
-    /// Ends the pass of a proc and returns its encoded parameters.
-    ///
-    /// # Errors
-    /// Fails like [`Proc::finish`]; returns `Memory` if the parameters must be copied and memory is
-    /// exhausted.
+    /// Ends the pass of a proc and returns its encoded parameters. Fails like [`Proc::finish`], and
+    /// with `Memory` if a required copy cannot be allocated.
     pub fn of(proc: &mut Proc<'_>) -> Result<Encoded, Fault> {
         let len = proc.finish()?;
         if !proc.overflow() {

@@ -13,7 +13,6 @@ pub struct Overflow {
 }
 
 impl Overflow {
-    /// Wraps the first `len` bytes of a buffer.
     pub fn new(long: LargeBuffer, len: usize) -> Overflow {
         Overflow { long, len }
     }

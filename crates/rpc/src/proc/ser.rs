@@ -1,6 +1,4 @@
-//! Encodes serde types with a proc.
-//!
-//! The table in [`proc`](super) defines the encoding of each type.
+//! Encodes serde types with a proc. [`proc`](super) defines the encoding of each type.
 
 use super::text::NAME;
 use super::{Fault, Proc};
@@ -15,7 +13,6 @@ pub struct Encoder<'p, 'a> {
 }
 
 impl<'p, 'a> Encoder<'p, 'a> {
-    /// Creates an encoder that continues at the position of `proc`.
     pub fn new(proc: &'p mut Proc<'a>) -> Encoder<'p, 'a> {
         Encoder { proc, text: false }
     }

@@ -1,15 +1,13 @@
 //! A proc: one pass over parameters, and the buffer that holds them.
 //!
 //! Encoding starts in the buffer of the caller (the eager part of a message). When that is full,
-//! the proc moves everything to an *extra* buffer that it allocates
-//! ([`portolan_engine::memory::large_buffer`]) and that can grow. From then on the extra buffer
-//! holds the whole message.
+//! everything moves to an *extra* buffer that the proc allocates
+//! ([`portolan_engine::memory::large_buffer`]) and that can grow.
 //!
 //! Invariants: `summed <= at <= size`. The `size` bytes at `ptr` are the current buffer, the first
-//! `at` of them are encoded or consumed, and the checksum covers the first `summed`. Bytes that a
-//! caller writes itself ([`Proc::reserve`]) count as written. The checksum catches up when its
-//! value is needed. It then covers many small parameters in one call, and their bytes are still in
-//! the cache.
+//! `at` of them are encoded or consumed (or reserved, see [`Proc::reserve`]), and the checksum
+//! covers the first `summed`. The checksum catches up when its value is needed: one call for many
+//! small parameters that are still in the cache.
 
 use super::Fault;
 use super::overflow::{Overflow, Source};
@@ -19,10 +17,8 @@ use std::marker::PhantomData;
 use std::os::raw::c_void;
 use std::ptr;
 
-/// Maximum nesting depth of values.
 pub const MAX_DEPTH: u32 = 128;
 
-/// The mode of a proc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     Encode,
@@ -31,7 +27,6 @@ pub enum Op {
     Free,
 }
 
-/// The buffer that replaces the buffer of the caller.
 #[derive(Debug)]
 enum Extra {
     None,
@@ -56,7 +51,6 @@ pub struct Proc<'a> {
     pub(super) closed: bool,
     pub(super) summed: usize,
     pub(super) sum: Checksum,
-    /// The data of the caller: class, handle and flags.
     pub attached: Attached,
     buffer: PhantomData<&'a mut [u8]>,
 }
@@ -132,7 +126,6 @@ impl<'a> Proc<'a> {
         self.source = source;
     }
 
-    /// Returns the current mode of the pass.
     #[inline]
     pub fn op(&self) -> Op {
         if self.undoing > 0 { Op::Free } else { self.op }
@@ -142,7 +135,6 @@ impl<'a> Proc<'a> {
         self.size
     }
 
-    /// Returns the number of bytes encoded or consumed.
     pub fn used(&self) -> usize {
         self.at
     }
@@ -153,14 +145,12 @@ impl<'a> Proc<'a> {
         self.size - self.at
     }
 
-    /// Returns whether encoding uses the extra buffer.
     pub fn overflow(&self) -> bool {
         !matches!(self.extra, Extra::None)
     }
 
-    /// Returns the extra buffer, or `None` if there is none or memory is exhausted. A caller may
-    /// free this buffer, so a buffer that is shared with the node is first replaced by one on the
-    /// heap, which changes the address.
+    /// Returns the extra buffer, or `None` if there is none or memory is exhausted. The caller may
+    /// free it, so a buffer shared with the node is first moved to the heap.
     pub fn extra(&mut self) -> Option<*mut u8> {
         if let Extra::Mine(long) = &self.extra
             && long.shm_key().is_some()
@@ -307,8 +297,7 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Encodes `bytes` bytes from `data` or decodes them to `data`, according to the mode. Does
-    /// nothing when freeing.
+    /// Encodes from `data` or decodes to `data`. Does nothing when freeing.
     ///
     /// # Safety
     /// The `bytes` bytes at `data` must be valid for reads when encoding, for writes when decoding.
@@ -324,8 +313,7 @@ impl<'a> Proc<'a> {
             Op::Encode => {
                 let to = self.reserve(bytes)?;
                 // SAFETY: the caller guarantees that `data` is valid, and `reserve` has made room
-                // at `to`. The ranges may overlap if the caller encodes from the buffer itself;
-                // `copy` permits that.
+                // at `to`. The ranges may overlap if the caller encodes from the buffer itself.
                 unsafe { ptr::copy(data, to, bytes) };
             }
             _ => {

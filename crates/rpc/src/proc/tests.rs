@@ -108,7 +108,6 @@ fn vectors_hold_both_ways() {
     let all = vectors();
     assert!(all.len() > 60);
     for v in all {
-        // Into buffers that are empty, too short, and long enough.
         for room in [0, 1, v.bytes.len() / 2, v.bytes.len(), 4096] {
             let mut buf = vec![0xee; room];
             let mut proc = Proc::encoder(&mut buf, v.method);
@@ -278,7 +277,6 @@ fn forms_of_the_table() {
     let flags = [2, 0, 0, 0, 0, 0, 0, 0, 97, 0, 1, 255]; // any flags
     assert_eq!(from_slice::<&str>(&flags, none), Ok("a"));
     assert!(matches!(from_slice::<&str>(&flags[..11], none), Err(Fault::Overflow { .. })));
-    // A value without a count, and a value that is longer than its buffer.
     assert_eq!(to_slice(&[9u16; 2], &mut [0; 4], none), Ok(Encoded::Fits(4)));
     match to_slice(&[9u8; 2], &mut [0; 1], none) {
         Ok(Encoded::Overflow(bytes)) => assert_eq!(*bytes, [9, 9]),
@@ -323,7 +321,6 @@ fn bytes_that_lie_are_refused() {
     assert!(matches!(refused::<Shape>(&[5, 0, 0, 0]), Fault::Protocol(_))); // no such variant
     assert!(matches!(refused::<u8>(&[1, 2]), Fault::Protocol(_))); // one byte too many
     assert!(matches!(refused::<u64>(&[0; 7]), Fault::Overflow { .. }));
-    // Excessive nesting.
     let mut bytes = Vec::new();
     for _ in 0..if cfg!(miri) { 2000 } else { 100_000 } {
         bytes.extend([4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);

@@ -14,8 +14,7 @@ const FLAGS: [u8; 2] = [0; 2];
 /// The name that identifies an [`HgString`] to the codec.
 pub(super) const NAME: &str = "portolan::hg_string_t";
 
-/// A `hg_string_t`, which may be null. A string that is not null and is valid UTF-8 has the same
-/// encoding as a `String`.
+/// A `hg_string_t`, which may be null. A non-null UTF-8 string has the encoding of a `String`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct HgString(pub Option<CString>);
 

@@ -4,7 +4,6 @@ use super::Fault;
 use super::state::{Op, Proc, slice};
 use crate::checksum::{Checksum, Method};
 
-/// Returns the length in bytes of the trailer after encoded parameters.
 pub fn trailer_len(method: Method) -> usize {
     match method.size() {
         0 => 0,
@@ -37,15 +36,13 @@ impl Proc<'_> {
         self.sum.update(bytes);
     }
 
-    /// Returns the checksum of the bytes encoded or consumed so far.
     pub fn checksum(&mut self) -> &Checksum {
         self.catch_up();
         &self.sum
     }
 
-    /// Ends the pass: writes or checks the trailer if the proc has one. A second call does nothing.
-    /// Returns the first fault of the pass, `Length` if the trailer records another number of
-    /// bytes, or `Checksum` if the checksums differ.
+    /// Ends the pass: writes or checks the trailer, if any. A second call does nothing. Returns the
+    /// first fault of the pass, `Length` if the trailer counts other bytes, or `Checksum`.
     pub fn flush(&mut self) -> Result<(), Fault> {
         self.sound()?;
         self.catch_up();

@@ -94,7 +94,6 @@ functions! {
     }
 }
 
-/// Begins a collective that makes a communicator, and waits for it. Returns the communicator.
 fn meet(name: &'static str, on: u32, kind: Kind) -> u32 {
     let mut made = [0u8; 4];
     let to = made.as_mut_ptr();

@@ -1,15 +1,7 @@
 //! The simulated MPI: the functions that the engine calls, under their MPI names.
 //!
-//! This program defines the functions itself, so the linker binds the engine's references to them
-//! and not to the MPI library, which is linked but never initialised. A handle contains a number of
-//! [`crate::network`] in the handle type of the MPI.
-//!
-//! | module | contents |
-//! |---|---|
-//! | this one | handles, the common part of all calls, the environment |
-//! | `communicators` | communicators and groups |
-//! | `messages` | messages and requests |
-//! | `collectives` | collectives and their operations |
+//! The linker binds the engine's references to these functions and not to the MPI library, which is
+//! linked but never initialised. A handle contains a number of [`crate::network`].
 
 use crate::machine::{self, Machine};
 use crate::network::{Kind, WORLD};
@@ -86,8 +78,7 @@ fn size_of_type(datatype: MPI_Datatype) -> usize {
     }
 }
 
-/// Makes an MPI call of the calling rank. Another thread may run before it. The events that are due
-/// for the rank happen first.
+/// Another thread may run before the call. The events that are due for the rank happen first.
 fn call<R>(name: &'static str, body: impl FnOnce(&mut Machine, usize) -> R) -> R {
     if !machine::simulated() {
         eprintln!("{name} is called outside of a simulated rank");
@@ -111,8 +102,6 @@ fn block(name: &'static str, request: u32) -> (usize, i32, usize) {
     }
 }
 
-/// Fills in a status unless it is to be ignored.
-///
 /// # Safety
 /// `status` is valid for writes, null, or `MPI_STATUS_IGNORE`.
 unsafe fn fill(status: *mut MPI_Status, source: usize, tag: i32, bytes: usize) {
@@ -136,7 +125,6 @@ fn wanted(machine: &Machine, comm: u32, source: c_int, tag: c_int) -> (Option<us
     (source, (tag != any_tag).then_some(tag))
 }
 
-/// Defines functions under their MPI names.
 macro_rules! functions {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
         /// # Safety

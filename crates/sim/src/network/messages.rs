@@ -33,8 +33,7 @@ impl Machine {
         }
     }
 
-    /// Begins a send of `len` bytes at `data` to a world rank. The send is always eager if it is
-    /// `buffered`. Returns the request.
+    /// Sends to a world rank, always eagerly if `buffered`. Returns the request.
     pub fn send(
         &mut self,
         (from, to): (usize, usize),
@@ -51,8 +50,7 @@ impl Machine {
         let Behaviour { eager, long_every, .. } = self.behaviour;
         let eager = len <= eager && !self.rng.one_in(long_every) || buffered;
         let body = if eager {
-            // SAFETY: the caller of the MPI send guarantees that `data` is valid for reads of `len`
-            // bytes.
+            // SAFETY: the caller of the MPI send keeps `data` valid for reads of `len` bytes.
             let bytes = unsafe { std::slice::from_raw_parts(data, len) }.to_vec();
             if self.rng.one_in(2) {
                 self.network.finish(request, from, tag, len);
@@ -115,7 +113,6 @@ impl Machine {
         Some(found)
     }
 
-    /// Returns the length in bytes of a message that a probe has removed.
     pub fn matched_bytes(&self, id: u32) -> usize {
         match self.network.matched.get(&id) {
             Some(message) => message.bytes(),
@@ -146,7 +143,6 @@ impl Machine {
         request
     }
 
-    /// Transfers a message to the receive that it has matched.
     fn fill(&mut self, rank: usize, receive: u32, message: Message) {
         let Message { source, tag, body, .. } = message;
         match body {
@@ -163,7 +159,6 @@ impl Machine {
         }
     }
 
-    /// Writes the bytes of a message into the buffer of its receive.
     fn store(&mut self, receive: u32, bytes: &[u8], source: usize, tag: i32) {
         let Some(request) = self.network.requests.get(&receive) else {
             self.fail("a message comes for a receive that is no more");
@@ -181,7 +176,6 @@ impl Machine {
         self.network.finish(receive, source, tag, bytes.len());
     }
 
-    /// Handles the events of a rank that are due.
     pub fn progress(&mut self, rank: usize) {
         while let Some(entry) = self.network.mail[rank].events.first_entry() {
             if entry.key().0 > self.now {

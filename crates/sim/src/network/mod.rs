@@ -7,12 +7,6 @@
 //! its own next call, or the receiver fetches them and notifies the sender, as the seed decides.
 //! Data moves only inside MPI calls of the rank concerned, because MPI makes no progress by itself.
 //!
-//! | module | contents |
-//! |---|---|
-//! | this one | communicators, groups, requests, mailboxes; the check at the end |
-//! | `messages` | sends, receives, probes; the events of a rank when it calls MPI |
-//! | `collectives` | collectives, creation of communicators |
-//!
 //! Incorrect use of MPI ends the run: a receive buffer that is too short, a request that does not
 //! exist, collectives that do not match. Objects that are left at the end are reported.
 
@@ -25,7 +19,6 @@ use collectives::Collective;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-/// The traffic that a rank has sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub messages: u64,
@@ -127,8 +120,7 @@ struct Mailbox {
     behind: HashMap<usize, usize>,
 }
 
-/// Maximum number of unmatched messages of one sender at a rank: the requests and answers that
-/// credits permit.
+/// Unmatched messages of one sender at a rank: the requests and answers that credits permit.
 const MOST_BEHIND: usize = 2 * portolan_engine::path::two_sided::MOST_IN_FLIGHT as usize;
 
 #[derive(Debug)]
@@ -179,8 +171,7 @@ pub struct Network {
     next_request: u32,
     matched: HashMap<u32, Message>,
     next_matched: u32,
-    /// Creations of communicators that only some of the members have begun: the context and the
-    /// number of these members.
+    /// Creations that only some members have begun: the context and the number of these members.
     creations: HashMap<(u32, i32, Vec<usize>), (u32, usize)>,
     next_number: u64,
     pub traffic: Vec<Traffic>,
@@ -210,7 +201,6 @@ impl Network {
         self.contexts.get(&context)
     }
 
-    /// Returns an error if a message, a request, a communicator or a group is left.
     pub fn is_clean(&self) -> Result<(), String> {
         if let Some((id, request)) = self.requests.iter().next() {
             let Request { rank, kind, done, .. } = request;
@@ -237,7 +227,6 @@ impl Network {
         Ok(())
     }
 
-    /// Describes the messages and receives of a rank, for a report.
     pub fn describe(&self, rank: usize) -> String {
         let mail = &self.mail[rank];
         let posted: usize = mail.posted.values().map(VecDeque::len).sum();

@@ -15,7 +15,6 @@ pub struct Totals {
     /// Values sent to handlers on any rank, and values handled.
     pub sent: AtomicU64,
     pub handled: AtomicU64,
-    /// Number of requests sent and answered.
     pub asked: AtomicU64,
     pub answered: AtomicU64,
     /// Sums of the items pushed and of the items received.
@@ -31,7 +30,6 @@ impl Shared {
     }
 }
 
-/// Returns the data of a message with this length and value.
 pub fn pattern(len: usize, value: u64) -> Vec<u8> {
     (0..len as u64).map(|i| i.wrapping_mul(7).wrapping_add(value) as u8).collect()
 }
@@ -86,7 +84,6 @@ impl Handler for Serves {
     }
 }
 
-/// The handler of batches.
 pub struct Takes(pub Arc<Shared>);
 
 impl Handler for Takes {

@@ -1,10 +1,9 @@
 //! Random programs compared with a reference model.
 //!
-//! Each rank draws its own operations from the seed. Every part of the segment contains a region
-//! for each origin, and the origin keeps a copy of it. A get must return the contents of the copy,
-//! operation for operation (location consistency). Words that all ranks change (by
-//! read-modify-write, accumulate, under a mutex, by active messages) are checked by their totals
-//! when all ranks meet. The ranks share the model's memory, because they are one process.
+//! Each rank draws its operations from the seed. Every part of the segment has a region for each
+//! origin, which keeps a copy of it. A get must return the contents of the copy, operation for
+//! operation (location consistency). Words that all ranks change are checked by their totals when
+//! all ranks meet. The ranks share the model's memory, because they are one process.
 
 mod handlers;
 
@@ -27,16 +26,13 @@ use portolan_engine::transfer::Handle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Bytes of an origin's region, and offset of the first region.
 const REGION: usize = 512;
 const FIRST: usize = 64;
-/// Offsets of the words that all ranks change.
 const COUNTER: usize = 0;
 const SMALL: usize = 8;
 const GUARDED: usize = 16;
 const ADDED: usize = 24;
 
-/// A rank that executes its program.
 struct Player<'a> {
     ctx: &'a Ctx,
     dice: Dice,
@@ -86,7 +82,6 @@ impl Player<'_> {
         assert_eq!(got, self.copies[target][from..from + len], "a get of rank {target}");
     }
 
-    /// Puts rows with gaps at the target, or gets and compares them.
     fn strided(&mut self, target: usize, kind: TransferKind) {
         let (row, rows, gap) = (
             1 + self.dice.below(24) as usize,
@@ -129,7 +124,6 @@ impl Player<'_> {
         }
     }
 
-    /// Changes a number in this rank's region at the target by one of all atomic operations.
     fn change(&mut self, target: usize) {
         use Combine::*;
         let at = self.dice.below(REGION as u64 / 8) as usize * 8;
@@ -311,7 +305,6 @@ impl Player<'_> {
         }
     }
 
-    /// Waits for all ranks and compares the words that all have changed with their totals.
     fn meet(&mut self) {
         step("quiesce");
         self.engine().quiesce().expect("quiesce");
@@ -333,7 +326,6 @@ impl Player<'_> {
         self.ctx.barrier();
     }
 
-    /// Creates a group of some ranks with its own segment, and uses both.
     fn group(&mut self, common: &mut Dice) {
         let mut members: Vec<usize> = (0..self.ctx.n).filter(|_| common.one_in(2)).collect();
         if common.one_in(2) {
@@ -415,7 +407,6 @@ pub fn run(seed: u64, ranks: usize) -> Outcome {
     run_on(seed, ranks, behaviour, dice)
 }
 
-/// Runs the program of a seed with ranks that rarely run and with one message in ten late.
 pub fn slow(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let mut behaviour = Behaviour::draw(&mut dice, ranks);

@@ -21,7 +21,6 @@ pub(crate) struct HeldAddress {
 
 pub(crate) static ADDRESSES: Tables<HeldAddress> = Tables::new("address", 0x13);
 
-/// Creates a handle with one reference for an address of a class.
 pub(crate) fn keep(interface: Interface, class: Token, address: Address) -> Token {
     let class = match interface {
         Interface::V1 => Number::of(ptr::null_mut()),

@@ -6,7 +6,6 @@ use parking_lot::Mutex;
 use portolan_rpc::failure::Status;
 use std::os::raw::{c_int, c_void};
 
-/// Frees data that a program has attached.
 pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
 /// Runs for every new handle. Any code but `HG_SUCCESS` refuses the handle.
 pub(crate) type CreateCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
@@ -38,7 +37,6 @@ impl Attached {
         std::mem::replace(&mut *place.lock(), by).forget();
     }
 
-    /// Drops the pointer without freeing the program's data.
     pub(crate) fn forget(mut self) {
         self.data = 0;
     }
@@ -65,7 +63,6 @@ impl OnCreate {
         OnCreate { callback, arg: arg as usize }
     }
 
-    /// Returns the status of the callback. Any but `SUCCESS` refuses the handle.
     pub(crate) fn notify(self, handle: Token) -> Status {
         match self.callback {
             // SAFETY: the program supplied this callback together with `arg`.

@@ -1,9 +1,8 @@
 //! Bulk handles: memory that other processes may read or write, optionally bound to an address.
 //!
-//! Both interfaces have the same serialised form of an unbound handle. A bound handle
-//! (`HG_Bulk_bind` of 2.4) has a prefix with the address to transfer from: magic number (4 bytes),
-//! number of the context (1 byte), zero (1 byte), length of the address (2 bytes), address as text.
-//! The interface of 2013 refuses that form.
+//! Both interfaces serialise an unbound handle alike. A bound handle (`HG_Bulk_bind` of 2.4) has a
+//! prefix with the address to transfer from: magic number (4 bytes), number of the context (1),
+//! zero (1), length of the address (2), address as text. The interface of 2013 refuses that form.
 
 use super::address;
 use super::class::CLASSES;
@@ -196,8 +195,7 @@ pub(crate) unsafe fn deserialize(
     handle: *mut Token,
     (buf, size): (*const c_void, usize),
 ) -> Result<()> {
-    // SAFETY: by this function's contract, `handle` is null or valid, and `buf` is null or valid
-    // for reads of `size` bytes.
+    // SAFETY: by contract, `handle` is null or valid, and `buf` is null or has `size` bytes.
     let (to, from) = unsafe {
         (place(handle, "bulk handle")?, bytes(buf.cast::<u8>(), size, "bytes of a handle")?)
     };
@@ -205,7 +203,6 @@ pub(crate) unsafe fn deserialize(
     Ok(())
 }
 
-/// Creates a handle from its serialised form.
 pub(crate) fn parse(interface: Interface, class: Token, bytes: &[u8]) -> Result<Token> {
     let held = match interface {
         Interface::V1 => None,

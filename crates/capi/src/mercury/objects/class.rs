@@ -30,10 +30,8 @@ pub(crate) struct HeldClass {
     pub no_overflow: bool,
     pub counts: Counts,
     pub on_create: Mutex<OnCreate>,
-    /// The callbacks of `HG_Core_set_more_data_callback`.
     pub more_data: Mutex<Callbacks>,
     pub data: Mutex<Attached>,
-    /// By the number of the function.
     function_data: Mutex<HashMap<u64, Attached>>,
 }
 
@@ -159,8 +157,7 @@ impl HeldClass {
         self.class.shared.functions.get(id).ok_or_else(|| unknown(id.into()))
     }
 
-    /// Removes a function and frees the data attached to it. Fails with `NO_MATCH` if no function
-    /// has the number.
+    /// Removes a function and frees its attached data. Fails with `NO_MATCH` if there is none.
     pub(crate) fn deregister(&self, id: u64) -> Result<()> {
         self.class.shared.functions.remove_numbered(id)?;
         let attached = self.function_data.lock().remove(&id);

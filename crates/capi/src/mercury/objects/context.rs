@@ -18,7 +18,6 @@ pub(crate) struct HeldContext {
     pub class: Arc<HeldClass>,
     pub class_token: Number,
     pub context: Context,
-    /// Set by `HG_Core_context_set_handle_create_callback`.
     pub on_create: Mutex<OnCreate>,
     pub data: Mutex<Attached>,
 }
@@ -26,7 +25,6 @@ pub(crate) struct HeldContext {
 /// Contexts, except the one of `HG_Init` of 2013, which has no handle.
 pub(crate) static CONTEXTS: Tables<Arc<HeldContext>> = Tables::new("context", 0x32);
 
-/// Returns the handle of a context. The context of `HG_Init` of 2013 has none.
 pub(crate) fn token_of(interface: Interface, shared: &Arc<ContextShared>) -> Option<Token> {
     CONTEXTS[interface].find(|held| Arc::ptr_eq(&held.context.shared, shared))
 }
@@ -47,7 +45,6 @@ pub(crate) fn create(
     Ok(CONTEXTS[interface].insert(Arc::new(held)))
 }
 
-/// Makes progress until a call or callback is queued for trigger. Returns whether one is.
 pub(crate) fn progress(
     interface: Interface,
     token: Token,

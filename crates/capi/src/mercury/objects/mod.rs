@@ -1,13 +1,4 @@
 //! The objects behind the C handles, for both interfaces.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`class`] | classes, and the data attached to functions |
-//! | [`context`] | contexts, progress and trigger |
-//! | [`address`] | addresses and their reference counts |
-//! | [`bulk`] | bulk handles, their serialised forms and reference counts |
-//! | [`attached`] | pointers and callbacks that programs attach to objects |
-//! | [`more_data`] | the callbacks for data that programs transfer themselves |
 
 pub(super) mod address;
 pub(super) mod attached;

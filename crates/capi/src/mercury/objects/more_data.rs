@@ -7,7 +7,6 @@ use std::os::raw::c_int;
 pub(crate) type Done = Option<unsafe extern "C" fn(Token, c_int)>;
 /// Acquires the rest of the data of a handle.
 pub(crate) type Acquire = Option<unsafe extern "C" fn(Token, c_int, Done) -> c_int>;
-/// Releases the acquired data.
 pub(crate) type Release = Option<unsafe extern "C" fn(Token)>;
 
 #[derive(Debug, Clone, Copy, Default)]

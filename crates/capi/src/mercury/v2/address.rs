@@ -65,8 +65,7 @@ unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result
     unsafe { write_text(&text_of(addr)?, buf, buf_size) }
 }
 
-/// Writes a text and its length in bytes with the terminating zero. With a null buffer it writes
-/// only the length.
+/// Writes a text and its length with the zero. With a null buffer, writes only the length.
 ///
 /// # Safety
 /// `buf_size` must be null or valid for reads and writes, `buf` null or have `*buf_size` bytes.
@@ -101,7 +100,6 @@ pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
 }
 
 calls! { V2:
-    /// The callback receives the address and runs in trigger.
     HG_Addr_lookup1(
         context: Token,
         callback: HgCallback,
@@ -113,7 +111,6 @@ calls! { V2:
         unsafe { lookup1(context, Callback::Hg(callback), arg, name) }
     }
 
-    /// The callback receives the address and runs in trigger.
     HG_Core_addr_lookup1(
         context: Token,
         callback: CoreCallback,
@@ -130,13 +127,11 @@ calls! { V2:
         unsafe { lookup(V2, class, name, addr) }
     }
 
-    /// Null is accepted.
     HG_Addr_free(class: Token, addr: Token) {
         CLASSES[V2].get(class)?;
         release(V2, addr)
     }
 
-    /// Null is accepted.
     HG_Core_addr_free(addr: Token) { release(V2, addr) }
 
     /// Does nothing with the hint that the peer is gone: the library keeps no state for peers.
@@ -145,7 +140,6 @@ calls! { V2:
         get(V2, addr).map(drop)
     }
 
-    /// Does nothing, as `HG_Addr_set_remove`.
     HG_Core_addr_set_remove(addr: Token) { get(V2, addr).map(drop) }
 
     HG_Addr_self | HG_Core_addr_self(class: Token, addr: *mut Token) {
@@ -153,50 +147,39 @@ calls! { V2:
         unsafe { own(V2, class, addr) }
     }
 
-    /// Adds a reference and returns the same handle.
     HG_Addr_dup(class: Token, addr: Token, to: *mut Token) {
         CLASSES[V2].get(class)?;
         // SAFETY: by the call's contract, `to` is null or valid for a write.
         unsafe { dup(addr, to) }
     }
 
-    /// Adds a reference and returns the same handle.
     HG_Core_addr_dup(addr: Token, to: *mut Token) {
         // SAFETY: by the call's contract, `to` is null or valid for a write.
         unsafe { dup(addr, to) }
     }
 
-    /// Returns 1 if two addresses name the same process of the same class, else 0.
     HG_Addr_cmp(class: Token, one: Token, other: Token) -> u8, 0, {
         CLASSES[V2].get(class)?;
         same(one, other)
     }
 
-    /// See `HG_Addr_cmp`.
     HG_Core_addr_cmp(one: Token, other: Token) -> u8, 0, { same(one, other) }
 
     HG_Core_addr_is_self(addr: Token) -> bool, false, { Ok(get(V2, addr)?.is_self()) }
 
-    /// Writes an address as text and its length in bytes with the terminating zero. With a null
-    /// buffer it writes only the length.
     HG_Addr_to_string(class: Token, buf: *mut c_char, buf_size: *mut u64, addr: Token) {
         CLASSES[V2].get(class)?;
-        // SAFETY: by the call's contract, `buf_size` is null or valid, and `buf` is null or valid
-        // for `*buf_size` bytes.
+        // SAFETY: by contract, `buf_size` is null or valid, `buf` null or has `*buf_size` bytes.
         unsafe { to_string(buf, buf_size, addr) }
     }
 
-    /// See `HG_Addr_to_string`.
     HG_Core_addr_to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) {
-        // SAFETY: by the call's contract, `buf_size` is null or valid, and `buf` is null or valid
-        // for `*buf_size` bytes.
+        // SAFETY: by contract, `buf_size` is null or valid, `buf` null or has `*buf_size` bytes.
         unsafe { to_string(buf, buf_size, addr) }
     }
 
-    /// NA's address is the same handle.
     HG_Core_addr_get_na(addr: Token) -> Token, ptr::null_mut(), { get(V2, addr).map(|_| addr) }
 
-    /// Returns the length in bytes, or 0 if the address is invalid.
     HG_Core_addr_get_serialize_size(addr: Token, _flags: c_ulong) -> u64, 0, {
         Ok(text_of(addr)?.len() as u64 + 1)
     }
@@ -208,7 +191,6 @@ calls! { V2:
         unsafe { put_bytes(buf, buf_size, serialized.as_bytes()) }
     }
 
-    /// Ignores the flags.
     HG_Core_addr_deserialize(
         class: Token,
         addr: *mut Token,
@@ -217,8 +199,7 @@ calls! { V2:
         _flags: u64,
     ) {
         let held = CLASSES[V2].get(class)?;
-        // SAFETY: by the call's contract, `addr` is null or valid, and `buf` is null or valid for
-        // reads of `buf_size` bytes.
+        // SAFETY: by contract, `addr` is null or valid, and `buf` is null or has `buf_size` bytes.
         let (addr, from) = unsafe {
             let from = bytes(buf.cast::<u8>(), buf_size as usize, "bytes of an address")?;
             (place(addr, "address")?, from)

@@ -15,7 +15,6 @@ use std::os::raw::{c_int, c_void};
 
 static OPERATIONS: Operations = Operations::new(0x46);
 
-/// Bulk handle and offset in bytes.
 type Side = (Token, u64);
 
 /// # Safety
@@ -121,6 +120,5 @@ calls! { V2:
         unsafe { transfer(context, (callback, arg), op, Some(origin_addr), sides, size, op_id) }
     }
 
-    /// Cancels a transfer that has not completed. Its callback gets `HG_CANCELED`.
     HG_Bulk_cancel(op_id: Token) { OPERATIONS.cancel(op_id) }
 }

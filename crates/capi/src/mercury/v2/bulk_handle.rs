@@ -12,8 +12,7 @@ use std::ptr;
 /// The accepted memory types: `HG_MEM_TYPE_HOST` and `HG_MEM_TYPE_UNKNOWN`.
 pub(super) const HOST: [i32; 2] = [0, 4];
 
-/// Returns a range of a handle's memory, in bytes, as `usize`. Fails with `INVALID_ARG` if the
-/// range exceeds the memory.
+/// Returns a range in bytes as `usize`. Fails with `INVALID_ARG` if it exceeds the memory.
 pub(super) fn check(held: &HeldBulk, offset: u64, size: u64) -> Result<(usize, usize)> {
     let len = held.bulk.len() as u64;
     if offset.checked_add(size).is_none_or(|end| end > len) {
@@ -37,7 +36,6 @@ unsafe fn create(
 }
 
 calls! { V2:
-    /// If `ptrs` is null, allocates zeroed memory that is freed with the handle.
     HG_Bulk_create(
         class: Token,
         count: u32,
@@ -71,12 +69,10 @@ calls! { V2:
                 attrs.mem_type
             );
         }
-        // SAFETY: by the call's contract, the arrays have `count` elements, `handle` is null or
-        // valid, and the segments allow the access in `flags`.
+        // SAFETY: as in `HG_Bulk_create`.
         unsafe { create(class, count, (ptrs, sizes), flags, handle) }
     }
 
-    /// Drops a reference; the last one frees the handle. Null is accepted.
     HG_Bulk_free(handle: Token) { bulk::release(V2, handle) }
 
     HG_Bulk_ref_incr(handle: Token) {
@@ -84,8 +80,7 @@ calls! { V2:
         Ok(())
     }
 
-    /// Binds a local handle to the address of this process and the number of the context. The
-    /// serialised form then carries both.
+    /// The serialised form then carries both the address and the number of the context.
     HG_Bulk_bind(handle: Token, context: Token) { bulk::bind(handle, context) }
 
     /// Returns the address that a handle is bound to, which is freed with the handle, or null.
@@ -93,14 +88,11 @@ calls! { V2:
         Ok(BULKS[V2].get(handle)?.bound().map_or(ptr::null_mut(), |bound| bound.addr))
     }
 
-    /// Returns the number of the context that a handle is bound to, or 0.
     HG_Bulk_get_context_id(handle: Token) -> u8, 0, {
         Ok(BULKS[V2].get(handle)?.bound().map_or(0, |bound| bound.context))
     }
 
-    /// Writes the addresses and lengths of at most `most` local segments that a range covers. A
-    /// range that exceeds the memory ends with it. If `size` or `most` is 0, nothing is written.
-    /// Fails if the memory belongs to another process.
+    /// A range that exceeds the memory ends with it. If `size` or `most` is 0, nothing is written.
     HG_Bulk_access(
         handle: Token,
         offset: u64,
@@ -122,20 +114,16 @@ calls! { V2:
         unsafe { bulk::access(V2, handle, range, most, (ptrs, sizes.cast()), actual) }
     }
 
-    /// Returns the total length in bytes, or 0 if the handle is invalid.
     HG_Bulk_get_size(handle: Token) -> u64, 0, { Ok(BULKS[V2].get(handle)?.bulk.len() as u64) }
 
-    /// Returns 0 if the handle is invalid.
     HG_Bulk_get_segment_count(handle: Token) -> u32, 0, {
         Ok(BULKS[V2].get(handle)?.bulk.segments() as u32)
     }
 
-    /// Returns the access that other processes have, as flags, or 0 if the handle is invalid.
     HG_Bulk_get_flags(handle: Token) -> u8, 0, {
         Ok(BULKS[V2].get(handle)?.bulk.permission().flags())
     }
 
-    /// Returns the length in bytes, or 0 if the handle is invalid.
     HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64, 0, {
         Ok(BULKS[V2].get(handle)?.serialized_len() as u64)
     }
@@ -146,8 +134,7 @@ calls! { V2:
     }
 
     HG_Bulk_deserialize(class: Token, handle: *mut Token, buf: *const c_void, buf_size: u64) {
-        // SAFETY: by the call's contract, `handle` is null or valid, and `buf` is null or valid for
-        // reads of `buf_size` bytes.
+        // SAFETY: by contract, `handle` is null or valid, `buf` null or has `buf_size` bytes.
         unsafe { bulk::deserialize(V2, class, handle, (buf, buf_size as usize)) }
     }
 }

@@ -1,7 +1,6 @@
 //! Forward, respond and cancel.
 //!
-//! A forwarded call, or a response with a callback, holds a reference to its handle until the
-//! callback has run.
+//! A forwarded call, and a response with a callback, hold a reference until the callback has run.
 
 use super::handle::{End, HANDLES, release};
 use super::more_data;
@@ -130,7 +129,6 @@ fn cancel(handle: Token) -> Result<()> {
 }
 
 calls! { V2:
-    /// The input is the struct `data`. The callback runs in trigger.
     HG_Forward(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
         // SAFETY: by contract, `data` is null or the struct that the function's proc expects.
         unsafe { forward(handle, Callback::Hg(callback), arg, Payload::Struct(data), false) }
@@ -156,8 +154,7 @@ calls! { V2:
         }
     }
 
-    /// The output is the struct `data`. The callback runs in trigger when the response is sent or,
-    /// if it does not fit into one message, when the origin has fetched it.
+    /// The callback runs when the response is sent or, if it is long, when the origin has it.
     HG_Respond(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
         // SAFETY: by contract, `data` is null or the struct that the function's proc expects.
         unsafe { respond(handle, Callback::Hg(callback), arg, Payload::Struct(data), false) }
@@ -183,7 +180,6 @@ calls! { V2:
         }
     }
 
-    /// Cancels a call: its callback gets `HG_CANCELED`. Has no effect if the call is not under way,
-    /// and fails if this process is its target.
+    /// Has no effect if the call is not under way, and fails if this process is its target.
     HG_Cancel | HG_Core_cancel(handle: Token) { cancel(handle) }
 }

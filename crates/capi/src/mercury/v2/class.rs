@@ -83,13 +83,11 @@ fn set_offset(room: usize, to: &AtomicUsize, offset: u64) -> Result<()> {
 }
 
 calls! { V2:
-    /// Returns null on failure.
     HG_Init | HG_Core_init(info: *const c_char, listen: u8) -> Token, ptr::null_mut(), {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated; `options` is null.
         unsafe { init(info, listen, 0, ptr::null()) }
     }
 
-    /// Creates a class with the options of 2.2. Returns null on failure.
     HG_Init_opt | HG_Core_init_opt(
         info: *const c_char,
         listen: u8,
@@ -99,32 +97,26 @@ calls! { V2:
         unsafe { init(info, listen, 0, options) }
     }
 
-    /// Creates a class with the options of a version. Returns null on failure.
     HG_Init_opt2 | HG_Core_init_opt2(
         info: *const c_char,
         listen: u8,
         version: c_uint,
         options: *const HgInitInfo,
     ) -> Token, ptr::null_mut(), {
-        // SAFETY: by the call's contract, `info` is null or NUL-terminated, and `options` is null
-        // or valid for `version`.
+        // SAFETY: by contract, `info` is null or terminated, `options` null or valid for `version`.
         unsafe { init(info, listen, version, options) }
     }
 
-    /// Fails if the class still has contexts. Null is accepted.
     HG_Finalize | HG_Core_finalize(class: Token) {
         if class.is_null() { Ok(()) } else { class::finalize(V2, class) }
     }
 
-    /// Does nothing: the library keeps no files.
     HG_Cleanup | HG_Core_cleanup() -> (), (), { Ok(()) }
 
-    /// Returns null if the class is invalid.
     HG_Class_get_name | HG_Core_class_get_name(class: Token) -> *const c_char, ptr::null(), {
         Ok(name_and_protocol(class)?.0.as_ptr())
     }
 
-    /// Returns null if the class is invalid.
     HG_Class_get_protocol | HG_Core_class_get_protocol(
         class: Token,
     ) -> *const c_char, ptr::null(), { Ok(name_and_protocol(class)?.1.as_ptr()) }
@@ -133,13 +125,10 @@ calls! { V2:
         Ok(CLASSES[V2].get(class)?.class.network().listens())
     }
 
-    /// Returns the size of the longest input that a request carries, or 0 if the class is invalid.
     HG_Class_get_input_eager_size | HG_Core_class_get_input_eager_size(class: Token) -> u64, 0, {
         Ok(CLASSES[V2].get(class)?.input_room() as u64)
     }
 
-    /// Returns the size of the longest output that a response carries, or 0 if the class is
-    /// invalid.
     HG_Class_get_output_eager_size | HG_Core_class_get_output_eager_size(class: Token) -> u64, 0, {
         Ok(CLASSES[V2].get(class)?.output_room() as u64)
     }
@@ -184,7 +173,6 @@ calls! { V2:
         Ok(())
     }
 
-    /// NA's class is the same handle.
     HG_Core_class_get_na(class: Token) -> Token, ptr::null_mut(), {
         CLASSES[V2].get(class).map(|_| class)
     }

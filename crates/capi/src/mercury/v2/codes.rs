@@ -35,8 +35,7 @@ const CODES: [(Status, &CStr); 27] = [
     (Status::FAIL, c"HG_OTHER_ERROR"),
 ];
 
-/// Converts a status to a code. A status outside `CODES`, such as a program's own, keeps its
-/// number.
+/// Converts a status to a code. A program's own status, outside `CODES`, keeps its number.
 pub(crate) fn to_code(status: Status) -> c_int {
     let at = CODES.iter().position(|(known, _)| *known == status);
     at.map_or(status.0, |at| at as c_int)

@@ -53,30 +53,22 @@ fn accept(token: Token, accepts: bool) -> Result<()> {
 }
 
 calls! { V2:
-    /// The context accepts calls if the class listens. Returns null on failure.
     HG_Context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, true) }
 
-    /// The context has the number `id`, and accepts calls if the class listens. Returns null on
-    /// failure.
     HG_Context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), {
         create(class, id, true)
     }
 
-    /// The context accepts no calls before `HG_Core_context_post`. Returns null on failure.
     HG_Core_context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, false) }
 
-    /// The context accepts no calls before `HG_Core_context_post`. Returns null on failure.
     HG_Core_context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), {
         create(class, id, false)
     }
 
-    /// Fails if the context still has handles.
     HG_Context_destroy | HG_Core_context_destroy(context: Token) { destroy(context) }
 
-    /// Stops accepting calls of other processes in a context.
     HG_Context_unpost | HG_Core_context_unpost(context: Token) { accept(context, false) }
 
-    /// Starts accepting calls of other processes in a context. Fails if the class does not listen.
     HG_Core_context_post(context: Token) {
         if !CONTEXTS[V2].get(context)?.class.class.network().listens() {
             refuse!(OPNOTSUPPORTED, "the class does not listen, so no calls come");
@@ -110,7 +102,6 @@ calls! { V2:
         Ok(data)
     }
 
-    /// NA's context is the same handle.
     HG_Core_context_get_na(context: Token) -> Token, ptr::null_mut(), {
         CONTEXTS[V2].get(context).map(|_| context)
     }
@@ -129,13 +120,11 @@ calls! { V2:
         Ok(())
     }
 
-    /// Makes progress until a call or callback is queued for trigger, else returns `HG_TIMEOUT`.
     HG_Progress | HG_Core_progress(context: Token, milliseconds: c_uint) {
         context::progress(V2, context, milliseconds)
     }
 
-    /// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. If none
-    /// is queued, makes progress for up to `milliseconds`. Returns `HG_TIMEOUT` if none has run.
+    /// Makes progress first if none is queued. Returns `HG_TIMEOUT` if none has run.
     HG_Trigger | HG_Core_trigger(
         context: Token,
         milliseconds: c_uint,
@@ -159,7 +148,6 @@ calls! { V2:
         Ok(!shared.na.arm(|| !shared.is_empty()))
     }
 
-    /// Makes progress without waiting, and writes the number of queued calls and callbacks.
     HG_Event_progress | HG_Core_event_progress(context: Token, count: *mut c_uint) {
         // SAFETY: by the call's contract, `count` is null or valid for a write.
         let count = unsafe { maybe(count) };
@@ -174,8 +162,7 @@ calls! { V2:
         Ok(())
     }
 
-    /// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. Does
-    /// not make progress, and succeeds even if none is queued.
+    /// Makes no progress, and succeeds even if none is queued.
     HG_Event_trigger | HG_Core_event_trigger(context: Token, most: c_uint, actual: *mut c_uint) {
         // SAFETY: by the call's contract, `actual` is null or valid for a write.
         unsafe { context::trigger(V2, context, None, most, actual) }

@@ -2,9 +2,8 @@
 //!
 //! A handle represents calls at their origin, or one call at its target. The program holds
 //! references, and so do a call under way until its callback has run, and each decoded input or
-//! output until it is freed ([`super::references`]). The handle is freed with its last reference,
-//! so `HG_Destroy` directly after `HG_Forward` is legal, as in 2.4. `HG_Reset` can set the address
-//! and the function later.
+//! output until it is freed ([`super::references`]). `HG_Destroy` directly after `HG_Forward` is
+//! therefore legal, as in 2.4.
 
 use super::more_data::{self, Acquisition};
 use super::references::References;
@@ -49,8 +48,7 @@ pub(super) struct Held {
     info: Mutex<Box<HgInfo>>,
     data: Mutex<Attached>,
     pub acquisition: Acquisition,
-    /// Buffers for parameters that the program encodes itself, and for its own bytes before encoded
-    /// ones.
+    /// Buffers for parameters that the program encodes itself, and for its own bytes.
     pub input: OnceLock<ZeroedBuffer>,
     pub output: OnceLock<ZeroedBuffer>,
     /// The output received last. The program may hold pointers into it.
@@ -76,7 +74,6 @@ impl Held {
         }
     }
 
-    /// Fails with `INVALID_ARG` if this process is not the target of the call.
     pub(super) fn target(&self) -> Result<&Arc<Target>> {
         match &self.target {
             Some(target) => Ok(target),
@@ -122,7 +119,6 @@ impl Held {
             || self.origin.lock().as_ref().is_some_and(|origin| origin.is_under_way())
     }
 
-    /// Returns the number of the target's context that runs the calls.
     pub(super) fn target_context(&self) -> u8 {
         self.info.lock().context_id
     }
@@ -219,7 +215,6 @@ fn keep(
     Ok(handle)
 }
 
-/// Creates a handle for an incoming call.
 pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token> {
     let class = CLASSES[V2].get(class_token)?;
     let shared = target.context().clone();
@@ -262,8 +257,7 @@ unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Re
 static UNANSWERED: Mutex<VecDeque<Number>> = Mutex::new(VecDeque::new());
 const MOST_UNANSWERED: usize = 256;
 
-/// Drops a reference. Null is accepted. A call that is still unanswered after its last reference
-/// fails at its origin.
+/// Drops a reference. A call that is unanswered after the last one fails at its origin.
 pub(super) fn release(handle: Token) -> Result<()> {
     if handle.is_null() {
         return Ok(());
@@ -271,7 +265,6 @@ pub(super) fn release(handle: Token) -> Result<()> {
     drop_reference(handle, |_| ())
 }
 
-/// Drops a reference, after `before` has run with all of them.
 fn drop_reference(handle: Token, before: impl FnOnce(&References)) -> Result<()> {
     let of = Number::of(handle);
     let mut releases = None;
@@ -326,8 +319,7 @@ calls! { V2:
         unsafe { create(context, addr, id, handle) }
     }
 
-    /// Drops a reference. Null is accepted. For a call that is never answered, the program may also
-    /// drop the reference of the response.
+    /// If a call is never answered, the program may also drop the reference of the response.
     HG_Destroy | HG_Core_destroy(handle: Token) { release(handle) }
 
     /// A null address or an `id` of 0 keeps the current one. Fails if a call is under way.

@@ -22,12 +22,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) const INPUT: c_int = 1;
 pub(super) const OUTPUT: c_int = 2;
 
-/// Runs in trigger with the status of an acquisition.
 type Then = Box<dyn FnOnce(Status) + Send>;
 
 #[derive(Default)]
 pub(super) struct Acquisition {
-    /// Runs when the program has the data.
     then: Mutex<Option<Then>>,
     /// The release callback has to run.
     acquired: AtomicBool,
@@ -90,7 +88,6 @@ pub(super) fn acquire(
     }
 }
 
-/// Runs the release callback if the program has acquired data for the handle.
 pub(super) fn release(handle: Token, held: &Held) {
     if held.acquisition.take_acquired()
         && let Some(release) = held.class.more_data.lock().release
@@ -100,7 +97,6 @@ pub(super) fn release(handle: Token, held: &Held) {
     }
 }
 
-/// Runs or fails an incoming call when its data is acquired.
 pub(super) fn acquire_input(handle: Token, run: impl FnOnce(Token) + Send + 'static) -> Result<()> {
     let held = HANDLES.get(handle)?;
     let (target, of) = (held.target()?.clone(), Number::of(handle));

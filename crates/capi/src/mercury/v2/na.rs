@@ -1,8 +1,7 @@
 //! `na.h` of 2.4: classes, contexts, addresses, progress.
 //!
-//! A class, context or address of HG is also one of NA, so `HG_Core_class_get_na` and similar calls
-//! return their argument. NA's own classes and contexts are in the tables of 2013, because
-//! `hg_init_info.na_class` accepts a class of either interface.
+//! A class, context or address of HG is also one of NA. NA's own classes and contexts are in the
+//! tables of 2013, because `hg_init_info.na_class` accepts a class of either interface.
 
 use super::class::name_of;
 use super::codes::to_code;
@@ -32,7 +31,6 @@ pub(super) fn na<T>(result: Result<T>) -> Result<T> {
     result.map_err(|failure| Failure::new(na_status(failure.status()), failure.text()))
 }
 
-/// Returns a class of NA, or the network of a class of HG.
 pub(super) fn class(token: Token) -> Result<Class> {
     match CLASSES[V2].get(token) {
         Ok(held) => Ok(held.class.network().clone()),
@@ -40,7 +38,6 @@ pub(super) fn class(token: Token) -> Result<Class> {
     }
 }
 
-/// Returns a context of NA, or the network's context of a context of HG.
 pub(super) fn context(token: Token) -> Result<Context> {
     match CONTEXTS[V2].get(token) {
         Ok(held) => Ok(held.context.shared.na.clone()),
@@ -65,7 +62,6 @@ unsafe fn initialize(info: *const c_char, listen: bool) -> Result<Token> {
     Ok(NA_CLASSES.insert(Class::new(&info, listen)?))
 }
 
-/// Makes progress for up to `time`, and returns the number of queued callbacks.
 fn poll(class: Token, token: Token, time: Duration) -> Result<c_uint> {
     let context = context_of(class, token)?;
     na(context.progress(time))?;
@@ -96,7 +92,6 @@ calls! { V2:
         Ok(())
     }
 
-    /// Returns null on failure.
     NA_Initialize(info: *const c_char, listen: bool) -> Token, ptr::null_mut(), {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated.
         unsafe { initialize(info, listen) }
@@ -123,7 +118,6 @@ calls! { V2:
         unsafe { initialize(info, listen) }
     }
 
-    /// Fails if the class still has contexts. Null is accepted.
     NA_Finalize(class: Token) {
         if class.is_null() {
             return Ok(());
@@ -133,10 +127,8 @@ calls! { V2:
         NA_CLASSES.remove(class).map(drop)
     }
 
-    /// Does nothing: the library keeps no files.
     NA_Cleanup() -> (), (), { Ok(()) }
 
-    /// Returns false: no optional feature is available.
     NA_Has_opt_feature(token: Token, _flags: c_ulong) -> bool, false, {
         class(token).map(|_| false)
     }
@@ -150,12 +142,10 @@ calls! { V2:
     /// Does nothing: the network keeps no counters of its own.
     NA_Diag_dump_counters() -> (), (), { Ok(()) }
 
-    /// Returns null if the class is invalid.
     NA_Get_class_name(token: Token) -> *const c_char, ptr::null(), {
         Ok(name_of(class(token)?.scheme()).0.as_ptr())
     }
 
-    /// Returns null if the class is invalid.
     NA_Get_class_protocol(token: Token) -> *const c_char, ptr::null(), {
         Ok(name_of(class(token)?.scheme()).1.as_ptr())
     }
@@ -168,7 +158,6 @@ calls! { V2:
         Ok(at.map_or(c"NA_RETURN_MAX", |name| *name).as_ptr())
     }
 
-    /// Returns null on failure.
     NA_Context_create(token: Token) -> Token, ptr::null_mut(), {
         Ok(NA_CONTEXTS.insert(class(token)?.context()?))
     }
@@ -178,8 +167,7 @@ calls! { V2:
         Ok(NA_CONTEXTS.insert(class(token)?.context()?))
     }
 
-    /// Callbacks that are queued in the context do not run. Fails while transfers of the context
-    /// are in progress. Null is accepted.
+    /// Queued callbacks do not run. Fails while transfers are in progress.
     NA_Context_destroy(class_token: Token, token: Token) {
         if token.is_null() {
             return Ok(());
@@ -204,7 +192,6 @@ calls! { V2:
         Ok(())
     }
 
-    /// Drops a reference. Null is accepted.
     NA_Addr_free(class_token: Token, addr: Token) -> (), (), {
         class(class_token)?;
         release(V2, addr)
@@ -223,7 +210,6 @@ calls! { V2:
         Ok(())
     }
 
-    /// Adds a reference and returns the same handle.
     NA_Addr_dup(class_token: Token, addr: Token, to: *mut Token) {
         class(class_token)?;
         // SAFETY: by the call's contract, `to` is null or valid for a write.
@@ -233,7 +219,6 @@ calls! { V2:
         Ok(())
     }
 
-    /// Returns whether two addresses name the same process.
     NA_Addr_cmp(class_token: Token, one: Token, other: Token) -> bool, false, {
         class(class_token)?;
         if one.is_null() || other.is_null() {
@@ -247,16 +232,12 @@ calls! { V2:
         Ok(get(V2, addr)?.is_self())
     }
 
-    /// Writes an address as text and its length in bytes with the terminating zero. With a null
-    /// buffer it writes only the length.
     NA_Addr_to_string(class_token: Token, buf: *mut c_char, buf_size: *mut u64, addr: Token) {
         let text = text_of(class_token, addr)?;
-        // SAFETY: by the call's contract, `buf_size` is null or valid, and `buf` is null or valid
-        // for `*buf_size` bytes.
+        // SAFETY: by contract, `buf_size` is null or valid, `buf` null or has `*buf_size` bytes.
         unsafe { super::address::write_text(&text, buf, buf_size) }
     }
 
-    /// Returns the length in bytes, or 0 if the address is invalid.
     NA_Addr_get_serialize_size(class_token: Token, addr: Token) -> u64, 0, {
         Ok(text_of(class_token, addr)?.len() as u64 + 1)
     }
@@ -268,7 +249,6 @@ calls! { V2:
         unsafe { put_bytes(buf, buf_size, serialized.as_bytes()) }
     }
 
-    /// The flags are ignored.
     NA_Addr_deserialize(
         class_token: Token,
         addr: *mut Token,
@@ -277,8 +257,7 @@ calls! { V2:
         _flags: u64,
     ) {
         let class = class(class_token)?;
-        // SAFETY: by the call's contract, `addr` is null or valid, and `buf` is null or valid for
-        // reads of `buf_size` bytes.
+        // SAFETY: by contract, `addr` is null or valid, and `buf` is null or has `buf_size` bytes.
         let (addr, from) = unsafe {
             let from = bytes(buf.cast::<u8>(), buf_size as usize, "bytes of an address")?;
             (place(addr, "address")?, from)
@@ -287,12 +266,10 @@ calls! { V2:
         Ok(())
     }
 
-    /// Returns the largest size in bytes, or 0 if the class is invalid.
     NA_Msg_get_max_unexpected_size(token: Token) -> u64, 0, {
         Ok(class(token)?.max_unexpected() as u64)
     }
 
-    /// Returns the largest size in bytes, or 0 if the class is invalid.
     NA_Msg_get_max_expected_size(token: Token) -> u64, 0, {
         Ok(class(token)?.max_expected() as u64)
     }
@@ -300,10 +277,8 @@ calls! { V2:
     /// Returns 0: messages carry no header in the program's buffer.
     NA_Msg_get_unexpected_header_size(token: Token) -> u64, 0, { class(token).map(|_| 0) }
 
-    /// Returns 0: messages carry no header in the program's buffer.
     NA_Msg_get_expected_header_size(token: Token) -> u64, 0, { class(token).map(|_| 0) }
 
-    /// Returns the largest tag, or 0 if the class is invalid.
     NA_Msg_get_max_tag(token: Token) -> u32, 0, { class(token).map(|_| MAX_TAG) }
 
     /// Returns a file descriptor that is readable when the context has work, or -1 if its network
@@ -317,7 +292,6 @@ calls! { V2:
         Ok(context_of(class, token)?.arm(|| false))
     }
 
-    /// Makes progress without waiting, and writes the number of queued callbacks.
     NA_Poll(class: Token, token: Token, count: *mut c_uint) {
         let queued = poll(class, token, Duration::ZERO)?;
         // SAFETY: by the call's contract, `count` is null or valid for a write.
@@ -327,8 +301,7 @@ calls! { V2:
         Ok(())
     }
 
-    /// Makes progress until a callback is queued, and writes the number of queued callbacks.
-    /// Returns `NA_TIMEOUT`, and writes nothing, if none is queued within `milliseconds`.
+    /// Returns `NA_TIMEOUT`, and writes nothing, if no callback is queued in time.
     NA_Poll_wait(class: Token, token: Token, milliseconds: c_uint, count: *mut c_uint) {
         let queued = poll(class, token, timeout(milliseconds))?;
         // SAFETY: by the call's contract, `count` is null or valid for a write.
@@ -339,7 +312,6 @@ calls! { V2:
         Ok(Happened(queued > 0))
     }
 
-    /// Makes progress until a callback is queued. Returns `NA_TIMEOUT` if none is in time.
     NA_Progress(class: Token, token: Token, milliseconds: c_uint) {
         if poll(class, token, timeout(milliseconds))? == 0 {
             refuse!(TIMEOUT, "no operation completed within {milliseconds} ms");
@@ -347,7 +319,6 @@ calls! { V2:
         Ok(())
     }
 
-    /// Runs at most `most` queued callbacks and writes their number to `actual`.
     NA_Trigger(token: Token, most: c_uint, actual: *mut c_uint) {
         let ran = na(context(token)?.trigger(Duration::ZERO, most as usize))?;
         // SAFETY: by the call's contract, `actual` is null or valid for a write.

@@ -38,7 +38,6 @@ pub(crate) struct NaCallbackInfo {
 
 pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const NaCallbackInfo)>;
 
-/// An operation that the program has created.
 #[derive(Debug, Default)]
 struct Operation {
     /// The network's operation that was begun last, or 0.
@@ -97,8 +96,7 @@ impl Caller {
             && status == Status::SUCCESS
             && size > 0
         {
-            // SAFETY: the message fits, and the program keeps its buffer until the callback has
-            // run.
+            // SAFETY: the message fits, and the program keeps its buffer until the callback ran.
             unsafe { ptr::copy_nonoverlapping(body.as_ptr(), self.at, size) };
         }
         drop(self.posted); // the callback may post the operation again
@@ -125,9 +123,8 @@ impl Caller {
 
 static OPS: Table<Arc<Operation>> = Table::new("operation", 0x55);
 
-/// Begins an operation, and stores its number in the program's operation, which may be null. Fails
-/// with `BUSY` if the program's operation is posted, with `INVALID_ARG` if an argument is invalid,
-/// and with the error of `start`.
+/// Begins an operation, and stores its number in the program's operation, if any. Fails with `BUSY`
+/// if that is posted, with `INVALID_ARG` for an invalid buffer, and with the error of `start`.
 fn begin(
     class: Token,
     (callback, arg): (NaCallback, *mut c_void),
@@ -159,14 +156,12 @@ calls! { V2:
         Ok(OPS.insert(Arc::default()))
     }
 
-    /// Null is accepted.
     NA_Op_destroy(token: Token, op: Token) -> (), (), {
         class(token)?;
         if op.is_null() { Ok(()) } else { OPS.remove(op).map(drop) }
     }
 
-    /// Cancels the operation that was begun last with `op`, unless it has ended. Its callback
-    /// receives `NA_CANCELED`.
+    /// Cancels the operation that was begun last with `op`, unless it has ended.
     NA_Cancel(class: Token, token: Token, op: Token) {
         let context = context_of(class, token)?;
         match OPS.get(op)?.number.load(Ordering::Acquire) {
@@ -175,7 +170,6 @@ calls! { V2:
         }
     }
 
-    /// Returns null if memory is exhausted.
     NA_Msg_buf_alloc(
         token: Token,
         buf_size: u64,
@@ -201,10 +195,8 @@ calls! { V2:
     /// Does nothing: messages carry no header in the program's buffer.
     NA_Msg_init_unexpected(token: Token, _buf: *mut c_void, _size: u64) { class(token).map(drop) }
 
-    /// Does nothing: messages carry no header in the program's buffer.
     NA_Msg_init_expected(token: Token, _buf: *mut c_void, _size: u64) { class(token).map(drop) }
 
-    /// The message is copied before the call returns.
     NA_Msg_send_unexpected(
         class: Token,
         context: Token,
@@ -226,7 +218,6 @@ calls! { V2:
         })
     }
 
-    /// Receives the next unexpected message, from any source and with any tag.
     NA_Msg_recv_unexpected(
         class: Token,
         context: Token,
@@ -258,7 +249,6 @@ calls! { V2:
         Err::<(), _>(Failure::new(Status::OPNOTSUPPORTED, text))
     }
 
-    /// The message is copied before the call returns.
     NA_Msg_send_expected(
         class: Token,
         context: Token,
@@ -280,7 +270,6 @@ calls! { V2:
         })
     }
 
-    /// Receives the next expected message from `source` with `tag`.
     NA_Msg_recv_expected(
         class: Token,
         context: Token,
@@ -300,7 +289,6 @@ calls! { V2:
         })
     }
 
-    /// The memory is not registered yet.
     NA_Mem_handle_create(
         token: Token,
         buf: *mut c_void,
@@ -310,12 +298,10 @@ calls! { V2:
     ) {
         class(token)?;
         let run = Run { address: buf as usize, len: buf_size as usize };
-        // SAFETY: by the call's contract, the memory allows the accesses of the flags, and
-        // `mem_handle` is null or valid for a write.
+        // SAFETY: by contract, the memory allows these accesses, and `mem_handle` is null or valid.
         unsafe { create(V2, vec![run], flags, mem_handle) }
     }
 
-    /// The memory is not registered yet.
     NA_Mem_handle_create_segments(
         token: Token,
         segments: *mut NaSegment,
@@ -332,7 +318,6 @@ calls! { V2:
         }
     }
 
-    /// A transfer in progress keeps the handle until it ends. Null is accepted.
     NA_Mem_handle_free(token: Token, mem_handle: Token) -> (), (), {
         class(token)?;
         if mem_handle.is_null() {
@@ -355,20 +340,17 @@ calls! { V2:
         Ok(())
     }
 
-    /// No other process accesses the memory after this function returns.
     NA_Mem_deregister(token: Token, mem_handle: Token) {
         class(token)?;
         MEMORY[V2].get(mem_handle)?.deregister();
         Ok(())
     }
 
-    /// Returns the size in bytes, or 0 if the handle is invalid.
     NA_Mem_handle_get_serialize_size(token: Token, mem_handle: Token) -> u64, 0, {
         class(token)?;
         Ok(MEMORY[V2].get(mem_handle)?.encoded_len() as u64)
     }
 
-    /// Fails with `NA_OVERFLOW` if the serialised handle does not fit.
     NA_Mem_handle_serialize(token: Token, buf: *mut c_void, buf_size: u64, mem_handle: Token) {
         class(token)?;
         let serialized = MEMORY[V2].get(mem_handle)?.to_bytes(crate::mercury::na_transfer::KIND);
@@ -416,7 +398,6 @@ fn transfer(
 }
 
 calls! { V2:
-    /// The callback runs in `NA_Trigger` when the bytes are at the peer.
     NA_Put(
         class: Token,
         context: Token,
@@ -435,7 +416,6 @@ calls! { V2:
         transfer((class, context), (callback, arg), Direction::Put, &ends, data_size, op)
     }
 
-    /// The callback runs in `NA_Trigger` when the bytes are in local memory.
     NA_Get(
         class: Token,
         context: Token,

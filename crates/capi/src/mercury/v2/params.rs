@@ -48,7 +48,6 @@ fn size_of(which: Which, held: &Held) -> &AtomicUsize {
     }
 }
 
-/// Returns whether the trailer of the received parameters has been checked.
 fn is_checked(which: Which, held: &Held) -> &AtomicBool {
     match which {
         Which::Input => &held.input_checked,
@@ -239,8 +238,7 @@ unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     Ok(())
 }
 
-/// Returns the length of the parameters in bytes, with the program's own bytes before them and
-/// without the trailer.
+/// Returns the length of the program's own bytes and the parameters, without the trailer.
 fn payload(which: Which, handle: Token) -> Result<u64> {
     let held = HANDLES.get(handle)?;
     let sent = size_of(which, &held).load(Ordering::Acquire) as u64;
@@ -252,8 +250,7 @@ fn payload(which: Which, handle: Token) -> Result<u64> {
     Ok(came.unwrap_or(sent))
 }
 
-/// Writes the address and length of the received parameters, or of the handle's buffer if this side
-/// sends them.
+/// Writes the location of the received parameters, or of the handle's buffer to send from.
 ///
 /// # Safety
 /// `at` and `size` must be null or valid for a write.
@@ -287,8 +284,7 @@ pub(super) unsafe fn buffer(
     Ok(())
 }
 
-/// Writes the address and length of received parameters that were too long for their message, or
-/// null and 0 if they fit.
+/// Writes the location of received parameters that were too long for their message, or null and 0.
 ///
 /// # Safety
 /// `at` and `size` must be null or valid for a write.
@@ -316,12 +312,10 @@ fn released(handle: Token) -> Result<()> {
 }
 
 calls! { V2:
-    /// Returns the length in bytes, or 0 without an input.
     HG_Get_input_payload_size | HG_Core_get_input_payload_size(handle: Token) -> u64, 0, {
         payload(Which::Input, handle)
     }
 
-    /// Returns the length in bytes, or 0 without an output.
     HG_Get_output_payload_size | HG_Core_get_output_payload_size(handle: Token) -> u64, 0, {
         payload(Which::Output, handle)
     }

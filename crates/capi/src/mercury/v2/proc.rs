@@ -24,9 +24,6 @@ fn hash(hash: c_int) -> c_int {
 macro_rules! same {
     ($($(#[$doc:meta])* $name:ident = $of:path: ($($arg:ident: $ty:ty),*);)*) => {
         $($(#[$doc])*
-        ///
-        /// # Safety
-        /// Each pointer must be null, or valid for the access that the header describes.
         #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> HgReturn {
             // SAFETY: this call has the same contract as the 2013 call, which the caller upholds.
@@ -37,11 +34,8 @@ macro_rules! same {
 
 same! {
     hg_proc_reset = entry::hg_proc_reset: (proc: HgProc, buf: *mut c_void, size: u64, op: c_int);
-    /// Ensures that the buffer has at least `size` bytes.
     hg_proc_set_size = entry::hg_proc_set_size: (proc: HgProc, size: u64);
-    /// Ends the pass: writes or checks the trailer, if there is one.
     hg_proc_flush = entry::hg_proc_flush: (proc: HgProc);
-    /// Ends the access to bytes of `hg_proc_save_ptr`. Fails if `data` is not such a range.
     hg_proc_restore_ptr = entry::hg_proc_restore_ptr: (proc: HgProc, data: *mut c_void, size: u64);
     hg_proc_checksum_get = entry::hg_proc_checksum_get: (proc: HgProc, hash: *mut c_void, size: u64);
     hg_proc_checksum_verify = entry::hg_proc_checksum_verify: (proc: HgProc, hash: *const c_void, size: u64);
@@ -58,21 +52,15 @@ same! {
     hg_proc_hg_const_string_t = strings::hg_proc_hg_const_string_t: (proc: HgProc, data: *mut c_void);
     hg_proc_hg_string_object_t = strings::hg_proc_hg_string_object_t: (proc: HgProc, data: *mut c_void);
     hg_string_object_init = strings::hg_string_object_init: (string: *mut HgStringObject);
-    /// The string is not copied.
     hg_string_object_init_char = strings::hg_string_object_init_char:
         (string: *mut HgStringObject, s: *mut c_char, is_owned: u8);
-    /// The string is not copied.
     hg_string_object_init_const_char = strings::hg_string_object_init_const_char:
         (string: *mut HgStringObject, s: *const c_char, is_owned: u8);
     hg_string_object_free = strings::hg_string_object_free: (string: *mut HgStringObject);
-    /// The new object owns its copy of the string.
     hg_string_object_dup = strings::hg_string_object_dup:
         (string: HgStringObject, new_string: *mut HgStringObject);
 }
 
-/// Frees a proc. Null is accepted.
-///
-/// # Safety
 /// `proc` must be null or a live proc that is not used afterwards.
 #[unsafe(export_name = "mercury2_hg_proc_free")]
 pub(crate) unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
@@ -83,11 +71,7 @@ pub(crate) unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
     to_code(Status(unsafe { entry::hg_proc_free(proc) }))
 }
 
-/// Sets who frees the extra buffer: the caller if `theirs` is not 0, otherwise the proc. The flag
-/// of the 2013 call has the opposite meaning.
-///
-/// # Safety
-/// `proc` must be null or a live proc.
+/// The caller frees the extra buffer if `theirs` is not 0; the flag of 2013 means the opposite.
 #[unsafe(export_name = "mercury2_hg_proc_set_extra_buf_is_mine")]
 pub(crate) unsafe extern "C" fn hg_proc_set_extra_buf_is_mine(
     proc: HgProc,
@@ -102,9 +86,6 @@ pub(crate) unsafe extern "C" fn hg_proc_set_extra_buf_is_mine(
 macro_rules! alias {
     ($($(#[$doc:meta])* $name:ident = $of:path: ($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => {
         $($(#[$doc])*
-        ///
-        /// # Safety
-        /// Each pointer must be null, or valid for the access that the header describes.
         #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
             // SAFETY: this call has the same contract as the 2013 call, which the caller upholds.
@@ -123,12 +104,10 @@ alias! {
     hg_proc_get_size = entry::hg_proc_get_size: (proc: HgProc) -> u64;
     hg_proc_get_size_used = entry::hg_proc_get_size_used: (proc: HgProc) -> u64;
     hg_proc_get_size_left = entry::hg_proc_get_size_left: (proc: HgProc) -> u64;
-    /// Returns a pointer to the next `size` bytes and advances past them, or returns null on error.
     hg_proc_save_ptr = entry::hg_proc_save_ptr: (proc: HgProc, size: u64) -> *mut c_void;
     hg_proc_get_extra_buf = entry::hg_proc_get_extra_buf: (proc: HgProc) -> *mut c_void;
     hg_proc_get_extra_size = entry::hg_proc_get_extra_size: (proc: HgProc) -> u64;
     hg_proc_checksum_update = entry::hg_proc_checksum_update: (proc: HgProc, data: *mut c_void, size: u64) -> ();
-    /// The object does not own `s`. Returns the previous string.
     hg_string_object_swap = strings::hg_string_object_swap: (string: *mut HgStringObject, s: *mut c_char) -> *mut c_char;
 }
 
@@ -150,15 +129,13 @@ calls! { V2:
         to: *mut HgProc,
     ) {
         CLASSES[V2].get(class)?;
-        // SAFETY: by the call's contract, `to` is null or valid, and `buf` is null or valid for
-        // `size` bytes while the proc exists.
+        // SAFETY: by contract, `to` is null or valid, `buf` null or valid while the proc exists.
         let made = unsafe { entry::hg_proc_create_set(class, buf, size, op, hash(method), to) };
         Status(made).result(|| "the proc cannot be made".to_string())
     }
 
     hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) {
-        // SAFETY: by the call's contract, `proc` is null or a live proc, and `data` is null or the
-        // address of a bulk handle.
+        // SAFETY: by contract, `proc` is null or live, `data` null or the address of a bulk handle.
         let (proc, slot) = unsafe { (proc.as_mut(), data.cast::<Token>().as_mut()) };
         let (Some(proc), Some(slot)) = (proc, slot) else {
             refuse!(INVALID_ARG, "the proc or the bulk handle's address is null");

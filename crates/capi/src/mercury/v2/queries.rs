@@ -17,7 +17,6 @@ use std::ptr;
 /// Prints log lines: `int (*)(FILE *, const char *, ...)`.
 type LogFunction = Option<unsafe extern "C" fn(*mut c_void, *const c_char, ...) -> c_int>;
 
-/// The destination of the log that the program has set.
 struct Sink {
     func: LogFunction,
     /// `FILE *` for errors, for warnings and for all other levels; 0 stands for standard error.
@@ -32,7 +31,6 @@ unsafe extern "C" {
     static stderr: *mut c_void;
 }
 
-/// Redirects the log to `SINK`.
 fn install() {
     log_sink::set(Box::new(|level, line| {
         let (func, streams) = {
@@ -60,8 +58,7 @@ fn install() {
     }));
 }
 
-/// Returns the names of the network interfaces that are up and have an IP address, or none if the
-/// system call fails.
+/// Returns the network interfaces that are up and have an IP address, or none on failure.
 fn interfaces() -> Vec<CString> {
     let mut first = ptr::null_mut();
     // SAFETY: `first` is valid for a write.
@@ -252,7 +249,6 @@ calls! { V2:
         Ok(())
     }
 
-    /// Logs the counters of every class.
     HG_Diag_dump_counters() -> (), (), {
         CLASSES[V2].each(|token, held| {
             log::info!("class {token:?}: {:?}", Counters::from(&held.counts));

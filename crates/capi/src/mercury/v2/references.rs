@@ -1,14 +1,13 @@
 //! The references to a handle.
 //!
-//! `HG_Ref_get` returns the numbers of 2.4, because programs decide by them. An incoming call has
-//! one reference of the program, one of the trigger that runs its callback, and one of the response
-//! that is due. For a call from the process itself, 2.4 uses the origin's handle for both sides, so
-//! there is one more.
+//! `HG_Ref_get` returns the numbers of 2.4, because programs decide by them. An incoming call has a
+//! reference of the program, one of the trigger that runs its callback, and one of the due
+//! response. For a call to the own process, 2.4 uses one handle for both sides, so there is one
+//! more.
 //!
-//! Only the references of the program and of the trigger keep the handle. The response that is due
-//! is only counted: an unanswered handle whose last reference is dropped is freed, and the call
-//! fails at its origin. For a call that is never answered, `HG_Destroy` may also drop the reference
-//! of the response.
+//! Only the references of the program and the trigger keep the handle. An unanswered handle that
+//! loses the last of them is freed, and the call fails at its origin. If a call is never answered,
+//! `HG_Destroy` may also drop the reference of the response.
 
 use portolan_rpc::failure::{Result, refuse};
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
@@ -30,7 +29,6 @@ pub(super) struct References {
 }
 
 impl References {
-    /// For a handle that the program has created.
     pub(super) fn of_origin() -> References {
         References { held: AtomicI32::new(1), flags: AtomicU8::new(ANSWERED) }
     }
@@ -54,14 +52,12 @@ impl References {
         self.flags.load(Ordering::Acquire) & flag != 0
     }
 
-    /// Returns the previous flags.
     fn change(&self, to: impl Fn(u8) -> u8) -> u8 {
         let order = (Ordering::AcqRel, Ordering::Acquire);
         let changed = self.flags.fetch_update(order.0, order.1, |flags| Some(to(flags)));
         changed.unwrap_or_else(|flags| flags)
     }
 
-    /// Returns the number of references as 2.4 counts them.
     pub(super) fn count(&self) -> i32 {
         let counted = i32::from(self.has(DUE)) + i32::from(self.has(OWN));
         self.held.load(Ordering::Acquire) + counted

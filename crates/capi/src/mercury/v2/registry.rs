@@ -1,6 +1,5 @@
-//! Functions by name or by 64-bit number.
-//!
-//! The number of a name consists of its two hashes, so all processes and interfaces agree on it.
+//! Functions by name or by 64-bit number. The number of a name consists of its two hashes, so all
+//! processes and interfaces agree on it.
 
 use super::codes::to_status;
 use super::handle::{self, HANDLES};
@@ -18,9 +17,8 @@ use std::os::raw::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-/// Wraps a program's callback for incoming calls. As in 2.4, the code that it returns is not a
-/// response: the origin receives it as the reason of the failure if the handle is freed without a
-/// response.
+/// Wraps a program's callback. As in 2.4, its code is not a response, but the reason of the failure
+/// if the handle is freed without one.
 fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
     let (callback, class) = (callback?, Number::of(class));
     Some(Arc::new(move |target: Arc<Target>| {
@@ -71,7 +69,6 @@ unsafe fn registered(class: Token, id: u64, flag: *mut u8) -> Result<Option<Arc<
 }
 
 calls! { V2:
-    /// Returns the function's number, or 0 on failure.
     HG_Register_name(
         class: Token,
         name: *const c_char,
@@ -87,10 +84,8 @@ calls! { V2:
         Ok(functions.add(&name, serving(class, callback), Some(procs))?.number())
     }
 
-    /// Writes whether a name is registered and, if it is, its number.
     HG_Registered_name(class: Token, name: *const c_char, id: *mut u64, flag: *mut u8) {
-        // SAFETY: by the call's contract, `name` is null or NUL-terminated, and `id` and `flag` are
-        // null or valid for a write.
+        // SAFETY: by contract, `name` is null or terminated, and `id` and `flag` are null or valid.
         unsafe {
             let held = CLASSES[V2].get(class)?;
             let found = find_named(&held.class, &text(name, "function's name")?, flag)?;
@@ -113,7 +108,6 @@ calls! { V2:
         register(class, id, Procs::default(), callback)
     }
 
-    /// Also frees the data attached to the function.
     HG_Deregister | HG_Core_deregister(class: Token, id: u64) {
         CLASSES[V2].get(class)?.deregister(id)
     }
@@ -123,7 +117,6 @@ calls! { V2:
         unsafe { registered(class, id, flag) }.map(drop)
     }
 
-    /// Writes whether a number is registered and, if it is, its procs.
     HG_Registered_proc_cb(
         class: Token,
         id: u64,
@@ -146,8 +139,7 @@ calls! { V2:
         Ok(())
     }
 
-    /// Attaches data that `free` gets when the function is removed or the class ends. Data attached
-    /// before is not freed.
+    /// Data attached before is not freed.
     HG_Register_data | HG_Core_register_data(
         class: Token,
         id: u64,

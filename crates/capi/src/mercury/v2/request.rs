@@ -1,8 +1,7 @@
 //! `hg_request_*`: waiting for callbacks, over any pair of progress and trigger functions.
 //!
-//! A request is complete when a callback calls `hg_request_complete`. A wait alternates between
-//! trigger and progress until the request is complete or the time is over. Requests and their
-//! classes are addresses and not numbers, because they never leave the process. Null is rejected.
+//! A wait alternates between trigger and progress until a callback has called `hg_request_complete`
+//! or the time is over. Requests and classes are addresses, because they never leave the process.
 
 use crate::mercury::entry::{maybe, timeout, value};
 use portolan_rpc::failure::refuse;
@@ -31,9 +30,6 @@ pub(crate) struct Request {
 /// Longest progress call, in milliseconds. Another thread may complete the request meanwhile.
 const AT_A_TIME: u32 = 500;
 
-/// Returns null if a function is null.
-///
-/// # Safety
 /// `arg` must be a valid argument of both functions while the class exists.
 #[unsafe(export_name = "mercury2_hg_request_init")]
 pub(crate) unsafe extern "C" fn hg_request_init(
@@ -49,17 +45,13 @@ pub(crate) unsafe extern "C" fn hg_request_init(
     }
 }
 
-/// Frees a class, and writes the argument of its functions to `arg`.
-///
-/// # Safety
 /// `class` must be null or a live class without requests; `arg` must be null or valid for a write.
 #[unsafe(export_name = "mercury2_hg_request_finalize")]
 pub(crate) unsafe extern "C" fn hg_request_finalize(class: *mut Class, arg: *mut *mut c_void) {
     if class.is_null() {
         return;
     }
-    // SAFETY: by contract, `class` came from `hg_request_init`, is not used elsewhere, and `arg` is
-    // null or valid.
+    // SAFETY: by contract, `class` came from `hg_request_init` and is unused, `arg` null or valid.
     unsafe {
         let class = Box::from_raw(class);
         if let Some(arg) = maybe(arg) {
@@ -68,10 +60,6 @@ pub(crate) unsafe extern "C" fn hg_request_finalize(class: *mut Class, arg: *mut
     }
 }
 
-/// Returns null if `class` is null.
-///
-/// # Safety
-/// `class` must be null or a live class.
 #[unsafe(export_name = "mercury2_hg_request_create")]
 pub(crate) unsafe extern "C" fn hg_request_create(class: *mut Class) -> *mut Request {
     if class.is_null() {
@@ -81,7 +69,6 @@ pub(crate) unsafe extern "C" fn hg_request_create(class: *mut Class) -> *mut Req
     Box::into_raw(Box::new(Request { class, complete, data }))
 }
 
-/// # Safety
 /// `request` must be null or a live request, which must not be used afterwards.
 #[unsafe(export_name = "mercury2_hg_request_destroy")]
 pub(crate) unsafe extern "C" fn hg_request_destroy(request: *mut Request) {
@@ -91,8 +78,6 @@ pub(crate) unsafe extern "C" fn hg_request_destroy(request: *mut Request) {
     }
 }
 
-/// # Safety
-/// `request` must be null or a live request.
 #[unsafe(export_name = "mercury2_hg_request_reset")]
 pub(crate) unsafe extern "C" fn hg_request_reset(request: *mut Request) {
     // SAFETY: by this function's contract, `request` is null or a live request.
@@ -101,8 +86,6 @@ pub(crate) unsafe extern "C" fn hg_request_reset(request: *mut Request) {
     }
 }
 
-/// # Safety
-/// `request` must be null or a live request.
 #[unsafe(export_name = "mercury2_hg_request_complete")]
 pub(crate) unsafe extern "C" fn hg_request_complete(request: *mut Request) {
     // SAFETY: by this function's contract, `request` is null or a live request.
@@ -111,8 +94,6 @@ pub(crate) unsafe extern "C" fn hg_request_complete(request: *mut Request) {
     }
 }
 
-/// # Safety
-/// `request` must be null or a live request.
 #[unsafe(export_name = "mercury2_hg_request_set_data")]
 pub(crate) unsafe extern "C" fn hg_request_set_data(request: *mut Request, data: *mut c_void) {
     // SAFETY: by this function's contract, `request` is null or a live request.
@@ -121,8 +102,6 @@ pub(crate) unsafe extern "C" fn hg_request_set_data(request: *mut Request, data:
     }
 }
 
-/// # Safety
-/// `request` must be null or a live request.
 #[unsafe(export_name = "mercury2_hg_request_get_data")]
 pub(crate) unsafe extern "C" fn hg_request_get_data(request: *mut Request) -> *mut c_void {
     // SAFETY: by this function's contract, `request` is null or a live request.
@@ -130,10 +109,7 @@ pub(crate) unsafe extern "C" fn hg_request_get_data(request: *mut Request) -> *m
     request.map_or(0, |request| request.data.load(Ordering::Acquire)) as *mut c_void
 }
 
-/// Waits until a request is complete or the time, in milliseconds, is over. Writes whether it was
-/// complete to `flag`, and marks it as incomplete again. Returns -1 if `request` is null, else 0.
-///
-/// # Safety
+/// Writes whether the request was complete to `flag`, and marks it as incomplete again.
 /// `request` must be null or a live request of a live class, `flag` null or valid for a write.
 #[unsafe(export_name = "mercury2_hg_request_wait")]
 pub(crate) unsafe extern "C" fn hg_request_wait(
@@ -175,8 +151,6 @@ pub(crate) unsafe extern "C" fn hg_request_wait(
 }
 
 /// Waits until all requests are complete or the time for all of them, in milliseconds, is over.
-///
-/// # Safety
 /// `requests` must have `count` elements, each null or a live request of a live class; `flag` must
 /// be null or valid for a write.
 #[unsafe(export_name = "mercury2_hg_request_waitall")]

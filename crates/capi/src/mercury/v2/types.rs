@@ -8,7 +8,6 @@ use portolan_rpc::failure::Status;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// `struct hg_info` and `struct hg_core_info`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct HgInfo {
@@ -25,7 +24,6 @@ impl HgInitInfo {
         self.na_init_info.auth_key
     }
 
-    /// Returns whether a class over TCP uses shared memory on one host.
     pub(super) fn auto_sm(&self) -> bool {
         self.auto_sm != 0
     }
@@ -36,7 +34,6 @@ unsafe impl Send for HgInfo {}
 // SAFETY: as above.
 unsafe impl Sync for HgInfo {}
 
-/// `struct na_init_info_4_0`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct NaInitInfo {
@@ -153,7 +150,6 @@ impl std::fmt::Debug for CbInfo {
 pub(crate) type HgCallback = Option<unsafe extern "C" fn(*const CbInfo) -> c_int>;
 pub(crate) type CoreCallback = Option<unsafe extern "C" fn(*const CoreCbInfo) -> c_int>;
 
-/// A callback of either layer.
 #[derive(Clone, Copy)]
 pub(super) enum Callback {
     Hg(HgCallback),

@@ -15,7 +15,6 @@ use portolan_engine::error::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The call that a pull serves.
 pub(super) enum Purpose {
     Input { request: CallRequest, function: Arc<Function>, source: Address },
     Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },

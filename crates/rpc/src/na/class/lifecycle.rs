@@ -77,7 +77,6 @@ impl Shared {
         })
     }
 
-    /// Ends the transfers in progress as cancelled after the runtime has ended.
     pub(in crate::na) fn end_transfers(&self) {
         let mut contexts: Vec<_> =
             self.pending.lock().values().filter_map(|(_, context)| context.upgrade()).collect();

@@ -1,8 +1,7 @@
 //! Messages of a class: sending within the flow-control windows, reception, and matching.
 //!
-//! Unexpected messages are kept in one queue of the class; an unexpected receive takes the oldest.
-//! Expected messages are matched by source and tag. An expected message that arrives before its
-//! receive is kept until the receive is posted, within the sender's window.
+//! An unexpected receive takes the oldest message of the class. Expected messages are matched by
+//! source and tag; early ones are kept until their receive is posted.
 //!
 //! No lock is held while a message is sent, because a send may block and make progress, which takes
 //! the same locks.
@@ -157,12 +156,10 @@ impl Shared {
         Ok(false)
     }
 
-    /// Sends a reply or a release to the upper layer of another process.
     pub fn answer(&self, to: Peer, kind: Kind, token: u64, body: Data<'_>) -> Result<()> {
         self.transmit(to, &Head { kind, class: self.number, tag: 0, word: token }, body)
     }
 
-    /// Sends a message on behalf of a context and returns the operation number.
     pub(in crate::na) fn post_send(
         self: &Arc<Shared>,
         context: &Arc<ContextShared>,
@@ -291,7 +288,6 @@ impl Shared {
         self.take_unexpected_of(|_| true)
     }
 
-    /// Takes the oldest unexpected message that passes the test `wanted`.
     pub(crate) fn take_unexpected_of(&self, wanted: impl Fn(&Message) -> bool) -> Option<Message> {
         if self.waiting.load(Ordering::Acquire) == 0 {
             return None;

@@ -1,8 +1,7 @@
-//! A socket during its greeting, which blocks under a deadline. TLS, if the class uses it, begins
-//! before the greeting.
+//! A socket during its greeting, which blocks under a deadline. TLS begins before the greeting.
 //!
-//! The server looks at the first byte of a client. A client that uses TLS and a server that does
-//! not, or the reverse, thus learn what is wrong instead of receiving bytes that they cannot read.
+//! The server looks at the client's first byte, so if only one side uses TLS, both learn what is
+//! wrong.
 
 use super::door::Refusal;
 use super::stream::Stream;
@@ -16,13 +15,11 @@ use std::time::{Duration, Instant};
 
 /// Time for a refused peer to read the reason.
 const READING: Duration = Duration::from_secs(1);
-/// Maximum number of bytes that are discarded meanwhile.
 const UNREAD: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct Channel {
     socket: TcpStream,
-    /// The TLS connection, if the class uses TLS.
     session: Option<Session>,
     end: Instant,
 }
@@ -59,9 +56,8 @@ impl Channel {
         }
     }
 
-    /// Begins TLS, if the class uses it, on a socket that this process has connected. The greeting
-    /// must complete within `time`. Fails if the server does not use TLS, or does not have an
-    /// accepted certificate.
+    /// Begins TLS, if used, on a connected socket. The greeting must complete within `time`. Fails
+    /// if only one side uses TLS, or the peer's certificate is not accepted.
     pub fn as_client(
         socket: TcpStream,
         tls: Option<&Tls>,
@@ -70,8 +66,7 @@ impl Channel {
         Channel::new(socket, time, |timed| tls.map(|tls| tls.connect(timed)).transpose())
     }
 
-    /// Begins TLS, if the class uses it, with a client. The greeting must complete within `time`.
-    /// Fails if only one side uses TLS, or the client does not have an accepted certificate.
+    /// Begins TLS, if used, on an accepted socket, like [`Channel::as_client`].
     pub fn as_server(
         socket: TcpStream,
         tls: Option<&Tls>,
@@ -95,7 +90,6 @@ impl Channel {
         })
     }
 
-    /// Gives the peer more time, for a step that has taken long on this side.
     pub fn extend(&mut self, time: Duration) {
         self.end = Instant::now() + time;
     }
@@ -105,7 +99,6 @@ impl Channel {
         self.session.as_ref().map_or(Vec::new(), Session::binding)
     }
 
-    /// Returns the connection after its greeting. Fails if the socket is broken.
     pub fn into_stream(self) -> io::Result<Box<dyn Stream>> {
         let connected = Connected::new(self.socket)?;
         match self.session {

@@ -1,12 +1,11 @@
 //! Connections that are being made.
 //!
-//! A thread of its own connects to a peer, because a host that is down takes seconds. The first
-//! message waits for it for at most [`PATIENT`], so that a refusal is the error of the call that
-//! sends the message. After that time the message is kept and the call returns. The thread that
-//! polls sends what is kept when the connection is there, or fails it.
+//! A thread of its own connects, because a host that is down takes seconds. The first message waits
+//! for it for at most [`PATIENT`], so that its call returns a quick refusal. After that the message
+//! is kept, and the thread that polls sends it or fails it.
 //!
-//! Invariant: while a connection to a peer is being made, messages and transfers to the peer are
-//! kept behind those that are kept already.
+//! Invariant: messages and transfers to a peer are kept in order while a connection to it is being
+//! made.
 
 use crate::failure::{Result, refuse};
 use crate::na::links::door::Opened;
@@ -20,10 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a call waits for a connection.
 const PATIENT: Duration = Duration::from_millis(50);
 
-/// A message or a transfer that waits for a connection.
 pub(super) enum Kept {
     /// A message.
     Message { head: Head, body: Vec<u8> },
@@ -51,11 +48,9 @@ struct State {
     kept: VecDeque<Kept>,
     /// Whether no call waits any more, so the thread that polls takes the result.
     is_left: bool,
-    /// Whether nothing more is sent.
     is_closed: bool,
 }
 
-/// A connection that is being made.
 #[derive(Default)]
 pub(super) struct Dial {
     state: Mutex<State>,
@@ -95,7 +90,6 @@ impl Dial {
         state.is_left
     }
 
-    /// Takes the result, on the thread that polls.
     pub fn take_result(&self) -> Option<Result<Opened>> {
         self.state.lock().result.take()
     }
@@ -108,7 +102,6 @@ pub(super) struct Dialling {
     count: AtomicUsize,
 }
 
-/// All connections that are being made, locked.
 pub(super) struct Dials<'a> {
     all: MutexGuard<'a, HashMap<u32, Arc<Dial>>>,
     count: &'a AtomicUsize,
@@ -126,7 +119,6 @@ impl Dialling {
 }
 
 impl Dials<'_> {
-    /// Returns the connection to a peer, if it is being made.
     pub fn get(&self, n: u32) -> Option<Arc<Dial>> {
         self.all.get(&n).cloned()
     }

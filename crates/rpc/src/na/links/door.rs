@@ -1,9 +1,7 @@
-//! Accepting connections: a thread that waits for clients, and a thread for each client that is
-//! being greeted.
+//! Accepting connections: one thread waits for clients, and a thread for each client greets it.
 //!
-//! A client must complete the greeting within a time limit, and the number of clients at a time is
-//! limited. When more connect, the one that has been connected longest is dropped, so silent
-//! clients cannot block others.
+//! Greetings have a time limit. If too many clients are being greeted, the oldest is dropped, so
+//! silent clients cannot block others.
 
 use super::stream::Stream;
 use crate::na::refusals::Refusals;
@@ -18,7 +16,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Maximum number of clients that are being greeted.
 const GUESTS: usize = 64;
 /// How long a client that was dropped tries again.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -26,10 +23,8 @@ const AGAIN: Duration = Duration::from_secs(5);
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 /// Time after which an error that comes and goes is logged again.
 const QUIET: Duration = Duration::from_secs(60);
-/// Stack size of the threads in bytes.
 const STACK: usize = 256 << 10;
 
-/// The reason why a connection was not made.
 #[derive(Debug)]
 pub enum Refusal {
     Absent(io::Error),
@@ -37,15 +32,10 @@ pub enum Refusal {
     Left,
     Rubbish,
     OtherUser(u32),
-    /// The peer's proof is wrong, or it has none.
     Unproven,
-    /// The peer refused this side's proof.
     Refused,
-    /// The peer does not use TLS, and this side demands it.
     Plain,
-    /// The peer uses TLS, and this side does not.
     TlsOnly,
-    /// TLS has failed, for example because a certificate is not accepted.
     Tls(io::Error),
     Failed(io::Error),
 }
@@ -113,43 +103,34 @@ pub(super) fn greeted(
     }
 }
 
-/// A connection that was made.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub who: Who,
     pub stream: Box<dyn Stream>,
-    /// The address of the peer.
     pub name: String,
-    /// The life of the peer (`peers`).
     pub life: u64,
 }
 
-/// The peer of a connection.
 #[derive(Debug)]
 pub(super) enum Who {
-    /// The peer with this number.
     Known(u32),
-    /// The peer with the given address, which it has proven.
     Proven,
     /// A peer that claims the given address, and connects from this one.
     Claims(String),
 }
 
-/// A listening socket and its protocol.
 pub(super) trait Listen: Send + Sync + 'static {
     type Guest: Send + 'static;
 
     fn accept(&self) -> io::Result<Self::Guest>;
 
-    /// Makes [`Listen::accept`] fail.
     fn stop(&self);
 
     /// Returns a second descriptor of the client's socket, by which it can be dropped.
     fn handle(&self, guest: &Self::Guest) -> io::Result<OwnedFd>;
 
-    /// Greets a client, whose connection gets a new number, and passes the connection on. Calls
-    /// `keep` when the client will not be dropped any more for later ones: before it learns that it
-    /// is connected and sends messages.
+    /// Greets a client and passes the connection on. Calls `keep` once the client must not be
+    /// dropped for later ones: before it learns that it is connected.
     fn greet(&self, guest: Self::Guest, keep: &dyn Fn()) -> Result<(), Refusal>;
 }
 
@@ -162,20 +143,17 @@ struct Hall<L> {
 }
 
 impl<L> Hall<L> {
-    /// Removes a client from those that may be dropped.
     fn forget(&self, number: usize) {
         self.guests.lock().retain(|(guest, _)| *guest != number);
     }
 }
 
-/// The threads that accept connections.
 pub(super) struct Door<L: Listen> {
     hall: Arc<Hall<L>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<L: Listen> Door<L> {
-    /// Starts to accept connections. Fails if the thread cannot be started.
     pub fn open(listen: L) -> io::Result<Door<L>> {
         let hall = Arc::new(Hall {
             listen,
@@ -225,14 +203,12 @@ fn drop_guest(socket: &OwnedFd) {
     let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
 }
 
-/// Counts failed attempts to accept a connection, for example because the process has used up its
-/// descriptors. A lasting error is logged once, and one that comes and goes is logged again after
-/// [`QUIET`].
+/// Failed attempts to accept, for example for lack of descriptors. A lasting error is logged once,
+/// an intermittent one again after [`QUIET`].
 struct Trouble {
     naps: Naps,
     /// The number of the last error, and when it was logged.
     error: Option<(i32, Instant)>,
-    /// Whether the last attempt failed.
     lasts: bool,
 }
 

@@ -1,7 +1,6 @@
-//! Incoming frames of a connection: their bytes arrive in parts of any length.
-//!
-//! A frame that arrives within one part is passed on without a copy. The body of a long reply to a
-//! get goes directly to its destination. Nothing is allocated for a frame before its bytes arrive.
+//! Incoming frames of a connection, whose bytes arrive in parts of any length. A frame within one
+//! part is passed on without a copy. The body of a long reply to a get goes directly to its
+//! destination. Nothing is allocated for a frame before its bytes arrive.
 
 use super::output::FRAME;
 use super::stream::after;
@@ -16,7 +15,6 @@ const LONGEST: usize = NAMES + CHUNK;
 /// Minimum length of a reply to a get that goes directly to its destination.
 const DIRECT: usize = 4096;
 
-/// A body that goes directly to its destination.
 pub(super) struct Direct {
     moving: Moving,
     runs: Vec<Run>,
@@ -24,12 +22,10 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// Returns the destination of the bytes that have not arrived yet.
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
 
-    /// Records that `n` bytes were written to the destination.
     pub fn advance(&mut self, n: usize) {
         self.runs = after(&self.runs, n).collect();
         self.left -= n;
@@ -51,7 +47,6 @@ impl Direct {
     }
 }
 
-/// The receiver of complete frames.
 pub(super) trait Sink {
     /// Handles a message. Fails if no peer of this library would send it; the text says why.
     fn message(&mut self, head: &Head, body: &[u8]) -> Result<(), String>;
@@ -60,14 +55,12 @@ pub(super) trait Sink {
     fn reply(&mut self, head: &Head, len: usize) -> Result<Moving, String>;
 }
 
-/// The frame that has arrived in part.
 #[derive(Default)]
 pub(super) struct Input {
     partial: Vec<u8>,
     direct: Option<Direct>,
 }
 
-/// Decodes the front of a frame.
 fn front(bytes: &[u8]) -> Result<(Head, usize), String> {
     let len = number(&bytes[..4]) as usize;
     if len > LONGEST {
@@ -85,7 +78,6 @@ impl Input {
         self.direct.as_mut()
     }
 
-    /// Completes the direct body if all its bytes have arrived.
     pub fn settle(&mut self) {
         if let Some(direct) = self.direct.take_if(|direct| direct.left == 0) {
             direct.moving.complete();
@@ -116,7 +108,6 @@ impl Input {
         Ok(true)
     }
 
-    /// Processes arrived bytes. Returns the errors of `to`, and fails if a frame is invalid.
     pub fn feed(&mut self, mut bytes: &[u8], to: &mut dyn Sink) -> Result<(), String> {
         while !bytes.is_empty() {
             if let Some(direct) = &mut self.direct {
@@ -151,7 +142,6 @@ impl Input {
         Ok(())
     }
 
-    /// Passes on the collected frame if it is complete.
     fn take_partial(&mut self, to: &mut dyn Sink) -> Result<(), String> {
         if self.partial.len() < FRAME {
             return Ok(());

@@ -1,4 +1,5 @@
-//! A connection of a class: its stream, and the frames that are on their way.
+//! A connection of a class: its stream and its frames. A `String` error says why the connection has
+//! ended.
 
 use super::input::Input;
 use super::output::Output;
@@ -10,11 +11,8 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The result of a visit.
 pub(super) struct Step {
-    /// Whether anything happened.
     pub busy: bool,
-    /// Whether there may be more to do.
     pub again: bool,
 }
 
@@ -25,7 +23,6 @@ pub(super) struct Link {
     pub(super) stream: Box<dyn Stream>,
     output: Mutex<Output>,
     pub(super) input: Mutex<Input>,
-    /// Why the connection has ended.
     broken: OnceLock<String>,
     /// Whether this side writes no more.
     left: AtomicBool,
@@ -50,12 +47,10 @@ impl Link {
         self.n
     }
 
-    /// Returns the address of the peer, after the name of the network.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns whether the peer has made the connection.
     pub fn is_accepted(&self) -> bool {
         self.accepted
     }
@@ -64,7 +59,6 @@ impl Link {
         self.stream.descriptor()
     }
 
-    /// Records that the poller has reported the connection.
     pub fn signalled(&self) {
         self.stream.signalled();
     }
@@ -85,8 +79,7 @@ impl Link {
         self.stream.cut();
     }
 
-    /// Sends a frame. If `hold` is set, it may stay in the stream until [`Stream::transmit`]. Fails if
-    /// the connection has ended; the text says why.
+    /// If `hold` is set, the frame may stay in the stream until [`Stream::transmit`].
     ///
     /// # Safety
     /// The requirements of [`Output::post`] apply. Abandoning the connection clears the output.
@@ -107,9 +100,8 @@ impl Link {
         posted.map_err(|error| self.break_off(error.to_string()))
     }
 
-    /// Writes frames that wait, as far as there is room. Returns whether anything was written, and
-    /// the number of pieces and copied bytes that wait still. Fails if the connection has ended;
-    /// the text says why.
+    /// Writes waiting frames. Returns whether anything was written, and the pieces and copied bytes
+    /// that still wait.
     pub fn flush(&self) -> Result<(bool, usize, usize), String> {
         let mut output = self.output.lock();
         if let Some(why) = self.broken.get() {
@@ -120,9 +112,8 @@ impl Link {
         Ok((busy, pieces, copied))
     }
 
-    /// Makes progress towards the end of the connection: writes what waits, or discards it if
-    /// `at_once`, and discards what arrives. Returns whether the peer has ended the connection too.
-    /// Fails if the connection is broken; the text says why.
+    /// Progresses towards the end: writes what waits, or discards it if `at_once`, and discards
+    /// what arrives. Returns whether the peer has ended the connection too.
     pub fn leave(&self, buffer: &mut [u8], at_once: bool) -> Result<bool, String> {
         let mut output = self.output.lock();
         if at_once {

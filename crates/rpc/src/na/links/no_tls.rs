@@ -1,5 +1,4 @@
-//! Replaces the module `tls` in a library without the feature `tls`: it refuses requests for TLS,
-//! and its types have no values.
+//! Replaces `tls` in a library without that feature: refuses TLS, and its types have no values.
 
 use super::door::Refusal;
 use super::stream::Stream;
@@ -20,7 +19,6 @@ pub(super) struct Tls(Infallible);
 pub(super) struct Session(Infallible);
 
 impl Tls {
-    /// Returns `None`, or `OPNOTSUPPORTED` if the options or the environment name a directory.
     pub fn chosen(option: Option<&Path>, variable: &str) -> Result<Option<Tls>> {
         let (name, dir) = match option {
             Some(dir) => ("tls_dir", dir),

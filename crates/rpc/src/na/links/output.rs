@@ -20,27 +20,21 @@ const SHORT: usize = 256;
 
 enum Piece {
     Bytes(Copied),
-    /// The local memory of a transfer.
     Memory(Vec<Run>),
-    /// Memory that a peer has asked for.
     Lent(Arc<Loan>),
 }
 
-/// The frames that have not been written completely.
 #[derive(Default)]
 pub(super) struct Output {
     queue: VecDeque<Piece>,
-    /// Copied bytes in the queue.
     copied: Arc<AtomicUsize>,
 }
 
 impl Output {
-    /// Returns whether everything has been written.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Returns the number of pieces and copied bytes that wait.
     pub fn waiting(&self) -> (usize, usize) {
         (self.queue.len(), self.copied.load(Ordering::Relaxed))
     }
@@ -49,13 +43,12 @@ impl Output {
         self.queue.clear();
     }
 
-    /// Writes the part of a frame that fits, and queues the rest. The body consists of `bytes`,
-    /// which are copied if they have to wait, and `runs`, which are not. If `hold` is set, the stream
-    /// may hold the frame. Fails if the stream is broken.
+    /// Writes what fits, and queues the rest. The body consists of `bytes`, which are copied if
+    /// they wait, and `runs`, which are not. If `hold` is set, the stream may hold the frame.
     ///
     /// # Safety
-    /// `runs` must be valid for reads until they have been written or the output is cleared, or
-    /// while the guard exists, if there is one.
+    /// `runs` must be valid for reads until they are written or the output is cleared, or while the
+    /// guard exists, if there is one.
     pub unsafe fn post(
         &mut self,
         stream: &dyn Stream,
@@ -101,8 +94,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes what waits and fits. Returns whether anything was written. Fails if the stream is
-    /// broken.
+    /// Writes what fits. Returns whether anything was written. Fails if the stream is broken.
     pub fn flush(&mut self, stream: &dyn Stream) -> io::Result<bool> {
         let mut busy = false;
         while let Some(piece) = self.queue.front_mut() {

@@ -1,21 +1,21 @@
 //! The peers of a class: their addresses, numbers and connections.
 //!
-//! A peer has one number, whether this process has looked its address up, the peer has connected,
-//! or both. Two processes that connect to each other at the same time have two connections: both
-//! are read, and the older one is written, so messages stay in order.
+//! A peer has one number, however it became known. Two processes that connect to each other at the
+//! same time have two connections: both are read, and the older one is written, so messages stay in
+//! order.
 //!
-//! A peer is lost as a whole: if one of its connections ends, this side ends the other one too.
-//! Each side counts how often it has lost the other one, and adds the count to a random number of
-//! its class. The sum, its *life*, is part of every greeting. A connection with another life than
-//! the existing ones therefore comes from a successor at the same address, or from a peer that has
-//! given the existing ones up, and replaces them.
+//! If one connection of a peer ends, this side ends the other one too. Each side counts how often
+//! it has lost the other one, and adds the count to a random number of its class. The sum, its
+//! *life*, is part of every greeting. A connection with another life therefore comes from a
+//! successor at the same address, or from a peer that has given up the existing connections, and
+//! replaces them.
 //!
 //! Invariant: a name of `names` is looked up, proven, or the claim of a client that does not listen
 //! and was the first one with this name. Nobody else can take the number of such a peer.
 //!
-//! A peer that has not been looked up is forgotten when it is lost, and another peer gets its place
-//! in the table, so the memory of a server does not grow with the number of clients that it has
-//! had. The number of the new peer differs ([`index_of`]): an address of the old one stays lost.
+//! A peer that has not been looked up is forgotten when it is lost, and its index is reused, so the
+//! memory of a server does not grow with its past clients. The new number differs ([`index_of`]),
+//! so addresses of the old peer stay lost.
 
 use super::link::Link;
 use crate::failure::Result;
@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// The connections of a peer: none, one, or two for a short time.
+/// Usually one connection, two for a short time.
 pub(super) type Connections = SmallVec<[Arc<Link>; 1]>;
 
 #[derive(Default)]
@@ -33,21 +33,19 @@ struct Slot {
     number: u32,
     links: Connections,
     name: Option<Arc<str>>,
-    /// Whether this process has looked the address up, and thus may connect again.
+    /// Whether this process has looked the address up, and may thus connect again.
     looked_up: bool,
-    /// Number of connections of the peer that are about to be added.
+    /// Connections that are about to be added.
     arriving: u32,
-    /// How often this process has lost the peer.
     losses: u32,
-    /// The life of the peer that the connections belong to.
+    /// The peer's life during the connections.
     theirs: u64,
 }
 
 #[derive(Default)]
 struct Table {
-    /// By index.
     slots: Vec<Slot>,
-    /// Indices of slots that can have another peer; the one that is free the longest is the first.
+    /// Indices to reuse, the one that has been free longest first.
     free: VecDeque<usize>,
     names: HashMap<Arc<str>, u32>,
 }
@@ -86,7 +84,7 @@ impl Table {
         {
             self.names.remove(&name);
         }
-        // A slot whose last number was used stays empty.
+        // A slot whose numbers are used up stays empty.
         if let Some(number) = n.checked_add(1 << INDEX_BITS) {
             self.slots[index_of(n)] = Slot { number, ..Slot::default() };
             self.free.push_back(index_of(n));
@@ -109,16 +107,13 @@ impl Table {
     }
 }
 
-/// What a new connection has to displace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
-    /// The connection can be added.
     Free,
-    /// The existing connections belong to an earlier life of the peer.
+    /// The existing connections belong to an earlier life and must be lost first.
     Outlived,
 }
 
-/// The instances of the classes of this process.
 static INSTANCES: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
 pub(super) struct Peers {
@@ -127,7 +122,6 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Creates an empty table. Fails if the system has no random bytes.
     pub fn new() -> Result<Peers> {
         let instance = u64::from_ne_bytes(crate::na::secret::random()?);
         INSTANCES.lock().push(instance);
@@ -135,8 +129,7 @@ impl Peers {
     }
 
     /// Returns whether a peer is a class of this process, or `None` if it is not connected. Only a
-    /// process that this one has connected to can imitate one of its classes, because it must know
-    /// the life of the class.
+    /// process that this one has connected to can imitate that, because it must know the life.
     pub fn is_of_this_process(&self, n: u32) -> Option<bool> {
         let table = self.table.read();
         let life = table.get(n).filter(|slot| !slot.links.is_empty())?.theirs;
@@ -144,17 +137,15 @@ impl Peers {
         Some(INSTANCES.lock().iter().any(lived))
     }
 
-    /// Returns the number of indices that peers have had.
     pub fn count(&self) -> u32 {
         self.table.read().slots.len() as u32
     }
 
-    /// Returns the number of the peer with this index.
     pub fn at(&self, index: u32) -> u32 {
         self.table.read().slots.get(index as usize).map_or(index, |slot| slot.number)
     }
 
-    /// Returns the number of the peer with this address, which the program has looked up.
+    /// Records that the program has looked up this address.
     pub fn look_up(&self, name: &str) -> u32 {
         let mut table = self.table.write();
         let n = table.enter(name);
@@ -162,8 +153,8 @@ impl Peers {
         n
     }
 
-    /// Returns the number of the peer that has this address and has proven it. The caller then adds
-    /// its connection ([`Peers::add`]), or gives it up ([`Peers::give_up`]).
+    /// Returns the number of the peer that has proven this address. The caller must then call
+    /// [`Peers::add`] or [`Peers::give_up`].
     pub fn proven(&self, name: &str) -> u32 {
         let mut table = self.table.write();
         let n = table.enter(name);
@@ -171,9 +162,9 @@ impl Peers {
         n
     }
 
-    /// Returns the number of a client that claims the address `name`, without proof, and connects
-    /// from `from`. It gets the address only if it does not listen and no such client is connected.
-    /// The caller then adds its connection.
+    /// Returns the number of a client that connects from `from` and claims the address `name`
+    /// without proof. It gets the address only if it does not listen and no such client is
+    /// connected. The caller must then call [`Peers::add`].
     pub fn claimed(&self, name: &str, from: &str) -> u32 {
         let mut table = self.table.write();
         let known = |name: &str| table.names.get(name).copied();
@@ -181,7 +172,7 @@ impl Peers {
             (of_name, _) if name.ends_with(":0") && !of_name.is_some_and(|n| table.is_open(n)) => {
                 table.enter(name)
             }
-            // The port of a client may have belonged to another one.
+            // The port may have belonged to another client before.
             (_, Some(n)) if !table.is_open(n) => n,
             (_, Some(_)) => table.new_number(),
             (_, None) => table.enter(from),
@@ -190,7 +181,6 @@ impl Peers {
         n
     }
 
-    /// Gives up the connection that [`Peers::proven`] has announced.
     pub fn give_up(&self, n: u32) {
         let mut table = self.table.write();
         if let Some(slot) = table.get_mut(n) {
@@ -199,15 +189,14 @@ impl Peers {
         }
     }
 
-    /// Returns the life of this process that the peer with this address gets to know.
+    /// Returns the life that the peer with this address is sent.
     pub fn life_for(&self, name: &str) -> u64 {
         let table = self.table.read();
         let slot = table.names.get(name).and_then(|&n| table.get(n));
         self.instance.wrapping_add(slot.map_or(0, |slot| slot.losses).into())
     }
 
-    /// Returns whether a connection to peer `n` in this life can be added. `accepted` means that
-    /// the peer has made it.
+    /// Returns whether a connection in this life can be added; `accepted` if the peer has made it.
     pub fn room(&self, n: u32, life: u64, accepted: bool) -> Room {
         let table = self.table.read();
         let Some(slot) = table.get(n) else { return Room::Free };
@@ -234,7 +223,6 @@ impl Peers {
         table.get(n).map(|slot| slot.links.clone()).unwrap_or_default()
     }
 
-    /// Returns the connection for messages to a peer.
     #[inline]
     pub fn open(&self, n: u32) -> Option<Arc<Link>> {
         let table = self.table.read();
@@ -242,18 +230,15 @@ impl Peers {
         links.first().filter(|link| link.is_open()).cloned()
     }
 
-    /// Returns the address of a peer that was looked up.
     pub fn dialled(&self, n: u32) -> Option<Arc<str>> {
         let table = self.table.read();
         table.get(n).filter(|slot| slot.looked_up)?.name.clone()
     }
 
-    /// Returns the address of a peer, unless it is gone.
     pub fn name_of(&self, n: u32) -> Option<Arc<str>> {
         self.table.read().get(n)?.name.clone()
     }
 
-    /// Removes the connections of a peer. Its address is forgotten unless it was looked up.
     pub fn lose(&self, n: u32) -> Connections {
         let mut table = self.table.write();
         let Some(slot) = table.get_mut(n) else { return Connections::new() };

@@ -1,9 +1,8 @@
-//! The poller of a class: it reports the connections whose descriptors have changed, and is the
-//! place where an idle thread sleeps.
+//! The poller of a class reports connections whose descriptors have changed. An idle thread sleeps
+//! in it.
 //!
-//! An event is reported once, so whoever receives it must read or write until the connection has
-//! nothing more. The descriptor of the poller itself becomes readable on an event, so a program can
-//! wait for it together with descriptors of its own.
+//! Events are edge-triggered: the receiver must read or write until nothing is left. The poller's
+//! own descriptor becomes readable on an event, so programs can wait for it.
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token};
@@ -19,7 +18,6 @@ const WAKE: Token = Token(usize::MAX);
 pub(super) struct Poller {
     poll: Mutex<(Poll, Events)>,
     registry: Registry,
-    /// Written to wake the sleeping thread.
     waker: OwnedFd,
     descriptor: RawFd,
 }
@@ -40,12 +38,10 @@ impl Poller {
         self.descriptor
     }
 
-    /// Returns the eventfd that wakes the sleeping thread when it is written.
     pub fn waker(&self) -> BorrowedFd<'_> {
         self.waker.as_fd()
     }
 
-    /// Starts to watch a descriptor for connection `n`.
     pub fn watch(&self, descriptor: RawFd, n: u32) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.registry.register(&mut SourceFd(&descriptor), Token(n as usize), interest)
@@ -55,9 +51,8 @@ impl Poller {
         let _ = self.registry.deregister(&mut SourceFd(&descriptor));
     }
 
-    /// Waits for events, at most for `time`, and calls `report` with the connections that have
-    /// any. Returns whether the poller was woken, or `None`, without waiting, if another thread
-    /// waits here.
+    /// Waits for events within `time`, and reports their connections. Returns whether the poller
+    /// was woken, or `None`, without waiting, if another thread waits here.
     pub fn wait(&self, time: Duration, mut report: impl FnMut(u32)) -> Option<bool> {
         let mut poll = self.poll.try_lock()?;
         let mut woken = false;
@@ -86,7 +81,6 @@ impl Poller {
     }
 }
 
-/// Writes an eventfd, which wakes the thread that waits for it.
 pub(super) fn wake(waker: BorrowedFd<'_>) {
     // It fails only if the counter is at its limit; the reader is then awake already.
     let _ = rustix::io::write(waker, &1u64.to_ne_bytes());

@@ -1,6 +1,4 @@
-//! Reaching a peer: the first message or transfer connects.
-//!
-//! [`super::dialling`] says what happens if that takes long.
+//! The first message or transfer to a peer connects ([`super::dialling`]).
 
 use super::arrivals::Arrivals;
 use super::dialling::Kept;
@@ -18,14 +16,12 @@ use std::sync::atomic::Ordering;
 
 /// The networks of a class, which the threads that connect share.
 pub(super) struct Networks {
-    /// A class has at least one of these.
     pub tcp: Option<tcp::Tcp>,
     pub sm: Option<sm::Sm>,
     pub arrivals: Arc<Arrivals>,
 }
 
 impl Networks {
-    /// Connects to peer `n` at `place`.
     fn dial(&self, place: &str, n: u32) -> Result<Opened> {
         let life = self.arrivals.peers.life_for(place);
         let share = |memory: &str| match &self.sm {
@@ -118,8 +114,7 @@ impl Links {
         }
     }
 
-    /// Adds a connection that was made, and sends what is kept for the peer. If the connection
-    /// could not be made, what is kept fails.
+    /// Adds a connection that was made and sends what is kept for the peer, or fails it.
     pub(super) fn end_dial(&self, class: &Shared, n: u32, result: Result<Opened>) -> Result<()> {
         let failure = result.map(|opened| self.add(class, opened, false)).err();
         let mut failed = false;

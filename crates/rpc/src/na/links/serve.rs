@@ -1,10 +1,9 @@
 //! Requests for registered memory, and the messages of a connection.
 //!
 //! A get or put names the peer's memory by its handle number; the owner checks the request against
-//! its own record ([`crate::na::service`]). If the owner can access the memory of the requesting
-//! process, the request contains the addresses of the local memory there, and the owner copies the
-//! bytes directly. Otherwise the bytes follow in the request or in the reply, from and to the
-//! registered memory without an intermediate copy.
+//! its own record ([`crate::na::service`]). If the owner can access the requester's memory, the
+//! request contains addresses there, and the owner copies directly. Otherwise the bytes follow in
+//! the request or the reply, without an intermediate copy.
 
 use super::Links;
 use super::input::Sink;
@@ -48,7 +47,6 @@ fn decode(bytes: &[u8]) -> Option<Vec<Run>> {
     runs.map(run).collect()
 }
 
-/// Passes the messages of a connection on.
 struct Messages<'a> {
     links: &'a Links,
     class: &'a Shared,
@@ -132,7 +130,6 @@ impl Links {
         posted
     }
 
-    /// Answers a get with the bytes of registered memory.
     fn read(&self, class: &Shared, link: &Arc<Link>, to: &Head, body: &[u8]) {
         let (status, guard, runs) = match service::reading(body) {
             Ok((mem, runs)) => (Status::SUCCESS, Some(mem), runs),
@@ -143,7 +140,6 @@ impl Links {
         refused(unsafe { self.post(link, &head, &[], &runs, guard) });
     }
 
-    /// Answers a request that needs no bytes in return.
     fn answer(&self, class: &Shared, link: &Arc<Link>, to: &Head, done: Result<()>) {
         let status = done.map_or_else(|failure| failure.status(), |()| Status::SUCCESS);
         let head = answer_to(to, Kind::PutDone, class, status);

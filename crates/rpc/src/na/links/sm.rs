@@ -1,22 +1,15 @@
 //! Processes of one user on one host, connected through shared memory (`na+sm`).
 //!
-//! | module | contents |
-//! |---|---|
-//! | `mapping` | shared memory without a name |
-//! | `bell` | the word in which peers report that they have written |
-//! | `ring` | a connection: a ring of bytes in each direction |
-//! | `greeting` | how two processes meet |
+//! An address is `na+sm://PID-N`, where `N` counts the classes of the process. Even a class that
+//! does not listen has a Unix socket in the abstract namespace, so that a process that got its
+//! memory handle from a third one can use the memory. Everything disappears with the processes that
+//! use it.
 //!
-//! An address is `na+sm://PID-N`, where `N` counts the classes of the process. A class has a Unix
-//! socket in the abstract namespace, which has no file, even if it does not listen: a process that
-//! got its memory handle from a third one can then use the memory. Everything disappears with the
-//! processes that use it, however they end.
+//! For a class over TCP (`auto_sm`), the socket's name ends in a random number, and processes learn
+//! the name over TCP.
 //!
-//! A class over TCP may use shared memory too (`auto_sm`). The name of its socket ends in a random
-//! number then, and processes learn the name over TCP.
-//!
-//! Large data is copied once, by the process that owns the registered memory, if the system permits
-//! access to the memory of other processes. Otherwise it passes through the ring.
+//! The owner of registered memory copies large data directly if the system permits access to the
+//! peer's memory. Otherwise data passes through the ring.
 
 mod bell;
 mod greeting;
@@ -36,12 +29,9 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Number of classes that this process has created.
 static CLASSES: AtomicU32 = AtomicU32::new(0);
 
-/// What this process shares with its peers.
 struct Mine {
-    /// The name of the socket.
     place: String,
     /// The address, after the name of the network.
     name: String,
@@ -57,7 +47,6 @@ impl Mine {
     }
 }
 
-/// The shared memory of a class.
 pub(super) struct Sm {
     mine: Arc<Mine>,
     /// `None` once the class does not listen.
@@ -109,7 +98,6 @@ fn address(place: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("portolan-sm/{user}/{place}"))
 }
 
-/// Checks that `place` is the part of an address after the name of the network.
 pub(super) fn check_place(place: &str) -> Result<()> {
     let is_number = |text: &str| text.parse::<u32>().is_ok();
     if !place.split_once('-').is_some_and(|(process, n)| is_number(process) && is_number(n)) {
@@ -143,7 +131,6 @@ impl Sm {
         Ok(Sm { mine, door: Mutex::new(door) })
     }
 
-    /// Returns the part of the own address after the name of the network.
     pub fn place(&self) -> &str {
         &self.mine.place
     }
@@ -167,8 +154,7 @@ impl Sm {
         }
     }
 
-    /// Calls `report` with the indices of the peers, among the first `count()`, whose connections
-    /// may have bytes or room.
+    /// Reports the indices, below `count()`, of peers whose connections may have bytes or room.
     #[inline]
     pub fn rung(&self, count: impl Fn() -> u32, report: impl FnMut(u32)) {
         self.mine.bell.take(count, report);
@@ -178,7 +164,6 @@ impl Sm {
         self.mine.bell.set_asleep(asleep);
     }
 
-    /// Listens in a forked child.
     pub fn reopen(&self) -> io::Result<()> {
         self.door.lock().as_mut().map_or(Ok(()), Door::reopen)
     }

@@ -5,22 +5,19 @@ use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 
-/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
     Bytes(usize),
-    /// Nothing has arrived yet.
     Nothing,
-    /// The peer has ended the connection, and all its bytes were read.
     End,
 }
 
-/// A connection. One thread at a time reads, and one writes; no call blocks.
+/// A connection. One thread at a time reads, and one writes. No call blocks, and errors mean that
+/// the connection is broken.
 pub(super) trait Stream: Send + Sync + fmt::Debug {
     /// Writes as many bytes of `parts` as fit, in order, and returns their number. If some do not
     /// fit, the poller or the bell reports the connection once there is room. If `hold` is set, the
-    /// bytes may stay here until [`Stream::transmit`] or the next write without it. Fails if the
-    /// connection is broken.
+    /// bytes may stay here until [`Stream::transmit`] or the next write without it.
     ///
     /// # Safety
     /// `parts` must be valid for reads during the call. Other threads may write to them meanwhile.
@@ -43,12 +40,10 @@ pub(super) trait Stream: Send + Sync + fmt::Debug {
     /// Called when the poller has reported the connection's descriptor.
     fn signalled(&self) {}
 
-    /// Returns the descriptor that the poller watches.
     fn descriptor(&self) -> RawFd;
 
-    /// Calls `access` with the process ID of the peer, if this process can access the peer's memory
-    /// and the peer has not cut the connection. The peer's [`Stream::cut`] waits until `access`
-    /// returns.
+    /// Calls `access` with the process ID of the peer, if the peer's memory is accessible and the
+    /// peer has not cut the connection. The peer's [`Stream::cut`] waits until `access` returns.
     fn access_peer(&self, _access: &mut dyn FnMut(u32)) {}
 
     /// Returns whether the peer can access the memory of this process.
@@ -56,7 +51,6 @@ pub(super) trait Stream: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Announces that no more bytes are written.
     fn end_output(&self);
 
     /// Ends the connection in both directions. The peer then accesses no memory of this process.

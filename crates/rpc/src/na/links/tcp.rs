@@ -1,16 +1,15 @@
 //! Processes of any hosts, connected through TCP (`tcp`).
 //!
 //! An address is `tcp://HOST:PORT`, with the name of the network as the program wrote it. A class
-//! that listens binds to the address or interface in its information string, and otherwise to
-//! loopback. With a key, both sides prove that they know it before any message is read
-//! ([`super::tcp_greeting`]). With TLS, they first prove that they have a certificate of the same
-//! authority ([`super::tls`]).
+//! that listens binds to the place in its information string, or to loopback. With a key, both
+//! sides prove before any message that they know it ([`super::tcp_greeting`]). With TLS, they first
+//! prove that they have a certificate of the same authority ([`super::tls`]).
 //!
 //! The address that a client claims is *proven* if the client knows the key, or if there is no key
-//! and the process that listens at the address confirms the claim. A server asks there only if the
-//! client connects from the same host, so strangers cannot make it connect to others, and for at
-//! most [`CONFIRM`]. A client whose claim is not proven, for example behind a firewall that
-//! rewrites addresses, is connected all the same, as a peer with the address of its socket.
+//! and the process that listens there confirms the claim. A server asks only if the client connects
+//! from the same host, so strangers cannot make it connect to others. A client with an unproven
+//! claim, for example behind a firewall that rewrites addresses, is a peer with the address of its
+//! socket.
 
 use super::arrivals::Arrivals;
 use super::channel::Channel;
@@ -32,9 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Time limit for a connection to be made.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Time limit of a greeting.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time limits for the process at a claimed address to accept a connection, and to answer.
 const CONFIRM: Duration = Duration::from_secs(1);
@@ -48,12 +45,10 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 /// Maximum number of parts that the kernel takes in one call.
 const PARTS: usize = 1024;
 
-/// The greeting of this process, and the receiver of its connections.
 struct Mine {
     own: Own,
     tls: Option<Tls>,
     arrivals: Arc<Arrivals>,
-    /// Number of claims that are being checked.
     asked: AtomicUsize,
 }
 
@@ -156,7 +151,6 @@ fn prepare(socket: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Checks that `place` is the part of an address after the name of the network.
 pub(super) fn check_place(place: &str) -> Result<()> {
     let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty());
     if port.and_then(|(_, port)| port.parse::<u16>().ok()).is_none() {
@@ -199,7 +193,6 @@ impl Tcp {
         Ok(Tcp { mine, door })
     }
 
-    /// Returns the part of the own address after the name of the network.
     pub fn place(&self) -> &str {
         &self.mine.own.place
     }
@@ -249,7 +242,6 @@ impl Tcp {
         })
     }
 
-    /// Listens in a forked child.
     pub fn reopen(&self) -> io::Result<()> {
         self.door.lock().as_mut().map_or(Ok(()), Door::reopen)
     }
@@ -264,7 +256,6 @@ impl Tcp {
     }
 }
 
-/// Connects to the first address that is reachable.
 fn connect(addresses: &[SocketAddr]) -> std::result::Result<TcpStream, Refusal> {
     let mut failed = io::Error::other("the name has no address");
     for address in addresses {

@@ -9,25 +9,23 @@
 //! | 5 | client | the connection that it uses: 1 this socket, 2 shared memory |
 //!
 //! The flags are 1 for a key and 2 for the wish to use shared memory on one host (`auto_sm`). The
-//! life tells the connections of one process apart from those of its successors. The port of the
-//! client's address is 0 if it does not listen. The name of the shared memory is empty unless both
-//! sides have the second flag, and step 5 is omitted if the name is empty.
+//! life distinguishes a process from its successors ([`super::peers`]). The port of the client's
+//! address is 0 if it does not listen. Unless both sides have flag 2, the name of the shared memory
+//! is empty and step 5 is omitted.
 //!
-//! With a key, each side proves that it knows the key ([`crate::na::secret`]). A proof covers the
-//! steps 1 and 2, and the server's also covers the name, so a proof cannot be replayed. A side with
-//! a key refuses a peer without one.
+//! With a key, a side refuses a peer without one. A proof ([`crate::na::secret`]) covers the steps
+//! 1 and 2, and the server's also covers the name, so a proof cannot be replayed.
 //!
-//! With TLS, the greeting and everything after it are encrypted, and a proof also covers bytes that
-//! belong to this TLS connection only. If one side uses TLS and the other one does not, the server
-//! answers the first bytes of the client with a step 2 that is not encrypted and has the flag 8,
-//! and closes the socket ([`decline`]). Both sides then know the reason.
+//! With TLS, everything is encrypted, and a proof also covers bytes of this TLS connection. If only
+//! one side uses TLS, the server answers the client's first bytes with a plain step 2 with flag 8,
+//! and closes the socket ([`decline`]), so that both sides know the reason.
 //!
-//! Processes with the same key trust each other's addresses. Without a key, the server checks the
-//! client's address between the steps 3 and 4: it connects to the address and asks the process
-//! there whether it has sent this nonce to this server. The question is a step 1 with the flag 4
-//! and the server's own IP address and port, and the answer is one byte. A stranger that claims the
-//! address of another process therefore does not get it, nor does one that forwards the greeting of
-//! a client of its own, because that client has connected to another IP address or port.
+//! Processes with the same key trust each other's addresses. Without a key, the server connects to
+//! the client's address between the steps 3 and 4, and asks the process there whether it has sent
+//! this nonce to this server. The question is a step 1 with flag 4 and the server's own IP address
+//! and port; the answer is one byte. A stranger cannot claim the address of another process, not
+//! even by forwarding the greeting of a client of its own, because that client has connected to
+//! another IP address or port.
 //!
 //! All lengths are fixed or bounded. The caller limits the time of every wait.
 
@@ -50,18 +48,14 @@ const STAYS: u8 = 1;
 const MOVES: u8 = 2;
 const NO: u8 = 0;
 const YES: u8 = 1;
-/// Maximum length of an address in bytes.
 const PLACE: usize = 512;
 
-/// The identity of this process.
 #[derive(Debug, Default)]
 pub struct Own {
     pub place: String,
-    /// The key that peers must know.
     pub key: Option<Key>,
     /// The name of its shared memory if peers on this host may use it.
     pub memory: Option<String>,
-    /// The greetings in which it is a client.
     pub dials: Dials,
 }
 
@@ -69,7 +63,6 @@ pub struct Own {
 #[derive(Debug, Default)]
 pub struct Dials(Mutex<Vec<(Nonce, SocketAddr)>>);
 
-/// A greeting that a process can be asked about.
 #[derive(Debug)]
 pub struct Dial<'a> {
     dials: &'a Dials,
@@ -81,7 +74,6 @@ fn canonical(at: SocketAddr) -> (IpAddr, u16) {
 }
 
 impl Dials {
-    /// Starts a greeting with the server at `there`.
     pub fn begin(&self, there: SocketAddr) -> Result<Dial<'_>, Refusal> {
         let nonce = nonce()?;
         self.0.lock().push((nonce, there));
@@ -100,22 +92,17 @@ impl Drop for Dial<'_> {
     }
 }
 
-/// What the client learns about the server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Server {
     pub life: u64,
-    /// The name of its shared memory, if both sides may use it.
     pub memory: Option<String>,
 }
 
-/// A client that was greeted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Client {
-    /// The address that it claims.
     pub place: String,
     pub proven: bool,
     pub life: u64,
-    /// Whether it has connected through shared memory and closes the socket.
     pub moves: bool,
 }
 
@@ -145,7 +132,6 @@ impl Own {
     }
 }
 
-/// The first 49 bytes that a side sends.
 struct Front {
     flags: u8,
     life: u64,
@@ -249,10 +235,9 @@ pub fn ask(
 }
 
 /// Greets a client, or answers a question about a greeting of this process and returns `None`.
-/// `life_for` returns the life that the client with an address gets to know, and `confirms` asks
-/// the process at an address whether it has sent a nonce. `keep` is called before the client learns
-/// that it is connected, unless step 5 follows. Fails if the client does not prove that it knows
-/// the key, or does not follow the protocol.
+/// `life_for` returns the life that a client with an address is sent, and `confirms` checks a nonce
+/// at an address. `keep` is called before the client learns that it is connected, unless step 5
+/// follows. Fails if the client does not prove the key, or violates the protocol.
 pub fn as_server(
     socket: &mut (impl Read + Write),
     own: &Own,

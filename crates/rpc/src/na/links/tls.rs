@@ -1,30 +1,23 @@
 //! TLS for connections over TCP (feature `tls`), by the crate `rustls`.
 //!
-//! | module | contents |
-//! |---|---|
-//! | `identity` | the certificates and the key of this process |
-//! | `sealed` | the stream of an encrypted connection |
+//! **Who may connect.** Both sides prove that they have a certificate of the same authority. A side
+//! without TLS is refused ([`super::channel`]).
 //!
-//! **Who may connect.** A class that has certificates talks only to processes that have a
-//! certificate of the same authority, and proves to them that it has one. The greeting refuses a
-//! side that does not use TLS ([`super::channel`]).
-//!
-//! **Names are not compared**, because a scheduler chooses the hosts of a service, and its clients
-//! change their addresses. An authority stands for one service, as an `auth_key` does, and its
-//! members trust each other. An authority that also signs certificates for others is unsuitable.
+//! **Names are not compared**, because a scheduler chooses the hosts of a service. An authority
+//! stands for one service, as an `auth_key` does, and its members trust each other. An authority
+//! that also signs certificates for others is unsuitable.
 //!
 //! **What TLS does not replace.** The greeting runs inside TLS, unchanged. Proofs of the `auth_key`
-//! also cover a value that rustls derives from the keys of this TLS connection, so a member without
-//! the key cannot pass on the proofs of two others. Without a key, a server checks the address that
-//! a client claims by a connection that uses TLS too.
+//! also cover a value derived from the keys of this TLS connection, so a member without the key
+//! cannot relay the proofs of two others.
 //!
-//! **Shared memory** (`auto_sm`) does not avoid the authentication: the processes learn the name of
-//! the shared memory, which contains a random number, only inside TLS. A process of the same user
-//! could find the name in `/proc`, but it could also read the key, which the same user owns.
+//! **Shared memory** (`auto_sm`) does not avoid the authentication: its name contains a random
+//! number and is sent only inside TLS. A process of the same user could find the name in `/proc`,
+//! but it could also read the key.
 //!
-//! TLS 1.3 is the only version, because both sides are this library. Every connection verifies
-//! certificates, because sessions are not resumed. The handshake blocks, so it runs on the threads
-//! of the greeting and within its time limit.
+//! TLS 1.3 is the only version, because both sides are this library. Sessions are not resumed, so
+//! every connection verifies certificates. The handshake blocks, and runs on the threads of the
+//! greeting within its time limit.
 
 mod identity;
 mod sealed;
@@ -94,8 +87,7 @@ impl Tls {
         Ok(Session::new(connection, timed)?)
     }
 
-    /// Begins TLS with a client. Fails if the client's certificate is not accepted, or if it does
-    /// not follow the protocol.
+    /// Begins TLS with a client. Fails like [`Tls::connect`].
     pub fn accept(&self, timed: &mut Timed<'_>) -> std::result::Result<Session, Refusal> {
         let made = ServerConnection::new(self.server.clone()).map_err(failed)?;
         Ok(Session::new(made.into(), timed)?)
@@ -103,7 +95,6 @@ impl Tls {
 }
 
 impl Session {
-    /// Completes the handshake.
     fn new(mut connection: Connection, timed: &mut Timed<'_>) -> io::Result<Session> {
         // A call also returns if it has waited in vain; the next one fails then.
         while connection.is_handshaking() {
@@ -120,7 +111,6 @@ impl Session {
         self.binding.to_vec()
     }
 
-    /// Reads bytes of the greeting.
     pub fn read(&mut self, timed: &mut Timed<'_>, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.connection.reader().read(bytes) {
@@ -131,7 +121,6 @@ impl Session {
         }
     }
 
-    /// Writes bytes of the greeting.
     pub fn write(&mut self, timed: &mut Timed<'_>, bytes: &[u8]) -> io::Result<usize> {
         let written = self.connection.writer().write(bytes)?;
         while self.connection.wants_write() {
@@ -140,8 +129,7 @@ impl Session {
         Ok(written)
     }
 
-    /// Returns the connection after its greeting. Cannot fail; a library without TLS has the same
-    /// interface.
+    /// Returns the connection after its greeting. Cannot fail, unlike in `no_tls`.
     pub fn into_stream(self, socket: Connected) -> io::Result<Box<dyn Stream>> {
         Ok(Box::new(sealed::Sealed::new(self.connection, socket)))
     }

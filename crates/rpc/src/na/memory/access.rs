@@ -2,22 +2,15 @@
 
 use crate::failure::{Result, refuse};
 
-/// The access that other processes have to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Read only.
     ReadOnly,
-    /// Write only.
     WriteOnly,
-    /// Read and write.
     ReadWrite,
 }
 
 impl Access {
-    /// Converts the flags of the C interfaces.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if the flags are not a permission.
+    /// Converts the flags of the C interfaces. Returns `INVALID_ARG` for other values.
     pub fn from_flags(flags: u64) -> Result<Access> {
         match flags {
             1 => Ok(Access::ReadOnly),
@@ -39,12 +32,10 @@ impl Access {
         }
     }
 
-    /// Returns whether the memory may be read.
     pub fn readable(self) -> bool {
         self != Access::WriteOnly
     }
 
-    /// Returns whether the memory may be written.
     pub fn writable(self) -> bool {
         self != Access::ReadOnly
     }

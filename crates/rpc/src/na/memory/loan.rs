@@ -73,13 +73,11 @@ impl Copied {
         Copied { bytes, done: 0, count: count.clone() }
     }
 
-    /// Returns the bytes that were not written yet.
     pub fn left(&self) -> Run {
         let left = &self.bytes[self.done..];
         Run { address: left.as_ptr() as usize, len: left.len() }
     }
 
-    /// Records that `n` bytes more were written.
     pub fn advance(&mut self, n: usize) {
         self.done += n;
     }
@@ -99,7 +97,6 @@ enum State {
         guard: InUse,
     },
     Copied(Copied),
-    /// There was no room for a copy.
     Lost,
 }
 

@@ -6,7 +6,6 @@ use portolan_engine::any_memory::Span;
 /// A contiguous range of bytes in the owner's address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Run {
-    /// The start address.
     pub address: usize,
     /// The length in bytes.
     pub len: usize,

@@ -24,10 +24,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 const MAGIC: u32 = 0x4d45_4e50;
 const FIXED: usize = 40;
-/// Size in bytes of the description of an export.
 const LOAN: usize = 40;
 const IS_LENT: u32 = 1 << 8;
-/// Bit position in the flags of the slot in the node's registration table plus one.
 const PLACE: u32 = 16;
 const _: () = assert!(PLACES < 1 << (32 - PLACE));
 

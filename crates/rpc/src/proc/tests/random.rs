@@ -3,7 +3,6 @@
 
 use super::*;
 
-/// A pseudo-random number generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -65,7 +64,6 @@ fn random_values_go_round() {
             Encoded::Fits(len) => assert_eq!(&buf[..len], bytes),
             Encoded::Overflow(all) => assert_eq!(*all, *bytes),
         }
-        // A message truncated at any place is refused.
         let cut = random.below(bytes.len() as u64) as usize;
         assert!(from_slice::<Everything>(&bytes[..cut], method).is_err(), "{i} cut at {cut}");
     }

@@ -1,10 +1,9 @@
-//! Finds the shared libraries of a program as the dynamic loader of glibc does, without running the
-//! program: from the libraries that each file needs, its run paths, `LD_LIBRARY_PATH`,
-//! `LD_PRELOAD`, `/etc/ld.so.cache` and the standard directories.
+//! Finds the shared libraries of a program as the dynamic loader of glibc does, from its files and
+//! environment, without running it.
 //!
-//! The loader searches the files for a symbol in load order: the program, the preloaded libraries,
-//! then the needed libraries, level by level. [`load`] returns this order. It ignores the
-//! subdirectories for processors with extensions (`glibc-hwcaps`).
+//! The loader searches for a symbol in load order, which [`load`] returns: the program, the
+//! preloaded libraries, then the needed ones, level by level. The subdirectories for processors
+//! with extensions (`glibc-hwcaps`) are ignored.
 
 use object::Endianness;
 use object::elf;
@@ -103,7 +102,6 @@ fn parse<H: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Result<Elf>
     Ok(file)
 }
 
-/// The environment of the loader.
 #[derive(Debug, Default)]
 pub struct Search {
     pub library_path: Vec<PathBuf>,
@@ -113,7 +111,6 @@ pub struct Search {
 }
 
 impl Search {
-    /// Returns the environment of this process and the cache of this system.
     pub fn of_system() -> Search {
         let variable = |name| std::env::var(name).unwrap_or_default();
         // An empty directory is the current one.
@@ -242,7 +239,6 @@ mod tests {
         let expected = [("liba.so.1", "/x/liba.so.1"), ("libb.so", "/y/libb.so")];
         let expected = expected.map(|(key, path)| (key.to_string(), PathBuf::from(path)));
         assert_eq!(cache(&data), expected);
-        // An older format may come first.
         assert_eq!(cache(&[&b"ld.so-1.7.0\0"[..], &data].concat()), expected);
         for end in 0..data.len() {
             assert!(cache(&data[..end]).len() <= 2);

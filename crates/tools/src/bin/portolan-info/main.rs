@@ -222,7 +222,6 @@ fn variables(text: &mut String) {
     }
 }
 
-/// Splits the text into lines of at most `width` characters.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

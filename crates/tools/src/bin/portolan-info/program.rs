@@ -10,8 +10,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Functions that start ARMCI. Every implementation has the first; a static program may contain
-/// only the one that it calls.
+/// Every implementation has the first; a static program may contain only the one that it calls.
 const STARTS: [&str; 4] = ["ARMCI_Init", "PARMCI_Init", "ARMCI_Init_args", "PARMCI_Init_args"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]

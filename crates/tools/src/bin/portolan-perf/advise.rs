@@ -1,12 +1,11 @@
 //! Finds the settings that pay on this machine.
 //!
-//! An experiment runs several rounds. Each round starts the runtime once for every value of a
-//! variable and measures the tests that the variable affects. The advice names a value other than
-//! the default only if it is faster by more than the noise of the rounds. The reason lists all
-//! figures.
+//! Each round of an experiment starts the runtime once for every value of a variable and measures
+//! the tests that it affects. A value other than the default is advised only if it is faster by
+//! more than the noise of the rounds.
 //!
-//! The measurements depend on the job and not on earlier results, so that all ranks do the same
-//! (see the invariant of [`measure`](mod@crate::measure)). Only the conclusions of rank 0 are used.
+//! The measurements do not depend on earlier results, so that all ranks do the same
+//! ([`measure`](mod@crate::measure)). Only the conclusions of rank 0 are used.
 
 mod conclusion;
 
@@ -202,8 +201,7 @@ impl Adviser<'_> {
         Ok(aggregate(&gains))
     }
 
-    /// Returns advice on long messages, with the times of calls below and above the rendezvous
-    /// threshold.
+    /// Compares calls below and above the rendezvous threshold.
     fn rendezvous(&self, eager: usize) -> Result<Advice> {
         let sizes = [eager / 2, eager.saturating_sub(64), eager + 64, eager * 2];
         let rows = self.rows(&[], (&["am_call"], &sizes), TargetActivity::Waits)?;
@@ -223,8 +221,7 @@ impl Adviser<'_> {
         Ok(Advice { variable: None, value, default: true, reason })
     }
 
-    /// Returns advice on the progress thread: the cost of an idle thread, and the latency that it
-    /// provides.
+    /// Compares the cost of an idle thread with the latency that it provides.
     fn progress_thread(&self, runs: bool) -> Result<Advice> {
         const NAME: &str = "PORTOLAN_PROGRESS_THREAD";
         let (mut with, mut without) = (Vec::new(), Vec::new());

@@ -43,8 +43,7 @@ pub struct Compared {
     only: (usize, usize),
 }
 
-/// Returns the speed of a row, which is higher if the row is faster. The quartiles stay in
-/// ascending order.
+/// Higher is faster. The quartiles stay in ascending order.
 fn speed(row: &ResultRow, by: Quantity) -> Option<Figure> {
     match by {
         Quantity::Bound => row.of_bound,

@@ -1,7 +1,6 @@
-//! Formats numbers and text for the table, the page and the advice.
+//! Formats numbers and text.
 
-/// Formats a value with four significant digits, but at most four decimals. Never drops digits
-/// before the decimal point.
+/// Four significant digits, but at most four decimals. Keeps all digits before the decimal point.
 pub fn number(value: f64) -> String {
     let digits = if value <= 0.0 { 2 } else { (3 - value.log10().floor() as i32).clamp(0, 4) };
     format!("{value:.*}", digits as usize)

@@ -1,14 +1,7 @@
 //! The HTML page, with a plot for each test and its figures below.
 //!
-//! The page is a single file without external references. Its plots are SVG drawings made here, and
-//! a short script hides a line when its name is clicked. Lines differ in dash pattern and marker as
-//! well as in colour. The colours are the Okabe-Ito palette, which colour-blind readers can
-//! distinguish.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `plot` | scales, axes, lines |
-//! | this one | the choice of plots, tables, the rest of the page |
+//! The page is one file without external references. A short script hides a line when its name is
+//! clicked. Lines differ in dash pattern and marker as well as in colour.
 
 mod plot;
 

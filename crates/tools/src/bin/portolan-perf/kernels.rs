@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Returns the arguments for the program if the first argument requests it.
 pub fn requested() -> Option<Vec<OsString>> {
     let mut arguments = std::env::args_os().skip(1);
     (arguments.next()? == "kernels").then(|| arguments.collect())

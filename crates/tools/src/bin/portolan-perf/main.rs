@@ -1,25 +1,6 @@
 //! `portolan-perf` measures Portolan on this machine and compares it with what the machine can
-//! reach.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `args` | the command line |
-//! | `kernels` | the start of the program `kernels` |
-//! | `plan` | communication patterns, sizes and windows |
-//! | `cases` | the tests |
-//! | `lab` | memory and other resources of the tests, and the contenders that they make |
-//! | `bounds` | the bounds of a figure: plain copies and loops, MPI messages, MPI windows |
-//! | `measure` | batches, and rounds that alternate between contenders |
-//! | `run` | one start of the runtime per path, with all cases in each |
-//! | `stats` | medians and quartiles |
-//! | `report` | the results, as JSON and CSV |
-//! | `format` | numbers and text in readable form |
-//! | `table`, `html` | the results in readable form |
-//! | `compare` | changes since earlier results |
-//! | `advise` | recommended settings |
-//! | `output` | standard output |
-//!
-//! All ranks measure. Only rank 0 prints and writes files.
+//! reach. A `run` starts the runtime once per path, and `measure` alternates between the contenders
+//! that `cases` make in a `lab`. All ranks measure; only rank 0 prints and writes files.
 
 mod advise;
 mod args;
@@ -50,7 +31,6 @@ use std::process::ExitCode;
 /// A result whose error is only printed, so that its type does not matter.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Exit code for invalid arguments.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -103,7 +83,6 @@ fn start() -> ExitCode {
             }
         },
     };
-    // Only rank 0 has a report.
     let Some(report) = report else { return ExitCode::SUCCESS };
     match finish(&args, &report, old.as_ref()) {
         Ok(code) => code,
@@ -221,7 +200,6 @@ fn open_files(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Writes the requested files and compares the results with the old ones.
 fn finish(args: &Args, report: &Report, old: Option<&Report>) -> Result<ExitCode> {
     let write = |file: &str, text: String| -> Result<()> {
         if file == "-" {

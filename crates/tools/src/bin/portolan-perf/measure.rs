@@ -1,12 +1,11 @@
 //! Measures contenders in turn, in batches that all ranks begin and end together.
 //!
-//! **Invariant.** The number of iterations of a batch and the choice of the next measurement depend
-//! only on values that all ranks have agreed on. Otherwise a rank could wait for a batch that
-//! others do not run.
+//! **Invariant.** The length of a batch and the choice of the next measurement depend only on
+//! values that all ranks have agreed on. Otherwise a rank could wait for a batch that others do not
+//! run.
 //!
-//! A batch begins with a barrier. Each origin times its own operations, and the slowest origin
-//! determines the result. A target of one-sided operations goes straight to the next barrier and
-//! waits there, or it computes until the origins signal that they have finished.
+//! Each origin times its own operations, and the slowest determines the result. A target of
+//! one-sided operations waits in the next barrier, or computes until the origins signal their end.
 
 use crate::Result;
 use crate::lab::{Contender, END, Lab, Library};
@@ -17,7 +16,6 @@ use portolan::reduce::Max;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// The rounds of one contender.
 #[derive(Debug, Clone)]
 pub struct Rounds {
     pub name: &'static str,
@@ -27,7 +25,6 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Returns the median and quartiles of the rounds, or `None` if there are none.
     pub fn figure(&self) -> Option<Figure> {
         Figure::of(&self.seconds)
     }

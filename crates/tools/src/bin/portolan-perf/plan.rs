@@ -18,7 +18,6 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Returns the name used on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Pattern::Pair => "pair",
@@ -28,7 +27,6 @@ impl Pattern {
         }
     }
 
-    /// Describes the pattern for this number of ranks.
     pub fn words(self, ranks: usize) -> String {
         let last = ranks - 1;
         match self {
@@ -40,8 +38,7 @@ impl Pattern {
         }
     }
 
-    /// Returns whether the pattern makes sense for this number of ranks. With too few ranks it has
-    /// a single origin and target, like [`Pattern::Pair`].
+    /// With fewer ranks, it has a single origin and target, like [`Pattern::Pair`].
     pub fn fits(self, ranks: usize) -> bool {
         match self {
             Pattern::Pair => true,
@@ -61,7 +58,6 @@ impl Pattern {
         }
     }
 
-    /// Returns the ranks that have targets.
     pub fn origins(self, ranks: usize) -> Vec<usize> {
         (0..ranks).filter(|&rank| !self.targets(rank, ranks).is_empty()).collect()
     }
@@ -114,7 +110,6 @@ pub enum NumberType {
 }
 
 impl NumberType {
-    /// Returns the name used on the command line.
     pub fn name(self) -> &'static str {
         match self {
             NumberType::I32 => "i32",
@@ -142,7 +137,6 @@ pub struct Case {
     pub pattern: Pattern,
     pub target: TargetActivity,
     pub element: NumberType,
-    /// Bytes per operation.
     pub bytes: usize,
 }
 

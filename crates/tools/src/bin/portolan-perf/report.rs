@@ -38,7 +38,6 @@ impl Metric {
 pub struct Report {
     pub format: u32,
     pub version: String,
-    /// Version string of the MPI library.
     pub mpi: String,
     pub ranks: usize,
     /// Host name and number of ranks of each node.
@@ -55,7 +54,6 @@ pub struct Report {
     pub advice: Vec<Advice>,
 }
 
-/// A figure and its bounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResultRow {
     pub test: String,
@@ -66,7 +64,6 @@ pub struct ResultRow {
     pub path: String,
     /// The path that was used to reach the target.
     pub taken: String,
-    /// Number type, if the test has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub element: Option<String>,
     /// Bytes per operation, or `None` for a test without a size.
@@ -74,14 +71,12 @@ pub struct ResultRow {
     pub bytes: Option<usize>,
     /// Number of ranks that issued operations.
     pub origins: usize,
-    /// Seconds per operation.
     pub time: Figure,
     /// Other implementations, measured in turn with the test.
     pub bounds: Vec<BoundFigure>,
     /// Name of the entry in `bounds` that shows what the machine can reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<String>,
-    /// Speed as a fraction of the bound's speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_bound: Option<Figure>,
 }
@@ -89,16 +84,13 @@ pub struct ResultRow {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BoundFigure {
     pub name: String,
-    /// Seconds per operation.
     pub time: Figure,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Advice {
-    /// Name of the variable, if the advice is about one.
     pub variable: Option<String>,
     pub value: String,
-    /// Whether the value is the default.
     pub default: bool,
     /// The measurements behind the advice.
     pub reason: String,
@@ -151,8 +143,7 @@ impl ResultRow {
 }
 
 impl Report {
-    /// Returns the number of ranks on the first host. Virtual nodes split a host, so several nodes
-    /// can have its name.
+    /// Virtual nodes split a host, so several nodes can have its name.
     pub fn ranks_on_first_host(&self) -> usize {
         let first = self.nodes.first().map(|(name, _)| name);
         self.nodes.iter().filter(|(name, _)| Some(name) == first).map(|(_, ranks)| ranks).sum()

@@ -1,7 +1,5 @@
-//! A run: one start of the runtime per path, and all cases of all tests in each.
-//!
-//! This program initialises MPI once, and MPI outlives the runtimes. Variables are set while no
-//! runtime exists, so that the next one reads them.
+//! A run starts the runtime once per path, with all cases of all tests. MPI outlives the runtimes.
+//! Variables are set between them, so that the next one reads them.
 
 use crate::Result;
 use crate::args::Args;
@@ -20,9 +18,8 @@ use portolan_engine::topology::host_name;
 /// Sets or removes environment variables. Runtimes that start later see the change.
 pub fn set_variables(settings: &[(&str, Option<&str>)]) {
     for (name, value) in settings {
-        // SAFETY: no runtime exists here, so the library has no threads, and this program has only
-        // the calling thread. Threads of the MPI library read the environment only during the
-        // initialisation of MPI.
+        // SAFETY: no runtime exists here, so there is only the calling thread. Threads of the MPI
+        // library read the environment only during its initialisation.
         unsafe {
             match value {
                 Some(value) => std::env::set_var(name, value),
@@ -64,7 +61,6 @@ pub fn describe(rt: &Runtime) -> Result<Report> {
     })
 }
 
-/// The measurements of one start of the runtime.
 pub struct RunPlan<'p> {
     pub tests: &'p [&'static Test],
     /// All sizes in bytes.
@@ -104,9 +100,8 @@ impl RunPlan<'_> {
         region(sizes.max().unwrap_or(0)).next_multiple_of(1 << 20) + (1 << 20)
     }
 
-    /// Measures all cases in one start of the runtime. Returns the rows, and the reasons for the
-    /// cases that were skipped. Calls `each` on all ranks for every row as soon as it is measured.
-    /// Collective.
+    /// Measures all cases. Returns the rows, and the reasons for skipped cases. Calls `each` on all
+    /// ranks for every row. Collective.
     pub fn measure(
         &self,
         rt: &Runtime,
@@ -153,7 +148,6 @@ impl RunPlan<'_> {
     /// Returns the cases of a test without their sizes, and why a case cannot be measured.
     fn cases(&self, test: &Test, ranks: usize) -> Vec<(Case, Option<String>)> {
         let Args { pattern: patterns, target: targets, types, .. } = self.args;
-        // A test that ignores the pattern or the number type is measured once.
         let patterns = if test.patterns { &patterns[..] } else { &[Pattern::Pair] };
         let types = if test.typed { &types[..] } else { &types[..1] };
         let mut all = Vec::new();
@@ -176,8 +170,7 @@ impl RunPlan<'_> {
     }
 }
 
-/// Returns the path from the first origin to its first target. Only that rank knows it, and rank 0
-/// reports. Collective.
+/// From the first origin to its first target; rank 0 reports what that rank knows. Collective.
 fn path_of_first(lab: &Lab<'_>, case: &Case, origin: usize) -> Result<TransferPath> {
     const PATHS: [TransferPath; 3] =
         [TransferPath::Direct, TransferPath::Rma, TransferPath::Message];

@@ -5,19 +5,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A median with its quartiles.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     pub median: f64,
-    /// First quartile.
     pub low: f64,
-    /// Third quartile.
     pub high: f64,
     pub rounds: usize,
 }
 
 impl Figure {
-    /// Returns the figure of these rounds, or `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Figure> {
         if values.is_empty() {
             return None;
@@ -32,9 +28,8 @@ impl Figure {
         })
     }
 
-    /// Returns the figure of the quotients of two series, round by round. The two values of a round
-    /// were measured in succession, so lasting load affects both and mostly cancels out. A quotient
-    /// of two medians would be distorted more.
+    /// The quotients of two series, round by round: lasting load affects both values of a round and
+    /// mostly cancels out.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Option<Figure> {
         let ratios: Vec<f64> =
             above.iter().zip(below).filter(|(_, b)| **b > 0.0).map(|(a, b)| a / b).collect();

@@ -1,5 +1,4 @@
-//! The printed table. Each series has its own heading, and the columns follow the OSU benchmarks
-//! and `ucx_perftest`.
+//! The printed table, in columns like those of the OSU benchmarks and `ucx_perftest`.
 
 use crate::cases::Test;
 use crate::format::number;
@@ -26,7 +25,6 @@ pub fn head(report: &Report) -> String {
     text
 }
 
-/// Returns the heading of a series, with a description of the test and the names of the columns.
 pub fn series(what: &str, row: &ResultRow, ranks: usize) -> String {
     let mut text = format!("\n# {}: {what}\n# {}", row.test, row.who(ranks));
     if row.target == TargetActivity::Computes {
@@ -86,7 +84,6 @@ pub fn line(row: &ResultRow) -> String {
     line + "\n"
 }
 
-/// Formats a whole report as a measurement prints it.
 pub fn whole(report: &Report, tests: &[Test]) -> String {
     let mut text = head(report);
     let mut before = None;
@@ -124,7 +121,6 @@ mod tests {
         assert_eq!(heads.len(), 2, "{text}");
         let figures: Vec<&str> = text.lines().filter(|l| l.starts_with(' ')).collect();
         assert_eq!(figures.len(), 3, "{text}");
-        // Figures are aligned with the right edge of their headings.
         let at = heads[0].find("Latency(us)").unwrap() + "Latency(us)".len();
         assert_eq!(&figures[0][at - 5..at], "1.000");
         assert!(figures[2].contains("1049"), "a MiB in a millisecond: {}", figures[2]);

@@ -2,20 +2,6 @@
 //!
 //! The library writes an event file for each rank (`PORTOLAN_TRACE=DIR`). This program reads the
 //! files and writes a self-contained page with charts and with findings in words.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `args` | the command line |
-//! | `model` | spans, states, names, number formatting |
-//! | `read` | files, clocks, damage |
-//! | `analyse` | statistics and findings |
-//! | `symbols` | functions and lines of the program |
-//! | `summary` | the job in ten lines |
-//! | `compare` | comparison of two runs |
-//! | `page` | HTML, style, script, and the data that the script draws |
-//! | `export` | CSV, Perfetto, OTF2 |
-//! | `output` | standard output |
-//! | `sample` | a synthetic trace |
 
 mod analyse;
 mod args;
@@ -38,14 +24,11 @@ use read::Trace;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// A job: its trace and the results of the analysis.
 #[derive(Debug)]
 pub struct AnalysedRun {
     /// Directory of the trace.
     pub name: String,
-    /// Its files.
     pub trace: Trace,
-    /// Its figures.
     pub analysis: Analysis,
     /// The figures in words.
     pub findings: Vec<Finding>,

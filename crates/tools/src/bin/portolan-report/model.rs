@@ -4,13 +4,11 @@ use portolan_trace_format::event::{Event, Place};
 use portolan_trace_format::format::Role;
 use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};
 
-/// Activity of a rank: a call, a wait, or work for another rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
     Call(Call),
     /// A wait, usually inside a call.
     Wait(Cause),
-    /// A request or a handler of another rank that this rank served.
     Served(Served),
 }
 
@@ -24,7 +22,6 @@ impl Activity {
         }
     }
 
-    /// Returns the name for display.
     pub fn name(self) -> String {
         match self {
             Activity::Call(call) => call.name().into(),
@@ -86,7 +83,6 @@ pub enum RankState {
 pub const STATES: usize = 10;
 
 impl RankState {
-    /// All states in the order of their numbers.
     pub const ALL: [RankState; STATES] = [
         RankState::Transfer,
         RankState::Atomic,
@@ -100,7 +96,6 @@ impl RankState {
         RankState::Beside,
     ];
 
-    /// Returns whether the rank is blocked in this state.
     pub fn waits(self) -> bool {
         matches!(
             self,
@@ -168,8 +163,7 @@ pub struct TraceSpan {
 }
 
 impl TraceSpan {
-    /// Converts an event that has a duration; returns `None` for other events. `at` converts a time
-    /// to the time of the job.
+    /// Returns `None` for an event without a duration. `at` converts a time to the time of the job.
     pub fn of(
         event: &Event<'_>,
         (rank, thread, role): (u32, u32, Role),
@@ -223,7 +217,6 @@ impl TraceSpan {
         self.end - self.begin
     }
 
-    /// Returns the state that the time of the span counts for.
     pub fn state(&self) -> RankState {
         if self.role != Role::Program {
             return RankState::Beside;
@@ -283,7 +276,6 @@ impl TraceSpan {
     }
 }
 
-/// Formats nanoseconds in a suitable unit.
 pub fn time(ns: f64) -> String {
     let (value, unit) = match ns.abs() {
         size if size >= 1e9 => (ns / 1e9, "s"),
@@ -294,7 +286,6 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", three(value))
 }
 
-/// Formats a value with three significant digits.
 pub fn three(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
@@ -313,7 +304,6 @@ pub fn bytes(n: f64) -> String {
     }
 }
 
-/// Formats a count with narrow spaces between thousands.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -326,7 +316,6 @@ pub fn count(n: u64) -> String {
     text
 }
 
-/// Formats a part of a whole in percent.
 pub fn percent(part: f64, whole: f64) -> String {
     if whole <= 0.0 { "0 %".into() } else { format!("{} %", three(100.0 * part / whole)) }
 }

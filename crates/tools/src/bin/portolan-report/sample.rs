@@ -114,7 +114,6 @@ impl RankWriter {
         block.encoder = None;
     }
 
-    /// Writes the open blocks of all threads, marks the end and flushes the file.
     pub fn end(mut self) -> std::io::Result<()> {
         let threads: Vec<u32> = self.threads.keys().copied().collect();
         threads.into_iter().for_each(|thread| self.flush(thread));
@@ -136,7 +135,6 @@ pub struct Size {
     pub hosts: u32,
 }
 
-/// A deterministic pseudo-random number generator.
 #[derive(Debug, Clone, Copy)]
 pub struct Dice(pub u64);
 
@@ -211,7 +209,6 @@ pub fn metadata(rank: u32, ranks: u32, host: u64) -> Metadata {
 
 fn rank_file(directory: &Path, size: Size, rank: u32) -> std::io::Result<()> {
     let host = u64::from(rank) * u64::from(size.hosts.max(1)) / u64::from(size.ranks);
-    // The clock of each host is 5 s ahead of the previous one.
     let ahead = host * 5_000_000_000;
     let mut file = RankWriter::new(directory, &metadata(rank, size.ranks, host))?;
     file.put(WRITER, Role::Writer, Event::String { string: 0, text: "step" });

@@ -75,7 +75,6 @@ pub fn facts(run: &AnalysedRun) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Describes the ranks that determine the length of the job.
 fn critical(run: &AnalysedRun) -> String {
     let path = &run.analysis.critical;
     let all: u64 = path.time.iter().sum();
@@ -98,7 +97,6 @@ fn critical(run: &AnalysedRun) -> String {
     )
 }
 
-/// Describes the cores of the job and the processor time that it got.
 fn cores(run: &AnalysedRun) -> String {
     let cores = &run.analysis.cores;
     let Some(crowd) = &cores.crowd else { return String::new() };
@@ -171,7 +169,6 @@ fn recorded(run: &AnalysedRun) -> String {
     text
 }
 
-/// Formats nanoseconds since 1970 as a date in UTC.
 pub fn date(ns: u64) -> String {
     if ns == 0 {
         return "at an unknown time".into();
@@ -194,7 +191,6 @@ pub fn date(ns: u64) -> String {
     )
 }
 
-/// Returns the summary and the findings as text for the terminal.
 pub fn text(run: &AnalysedRun) -> String {
     let mut text = String::new();
     for (name, value) in facts(run) {

@@ -21,7 +21,6 @@ pub type Address = (String, u64);
 const CRATES: [&str; 7] =
     ["capi", "compose", "engine", "interpose", "portolan", "rpc", "trace-format"];
 
-/// The modules that were opened.
 #[derive(Default)]
 pub struct Symbols {
     modules: HashMap<String, Option<Module>>,

@@ -1,9 +1,6 @@
-//! The bell of a class: a word per group of peers in shared memory, in which the peers report that
-//! they have written.
-//!
-//! A class polls one cache line for all its connections. A thread that is about to sleep sets a
-//! flag first; a peer that rings the bell and finds the flag clears it and writes the class's
-//! eventfd.
+//! The bell of a class: bits in shared memory by which peers report that they have written, so that
+//! one cache line is polled for all connections. A thread that is about to sleep sets a flag; a
+//! peer that finds it clears it and writes the class's eventfd.
 //!
 //! Invariant: a peer sets its bit after it has written, and then reads the flag. The class sets the
 //! flag, and then reads the bits. All four accesses are sequentially consistent, so either the peer
@@ -18,7 +15,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 const WORDS: usize = 8;
 /// Number of bits; peers whose numbers are equal modulo this number share a bit.
 const BITS: u32 = WORDS as u32 * 64;
-/// Size of the shared memory in bytes.
 pub(super) const SIZE: usize = 4096;
 
 #[repr(C, align(64))]
@@ -32,7 +28,6 @@ struct Asleep(AtomicU32);
 
 const _: () = assert!(size_of::<Shared>() <= SIZE);
 
-/// A bell, of this process or of a peer.
 #[derive(Debug)]
 pub(super) struct Bell(Mapping);
 
@@ -43,7 +38,6 @@ impl Bell {
         Ok((Bell(mapping), file))
     }
 
-    /// Maps the bell of a peer.
     pub fn open(file: &OwnedFd) -> io::Result<Bell> {
         Ok(Bell(Mapping::open(file, SIZE)?))
     }
@@ -81,7 +75,6 @@ impl Bell {
         }
     }
 
-    /// Records that a thread is about to sleep (true) or awake.
     pub fn set_asleep(&self, asleep: bool) {
         self.shared().asleep.0.store(u32::from(asleep), SeqCst);
     }

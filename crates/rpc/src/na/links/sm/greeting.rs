@@ -40,14 +40,11 @@ const HELLO: usize = FIXED + NAME;
 /// Time for a message of the peer to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A word that peers try to read.
 static WORD: LazyLock<u64> =
     LazyLock::new(|| u64::from_ne_bytes(crate::na::secret::random().unwrap_or_default()));
 
-/// What a process shares with its peers.
 pub(super) struct Own<'a> {
     pub bell: BorrowedFd<'a>,
-    /// The eventfd that wakes this process.
     pub waker: BorrowedFd<'a>,
     pub name: &'a str,
 }
@@ -154,8 +151,7 @@ fn peer(socket: &UnixStream) -> Result<u32, Refusal> {
     Ok(peer.pid.as_raw_nonzero().get() as u32)
 }
 
-/// Returns the process of the peer if this process can access its memory: the peer's word has the
-/// value that the peer sent.
+/// Returns the peer's process if its memory is accessible: its word reads as the peer said.
 fn reachable(process: u32, hello: &Hello) -> Option<Reachable> {
     // It is opened first, so that the word is one of the process that is watched.
     let reachable = Reachable::open(process)?;
@@ -182,7 +178,6 @@ pub(super) struct Greeted {
 }
 
 impl Greeted {
-    /// Returns the connection to the peer, which has the number `n`.
     pub fn opened(self, n: u32) -> Opened {
         let Greeted { rings, name, life } = self;
         Opened { who: Who::Known(n), stream: Box::new(rings), name, life }
@@ -215,8 +210,7 @@ pub(super) fn as_client(
     Ok(Greeted { rings, name: hello.name, life: hello.life })
 }
 
-/// Greets a client. `numbers` returns the number of the client with the given name, and the life
-/// that it gets to know.
+/// Greets a client. `numbers` returns its number, and the life that it is sent, by its name.
 pub(super) fn as_server(
     socket: UnixStream,
     own: &Own<'_>,

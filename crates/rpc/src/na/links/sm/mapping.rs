@@ -1,8 +1,5 @@
-//! Memory that two processes share without a name in the file system. It disappears with the last
-//! process that has it open.
-//!
-//! The length of the memory is sealed, and a process that receives the memory checks this. A peer
-//! therefore cannot shorten it, which would crash the other process.
+//! Memory that two processes share without a name. Its length is sealed, which the receiver checks:
+//! a peer that shortened it would crash the other process.
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -33,8 +30,7 @@ impl Mapping {
         Ok((Mapping::map(&file, len)?, file))
     }
 
-    /// Maps memory that a peer has created. Fails if the memory is not `len` bytes long, or if its
-    /// length can change.
+    /// Maps a peer's memory. Fails if it has another length, or one that can change.
     pub fn open(file: &OwnedFd, len: usize) -> io::Result<Mapping> {
         let sealed = fcntl_get_seals(file)?.contains(SEALS);
         if !sealed || fstat(file)?.st_size != len as i64 {

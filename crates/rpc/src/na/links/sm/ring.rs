@@ -28,7 +28,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Size of a ring in bytes.
 const RING: usize = 128 << 10;
 
 #[repr(C, align(64))]
@@ -45,7 +44,6 @@ struct Positions {
     wants_room: Flag,
 }
 
-/// The copies that one side makes in the memory of the other.
 #[repr(C, align(64))]
 struct Copies {
     in_progress: AtomicU32,
@@ -53,8 +51,7 @@ struct Copies {
     over: AtomicU32,
 }
 
-/// Size in bytes of the shared memory of a connection: two times positions and two times copies in
-/// the first page, then two rings.
+/// Size of the shared memory: two positions and two copies in the first page, then two rings.
 pub(super) const SIZE: usize = 4096 + 2 * RING;
 const COPIES: usize = 2 * size_of::<Positions>();
 const _: () = assert!(COPIES + 2 * size_of::<Copies>() <= 4096);
@@ -66,9 +63,7 @@ const LONGEST_COPY: Duration = Duration::from_secs(1);
 /// The side of a connection. The client writes the first ring and reads the second one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The process that has connected.
     Client = 0,
-    /// The process that listens.
     Server = 1,
 }
 
@@ -81,17 +76,14 @@ impl Side {
     }
 }
 
-/// The peer, as this process knows it.
 #[derive(Debug)]
 pub(super) struct Other {
     pub bell: Bell,
-    /// The eventfd that wakes the peer.
     pub waker: OwnedFd,
     /// The number that this process has at the peer.
     pub number: u32,
     /// The peer's process, if this process can access its memory.
     pub reachable: Option<Reachable>,
-    /// Whether the peer can access the memory of this process.
     pub reaches_us: bool,
 }
 
@@ -104,7 +96,6 @@ pub(super) struct Reachable {
 }
 
 impl Reachable {
-    /// Returns the living process with this number, or `None` if the system cannot watch it.
     pub fn open(process: u32) -> Option<Reachable> {
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
         let pid = Pid::from_raw(i32::try_from(process).ok()?)?;
@@ -112,7 +103,6 @@ impl Reachable {
         Some(Reachable { process, descriptor })
     }
 
-    /// Returns the number of the process, unless it has ended.
     fn process(&self) -> Option<u32> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut ended = [PollFd::new(&self.descriptor, PollFlags::IN)];
@@ -127,10 +117,8 @@ pub(super) struct Rings {
     other: Other,
     socket: UnixStream,
     ended: AtomicBool,
-    /// The writer's and the reader's position, which only this process changes.
     tail: AtomicU64,
     head: AtomicU64,
-    /// The last known position of the peer in the outgoing ring.
     their_head: AtomicU64,
 }
 
@@ -184,7 +172,6 @@ impl Rings {
         self.ring(self.side.other())
     }
 
-    /// Returns the state of the copies that `side` makes.
     fn copies(&self, side: Side) -> &Copies {
         // SAFETY: the copies lie behind the positions in the first page of the mapping, and are
         // aligned. Every value of an atomic is valid.

@@ -3,7 +3,6 @@
 use super::{Address, End, Options};
 
 pub struct Net {
-    /// The information string of its classes.
     pub info: &'static str,
     auto_sm: bool,
     #[cfg(feature = "tls")]

@@ -1,5 +1,4 @@
-//! Classes over TCP with TLS: whom they refuse, and what somebody on the way can do. The tests of
-//! all networks run over TLS too.
+//! Classes over TCP with TLS: whom they refuse, and attacks on the way.
 
 use super::super::tls::tests::{Authority, Member};
 use super::{End, Net, Options, Status, meet, pump, streams};
@@ -16,7 +15,6 @@ fn place_of(end: &End) -> String {
     end.name().strip_prefix("tcp://").unwrap().to_string()
 }
 
-/// Checks that a client is refused, and that its error contains this text.
 fn refuses(server: &End, client: &End, why: &str) {
     let there = client.class.lookup(&server.name()).unwrap();
     let refused = client.context.send_unexpected(&there, 1, b"x", client.callback()).unwrap_err();

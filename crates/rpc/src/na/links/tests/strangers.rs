@@ -63,7 +63,6 @@ fn proven(place: &str) -> (TcpStream, Vec<u8>) {
     (socket, said)
 }
 
-/// Checks that a client with the key is admitted.
 fn admits(server: &End) {
     let client = End::open("tcp", with(SECRET));
     let there = client.class.lookup(&server.name()).unwrap();
@@ -225,8 +224,7 @@ fn a_false_server_is_not_believed() {
             scope.spawn(|| {
                 let (mut socket, _) = listener.accept().unwrap();
                 socket.write_all(&said).unwrap();
-                // The client's bytes are read, so that closing does not reset the connection. The
-                // client may have closed it already.
+                // Closing a socket with unread bytes would reset it.
                 let _ = socket.shutdown(std::net::Shutdown::Write);
                 heard(socket);
             });
@@ -295,7 +293,6 @@ fn claims(server: &End, place: &str, nonce: &[u8; 32]) -> TcpStream {
     socket
 }
 
-/// A message with a tag, as a frame.
 fn message(tag: u32) -> Vec<u8> {
     let head = Head { kind: Kind::Unexpected, class: 0, tag, word: 0 };
     [&0u32.to_le_bytes()[..], &head.bytes()].concat()

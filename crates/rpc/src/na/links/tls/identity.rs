@@ -1,14 +1,13 @@
-//! The certificates and the key of this process, from the directory that the program or the
-//! environment names.
+//! The certificates and the key of this process, from a directory:
 //!
 //! | file | contents |
 //! |---|---|
 //! | `ca.pem` | certificates of the authority |
-//! | `cert.pem` | the certificate of this process, and intermediate ones if there are any |
+//! | `cert.pem` | the certificate of this process, and intermediate ones |
 //! | `key.pem` | its private key |
 //!
-//! The own certificate is verified when it is loaded, so a process learns about a wrong or expired
-//! one when it starts, and not from its peers.
+//! The own certificate is verified when it is loaded, so that a wrong or expired one is reported
+//! here and not by peers.
 
 use super::Tls;
 use crate::failure::{Failure, Result, Status};
@@ -27,7 +26,6 @@ use rustls::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum size of a file in bytes.
 const MOST: usize = 1 << 20;
 
 /// Accepts certificates of the authority, for any name.

@@ -30,14 +30,12 @@ use std::os::fd::RawFd;
 /// Size in bytes of a portion that is encrypted or read at a time: four records of TLS.
 const PORTION: usize = 64 << 10;
 
-/// Maximum number of buffers that are kept.
 const BUFFERS: usize = 8;
 
 /// Buffers that no call uses now. They are not thread-local, because a class can be closed while
 /// the process exits, when the thread-local values of its thread are gone.
 static BUFFER_POOL: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// A buffer of one portion, for bytes between the socket or the caller and the connection.
 struct Buffer(Vec<u8>);
 
 impl Buffer {
@@ -60,11 +58,9 @@ struct State {
     session: Connection,
     /// Bytes at the beginning of the next write that are encrypted already.
     owed: usize,
-    /// Bytes from the socket that are not decrypted yet.
     unread: Vec<u8>,
     /// An error that comes after bytes that were returned.
     broken: Option<io::Error>,
-    /// Whether this side has announced its end.
     ended: bool,
 }
 
@@ -119,9 +115,7 @@ unsafe fn scatter(mut bytes: &[u8], parts: impl Iterator<Item = Run>) -> usize {
 enum Front {
     /// There is room for more, and the input is used up.
     Hungry,
-    /// The caller's memory is full.
     Full,
-    /// The peer has announced its end.
     End,
 }
 
@@ -166,7 +160,6 @@ impl State {
 }
 
 impl Sealed {
-    /// Takes over a connection whose greeting is complete.
     pub fn new(mut session: Connection, socket: Connected) -> Sealed {
         // Portions limit it.
         session.set_buffer_limit(None);

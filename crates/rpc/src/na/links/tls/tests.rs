@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Number of authorities and members that were made.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 pub struct Authority {
@@ -83,7 +82,6 @@ impl Drop for Member {
 }
 
 impl Member {
-    /// Replaces files by the same files of another member.
     pub fn copy_from(&self, other: &Member, files: &[&str]) {
         for file in files {
             std::fs::copy(other.0.join(file), self.0.join(file)).unwrap();

@@ -15,13 +15,11 @@ pub enum Where {
     Node,
 }
 
-/// A variable and the tests that it affects.
 pub struct Experiment {
     pub variable: &'static str,
     /// Values to try, the default first.
     pub values: &'static [&'static str],
     pub tests: &'static [&'static str],
-    /// Bytes per operation.
     pub sizes: &'static [usize],
     pub place: Where,
 }
@@ -31,17 +29,14 @@ const GAIN: f64 = 1.03;
 /// Rounds of an experiment. With fewer rounds, only the default is advised.
 pub const ROUNDS: usize = 5;
 
-/// Times of one test at one size.
 pub struct Series {
     pub test: &'static str,
-    /// Bytes per operation.
     pub bytes: usize,
     /// Seconds per operation: a list for each value, with an entry per round.
     pub times: Vec<Vec<f64>>,
 }
 
-/// Returns the speedup of each value over the first one. The speedup of a round is the geometric
-/// mean over the series.
+/// The speedup of each value over the first. That of a round is the geometric mean over the series.
 fn gains(series: &[Series], values: usize) -> Vec<Figure> {
     let rounds = series.iter().flat_map(|s| &s.times).map(Vec::len).min().unwrap_or(0);
     (0..values)

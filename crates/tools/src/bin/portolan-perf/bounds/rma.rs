@@ -4,8 +4,7 @@ use crate::Result;
 use crate::lab::{Contender, Lab, Library, Operation};
 use crate::plan::Case;
 
-/// Returns a contender that runs the operation `window` times at one target and then flushes,
-/// or `None` if MPI windows are not a bound of this run.
+/// Runs the operation `window` times and flushes. `None` if MPI windows are not a bound.
 pub fn flushed<'a>(
     lab: &'a Lab<'_>,
     case: Case,

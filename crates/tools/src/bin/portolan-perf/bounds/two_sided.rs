@@ -1,8 +1,7 @@
 //! MPI messages: round trips and windows, for all patterns.
 //!
-//! An origin sends to its targets in turn. A target knows the number of messages to expect and
-//! receives them from any source. The functions return `None` if MPI messages are not a bound of
-//! the run.
+//! An origin sends to its targets in turn. A target knows how many messages come, from any source.
+//! The functions return `None` if MPI messages are not a bound of the run.
 
 use crate::Result;
 use crate::lab::{Contender, Lab, Library};
@@ -18,8 +17,7 @@ fn is_bound(lab: &Lab<'_>) -> bool {
     lab.bounds.two_sided && lab.size() > 1
 }
 
-/// Returns a contender that sends `there` bytes and waits for `back` bytes, one round trip after
-/// the other. A round trip counts as `halves` operations.
+/// Sends `there` bytes and waits for `back` bytes. A round trip counts as `halves` operations.
 pub fn round_trips<'a>(
     lab: &'a Lab<'_>,
     case: Case,
@@ -51,8 +49,7 @@ pub fn round_trips<'a>(
     Some(Contender::new("MPI send", Library::Mpi, true, halves, body))
 }
 
-/// Returns a contender that sends windows of non-blocking messages. The target answers each window
-/// with an empty message.
+/// Sends windows of non-blocking messages. The target answers each with an empty message.
 pub fn windows<'a>(lab: &'a Lab<'_>, case: Case, window: usize) -> Option<Contender<'a>> {
     if !is_bound(lab) {
         return None;

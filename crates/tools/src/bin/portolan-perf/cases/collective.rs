@@ -23,7 +23,6 @@ fn both<'a>(
     Ok(all)
 }
 
-/// Returns the number of `f64` values in an operation.
 fn numbers(case: Case) -> usize {
     (case.bytes / 8).max(1)
 }

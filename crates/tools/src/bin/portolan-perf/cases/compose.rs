@@ -7,7 +7,6 @@ use crate::plan::Case;
 use portolan::compose::{Composer, Slice};
 use std::hint::black_box;
 
-/// Largest number of blocks in a composition.
 const BLOCKS: usize = 64;
 
 pub(super) fn perform<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {

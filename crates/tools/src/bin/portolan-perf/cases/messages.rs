@@ -25,7 +25,6 @@ impl Message for Ping {
     }
 }
 
-/// An item of `N` words.
 #[derive(Debug, Clone, Copy, Zeroable, Pod)]
 #[repr(transparent)]
 struct Words<const N: usize>([u64; N]);
@@ -63,8 +62,7 @@ pub(super) fn call<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>
     Ok(all)
 }
 
-/// Returns a contender that sends separate messages and then waits until all are handled. All ranks
-/// take part in the wait, which is collective.
+/// Sends separate messages and waits, collectively, until all are handled.
 fn one_by_one<'a>(lab: &'a Lab<'_>, case: Case, name: &'static str) -> Result<Contender<'a>> {
     let messages = messages(lab)?;
     let targets = lab.targets(case.pattern);

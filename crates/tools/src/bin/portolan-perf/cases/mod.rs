@@ -1,8 +1,7 @@
 //! The tests, and the bounds of each.
 //!
-//! A test makes *contenders* for a case: Portolan's implementation first, followed by its bounds.
-//! Tests that need handlers, functions or compositions come last, because those may start a
-//! progress thread, which would run during the other tests.
+//! A test makes *contenders* for a case: Portolan's first, then its bounds. Tests that may start a
+//! progress thread come last, because it would run during the others.
 
 mod atomic;
 mod collective;
@@ -18,10 +17,8 @@ use crate::plan::Case;
 use crate::report::Metric;
 pub use messages::ITEM_SIZES;
 
-/// The sizes that a test supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SupportedSizes {
-    /// The test does not use a size.
     None,
     /// All sizes of the run up to this many bytes, rounded up to whole numbers for typed tests.
     UpTo(usize),
@@ -40,9 +37,7 @@ pub struct Test {
     pub sizes: SupportedSizes,
     /// Whether it has an origin and targets, so that the pattern matters.
     pub patterns: bool,
-    /// Whether the target may compute during the test.
     pub computes: bool,
-    /// Whether it runs with a number type.
     pub typed: bool,
     /// Makes the contenders, Portolan's first. Collective.
     pub make: MakeContenders,

@@ -1,7 +1,5 @@
-//! RPC calls, including calls that make the server pull the client's memory.
-//!
-//! The targets are the servers. In each batch they serve until every origin has reported, with a
-//! call of the stop function, that it has finished.
+//! RPC calls; in some, the server pulls the client's memory. The targets serve until every origin
+//! has reported its end by a call of the stop function.
 
 use crate::Result;
 use crate::bounds::{copies, two_sided};

@@ -21,7 +21,6 @@ fn rows(case: Case) -> (usize, usize) {
     (case.bytes.div_ceil(ROW), case.bytes.min(ROW))
 }
 
-/// Returns a contender that copies the rows in a loop.
 fn loops<'a>(lab: &'a Lab<'_>, case: Case) -> Contender<'a> {
     let (count, row) = rows(case);
     let origin = !lab.targets(case.pattern).is_empty();

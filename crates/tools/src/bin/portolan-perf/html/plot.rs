@@ -40,8 +40,7 @@ struct LogScale {
 }
 
 impl LogScale {
-    /// Creates a scale between the powers of `base` that enclose the values. It ignores values that
-    /// a logarithmic scale cannot show.
+    /// Between the powers of `base` that enclose the values. Ignores values that it cannot show.
     fn new(values: impl Iterator<Item = f64>, base: f64, (start, end): (f64, f64)) -> LogScale {
         let (mut low, mut high) = (f64::MAX, f64::MIN);
         for value in values.filter(|v| *v > 0.0 && v.is_finite()) {
@@ -65,7 +64,6 @@ impl LogScale {
     }
 }
 
-/// Formats a power of ten in few characters.
 fn power(n: i32) -> String {
     match n {
         -3..=5 => format!("{}", 10f64.powi(n)),

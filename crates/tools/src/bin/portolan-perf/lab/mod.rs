@@ -1,10 +1,4 @@
-//! The resources that tests share, and the contenders that they make. This module knows no test.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `server` | RPC functions |
-//! | `window` | MPI windows |
-//! | this one | memory, lazily created resources, contenders |
+//! The resources that tests share, and their contenders. This module knows no test.
 
 mod server;
 mod window;
@@ -26,7 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 pub use window::{MpiWindow, Operation};
 
-/// Number and duration of the rounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Batches per contender.
@@ -35,18 +28,14 @@ pub struct Effort {
     pub batch: Duration,
 }
 
-/// The bounds to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct ChosenBounds {
     /// A copy or a loop in the rank's own memory.
     pub plain: bool,
-    /// MPI messages.
     pub two_sided: bool,
-    /// MPI windows.
     pub rma: bool,
 }
 
-/// Resources shared by the tests of one start of the runtime.
 pub struct Lab<'rt> {
     pub rt: &'rt Runtime,
     /// A communicator for MPI's own operations.
@@ -61,7 +50,6 @@ pub struct Lab<'rt> {
     pub flags: Segment<'rt, i32>,
     /// Bytes of `data` on each rank.
     pub region: usize,
-    /// Resources that only some tests need.
     pub resources: TestResources<'rt>,
 }
 
@@ -85,7 +73,6 @@ pub struct TestResources<'rt> {
     window: OnceCell<MpiWindow>,
 }
 
-/// Returns the value of a cell, which `create` makes if the cell is empty.
 pub fn get_or_create<T>(cell: &OnceCell<T>, create: impl FnOnce() -> Result<T>) -> Result<&T> {
     if cell.get().is_none() {
         let _ = cell.set(create()?);
@@ -102,7 +89,6 @@ fn free<T, E: Into<Box<dyn std::error::Error>>>(
 
 /// Index of the word in [`Lab::words`] that origins increment to end a computing rank.
 pub const END: usize = 15;
-/// Length of [`Lab::words`] on each rank.
 const WORDS: usize = 16;
 /// Flags on each rank. The two flags of the notify test are a cache line apart, and the last flag
 /// stores their latest value.
@@ -114,11 +100,9 @@ pub enum Library {
     /// Portolan. Ranks must wait inside Portolan, so that it can move data on their behalf.
     Portolan,
     Mpi,
-    /// Neither.
     Plain,
 }
 
-/// An implementation of the operation that a test measures.
 pub struct Contender<'a> {
     /// Name in the heading of a table.
     pub name: &'static str,
@@ -127,12 +111,10 @@ pub struct Contender<'a> {
     pub both: bool,
     /// Runs a given number of iterations. All ranks call it, unless they compute.
     pub body: Box<dyn FnMut(usize) -> Result<()> + 'a>,
-    /// Operations per iteration.
     pub ops: f64,
 }
 
 impl<'a> Contender<'a> {
-    /// Creates a contender that runs `ops` operations per iteration.
     pub fn new(
         name: &'static str,
         library: Library,

@@ -37,7 +37,6 @@ impl<'de> Deserialize<'de> for ByteString {
     }
 }
 
-/// The registered functions of a rank, and the context that serves them.
 pub struct RpcServer {
     pub class: Class,
     pub context: Context,

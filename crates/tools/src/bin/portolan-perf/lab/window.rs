@@ -1,7 +1,6 @@
 //! MPI windows: one-sided operations that a flush completes, under a lock that is held throughout.
-//!
-//! rsmpi does not support windows, so this file calls MPI directly. It is the only file of this
-//! program that does. [`MpiWindow`] checks the extent of every transfer before it calls MPI.
+//! rsmpi lacks windows, so this file, and no other of this program, calls MPI directly.
+//! [`MpiWindow`] checks the extent of every transfer.
 
 use crate::Result;
 use mpi::ffi;
@@ -16,12 +15,9 @@ pub struct MpiWindow {
     bytes: usize,
 }
 
-/// The operation at the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// `MPI_Put`.
     Put,
-    /// `MPI_Get`.
     Get,
     /// `MPI_Accumulate` of double-precision numbers with `MPI_SUM`.
     Add,
@@ -58,8 +54,7 @@ impl MpiWindow {
 
     /// Unlocks and frees the window. Collective.
     pub fn free(mut self) -> Result<()> {
-        // SAFETY: the window has been live and locked since `allocate`, and this method consumes
-        // it, so nothing uses it afterwards.
+        // SAFETY: the window has been live and locked since `allocate`, and is not used afterwards.
         unsafe {
             check(ffi::MPI_Win_unlock_all(self.raw), "MPI_Win_unlock_all")?;
             check(ffi::MPI_Win_free(&mut self.raw), "MPI_Win_free")

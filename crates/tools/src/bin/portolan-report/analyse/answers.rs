@@ -12,7 +12,6 @@ use portolan_trace_format::format::Role;
 use portolan_trace_format::kinds::{Cause, Served};
 use std::cmp::Reverse;
 
-/// Number of targets.
 const TARGETS: usize = 3;
 /// Maximum number of waits and of served requests per pair.
 const MOST: usize = 1 << 18;
@@ -54,7 +53,6 @@ impl Answers {
     }
 }
 
-/// Returns whether a target ends waits of this cause by an answer.
 pub fn is_answered(cause: Cause) -> bool {
     matches!(
         cause,
@@ -69,7 +67,6 @@ pub fn is_answered(cause: Cause) -> bool {
     )
 }
 
-/// Breaks down the waits for the targets that others waited for most.
 pub fn of(trace: &Trace, analysis: &Analysis) -> Result<Vec<Answers>, String> {
     let mut targets: Vec<(u64, u32, u32)> = (0..)
         .zip(&analysis.ranks)

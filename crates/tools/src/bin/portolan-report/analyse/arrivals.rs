@@ -1,10 +1,9 @@
 //! Determines which rank arrives last at each collective call, and how long the others wait for it.
 //!
 //! The n-th collective call of one rank is matched with the n-th call of every other rank. This is
-//! correct only if all ranks take part in every call, so each match is checked: no rank may leave
-//! the call before the last one has arrived. If at least 80 % of the calls pass the check, those
-//! that pass are counted. Otherwise none are, for example if groups of ranks have barriers of their
-//! own.
+//! correct only if all ranks take part in every call, and groups of ranks may have barriers of
+//! their own. Each match is therefore checked: no rank may leave the call before the last one has
+//! arrived. Calls that pass are counted if they are at least 80 % of all.
 
 use crate::model::{Activity, TraceSpan};
 use portolan_trace_format::kinds::Call;
@@ -24,7 +23,6 @@ struct CollectiveCall {
     first_end: u64,
 }
 
-/// The last arrival at a collective call, with its rank, and the arrival before it.
 #[derive(Debug, Clone, Copy)]
 pub struct LastTwo {
     pub latest: (u64, u32),
@@ -154,7 +152,6 @@ mod tests {
         assert_eq!((late.meetings, late.waited), (2, 90 + 60 + 100 + 50));
         assert_eq!(late.last[1], (2, 300));
         assert_eq!(late.worst, (150, 1, 200, 300));
-        // Arrivals that differ by no more than the clock error do not count.
         assert_eq!(arrivals.lateness(3, 1000).meetings, 0);
     }
 

@@ -14,7 +14,6 @@ pub struct CallKey {
 }
 
 impl CallKey {
-    /// Returns the name without the path.
     pub fn name(self) -> String {
         let name = self.what.name();
         if self.strided { format!("{name}, strided") } else { name }
@@ -29,7 +28,6 @@ pub struct CallTotals {
     pub ns: u64,
     /// Total duration in nanoseconds, excluding nested spans.
     pub own: u64,
-    /// The shortest and the longest duration, and the largest size.
     pub shortest: u64,
     pub longest: u64,
     pub largest: u64,
@@ -61,7 +59,6 @@ impl CallTotals {
         self.times.value_at_quantile(quantile).min(self.longest)
     }
 
-    /// Returns a quantile of the sizes, in bytes.
     pub fn size_at(&self, quantile: f64) -> u64 {
         self.sizes.value_at_quantile(quantile).min(self.largest)
     }
@@ -81,8 +78,7 @@ impl CallsByPath {
         stats.shortest = stats.shortest.min(span.length());
         stats.longest = stats.longest.max(span.length());
         stats.largest = stats.largest.max(span.bytes);
-        // `Histogram::new` enables automatic resizing, so recording fails only if the histogram
-        // would not fit into memory.
+        // Recording fails only without memory, because `Histogram::new` enables resizing.
         let _ = stats.times.record_n(span.length().max(1), span.weight);
         if span.bytes > 0 {
             let _ = stats.sizes.record_n(span.bytes, span.weight);

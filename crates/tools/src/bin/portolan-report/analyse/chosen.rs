@@ -16,7 +16,6 @@ use std::collections::{BinaryHeap, HashMap};
 pub const ALL: u64 = 50_000;
 /// Number of longest events to include, summed over ranks.
 const LONGEST: usize = 24_000;
-/// Maximum number of events in a window.
 const WINDOW: usize = 4_000;
 
 /// The longest events of one rank or of all ranks.
@@ -27,7 +26,6 @@ pub struct Longest {
 }
 
 impl Longest {
-    /// Returns the number of events to keep per rank.
     pub fn share(events: u64, ranks: usize) -> usize {
         if events <= ALL { ALL as usize } else { (LONGEST / ranks).max(8) }
     }

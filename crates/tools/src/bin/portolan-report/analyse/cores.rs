@@ -52,17 +52,14 @@ impl ProcessorUse {
         delay as f64 / (delay + self.main_cpu).max(1) as f64
     }
 
-    /// Returns the delayed part of the ready time of all threads, from 0 to 1.
     fn part(&self) -> f64 {
         self.delay() as f64 / (self.delay() + self.cpu()).max(1) as f64
     }
 }
 
-/// Ranks that run on the same cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crowd {
     pub ranks: usize,
-    /// Number of progress threads of these ranks.
     pub threads: usize,
     pub cores: usize,
     pub host: String,
@@ -88,7 +85,6 @@ impl Cores {
         Cores { used, crowd: crowd(trace) }
     }
 
-    /// Returns the largest delay of a main thread and its rank, if the kernels count delays.
     pub fn most_delayed(&self) -> Option<(u64, u32)> {
         let delays = self.used.iter().enumerate().filter_map(|(rank, used)| {
             used.and_then(|used| used.main_delay).map(|delay| (delay, rank as u32))
@@ -110,7 +106,6 @@ impl Cores {
         self.used.get(rank).copied().flatten().map_or(0.0, |used| used.part())
     }
 
-    /// Returns this fraction for all ranks together.
     pub fn mean_part(&self) -> f64 {
         let delay = self.sum(ProcessorUse::delay);
         delay as f64 / (delay + self.sum(ProcessorUse::cpu)).max(1) as f64
@@ -138,7 +133,6 @@ fn size(set: &Set) -> usize {
     set.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Ranks of one machine with the same list of cores.
 struct Same {
     set: Set,
     ranks: usize,
@@ -147,7 +141,6 @@ struct Same {
     host: usize,
 }
 
-/// Returns the ranks with the fewest cores per thread.
 fn crowd(trace: &Trace) -> Option<Crowd> {
     let mut machines: BTreeMap<(u64, u64), BTreeMap<&str, Same>> = BTreeMap::new();
     for file in &trace.files {

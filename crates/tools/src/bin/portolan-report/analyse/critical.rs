@@ -1,9 +1,8 @@
 //! The critical path: the chain of work and waits that determines how long the job takes.
 //!
 //! The path is followed backwards from the rank that ends last. While a rank works, the path stays
-//! on it. If the rank waited in a collective call, the path continues on the rank that arrived
-//! last. A wait for an answer is a part of the path that belongs to the rank that answers.
-//! Notifications lead to their sender.
+//! on it. From a wait in a collective call, it continues on the rank that arrived last. A wait for
+//! an answer is a part that belongs to the rank that answers. Notifications lead to their sender.
 //!
 //! Each rank keeps a bounded number of its longest waits. Shorter waits count as work.
 
@@ -16,9 +15,7 @@ use portolan_trace_format::kinds::Cause;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Maximum number of waits, summed over ranks.
 const WAITS: usize = 1 << 17;
-/// Maximum number of parts of the path.
 const PARTS: usize = 1 << 17;
 
 /// A wait: length, begin, awaited rank, and whether a collective call or notification ends it.
@@ -34,7 +31,6 @@ enum Ends {
 #[derive(Debug, Default)]
 pub struct LongWaits {
     heap: BinaryHeap<Reverse<Wait>>,
-    /// End of the rank's last span.
     end: u64,
 }
 
@@ -59,8 +55,7 @@ impl LongWaits {
     }
 }
 
-/// A part of the path: the rank to which it belongs, its time, and whether another rank waited for
-/// an answer of this rank meanwhile.
+/// `answers` is whether another rank waited for an answer of this rank meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub rank: u32,
@@ -82,7 +77,6 @@ pub struct CriticalPath {
 }
 
 impl CriticalPath {
-    /// Follows the path through the waits of all ranks.
     pub fn of(all: Vec<LongWaits>, arrivals: &Arrivals) -> CriticalPath {
         let ranks = all.len();
         let last = all.iter().enumerate().max_by_key(|(rank, of)| (of.end, Reverse(*rank)));

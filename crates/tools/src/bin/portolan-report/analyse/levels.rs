@@ -6,7 +6,6 @@
 
 use crate::model::{RankState, STATES, TraceSpan};
 
-/// Maximum number of rows on the page.
 pub const MOST_ROWS: usize = 1024;
 const CELLS: usize = 1 << 20;
 const LEAST_COLUMNS: usize = 512;
@@ -14,7 +13,6 @@ const MOST_COLUMNS: usize = 1 << 15;
 /// Value of a cell whose time was spent entirely in one state.
 pub const WHOLE: u8 = 63;
 
-/// Partition of ranks and time into cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
     pub rows: usize,
@@ -45,7 +43,6 @@ impl Grid {
         (at as usize).min(self.columns - 1)
     }
 
-    /// Returns the start of a column in nanoseconds.
     fn begin(&self, column: usize) -> u64 {
         (column as u128 * u128::from(self.wall)).div_ceil(self.columns as u128) as u64
     }
@@ -66,7 +63,6 @@ impl Grid {
     }
 }
 
-/// Time that one row spent in each state, accumulated while the files of its ranks are read.
 #[derive(Debug)]
 pub struct TimelineRow {
     grid: Grid,

@@ -7,7 +7,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Maximum number of tiles per side.
 pub const MOST_TILES: usize = 512;
 const MOST_PAIRS: usize = 4000;
 
@@ -103,7 +102,6 @@ pub fn keep<T: Ord>(heap: &mut BinaryHeap<Reverse<T>>, value: T) {
     keep_most(heap, value, MOST_PAIRS);
 }
 
-/// Puts a value into a heap that keeps the `most` largest ones.
 pub fn keep_most<T: Ord>(heap: &mut BinaryHeap<Reverse<T>>, value: T, most: usize) {
     if heap.len() < most {
         heap.push(Reverse(value));

@@ -1,23 +1,5 @@
 //! Analyses the events of a job in one pass and in bounded memory.
 //!
-//! | module | contents |
-//! |---|---|
-//! | `answers` | what waits for answers consist of |
-//! | `levels` | the zoomed-out timeline |
-//! | `chosen` | the events that the page contains individually |
-//! | `matrix` | transfers between pairs of ranks |
-//! | `calls` | counts and distributions |
-//! | `objects` | counters and mutexes |
-//! | `sites` | calls by the place in the program |
-//! | `patterns` | repeated access patterns that cost time |
-//! | `critical` | the critical path through waits |
-//! | `rates` | bandwidth and operation rate over time |
-//! | `arrivals` | the ranks that arrive last at barriers |
-//! | `regions` | regions of the program |
-//! | `cores` | processor use, and whether there are enough cores |
-//! | `findings` | the results in words |
-//! | `sums` | a cost by rank or object, and its sum |
-//!
 //! Worker threads take rows of the timeline, which cover one or several ranks each, from a counter.
 //! The results of a rank are merged into the whole under one lock when its file has been read.
 //! Memory grows with the number of ranks, names and columns, not with the number of events.
@@ -60,7 +42,6 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of waits that the page lists.
 const WAITS: usize = 300;
 
 /// Totals of one rank. Times are nanoseconds.
@@ -100,7 +81,6 @@ impl RankTotals {
         own.map(|s| self.states[*s as usize]).sum()
     }
 
-    /// Returns the time spent on requests of other ranks.
     pub fn serving(&self) -> u64 {
         self.states[RankState::Serving as usize] + self.states[RankState::Beside as usize]
     }
@@ -122,7 +102,6 @@ pub struct Analysis {
     pub regions: ProgramRegions,
     pub longest: Longest,
     pub cores: Cores,
-    /// The parts of the longest waits for answers.
     pub answers: Vec<Answers>,
     pub faults: Vec<String>,
     waits: BinaryHeap<Reverse<(u64, ByKey)>>,
@@ -147,7 +126,6 @@ impl PartialOrd for ByKey {
     }
 }
 
-/// Results of one file.
 struct FileResults {
     totals: RankTotals,
     to: Vec<TransferTotals>,

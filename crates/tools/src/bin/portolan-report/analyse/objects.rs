@@ -24,11 +24,8 @@ pub struct SharedObject {
 #[derive(Debug, Clone, Default)]
 pub struct Use {
     pub calls: u64,
-    /// Number of calls by path.
     pub paths: [u64; PathTaken::ALL.len()],
-    /// Total time in calls.
     pub ns: u64,
-    /// Total time waiting for the mutex.
     pub waited: u64,
     pub first: u64,
     pub last: u64,
@@ -71,8 +68,7 @@ impl Use {
         self.worst = self.worst.max((other.ns.max(other.waited), rank));
     }
 
-    /// Returns the time that all calls would take without contention. `base` returns the
-    /// uncontended time of one call on a path.
+    /// Returns the time of all calls without contention. `base` returns that of one call on a path.
     pub fn alone(&self, base: impl Fn(PathTaken) -> f64) -> f64 {
         PathTaken::ALL
             .iter()

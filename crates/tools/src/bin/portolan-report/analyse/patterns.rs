@@ -94,7 +94,6 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Adds a span of the program's thread.
     pub fn take(&mut self, span: &TraceSpan) {
         match span.what {
             Activity::Call(call) => {
@@ -243,7 +242,6 @@ impl Patterns {
         self.strided_blocks += span.blocks * span.weight;
     }
 
-    /// Ends all open bursts and series, at the end of a rank's events.
     pub fn end(&mut self) {
         self.end_bursts();
         self.end_row();

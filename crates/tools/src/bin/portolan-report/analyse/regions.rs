@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 /// Maximum number of regions that the page contains individually.
 const MOST: usize = 12_000;
-/// Maximum number of names. A program that creates a name for each step exceeds it; all further
-/// names are merged.
+/// Further names are merged. A program that creates a name for each step exceeds this.
 const MOST_NAMES: usize = 500;
 
 /// A single execution of a region. Times are nanoseconds.
@@ -25,7 +24,6 @@ pub struct RegionExecution {
 pub struct RegionStats {
     pub count: u64,
     pub ns: u64,
-    /// Time in waits.
     pub waited: u64,
     /// Time by rank.
     pub ranks: BTreeMap<u32, u64>,

@@ -1,17 +1,15 @@
 //! Converts the spans of one thread to enter and leave steps in time order.
 //!
 //! A file stores spans in the order of their ends, so an enclosing span follows the spans that it
-//! contains. Few spans cross the boundary between two blocks. A first pass over the file collects
-//! these and the regions. In a second pass, the spans of each block are sorted, merged with the
-//! collected ones, and entered and left using a stack. Memory holds one block and the collected
-//! spans.
+//! contains. Few spans cross the boundary between two blocks. A first pass collects these and the
+//! regions. In a second pass, the spans of each block are sorted, merged with the collected ones,
+//! and entered and left using a stack. Memory holds one block and the collected spans.
 
 use crate::model::TraceSpan;
 use crate::read::{BlockRef, RankFile, StreamItem};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// A span, or a region of the program by name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SpanOrRegion {
     Span(TraceSpan),
@@ -72,8 +70,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Enters the collected spans that contain a span with these times: those that begin before
-    /// `begin`, or at `begin` and end at `end` or later.
+    /// Enters the collected spans that contain a span with these times.
     fn enter_crossing(&mut self, begin: u64, end: u64, take: &mut impl FnMut(ThreadStep<'_>)) {
         while self.crossing.last().is_some_and(|(b, e, _)| *b < begin || *b == begin && *e >= end) {
             let held = self.crossing.pop().expect("there is one");
@@ -99,7 +96,6 @@ impl Walk {
     }
 }
 
-/// Collects all regions, and the spans that begin before the end of the previous block.
 fn crossing(file: &RankFile, thread: u32) -> Result<Vec<Interval>, String> {
     let mut found: Vec<Interval> = Vec::new();
     let mut open: Vec<(u64, String)> = Vec::new();

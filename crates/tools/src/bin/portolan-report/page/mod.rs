@@ -151,7 +151,6 @@ fn found(run: &AnalysedRun) -> Markup {
     }
 }
 
-/// Renders a text that contains names in backticks.
 fn prose(text: &str) -> Markup {
     html! {
         @for (number, part) in text.split('`').enumerate() {

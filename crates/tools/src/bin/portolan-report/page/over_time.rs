@@ -28,7 +28,6 @@ fn colour(path: PathTaken) -> &'static str {
     }
 }
 
-/// Draws the bandwidth and the operation rate of each path.
 pub fn rates(run: &AnalysedRun) -> Markup {
     let paths = run.analysis.rates.by_path();
     let wall = run.trace.wall as f64;
@@ -51,7 +50,6 @@ fn rate_text(rate: f64) -> String {
     }
 }
 
-/// Draws one stepped line per path.
 fn chart(
     title: &str,
     paths: &[(PathTaken, &[f64])],

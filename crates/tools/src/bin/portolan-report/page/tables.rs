@@ -62,7 +62,6 @@ pub fn calls(run: &AnalysedRun) -> Markup {
     }
 }
 
-/// Describes the location of a counter or a mutex.
 pub fn place_text(place: &Place, mutex: bool) -> String {
     match place.segment {
         None => format!("address {:#x}", place.offset),
@@ -71,7 +70,6 @@ pub fn place_text(place: &Place, mutex: bool) -> String {
     }
 }
 
-/// Renders the counters and mutexes that took the most time.
 pub fn objects(run: &AnalysedRun) -> Markup {
     let all = run.analysis.objects.hottest();
     if all.is_empty() {
@@ -127,7 +125,6 @@ pub fn sites(run: &AnalysedRun) -> Markup {
     }
 }
 
-/// Renders what the longest waits for answers consist of.
 pub fn answers(run: &AnalysedRun) -> Markup {
     let all = &run.analysis.answers;
     html! {

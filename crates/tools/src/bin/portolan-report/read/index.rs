@@ -1,9 +1,8 @@
 //! Index of the blocks of a file.
 //!
-//! Only block headers are read, and the blocks of the file's writer: names, segments, clock
-//! samples. If a header is invalid, the search continues at the next magic number. If the block
-//! before it is damaged too, the search restarts in that block, because its length cannot be
-//! trusted.
+//! Only block headers and the blocks of the file's writer (names, segments, clock samples) are
+//! read. If a header is invalid, the search continues at the next magic number. If the block before
+//! it is damaged too, the search restarts in that block, because its length cannot be trusted.
 
 use portolan_trace_format::alignment::Sample;
 use portolan_trace_format::event::{Event, Events, SegmentKind, Usage};

@@ -1,10 +1,5 @@
 //! Reads the files of a job.
 //!
-//! | module | contents |
-//! |---|---|
-//! | `index` | offsets of the blocks of a file, definitions of its writer, damage |
-//! | this one | the files that make up the job, its clock and its length, streams of events |
-//!
 //! **Invariant.** Only the index of a file is kept in memory: about 50 bytes per block, whatever
 //! the size of the block. Events are read block by block and not kept.
 
@@ -49,8 +44,7 @@ const MOST_ADDRESSES: usize = 64;
 
 /// Ranks of a job start within this time, even if the clocks of their hosts differ.
 const START_NS: u64 = 60_000_000_000;
-/// Ranks that run different programs start within this time, in nanoseconds. A job may consist of
-/// several programs, or pass different arguments to its ranks.
+/// Ranks with different programs or arguments start within this time, in nanoseconds.
 const PROGRAMS_NS: u64 = 1_000_000_000;
 
 /// Returns why a file belongs to another job than the first file, which has the same number of
@@ -122,10 +116,8 @@ pub struct RankFile {
     origin: u64,
 }
 
-/// An item of the stream of a file.
 #[derive(Debug)]
 pub enum StreamItem<'a> {
-    /// A call, a wait or a served request.
     Span(TraceSpan),
     /// Start of a region: time, thread, name.
     Begin(u64, u32, &'a str),
@@ -362,18 +354,15 @@ impl RankFile {
         self.blocks.iter().map(|block| u64::from(block.events)).sum()
     }
 
-    /// Returns the threads that recorded events, with their roles.
     pub fn threads(&self) -> BTreeMap<u32, Role> {
         let blocks = self.blocks.iter().filter(|block| block.role != Role::Writer);
         blocks.map(|block| (block.thread, block.role)).collect()
     }
 
-    /// Converts a time of the file to the time of the job.
     pub fn at(&self, time: u64) -> u64 {
         self.clock.aligned(time).saturating_sub(self.origin)
     }
 
-    /// Returns the start and end of a block in the time of the job.
     pub fn range(&self, block: &BlockRef) -> (u64, u64) {
         (self.at(block.first), self.at(block.last))
     }

@@ -53,7 +53,6 @@ fn clocks_that_are_apart_are_brought_together() {
     assert_eq!(trace.host_ranges(), [(0, 1), (1, 1)]);
 }
 
-/// A function that damages the bytes of a file.
 type DamageBytes = fn(&mut Vec<u8>);
 
 #[test]

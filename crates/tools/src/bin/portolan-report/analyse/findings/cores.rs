@@ -8,7 +8,6 @@ use crate::model::{count, percent, time};
 const LEAST: f64 = 0.05;
 
 impl Finder<'_> {
-    /// Detects ranks that wait for cores, because they or other programs outnumber them.
     pub(super) fn cores(&self) -> Option<Finding> {
         let cores = &self.analysis.cores;
         let crowd = cores.crowd.as_ref();

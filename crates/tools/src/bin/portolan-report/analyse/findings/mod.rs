@@ -5,13 +5,6 @@
 //! the cost. Each finding has a condition that a well-behaved program does not meet. Tests cover
 //! both a program that meets it and one that does not.
 //!
-//! | module | findings |
-//! |---|---|
-//! | `cores` | ranks that wait for cores |
-//! | `transfers` | a rank's own calls: short and strided transfers, fences, allocations |
-//! | `waits` | waits for answers, for buffer space, and for late ranks |
-//! | `objects` | mutexes and counters |
-//!
 //! If ranks wait for cores, this is the first finding, and the others exclude what it explains
 //! ([`Finding::without`]).
 
@@ -26,14 +19,12 @@ use crate::model::percent;
 use crate::read::Trace;
 use portolan_trace_format::kinds::Call;
 
-/// Maximum number of findings in a report.
 const MOST: usize = 10;
 /// Smallest gain that is reported, as a fraction of the wall time.
 const LEAST: f64 = 0.01;
 /// Smallest gain that is reported, in nanoseconds. In a short job, less is noise.
 const LEAST_NS: f64 = 100_000.0;
-/// Minimum number of calls per rank at a hot counter. A counter with fewer calls is not hot,
-/// however long they take.
+/// Calls per rank. A counter with fewer is not hot, however long they take.
 const OFTEN: u64 = 50;
 /// Minimum mean wait of a rank's requests, in nanoseconds, for the rank to count as late.
 const LATE: u64 = 20_000;
@@ -93,7 +84,6 @@ struct Finder<'a> {
     /// Ranks without a progress thread, each with the time in nanoseconds that others waited for it
     /// while it was in no call. Sorted by rank.
     starving: Vec<(usize, f64)>,
-    /// Whether there is a finding about cores, which explains a part of the others.
     delayed: bool,
 }
 
@@ -117,7 +107,6 @@ impl Finder<'_> {
         self.trace.wall as f64
     }
 
-    /// Adds the line of the program that makes most of a finding's calls.
     fn name_line(&self, finding: &mut Finding) {
         let calls: &[Call] = match finding.kind {
             "small" | "strided" => {
@@ -146,7 +135,6 @@ impl Finder<'_> {
         if self.delayed { self.analysis.cores.part(rank) } else { 0.0 }
     }
 
-    /// Returns the fraction of waits for any rank that delays explain.
     fn delayed_anywhere(&self) -> f64 {
         if self.delayed { self.analysis.cores.mean_part() } else { 0.0 }
     }
@@ -188,7 +176,6 @@ impl Finder<'_> {
         by_target.all.iter().map(of_rank).fold(0.0, f64::max)
     }
 
-    /// Returns the fraction of the waits for an owner that the missing progress thread causes.
     fn starved_part(&self, owner: u32) -> f64 {
         let found = self.starving.binary_search_by_key(&(owner as usize), |(rank, _)| *rank);
         found.map_or(0.0, |at| {

@@ -48,7 +48,6 @@ impl Finder<'_> {
         Some((object, used, [cost, costs.sum()]))
     }
 
-    /// Detects a mutex that ranks contend for.
     pub(super) fn locks(&self) -> Option<Finding> {
         let (object, used, [cost, sum]) = self.hot_mutex()?;
         let waiting = used.waited as f64 / (used.last - used.first).max(1) as f64;
@@ -153,7 +152,6 @@ struct Words<'a> {
     worth: f64,
     /// Time from the first to the last call, summed over the words.
     span: u64,
-    /// Most ranks at a word.
     ranks: u64,
 }
 

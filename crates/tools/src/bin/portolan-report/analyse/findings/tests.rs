@@ -12,13 +12,11 @@ mod objects;
 
 const MS: u64 = 1_000_000;
 
-/// Writes the trace of one rank of a synthetic program.
 struct Rank {
     file: RankWriter,
     now: u64,
 }
 
-/// Details of a call other than its type, target and bytes.
 #[derive(Clone, Copy)]
 struct With {
     path: PathTaken,
@@ -38,7 +36,6 @@ impl Rank {
         self.now += ns;
     }
 
-    /// Records a call that takes `ns` nanoseconds.
     fn call(&mut self, call: Call, peer: impl Into<Option<u32>>, bytes: u64, ns: u64, with: With) {
         let event = Event::Call {
             begin: self.now,
@@ -63,27 +60,23 @@ impl Rank {
         self.file.put(0, Role::Program, wait);
     }
 
-    /// Records the processor use since the start of the process.
     fn uses(&mut self, cpu: u64, delay: u64) {
         let delays = Some(Delays { main_cpu: cpu, main: delay, others: 0 });
         let usage = Usage { user: cpu, involuntary: delay / MS, delays, ..Usage::default() };
         self.file.put(WRITER, Role::Writer, Event::Usage { time: self.now, usage });
     }
 
-    /// Records a barrier that ends at the time `end`.
     fn barrier(&mut self, end: u64) {
         let ns = end.saturating_sub(self.now).max(1);
         self.wait(Cause::Barrier, None, ns, None);
         self.call(Call::Barrier, None, 0, ns, With { path: PathTaken::None, ..MESSAGE });
     }
 
-    /// Records a request served at the time `begin`, by the progress thread if `beside` is true,
-    /// otherwise by the thread of the program.
+    /// The progress thread serves if `beside` is true, otherwise the thread of the program.
     fn serves(&mut self, beside: bool, origin: u32, begin: u64) {
         self.serves_after(beside, origin, begin, None);
     }
 
-    /// Records a served request that waited for `waited` nanoseconds before.
     fn serves_after(&mut self, beside: bool, origin: u32, begin: u64, waited: Option<u64>) {
         let (thread, role) = if beside { (1, Role::Progress) } else { (0, Role::Program) };
         let served = Event::Served {
@@ -103,7 +96,6 @@ fn found(name: &str, ranks: u32, rank: impl Fn(u32, &mut Rank)) -> Vec<Finding> 
     found_with(name, ranks, |_| {}, rank)
 }
 
-/// Like [`found`], but `change` modifies the metadata of each file.
 fn found_with(
     name: &str,
     ranks: u32,

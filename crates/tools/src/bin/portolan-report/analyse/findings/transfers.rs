@@ -8,7 +8,6 @@ use portolan_trace_format::kinds::Call;
 use std::collections::BTreeMap;
 
 impl Finder<'_> {
-    /// Detects many short transfers to one target.
     pub(super) fn small(&self) -> Option<Finding> {
         let ranks = &self.analysis.ranks;
         let by_rank = Sums::of(ranks.iter().enumerate().map(|(rank, totals)| {
@@ -69,7 +68,6 @@ impl Finder<'_> {
         kinds.collect::<Vec<_>>().join(" and ")
     }
 
-    /// Detects strided transfers with short runs.
     pub(super) fn strided(&self) -> Option<Finding> {
         let calls = &self.analysis.calls;
         let by_rank = Sums::of(self.analysis.ranks.iter().enumerate().map(|(rank, totals)| {
@@ -106,7 +104,6 @@ impl Finder<'_> {
         })
     }
 
-    /// Detects a fence after each put.
     pub(super) fn fences(&self) -> Option<Finding> {
         let ranks = &self.analysis.ranks;
         let by_rank =
@@ -138,7 +135,6 @@ impl Finder<'_> {
         Some(finding.without(self.delayed_anywhere()))
     }
 
-    /// Detects memory that is allocated and freed in a loop.
     pub(super) fn allocations(&self) -> Option<Finding> {
         let ranks = &self.analysis.ranks;
         let often = ranks.iter().enumerate().filter(|(_, t)| t.patterns.again >= 8);

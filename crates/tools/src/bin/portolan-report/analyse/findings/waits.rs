@@ -16,7 +16,6 @@ impl Finder<'_> {
         known.map_or(1.0, |((queued, all), _)| queued / all.max(1.0))
     }
 
-    /// Describes what the longest waits for a target consist of.
     fn parts_of_waits(&self, target: u32) -> String {
         let Some(of) = self.analysis.answers.iter().find(|answers| answers.target == target) else {
             return String::new();

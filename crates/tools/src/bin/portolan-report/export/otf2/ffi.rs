@@ -42,9 +42,8 @@ macro_rules! call {
         let name = concat!($name, "\0");
         type Function = unsafe extern "C" fn($($type),*) -> $result;
         let function: Result<Symbol<'_, Function>, _> = {
-            // SAFETY: the type matches the declaration in the headers of version 3, and the file
-            // name of the library guarantees this version. The symbol borrows `$library`, which
-            // keeps it loaded.
+            // SAFETY: the type matches the headers of version 3, which the file name of the library
+            // guarantees. The symbol borrows `$library`, which keeps it loaded.
             unsafe { $library.get(name.as_bytes()) }
         };
         match function {

@@ -2,14 +2,7 @@
 //!
 //! A host becomes a node of the system tree, a rank a location group, and a thread a location.
 //! Calls, waits, served requests and regions become OTF2 regions. Transfers become RMA operations
-//! in one window of all ranks. Times are nanoseconds since the start of the job and already
-//! aligned.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `definitions` | the writer of definitions |
-//! | `ffi` | the functions of the library, loaded at run time |
-//! | this one | conversion of a trace to definitions and events |
+//! in one window of all ranks. Times are nanoseconds since the start of the job, already aligned.
 
 mod definitions;
 mod ffi;
