@@ -83,7 +83,8 @@ fn kept(call: &'static str, fault: std::result::Result<Error, Box<dyn Any + Send
     };
     let error = error.in_call(call);
     let text = error.to_string().replace('\0', " ");
-    LAST.with(|last| *last.borrow_mut() = CString::new(text).ok());
+    // An exit handler runs after the thread-local variables were dropped.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = CString::new(text).ok());
     Box::new(error)
 }
 
@@ -164,7 +165,8 @@ pub(crate) fn abort(text: &str, code: c_int) -> ! {
 }
 
 pub(crate) fn last_error() -> *const c_char {
-    LAST.with(|last| last.borrow().as_ref().map_or(c"".as_ptr(), |text| text.as_ptr()))
+    let text = LAST.try_with(|last| last.borrow().as_ref().map(|text| text.as_ptr()));
+    text.ok().flatten().unwrap_or(c"".as_ptr())
 }
 
 /// Copies a C string for messages. Null becomes an empty string; invalid UTF-8 is replaced.

@@ -1,10 +1,11 @@
 //! Statistics, regions and marks for C and Fortran (`include/portolan.h`). The C structure contains
 //! its own size, so a program built with an older header gets the members that it knows.
 
-use super::boundary::{code, text};
+use super::boundary::{code, guard, text};
 use portolan_engine::error::fail;
 use portolan_engine::runtime;
 use portolan_engine::runtime::statistics::{COUNTS, Statistics};
+use portolan_engine::trace::Observer;
 use portolan_engine::trace::counters::{Calls, Spent};
 use std::os::raw::{c_char, c_int};
 
@@ -132,28 +133,35 @@ pub(crate) extern "C" fn portolan_stats_reset() -> c_int {
     })
 }
 
-fn say(name: &str, begins: bool) {
-    let Ok(engine) = runtime::current() else { return };
-    if begins { engine.observer().region_begins(name) } else { engine.observer().mark(name) }
+/// Records something in the trace, if there is one.
+fn record(call: &'static str, what: impl FnOnce(&Observer)) {
+    guard(
+        call,
+        |_| (),
+        || {
+            if let Ok(engine) = runtime::current() {
+                what(engine.observer());
+            }
+            Ok(())
+        },
+    );
 }
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_region_begin(name: *const c_char) {
     // SAFETY: by this function's contract, `name` is null or NUL-terminated.
-    say(&unsafe { text(name) }, true);
+    record("portolan_region_begin", |to| to.region_begins(&unsafe { text(name) }));
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_region_end() {
-    if let Ok(engine) = runtime::current() {
-        engine.observer().region_ends();
-    }
+    record("portolan_region_end", Observer::region_ends);
 }
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_mark(name: *const c_char) {
     // SAFETY: by this function's contract, `name` is null or NUL-terminated.
-    say(&unsafe { text(name) }, false);
+    record("portolan_mark", |to| to.mark(&unsafe { text(name) }));
 }
 
 /// Copies a Fortran string without its trailing blanks.
@@ -161,6 +169,9 @@ pub(crate) unsafe extern "C" fn portolan_mark(name: *const c_char) {
 /// # Safety
 /// `name` must be valid for reads of `len` bytes.
 unsafe fn fortran(name: *const c_char, len: usize) -> String {
+    if name.is_null() {
+        return String::new();
+    }
     // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
     let bytes = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), len) };
     String::from_utf8_lossy(bytes).trim_end_matches(' ').to_string()
@@ -171,7 +182,7 @@ unsafe fn fortran(name: *const c_char, len: usize) -> String {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_region_begin_(name: *const c_char, len: usize) {
     // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
-    say(&unsafe { fortran(name, len) }, true);
+    record("portolan_region_begin", |to| to.region_begins(&unsafe { fortran(name, len) }));
 }
 
 #[unsafe(no_mangle)]
@@ -183,7 +194,7 @@ pub(crate) extern "C" fn portolan_region_end_() {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_mark_(name: *const c_char, len: usize) {
     // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
-    say(&unsafe { fortran(name, len) }, false);
+    record("portolan_mark", |to| to.mark(&unsafe { fortran(name, len) }));
 }
 
 #[cfg(test)]

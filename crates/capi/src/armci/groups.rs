@@ -170,9 +170,17 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) 
     })
 }
 
+fn check_out(group_out: *mut ArmciGroup) -> Result<()> {
+    if group_out.is_null() {
+        fail!(Argument, "null pointer to a group");
+    }
+    Ok(())
+}
+
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGroup) {
     or_abort("ARMCI_Group_get_default", |_| {
+        check_out(group_out)?;
         // SAFETY: the caller guarantees that `group_out` is valid.
         unsafe { *group_out = default_group()? };
         Ok(())
@@ -183,6 +191,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGro
 pub(crate) unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup) {
     or_abort("ARMCI_Group_get_world", |_| match &*GROUPS.lock() {
         Some(groups) => {
+            check_out(group_out)?;
             // SAFETY: the caller guarantees that `group_out` is valid.
             unsafe { *group_out = groups.world };
             Ok(())

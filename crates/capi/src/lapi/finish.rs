@@ -49,7 +49,7 @@ impl Done {
 
 impl Pending {
     /// Finishes the completed transfers. Returns whether there were any. Fails if a completion
-    /// action fails. A failed transfer is reported to the error handler and ends the job.
+    /// action fails, after the others have run. A failed transfer is reported to the error handler and ends the job.
     #[inline]
     pub(crate) fn advance(&self, context: &Context, engine: &Am) -> Result<bool> {
         if self.left() == 0 { Ok(false) } else { self.finish(context, engine) }
@@ -57,6 +57,7 @@ impl Pending {
 
     #[cold]
     fn finish(&self, context: &Context, engine: &Am) -> Result<bool> {
+        let live = context::current()?;
         // The transfers leave the list first: an action may begin another, which takes the lock.
         let mut ready = Vec::new();
         if let Some(mut list) = self.list.try_lock() {
@@ -70,7 +71,7 @@ impl Pending {
             }
         }
         let any = !ready.is_empty();
-        let live = context::current()?;
+        let mut result = Ok(any);
         for (counter, done) in ready {
             if let Err(error) = counter.check() {
                 let text = error.detail().to_string();
@@ -78,10 +79,12 @@ impl Pending {
                 // The call that began the transfer has returned, so no caller can get the error.
                 context::fatal(&reported);
             }
-            done.run(live, engine)?;
+            if let Err(error) = done.run(live, engine) {
+                result = Err(error);
+            }
             self.left.fetch_sub(1, Ordering::SeqCst);
         }
-        Ok(any)
+        result
     }
 }
 

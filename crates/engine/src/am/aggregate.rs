@@ -16,12 +16,19 @@ use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::memory::biased_lock::BiasedLock;
 use crate::memory::buffer_pool::BufferPool;
+use crate::thread::fast_tls;
 use crate::trace::{self, Call, CallInfo, Cause};
 use bytemuck::Pod;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
+
+fast_tls! {
+    /// Number of batches that this thread is sending. A send runs completion handlers while it
+    /// waits, and they must not wait for the batch in turn.
+    static SENDING: u32 = 0;
+}
 
 /// Number of items that [`Aggregator::push_values`] adds under one lock.
 const TOGETHER: usize = 64;
@@ -238,7 +245,7 @@ impl Aggregator {
     /// With `aged`, sends only the old items. Returns whether there were any.
     fn send_collected(&self, am: &Am, aged: bool) -> Result<bool> {
         let sent = self.send_dirty(am, aged)?;
-        if !aged && handler::running().is_none() {
+        if !aged && handler::running().is_none() && SENDING.get() == 0 {
             am.wait_for(Cause::Message, &|| "batches that other threads send".into(), || {
                 Ok(self.sending.load(Ordering::Acquire) == 0)
             })?;
@@ -300,7 +307,9 @@ impl Aggregator {
     }
 
     fn send(&self, am: &Am, target: usize, (bytes, items): Batch) -> Result<()> {
+        SENDING.set(SENDING.get() + 1);
         let sent = self.send_bytes(am, target, &bytes[..items * self.item], items);
+        SENDING.set(SENDING.get() - 1);
         self.sending.fetch_sub(1, Ordering::Release);
         self.spares.give(bytes);
         sent

@@ -62,7 +62,8 @@ impl Am {
         self.two_sided()?.send(target, buffer)
     }
 
-    /// # Safety The data must be valid and unchanged until it has left, which ends the token.
+    /// # Safety
+    /// The data must be valid and unchanged until it has left, which ends the token.
     pub(super) unsafe fn send_rndv(
         &self,
         target: usize,

@@ -210,12 +210,14 @@ impl ShmTransport {
                 if out.kept.is_empty() {
                     // Counted before it leaves, as quiescence requires.
                     out.messages += u64::from(message);
-                    if self.write(index, &mut out, parts)? {
+                    let written = self.write(index, &mut out, parts);
+                    if let Ok(true) = written {
                         drop(out);
                         self.alert(index);
                         return Ok(());
                     }
                     out.messages -= u64::from(message);
+                    written?;
                 }
                 if !may_wait {
                     out.messages += u64::from(message);

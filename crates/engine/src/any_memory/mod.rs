@@ -87,12 +87,14 @@ enum AccessPath<'a> {
 impl AnyMemory {
     /// Copies bytes to any memory of `target`. The bytes are in place on return.
     ///
-    /// # Errors Returns `Rank` if `target` is out of range, `Argument` for a null address with a
-    /// nonzero length, `Address` if the target has not mapped the memory, and `State` if this needs
-    /// active messages that were not started.
+    /// # Errors
+    /// Returns `Rank` if `target` is out of range, `Argument` for a null address with a nonzero
+    /// length, `Address` if the target has not mapped the memory, and `State` if this needs active
+    /// messages that were not started.
     ///
-    /// # Safety The local bytes must be valid for reads, and no code at the target may rely on
-    /// unchanged bytes.
+    /// # Safety
+    /// The local bytes must be valid for reads, and no code at the target may rely on unchanged
+    /// bytes.
     pub unsafe fn put_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
         // SAFETY: the caller guarantees the memory on both sides, and the call waits.
         let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Write) };

@@ -130,7 +130,8 @@ impl Ops {
     /// Waits until the `int` at `flag`, in this rank's own memory, equals `value`. Fails with
     /// `Argument` if `flag` is null or not aligned.
     ///
-    /// # Safety `flag` must be valid for reads, and written by others only through this library or
+    /// # Safety
+    /// `flag` must be valid for reads, and written by others only through this library or
     /// atomically.
     pub unsafe fn wait_flag(&self, flag: *const i32, value: i32) -> Result<()> {
         if flag.is_null() || !flag.is_aligned() {

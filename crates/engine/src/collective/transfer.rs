@@ -70,11 +70,13 @@ thread_local! {
 }
 
 fn take_frame() -> Frame {
-    FRAMES.with_borrow_mut(Vec::pop).unwrap_or_else(|| Box::new([0; FIRST]))
+    // A collective in an exit handler runs after the thread-local variables were dropped.
+    let spare = FRAMES.try_with(|frames| frames.borrow_mut().pop());
+    spare.ok().flatten().unwrap_or_else(|| Box::new([0; FIRST]))
 }
 
 fn give_back(frame: Frame) {
-    FRAMES.with_borrow_mut(|frames| frames.push(frame));
+    let _ = FRAMES.try_with(|frames| frames.borrow_mut().push(frame));
 }
 
 /// Ends the job if a message failed, because MPI may still use the memory.

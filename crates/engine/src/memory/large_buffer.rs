@@ -96,7 +96,8 @@ impl LargeBuffer {
         Some(LargeBuffer { at, size, lent: None, used: true })
     }
 
-    /// # Safety `at` must come from [`LargeBuffer::into_heap`] of `size` bytes, without other use.
+    /// # Safety
+    /// `at` must come from [`LargeBuffer::into_heap`] of `size` bytes, without other use.
     pub unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
         LargeBuffer { at, size, lent: None, used: true }
     }

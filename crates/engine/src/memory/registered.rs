@@ -45,8 +45,8 @@ const POLL: Duration = Duration::from_millis(20);
 #[repr(C)]
 struct RegistrationEntry {
     id: AtomicU64,
-    /// Bitmap (rank modulo 64) of ranks that accessed this entry since it was opened. Owners skip
-    /// others.
+    /// Bitmap (rank modulo 64) of ranks that have ever accessed this entry. Owners skip others. Bits
+    /// stay set, because a rank may be about to copy when the entry is opened again.
     seen: AtomicU64,
     digest: AtomicU64,
 }
@@ -139,7 +139,6 @@ impl Table {
 
     fn open(&self, place: u32, id: u64, digest: u64) {
         let there = &self.area(self.me).places[place as usize];
-        there.seen.store(0, SeqCst);
         there.digest.store(digest, SeqCst);
         there.id.store(id, SeqCst);
     }

@@ -134,7 +134,8 @@ thread_local! {
 unsafe fn read_covering(pid: u32, spans: &[Span]) -> bool {
     let Some((first, last)) = spans.first().zip(spans.last()) else { return true };
     let bytes = last.remote + last.bytes - first.remote;
-    let mut buffer = BUFFER.take();
+    // An exit handler runs after the thread-local variables were dropped.
+    let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
     if buffer.len() < bytes {
         buffer.resize(bytes.next_power_of_two(), 0);
     }
@@ -151,7 +152,7 @@ unsafe fn read_covering(pid: u32, spans: &[Span]) -> bool {
             };
         }
     }
-    BUFFER.set(buffer);
+    let _ = BUFFER.try_with(|spare| spare.set(buffer));
     whole
 }
 

@@ -42,8 +42,8 @@ pub trait Prepared: fmt::Debug + Send + Sync {
     /// Starts all puts. They are complete at the target after a flush. `counter` counts those that
     /// still read local memory; if it counts none, local memory is free after a flush.
     ///
-    /// # Safety The segments must exist. The local bytes must stay valid and unchanged until they
-    /// are free.
+    /// # Safety
+    /// The segments must exist. The local bytes must stay valid and unchanged until they are free.
     unsafe fn start(
         &self,
         paths: &Paths,

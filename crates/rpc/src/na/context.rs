@@ -234,11 +234,12 @@ impl ContextShared {
         }
         let (mut ran, mut batch) = (0, self.class.batch());
         while ran < most {
+            // First, because a failure must not lose a callback.
+            self.class.attend()?;
             let mut queue = self.queue.lock();
             let Some(Completion { callback, event }) = queue.pop_front() else { break };
             self.queued.store(queue.len(), Ordering::Release);
             drop(queue);
-            self.class.attend()?;
             batch.next(ran + 1 < most && self.queued() > 0);
             callback(event);
             ran += 1;

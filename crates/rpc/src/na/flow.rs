@@ -78,6 +78,12 @@ impl Flow {
         true
     }
 
+    /// Gives back the bytes of a message that was admitted and could not be sent.
+    pub fn refund(&self, which: usize, bytes: usize) {
+        let window = &mut self.out.lock()[which];
+        window.room = window.room.saturating_add(cost(bytes).min(self.window)).min(self.window);
+    }
+
     /// Holds a message that may not be sent yet. Returns it if the window allows it by now.
     pub fn hold(&self, which: usize, held: Held) -> Option<Held> {
         let window = &mut self.out.lock()[which];

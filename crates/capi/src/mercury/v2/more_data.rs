@@ -89,9 +89,12 @@ pub(super) fn acquire(
 }
 
 pub(super) fn release(handle: Token, held: &Held) {
-    if held.acquisition.take_acquired()
-        && let Some(release) = held.class.more_data.lock().release
-    {
+    if !held.acquisition.take_acquired() {
+        return;
+    }
+    // The callback may lock the callbacks of the class too.
+    let callbacks = *held.class.more_data.lock();
+    if let Some(release) = callbacks.release {
         // SAFETY: the program has set this callback, and `handle` is live.
         unsafe { release(handle) };
     }

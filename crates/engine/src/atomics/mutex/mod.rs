@@ -26,7 +26,7 @@ use crate::path::{Path, RemotePlace};
 use crate::trace::Call;
 use crate::wait::{self, Ends, Progress};
 pub use set::MutexSet;
-use set::{Access, BY_QUEUE, FoundMutex};
+use set::{Access, BY_QUEUE, FoundMutex, INTERRUPTED};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 mod set;
@@ -55,6 +55,13 @@ impl Ops {
             Ordering::Relaxed,
         ) {
             Ok(_) => Ok(true),
+            Err(INTERRUPTED) => fail!(
+                State,
+                "mutex {} of rank {}: an earlier wait of this rank was interrupted, so the rank \
+                 can lock the mutex no more",
+                found.name.index,
+                found.name.owner
+            ),
             Err(holder) if holder & !BY_QUEUE == me && wait => fail!(
                 State,
                 "mutex {} of rank {} is already held by the caller: waiting for it would deadlock",
@@ -84,9 +91,11 @@ impl Ops {
             || found.call_info(Call::Lock),
             || {
                 self.claim(&found, true)?;
-                let taken = self.acquire(&found);
+                let mut queued = false;
+                let taken = self.acquire(&found, &mut queued);
                 if taken.is_err() {
-                    found.held.store(0, Ordering::Release);
+                    // A lock that is granted later must not count as the answer to a later call.
+                    found.held.store(if queued { INTERRUPTED } else { 0 }, Ordering::Release);
                 }
                 taken
             },
@@ -105,8 +114,9 @@ impl Ops {
         })
     }
 
+    /// Sets `queued` before the rank enters the queue.
     #[inline]
-    fn acquire(&self, found: &FoundMutex<'_>) -> Result<()> {
+    fn acquire(&self, found: &FoundMutex<'_>, queued: &mut bool) -> Result<()> {
         let name = found.name;
         let what = || format!("mutex {} of rank {}", name.index, name.owner);
         let granted =
@@ -124,6 +134,13 @@ impl Ops {
             Access::Direct => {
                 let me = self.rank();
                 let (state, lock) = found.state();
+                if state.acquire(me, false) {
+                    return Ok(());
+                }
+                drop(lock);
+                self.may_wait()?;
+                *queued = true;
+                let (state, lock) = found.state();
                 if state.acquire(me, true) {
                     return Ok(());
                 }
@@ -137,6 +154,7 @@ impl Ops {
             }
             Access::ByOwner => {
                 self.may_wait()?;
+                *queued = true;
                 let Some(queue) = found.queue() else { return ask() };
                 let turn = match queue.enter(0) {
                     QueueEntry::Alone => return ask(),
@@ -151,6 +169,8 @@ impl Ops {
                 Ok(())
             }
             Access::ByWord(path) => {
+                self.may_wait()?;
+                *queued = true;
                 let me = self.rank() as i64 + 1;
                 let swap = Rmw::swap(me);
                 let last = self.transport(path)?.rmw(self, &self.word_place(found)?, swap)?;
@@ -207,7 +227,7 @@ impl Ops {
     /// `Rank` or `Argument` for an invalid mutex, and with `State` if this rank does not hold it.
     pub fn unlock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
-        if found.held.load(Ordering::Relaxed) == 0 {
+        if matches!(found.held.load(Ordering::Relaxed), 0 | INTERRUPTED) {
             fail!(State, "mutex {index} of rank {rank} is not held by this rank");
         }
         self.observed(

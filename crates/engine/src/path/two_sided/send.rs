@@ -14,7 +14,7 @@ use crate::path::kernel::{self, Scale};
 use crate::path::ops::Rmw;
 use crate::peer::{CompletionCounter, Sent};
 use crate::trace::{Awaited, Cause};
-use crate::wait;
+use crate::wait::{self, Progress};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -316,6 +316,8 @@ impl TwoSided {
 
     /// Sends a request, and waits for a number as the answer.
     pub fn ask(&self, paths: &Paths, target: usize, mut header: RequestHeader) -> Result<i64> {
+        // Before the request changes anything at the target.
+        paths.may_wait()?;
         let number = Arc::new(Number::default());
         header.tag = self.tag();
         let mut buffer = self.buffer(8);

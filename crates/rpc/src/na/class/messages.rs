@@ -22,7 +22,11 @@ use std::sync::{Arc, Weak};
 impl Shared {
     // -------------------------------------------------------------- sending
 
-    pub(super) fn with_flow<R>(&self, peer: Peer, body: impl FnOnce(&Flow) -> R) -> Option<R> {
+    pub(in crate::na) fn with_flow<R>(
+        &self,
+        peer: Peer,
+        body: impl FnOnce(&Flow) -> R,
+    ) -> Option<R> {
         match peer {
             Peer::Own => None,
             Peer::Rank(rank) => self.flows.get(rank as usize).map(body),
@@ -40,7 +44,8 @@ impl Shared {
         if flows.len() <= index {
             flows.resize_with(index + 1, || None);
         }
-        if flows[index].as_ref().is_none_or(|(of, _)| *of != n) {
+        // A smaller number belongs to a peer that has left.
+        if flows[index].as_ref().is_none_or(|(of, _)| *of < n) {
             flows[index] = Some((n, Flow::new(OF_CONNECTION)));
         }
     }
@@ -64,12 +69,15 @@ impl Shared {
 
     /// Handles the end of a peer's connection: discards messages held for it and fails calls to it.
     pub(in crate::na) fn lost(&self, peer: Peer) {
-        let held = self.with_flow(peer, Flow::abandon).unwrap_or_default();
-        if let Peer::Remote(n) = peer
-            && let Some(flow) = self.remote_flows.write().get_mut(index_of(n))
-        {
-            flow.take_if(|(of, _)| *of == n);
-        }
+        let held = match peer {
+            Peer::Remote(n) => {
+                let mut flows = self.remote_flows.write();
+                let flow = flows.get_mut(index_of(n)).and_then(|f| f.take_if(|(of, _)| *of == n));
+                flow.map(|(_, flow)| flow.abandon())
+            }
+            _ => self.with_flow(peer, Flow::abandon),
+        };
+        let held = held.unwrap_or_default();
         let mut matching = self.matching.lock();
         matching.expected.retain(|(from, _), _| *from != peer);
         let posted: Vec<_> = matching.posted.extract_if(|(from, _), _| *from == peer).collect();
@@ -141,12 +149,21 @@ impl Shared {
             (admitted, _) => admitted,
         };
         if admitted != Some(false) {
-            self.transmit(to, &head, Data::Bytes(body))?;
-            return Ok(true);
+            return match self.transmit(to, &head, Data::Bytes(body)) {
+                Ok(()) => Ok(true),
+                Err(failure) => {
+                    // The peer will not report what it has not received.
+                    self.with_flow(to, |flow| flow.refund(which, body.len()));
+                    Err(failure)
+                }
+            };
         }
         let (op, sent) = wait();
-        let held = Held { head, body: body.to_vec(), sent, op };
-        let go = self.with_flow(to, |flow| flow.hold(which, held)).flatten();
+        let mut held = Some(Held { head, body: body.to_vec(), sent, op });
+        let hold = |flow: &Flow| held.take().and_then(|held| flow.hold(which, held));
+        let Some(go) = self.with_flow(to, hold) else {
+            refuse!(HOSTUNREACH, "the connection has ended");
+        };
         if let Some(Held { body, sent, .. }) = go {
             self.transmit(to, &head, Data::Owned(body))?;
             if let Some(sent) = sent {
@@ -390,6 +407,9 @@ impl Shared {
             };
             if let Some(sent) = sent {
                 sent(left);
+            }
+            if !left && matches!(from, Peer::Remote(_)) {
+                return; // the end of the connection discards the others
             }
         }
     }

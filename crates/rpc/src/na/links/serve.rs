@@ -51,11 +51,14 @@ struct Messages<'a> {
     links: &'a Links,
     class: &'a Shared,
     link: &'a Arc<Link>,
+    /// Credits, which are handled without the lock of the input: the messages that they admit may
+    /// find the connection broken.
+    credits: Vec<Head>,
 }
 
 impl Sink for Messages<'_> {
     fn message(&mut self, head: &Head, body: &[u8]) -> std::result::Result<(), String> {
-        let Messages { links, class, link } = self;
+        let Messages { links, class, link, credits } = self;
         let from = Peer::Remote(link.number());
         if !class.may_come(from, head.kind, body.len()) {
             return Err("it sent a message that this protocol does not allow".into());
@@ -77,6 +80,7 @@ impl Sink for Messages<'_> {
                 Some(moving) => moving.answered(Status(head.tag as i32), body),
                 None => return Err("it sent a reply to a request that was not made".into()),
             },
+            Kind::Credit => credits.push(head),
             _ => class.arrived(from, &head, Cow::Borrowed(body)),
         }
         Ok(())
@@ -184,10 +188,23 @@ impl Links {
         link: &Arc<Link>,
         buffer: &mut [u8],
     ) -> std::result::Result<Step, String> {
-        let (mut busy, pieces, copied) = link.flush()?;
+        let (busy, pieces, copied) = link.flush()?;
         if pieces > MOST_WAITING.0 || copied > MOST_WAITING.1 {
             return Err("it receives nothing".into());
         }
+        let mut messages = Messages { links: self, class, link, credits: Vec::new() };
+        let step = messages.read(buffer, busy)?;
+        for credit in messages.credits {
+            class.arrived(Peer::Remote(link.number()), &credit, Cow::Borrowed(&[]));
+        }
+        Ok(step)
+    }
+}
+
+impl Messages<'_> {
+    /// Handles what has arrived. `busy` says whether the step has done anything before.
+    fn read(&mut self, buffer: &mut [u8], mut busy: bool) -> std::result::Result<Step, String> {
+        let link = self.link;
         let mut input = link.input.lock();
         for _ in 0..READS {
             let into = [Run { address: buffer.as_mut_ptr() as usize, len: buffer.len() }];
@@ -204,10 +221,7 @@ impl Links {
                         direct.advance(n);
                         input.settle();
                     }
-                    None => {
-                        let mut messages = Messages { links: self, class, link };
-                        input.feed(&buffer[..n], &mut messages)?;
-                    }
+                    None => input.feed(&buffer[..n], self)?,
                 },
             }
             busy = true;

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+mod ended;
 mod held;
 mod net;
 #[cfg(feature = "tls")]
