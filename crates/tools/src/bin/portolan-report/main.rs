@@ -24,11 +24,14 @@ use read::Trace;
 use std::path::Path;
 use std::process::ExitCode;
 
+/// A trace and what it shows.
 #[derive(Debug)]
 pub struct AnalysedRun {
     /// Directory of the trace.
     pub name: String,
+    /// The trace as it was read.
     pub trace: Trace,
+    /// The findings and tables.
     pub analysis: Analysis,
     /// The figures in words.
     pub findings: Vec<Finding>,
