@@ -49,14 +49,15 @@ impl PyCounter {
     fn new(py: Python<'_>, start: i64, group: Option<&Bound<'_, PyGroup>>) -> PyResult<PyCounter> {
         let home = home_of(group)?;
         let (group, number) = (home.group()?, home.number(py)?);
-        let segment = wait(py, || {
+        let make = || {
             let segment = group.allocate(usize::from(group.rank() == 0))?;
             if group.rank() == 0 && start != 0 {
                 segment.store(0, 0, start)?;
             }
             group.barrier()?;
             Ok::<_, portolan::Error>(segment)
-        })?;
+        };
+        let segment = wait(py, || group.described(&format!("Counter({start})"), make))?;
         home.made();
         Ok(PyCounter(Pinned::new(Counted { segment: RefCell::new(Some(segment)), home, number })))
     }

@@ -73,6 +73,7 @@ kinds! {
     /// End of an access, which opens the parts to all ranks again.
     Release = "release of an access",
     SyncArray = "sync of an array",
+    FillArray = "fill of an array",
     Ghosts = "exchange of ghost cells",
     CreateTiles = "creation of tiles",
     ResetTiles = "reset of tiles",
@@ -81,6 +82,8 @@ kinds! {
     FreeComposer = "free of a composer",
     /// Exchange of addresses by LAPI.
     Addresses = "exchange of addresses",
+    /// A call that the program describes.
+    Described = "call",
 }
 
 /// The number of elements of a call if each rank chooses its own.
