@@ -50,7 +50,7 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
         values = np.asarray(values)
         if values.dtype == np.bool_ and op in ("sum", "prod"):
             values = values.astype(np.int64)
-        values = source(values, values.dtype, values.shape)
+        values = source(values, values.dtype.newbyteorder("="), values.shape)
         combined = self._all_reduce(values, op)
         return combined[()] if values.ndim == 0 else combined
 

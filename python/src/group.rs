@@ -288,6 +288,11 @@ impl PyGroup {
         with_type!(dtype, T => elements::all_reduce::<T>(&group, values, op))
     }
 
+    fn _least(&self, py: Python<'_>, value: u64) -> PyResult<u64> {
+        let group = self.group()?;
+        wait(py, || group.all_reduce_value(value, Min))
+    }
+
     fn _broadcast<'py>(
         &self,
         py: Python<'py>,
