@@ -157,6 +157,7 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
 
     def _like(self, dtype: Any, name: str) -> "Array":
         """Create an array of equal distribution, whose elements are not set. Collective."""
+        self._settle()
         return Array(
             self.shape,
             dtype,
@@ -235,7 +236,7 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
     def astype(self, dtype: Any, name: str = "") -> "Array":
         """Return a copy with another dtype. Collective."""
         made = self._like(dtype, name)
-        with Agreement(self.group):
+        with Agreement(self):
             mine = self.access()
             its = made.access()
             try:
@@ -262,6 +263,7 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
         if len(order) != self.ndim:
             raise ValueError(f'axes {order} do not match array "{self.name}" of {self.ndim} axes')
         options.setdefault("group", self._group)
+        self._settle()
         shape = tuple(self.shape[n] for n in order)
         made = Array(shape, self.dtype, _unfilled=True, **options)
         if order == reverse:
@@ -289,6 +291,7 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
         The options are those of `zeros`.
         """
         options.setdefault("group", self._group)
+        self._settle()
         made = Array(
             self.shape, self.dtype, name=name, distribution=distribution, _unfilled=True, **options
         )

@@ -22,8 +22,8 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
     def __repr__(self) -> str:
         try:
             return f"<portolan.Group of the ranks {self.members}>"
-        except _native.Error:
-            return "<portolan.Group, freed>"
+        except _native.Error as error:
+            return f"<portolan.Group: {error}>"
 
     def subgroup(self, ranks: Sequence[int]) -> Optional["Group"]:
         """Return the group of some ranks of this group. Collective over `ranks`.

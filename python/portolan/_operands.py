@@ -91,8 +91,8 @@ class Agreement:
     which its class derives.
     """
 
-    def __init__(self, group: Any) -> None:
-        self._group = group
+    def __init__(self, array: Any) -> None:
+        self._array = array
 
     def __enter__(self) -> None:
         pass
@@ -103,12 +103,13 @@ class Agreement:
         error: Optional[BaseException],
         _: Optional[TracebackType],
     ) -> None:
-        group = self._group
-        first = group._least(group.size if kind is None else group.rank)
-        if first == group.size:
-            return
-        bases = () if kind is None else kind.__mro__
-        name = next((base.__name__ for base in bases if base.__module__ == "builtins"), "")
-        name, text = group.broadcast((name, str(error)), first)
-        if error is None:
-            raise getattr(builtins, name)(f"rank {first} of the group: {text}")
+        mine = None
+        if kind is not None:
+            if not issubclass(kind, Exception):
+                return  # as after Ctrl-C: this rank can only end
+            known = next(base for base in kind.__mro__ if base.__module__ == "builtins")
+            mine = f"{known.__name__} {error}".encode(errors="replace")
+        found = self._array._first_failure(mine)
+        if found is not None and kind is None:
+            name, text = found[1].decode().split(" ", 1)
+            raise getattr(builtins, name)(f"rank {found[0]} of the group: {text}")

@@ -75,7 +75,7 @@ def reduce(
     neutral = how.ufunc.reduce(np.empty(0, array.dtype), **options)
     shape = tuple(array.shape[n] for n in kept)
     if how in EXTREMA and not given:
-        _has_elements(array, axes, shape)
+        _has_elements(array, axes)
     part = np.full(shape, neutral)
 
     def own(mine: Any, _: Any, chosen: Any) -> Any:
@@ -191,8 +191,8 @@ def _initial(how: Reduction, array: Any) -> dict[str, Any]:
     raise TypeError(f"elements of type {array.dtype} have no order")
 
 
-def _has_elements(array: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    if 0 in (array.shape[n] for n in axes) and 0 not in shape:
+def _has_elements(array: Any, axes: tuple[int, ...]) -> None:
+    if 0 in (array.shape[n] for n in axes):
         raise ValueError(f'array "{array.name}" is empty and has no least or largest element')
 
 

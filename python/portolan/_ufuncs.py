@@ -89,7 +89,7 @@ def _apply(
 ) -> None:
     distinct = {id(x): x for x in (*parts, *outs, where) if isinstance(x, _native.ArrayBase)}
     accesses: dict[int, Any] = {}
-    with Agreement(outs[0].group):
+    with Agreement(outs[0]):
         try:
             for key, x in distinct.items():
                 accesses[key] = x.access()
@@ -121,6 +121,8 @@ def _matmul(inputs: Any, options: dict[str, Any]) -> Any:
         raise TypeError(f"@ of distributed arrays has no {min(options)}")
     _check_outs(np.matmul, outs)
     target = outs[0]
+    for factor in (a, b):
+        factor._settle()
     if target is None:
         target = type(a)((a.shape[0], b.shape[1]), a.dtype, name="matmul", group=a._group)
     target.matmul_from(a, b)

@@ -6,7 +6,7 @@ use crate::call::{Pinned, wait};
 use crate::core::Core;
 use crate::dtype::{DType, with_type};
 use crate::elements::{Copying, Elements};
-use crate::group::{PyGroup, at_once, home_of};
+use crate::group::{PyGroup, at_once, first_failure, home_of};
 use crate::index::Key;
 use crate::tiles::PyTiles;
 use crate::transfer::PyTransfer;
@@ -17,6 +17,7 @@ use portolan::array::{Boundary, DistArray, Distribution, Options};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -306,18 +307,35 @@ impl PyArray {
     /// Afterwards all ranks see the same elements. With PORTOLAN_CHECK=1, raises Error on all ranks
     /// if two of them have used an element without a sync in between, and one has written it.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.core()?.with(|a| a.sync(py))
+        self.settled(py)?.with(|a| a.sync(py))
+    }
+
+    /// Ends an access that a block has left. Collective calls begin with this.
+    fn _settle(&self, py: Python<'_>) -> PyResult<()> {
+        self.settled(py).map(drop)
+    }
+
+    /// Returns the first rank that passes a text, and this text, or None if no rank passes one.
+    /// Collective.
+    fn _first_failure(
+        &self,
+        py: Python<'_>,
+        mine: Option<&[u8]>,
+    ) -> PyResult<Option<(usize, Cow<'static, [u8]>)>> {
+        let group = self.core()?.with(|a| Ok(a.facts().group.clone()))?;
+        let found = wait(py, || first_failure(&group, mine))?;
+        Ok(found.map(|(rank, text)| (rank, text.into())))
     }
 
     /// Free the memory. Collective. Raises BufferError while views or transfers are alive.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
-        let array = self.core()?.take()?;
+        let array = self.core()?.take(py)?;
         array.map_or(Ok(()), |array| array.free(py))
     }
 
     /// Set all elements to a value. Collective.
     fn fill(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let filled = self.core()?.change("fill()", |a| a.fill(value));
+        let filled = self.settled(value.py())?.change("fill()", |a| a.fill(value));
         filled.map_err(|error| self.named(value.py(), error))
     }
 
@@ -325,16 +343,16 @@ impl PyArray {
     ///
     /// Raises ValueError if the shapes or groups differ, and TypeError if the dtypes differ.
     fn copy_from(&self, py: Python<'_>, other: &Bound<'_, PyArray>) -> PyResult<()> {
-        let other = other.get().core()?;
+        let other = other.get().settled(py)?;
         let copy = |a: &mut dyn Elements| other.with(|b| a.copy_from(py, b, Copying::Straight));
-        self.distinct(other)?.change("copy_from()", copy)
+        self.distinct(py, other)?.change("copy_from()", copy)
     }
 
     /// Make this array the transpose of another one: its axes in reverse order. Collective.
     fn transpose_from(&self, py: Python<'_>, other: &Bound<'_, PyArray>) -> PyResult<()> {
-        let other = other.get().core()?;
+        let other = other.get().settled(py)?;
         let copy = |a: &mut dyn Elements| other.with(|b| a.copy_from(py, b, Copying::Transposed));
-        self.distinct(other)?.change("transpose_from()", copy)
+        self.distinct(py, other)?.change("transpose_from()", copy)
     }
 
     /// Make this array the matrix product `a @ b`. Collective. Any distributions.
@@ -344,14 +362,14 @@ impl PyArray {
         a: &Bound<'_, PyArray>,
         b: &Bound<'_, PyArray>,
     ) -> PyResult<()> {
-        let (a, b) = (a.get().core()?, b.get().core()?);
-        self.distinct(a)?;
+        let (a, b) = (a.get().settled(py)?, b.get().settled(py)?);
+        self.distinct(py, a)?;
         let multiply = |c: &mut dyn Elements| a.with(|a| b.with(|b| c.matmul(py, a, b)));
-        self.distinct(b)?.change("matmul_from()", multiply)
+        self.distinct(py, b)?.change("matmul_from()", multiply)
     }
 
     fn _sum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.core()?.with(|a| a.sum(py))
+        self.settled(py)?.with(|a| a.sum(py))
     }
 
     fn _dot<'py>(
@@ -359,13 +377,13 @@ impl PyArray {
         py: Python<'py>,
         other: &Bound<'_, PyArray>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let other = other.get().core()?;
-        self.core()?.with(|a| other.with(|b| a.dot(py, b)))
+        let other = other.get().settled(py)?;
+        self.settled(py)?.with(|a| other.with(|b| a.dot(py, b)))
     }
 
     /// Return the square root of the sum of the squared magnitudes. Collective.
     fn norm(&self, py: Python<'_>) -> PyResult<f64> {
-        self.core()?.with(|a| a.norm(py))
+        self.settled(py)?.with(|a| a.norm(py))
     }
 
     fn _extremum<'py>(
@@ -373,14 +391,14 @@ impl PyArray {
         py: Python<'py>,
         max: bool,
     ) -> PyResult<Option<(Bound<'py, PyAny>, Vec<usize>)>> {
-        self.core()?.with(|a| a.extremum(py, max))
+        self.settled(py)?.with(|a| a.extremum(py, max))
     }
 
     /// Save to a `.npy` file that `numpy.load` and `portolan.load` read. Collective.
     ///
     /// Each rank writes its own elements. Raises ValueError on all ranks if one cannot write.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        self.core()?.with(|a| a.save(py, &path))
+        self.settled(py)?.with(|a| a.save(py, &path))
     }
 
     /// Return an iterator over tiles of at most the given shape. Collective.
@@ -389,7 +407,7 @@ impl PyArray {
     /// the iteration is collective. If all ranks leave the loop early, its memory is freed like that
     /// of an array.
     fn tiles(slf: &Bound<'_, Self>, shape: Vec<usize>) -> PyResult<PyTiles> {
-        let (py, core) = (slf.py(), slf.get().core()?);
+        let (py, core) = (slf.py(), slf.get().settled(slf.py())?);
         let number = core.home.number(py)?;
         let tiles = core.with(|a| a.tiles(py, shape))?;
         Ok(PyTiles::new(tiles, core.home.clone(), number))
@@ -397,9 +415,16 @@ impl PyArray {
 }
 
 impl PyArray {
-    /// Returns this array's core if `other` is another array.
-    fn distinct(&self, other: &Rc<Core>) -> PyResult<&Rc<Core>> {
+    /// Returns the core for a collective call.
+    fn settled(&self, py: Python<'_>) -> PyResult<&Rc<Core>> {
         let core = self.core()?;
+        core.settle(py)?;
+        Ok(core)
+    }
+
+    /// Returns this array's core for a collective call if `other` is another array.
+    fn distinct(&self, py: Python<'_>, other: &Rc<Core>) -> PyResult<&Rc<Core>> {
+        let core = self.settled(py)?;
         if Rc::ptr_eq(core, other) {
             return Err(PyValueError::new_err("an array is both source and target"));
         }

@@ -217,8 +217,11 @@ def test_axes_without_elements():
     np.testing.assert_array_equal(a.sum(axis=0), x.sum(axis=0))
     assert a.min(axis=1).shape == x.min(axis=1).shape == (0,)
     np.testing.assert_array_equal(a.argmin(axis=1), x.argmin(axis=1))
-    with pytest.raises(ValueError, match="empty"):
-        a.min(axis=0)
+    for none, axis in ((a, 0), (a, (0, 1)), (pt.zeros((0, 0)), 1), (pt.zeros((3, 0, 0)), 1)):
+        with pytest.raises(ValueError, match="empty"):
+            none.min(axis=axis)
+        with pytest.raises(ValueError):
+            np.zeros(none.shape).min(axis=axis)
     for none in (a, pt.zeros((0, 0))):
         with pytest.raises(ValueError, match="no elements"):
             none.argmax(axis=0)
