@@ -13,7 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ._group import world
 from ._methods import Reductions
-from ._operands import Agreement, is_comparable
+from ._operands import Agreement, is_comparable, promoted
 from ._reductions import axes_of
 from ._start import _native
 from ._ufuncs import array_ufunc
@@ -323,7 +323,10 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
 
     def dot(self, other: "Array") -> Any:
         """Return the sum of the products of corresponding elements, not conjugated. Collective."""
-        return self._dot(other)
+        if not isinstance(other, Array):
+            raise TypeError(f"dot() of a distributed array and {type(other).__name__}; use array()")
+        a, b = promoted(self, other)
+        return a._dot(b)
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
         """Return an array of the elements, limited to the interval from `min` to `max`. Collective.

@@ -61,7 +61,7 @@ class Reductions:
         number = count(self, axis, keepdims, where)
         mean = np.true_divide(total, number, out=out, casting="unsafe")
         # NumPy 1 divides a float32 by an integer as float64.
-        return mean if out is not None else mean.astype(total.dtype if dtype is None else dtype)
+        return mean if out is not None else mean.astype(total.dtype)
 
     def prod(
         self,

@@ -65,6 +65,17 @@ def mask(name: str, where: Any, model: Any) -> Any:
     return found
 
 
+def promoted(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return two arrays of the dtype of their product, copies if necessary. Collective."""
+    dtype = np.result_type(a.dtype, b.dtype)
+    for x in (a, b):
+        x._settle()
+    return (
+        a if a.dtype == dtype else a.astype(dtype),
+        b if b.dtype == dtype else b.astype(dtype),
+    )
+
+
 def is_comparable(array: Any, other: Any) -> bool:
     """Return whether `np.equal` compares an array with an object.
 

@@ -69,7 +69,9 @@ def reduce(
     if dtype is None and how in (SUM, PRODUCT) and out is not None:
         dtype = np.result_type(array.dtype, out.dtype)
     kept = [n for n in range(array.ndim) if n not in axes]
-    options: dict[str, Any] = {} if dtype is None else {"dtype": np.dtype(dtype)}
+    options: dict[str, Any] = {}
+    if dtype is not None:
+        options["dtype"] = np.dtype(dtype).newbyteorder("=")
     options |= _initial(how, array)
     # NumPy finds the neutral value, whose dtype is that of the result.
     neutral = how.ufunc.reduce(np.empty(0, array.dtype), **options)
@@ -127,11 +129,12 @@ def variance(
         dtype = np.float64
     mean = np.asarray(array.mean(axis, dtype, where=where))
     kept = [n for n in range(array.ndim) if n not in axes]
-    part = np.zeros(mean.shape, mean.real.dtype)
+    part = np.zeros(mean.shape, mean.real.dtype if dtype is None else mean.dtype)
 
     def squares(mine: Any, box: Any, chosen: Any) -> Any:
-        distance = np.subtract(mine.local, np.expand_dims(mean[box], axes), dtype=mean.dtype)
-        return np.sum((distance * distance.conj()).real, axis=axes, where=chosen)
+        distance = mine.local - np.expand_dims(mean[box], axes)
+        squared = (distance * distance.conj()).real
+        return np.sum(squared, axis=axes, dtype=part.dtype, where=chosen)
 
     _place(array, part, kept, squares, mask("var", where, array))
     total = array.group.all_reduce(part, SUM.op)

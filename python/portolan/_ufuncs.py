@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._operands import Agreement, mask, part
+from ._operands import Agreement, mask, part, promoted
 from ._reductions import BY_UFUNC, reduce
 from ._start import _native
 
@@ -121,8 +121,7 @@ def _matmul(inputs: Any, options: dict[str, Any]) -> Any:
         raise TypeError(f"@ of distributed arrays has no {min(options)}")
     _check_outs(np.matmul, outs)
     target = outs[0]
-    for factor in (a, b):
-        factor._settle()
+    a, b = promoted(a, b)
     if target is None:
         target = type(a)((a.shape[0], b.shape[1]), a.dtype, name="matmul", group=a._group)
     target.matmul_from(a, b)

@@ -154,6 +154,21 @@ def test_products_and_variances():
         assert np.isnan(pt.zeros((0, 2)).var()) and pt.zeros((0, 2)).std(axis=1).shape == (0,)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "f8", "c8"])
+@pytest.mark.parametrize("target", ["f4", ">f8", "c8", "c16"])
+@pytest.mark.filterwarnings("ignore:Casting complex")
+def test_dtypes_of_variances(dtype, target):
+    x = np.abs(X).astype(dtype)
+    a = pt.array(x)
+    native = np.dtype(target).newbyteorder("=")
+    for name in ("sum", "mean", "var", "std"):
+        for options in ({}, {"axis": 1}, {"axis": (0, 2), "keepdims": True}):
+            expected = getattr(x, name)(dtype=native, **options)
+            found = getattr(a, name)(dtype=target, **options)
+            assert found.dtype == expected.dtype and np.shape(found) == np.shape(expected), name
+            np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
 def test_reductions_of_ufuncs():
     a = pt.array(X)
     np.testing.assert_array_equal(np.add.reduce(a), X.sum(axis=0))
