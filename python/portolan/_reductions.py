@@ -85,7 +85,10 @@ def reduce(
 
     _place(array, part, kept, own, where)
     # The group adds bools as integers.
-    total = array.group.all_reduce(part, how.op).astype(part.dtype, copy=False)
+    call = f'{how.ufunc.__name__} along axes {axes} of "{array.name}"'
+    if given:
+        call += f", initial {initial!r}"
+    total = array.group.all_reduce(part, how.op, _call=call).astype(part.dtype, copy=False)
     if how in (FMIN, FMAX) and array.dtype.kind == "f" and np.any(total == neutral):
         # The neutral value is the result for NaNs only, too.
         numbers = np.zeros(shape, bool)

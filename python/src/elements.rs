@@ -436,15 +436,21 @@ fn resumed<T: Scalar>(
     array.resume().ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
 }
 
-/// Returns the combined values of all ranks, as a new array of the same shape.
+/// Returns the combined values of all ranks, as a new array of the same shape. `call` describes the
+/// call of the program that this is a part of.
 pub fn all_reduce<'py, T: Scalar>(
     group: &Group<'static>,
     values: &Bound<'py, PyAny>,
     op: crate::dtype::Op,
+    call: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = values.py();
     let mut copy = elements::<T>(values, SOURCE)?.as_standard_layout().into_owned();
     let combined = copy.as_slice_mut().expect("the standard layout is contiguous");
-    wait(py, || -> Outcome<()> { T::all_reduce(group, combined, op) })?;
+    let mut reduce = || -> Outcome<()> { T::all_reduce(group, combined, op) };
+    wait(py, || match call {
+        Some(call) => group.described(call, reduce),
+        None => reduce(),
+    })?;
     Ok(copy.into_pyarray(py).into_any())
 }

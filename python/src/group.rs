@@ -278,14 +278,16 @@ impl PyGroup {
         Ok(())
     }
 
+    #[pyo3(signature = (values, op, call=None))]
     fn _all_reduce<'py>(
         &self,
         values: &Bound<'py, PyAny>,
         op: &str,
+        call: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (group, op) = (self.group()?, Op::of(op)?);
         let dtype = DType::of(&values.getattr("dtype")?)?;
-        with_type!(dtype, T => elements::all_reduce::<T>(&group, values, op))
+        with_type!(dtype, T => elements::all_reduce::<T>(&group, values, op, call))
     }
 
     fn _broadcast<'py>(

@@ -7,6 +7,9 @@ CALLS = {
     "a[:4].sum(); pt.full(4, 0.5 * pt.rank(), name='made')": "fill of an array with {half}, \"made\"",
     "pt.full_like(a, pt.rank() > 0, bool)": "fill of an array with the bytes [{rank}]",
     "pt.Counter(pt.rank())": "call Counter({rank})",
+    "pt.WorkQueue(10 + pt.rank())": "call WorkQueue(1{rank} tasks)",
+    "a.T.sum(axis=min(pt.rank(), 1))": "call add along axes ({rank},)",
+    "a.max(axis=0, initial=pt.rank() / 2)": "initial {half}",
 }
 
 

@@ -1,5 +1,6 @@
 """An exception of a whole-array function on one rank is an exception on all ranks."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -62,6 +63,9 @@ def test_errors_of_casts():
     a = ones_and(np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        with contextlib.suppress(RuntimeWarning):
+            np.array([np.nan]).astype(int)
+            pytest.skip("this NumPy does not warn of such casts")
         with pytest.raises(RuntimeWarning, match="cast") as error:
             a.astype(int)
     assert last_rank_named(error)
