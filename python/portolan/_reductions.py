@@ -107,8 +107,8 @@ def count(array: Any, axis: Any, keepdims: bool = False, where: Any = True) -> A
         mask("count", where, array)
         return reduce(where, SUM, axis, keepdims)
     axes = axes_of(axis, array.ndim)
-    if where is True:
-        return math.prod(array.shape[n] for n in axes)
+    if np.ndim(where) == 0:
+        return math.prod(array.shape[n] for n in axes) if where else 0
     return np.sum(np.broadcast_to(where, array.shape), axes, np.intp, keepdims=keepdims)
 
 
