@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import operator
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,10 @@ from typing import Any, Optional, Union
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ._reductions import ALL, ANY, MAX, MIN, PRODUCT, SUM, axes_of, position, reduce, variance
+from ._group import world
+from ._methods import Reductions
+from ._operands import Agreement, is_comparable, promoted
+from ._reductions import axes_of
 from ._start import _native
 from ._ufuncs import array_ufunc
 
@@ -56,7 +58,7 @@ def _per_axis(value: Any, ndim: int, what: str) -> list[Any]:
     return values
 
 
-class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name-defined]
+class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: ignore[misc,name-defined]
     """A dense array whose elements are distributed over the ranks of a group.
 
     `zeros`, `array`, `load` and similar functions create arrays; all are collective. An array that
@@ -97,22 +99,36 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         edges = [bool(p) for p in _per_axis(periodic, len(shape), "periodic")]
         if any(g < 0 for g in widths):
             raise ValueError(f"negative widths of ghost cells: {widths}")
+        native = np.dtype(dtype).newbyteorder("=")
         # Ghost cells beyond open edges are never written, so they start as zero.
         unfilled = _unfilled and not any(widths)
         self: Array = super().__new__(
-            cls, shape, np.dtype(dtype), name, spec, widths, edges, unfilled, group, _path
+            cls, shape, native, name, spec, widths, edges, unfilled, group, _path
         )
         self._spec, self._periodic, self._group = spec, tuple(edges), group
         return self
 
-    # NDArrayOperatorsMixin defines __eq__, so arrays are unhashable, as NumPy's are.
+    # Arrays are unhashable, as NumPy's are.
     __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: Any) -> Any:
+        if is_comparable(self, other):
+            return NDArrayOperatorsMixin.__eq__(self, other)
+        return self._filled(False)
+
+    def __ne__(self, other: Any) -> Any:
+        if is_comparable(self, other):
+            return NDArrayOperatorsMixin.__ne__(self, other)
+        return self._filled(True)
+
+    def _filled(self, value: bool) -> "Array":
+        made = self._like(np.bool_, "")
+        made.fill(value)
+        return made
 
     @property
     def group(self) -> Any:
         """The group of ranks that share the array."""
-        from ._group import world
-
         return world if self._group is None else self._group
 
     @property
@@ -141,6 +157,7 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
 
     def _like(self, dtype: Any, name: str) -> "Array":
         """Create an array of equal distribution, whose elements are not set. Collective."""
+        self._settle()
         return Array(
             self.shape,
             dtype,
@@ -160,6 +177,31 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         Atomic with respect to other ranks. Not collective.
         """
         return self._read_inc(index, value)
+
+    def item(self, *index: Any) -> Any:
+        """Return one element as a number of Python. Not collective.
+
+        The index is one integer for each axis, or the position of the element in row-major order. An
+        array of one element needs none. Raises ValueError for other arrays without an index.
+        """
+        if len(index) == 1 and isinstance(index[0], tuple):
+            index = index[0]
+        if not index and self.size != 1:
+            raise ValueError(f'array "{self.name}" has {self.size} elements; item() needs an index')
+        if len(index) < 2 and self.ndim != len(index):
+            position = operator.index(index[0]) if index else 0
+            if not -self.size <= position < self.size:
+                raise IndexError(
+                    f'array "{self.name}": {position} is out of bounds for {self.size} elements'
+                )
+            index = tuple(int(n) for n in np.unravel_index(position % self.size, self.shape))
+        if len(index) != self.ndim:
+            raise ValueError(f'array "{self.name}": {len(index)} indices for {self.ndim} axes')
+        return self[tuple(operator.index(n) for n in index)].item()
+
+    def tolist(self) -> list[Any]:
+        """Return all elements as nested lists of numbers of Python. Not collective."""
+        return list(self[...].tolist())
 
     # Own elements
 
@@ -194,14 +236,20 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
     def astype(self, dtype: Any, name: str = "") -> "Array":
         """Return a copy with another dtype. Collective."""
         made = self._like(dtype, name)
-        mine = self.access()
-        its = made.access()
-        try:
-            its.local[...] = mine.local.astype(dtype)
-        finally:
-            its.release()
-            mine.release()
+        with Agreement(self):
+            mine = self.access()
+            its = made.access()
+            try:
+                its.local[...] = mine.local.astype(dtype)
+            finally:
+                its.release()
+                mine.release()
         return made
+
+    @property
+    def T(self) -> "Array":
+        """The transpose, a new array; see `transpose`. Collective."""
+        return self.transpose()
 
     def transpose(self, *axes: Any, **options: Any) -> "Array":
         """Return a new array with the axes in the given order, by default in reverse. Collective.
@@ -215,6 +263,7 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         if len(order) != self.ndim:
             raise ValueError(f'axes {order} do not match array "{self.name}" of {self.ndim} axes')
         options.setdefault("group", self._group)
+        self._settle()
         shape = tuple(self.shape[n] for n in order)
         made = Array(shape, self.dtype, _unfilled=True, **options)
         if order == reverse:
@@ -242,6 +291,7 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         The options are those of `zeros`.
         """
         options.setdefault("group", self._group)
+        self._settle()
         made = Array(
             self.shape, self.dtype, name=name, distribution=distribution, _unfilled=True, **options
         )
@@ -269,124 +319,14 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
                 traceback.clear_frames(error.__traceback__)
                 raise
 
-    # Reductions
-
-    def sum(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-    ) -> Any:
-        """Return the sum of the elements, of all or along axes. Collective.
-
-        All ranks get the same value, or the same numpy array. `axis` is an axis or a tuple of axes.
-        Bools and small integers are summed as 64-bit integers, as in NumPy. The result is stored in
-        `out`, if it is given: a numpy array of the result's shape, of the same dtype on all ranks.
-        Raises numpy.exceptions.AxisError for an axis that the array does not have.
-        """
-        as_it_is = self.dtype.kind in "fc" or self.dtype.kind in "iu" and self.dtype.itemsize == 8
-        if axis is None and dtype is None and out is None and not keepdims and as_it_is:
-            return self._sum()
-        return reduce(self, SUM, axis, keepdims, dtype, out)
-
-    def mean(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-    ) -> Any:
-        """Return the mean of the elements, of all or along axes; see `sum`. Collective.
-
-        Bools and integers are summed as float64, as in NumPy.
-        """
-        if dtype is None and self.dtype.kind in "biu":
-            dtype = np.float64
-        total = self.sum(axis, dtype, out, keepdims)
-        count = math.prod(self.shape[n] for n in axes_of(axis, self.ndim))
-        mean = np.true_divide(total, count, out=out, casting="unsafe")
-        # NumPy 1 divides a float32 by an integer as float64.
-        return mean if out is not None else mean.astype(total.dtype if dtype is None else dtype)
-
-    def prod(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-    ) -> Any:
-        """Return the product of the elements, of all or along axes; see `sum`. Collective."""
-        return reduce(self, PRODUCT, axis, keepdims, dtype, out)
-
-    def var(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-    ) -> Any:
-        """Return the variance of the elements, of all or along axes; see `mean`. Collective.
-
-        The sum of the squared distances to the mean is divided by the number of elements less
-        `ddof`. Each rank needs memory for a copy of its elements.
-        """
-        return variance(self, False, axis, dtype, out, ddof, keepdims)
-
-    def std(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-    ) -> Any:
-        """Return the standard deviation, the square root of `var`. Collective."""
-        return variance(self, True, axis, dtype, out, ddof, keepdims)
-
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """Return the least element, of all or along axes; see `sum`. Collective.
-
-        It is NaN if an element is NaN; `numpy.nanmin` and `numpy.fmin.reduce` ignore NaNs. Raises
-        ValueError if there are no elements, and TypeError for complex ones.
-        """
-        if axis is None and out is None and not keepdims and self.dtype.kind != "f":
-            return self._found(False)[0]
-        return reduce(self, MIN, axis, keepdims, out=out)
-
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """Return the largest element, of all or along axes; see `min`. Collective."""
-        if axis is None and out is None and not keepdims and self.dtype.kind != "f":
-            return self._found(True)[0]
-        return reduce(self, MAX, axis, keepdims, out=out)
-
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """Return whether an element is true, that is, not zero, of all or along axes. Collective."""
-        return reduce(self, ANY, axis, keepdims, out=out)
-
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """Return whether all elements are true, of all or along axes. Collective."""
-        return reduce(self, ALL, axis, keepdims, out=out)
-
-    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-        """Return the position of the least element, of all or along an axis. Collective.
-
-        Without an axis, elements are counted in row-major order. Of several equal elements, the
-        first is meant, and the first NaN if there is one. Raises ValueError if there are no
-        elements, and TypeError for complex ones. `out` is that of `sum`.
-        """
-        return self._position(False, axis, out, keepdims)
-
-    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-        """Return the position of the largest element; see `argmin`. Collective."""
-        return self._position(True, axis, out, keepdims)
-
-    def _position(self, largest: bool, axis: Any, out: Any, keepdims: bool) -> Any:
-        if axis is None and out is None and not keepdims and self.dtype.kind != "f":
-            return self._extremum_position(largest)
-        return position(self, MAX if largest else MIN, axis, keepdims, out)
-
-    def _extremum_position(self, largest: bool) -> int:
-        return int(np.ravel_multi_index(self._found(largest)[1], self.shape))
-
-    def _found(self, largest: bool) -> Any:
-        found = self._extremum(largest)
-        if found is None:
-            raise ValueError(f'array "{self.name}" is empty and has no least or largest element')
-        return found
+    # Results of all elements
 
     def dot(self, other: "Array") -> Any:
         """Return the sum of the products of corresponding elements, not conjugated. Collective."""
-        return self._dot(other)
+        if not isinstance(other, Array):
+            raise TypeError(f"dot() of a distributed array and {type(other).__name__}; use array()")
+        a, b = promoted(self, other)
+        return a._dot(b)
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
         """Return an array of the elements, limited to the interval from `min` to `max`. Collective.

@@ -161,8 +161,15 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _nan_extremum(how: Reduction) -> Callable[..., Any]:
-    def call(a: Array, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        return reduce(a, how, axis, keepdims, out=out)
+    def call(
+        a: Array,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        return reduce(a, how, axis, bool(keepdims), None, out, initial, where)
 
     return call
 

@@ -22,8 +22,8 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
     def __repr__(self) -> str:
         try:
             return f"<portolan.Group of the ranks {self.members}>"
-        except _native.Error:
-            return "<portolan.Group, freed>"
+        except _native.Error as error:
+            return f"<portolan.Group: {error}>"
 
     def subgroup(self, ranks: Sequence[int]) -> Optional["Group"]:
         """Return the group of some ranks of this group. Collective over `ranks`.
@@ -40,7 +40,7 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
             raise ValueError(f"a rank occurs twice in {members}")
         return Group(self, members) if self.rank in members else None
 
-    def all_reduce(self, values: Any, op: str = "sum") -> Any:
+    def all_reduce(self, values: Any, op: str = "sum", *, _call: Optional[str] = None) -> Any:
         """Combine numbers or arrays of all ranks element by element. Collective.
 
         `op` is 'sum', 'prod', 'min', 'max', 'and', 'or' or 'xor'. All ranks pass the same shape and
@@ -50,8 +50,8 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
         values = np.asarray(values)
         if values.dtype == np.bool_ and op in ("sum", "prod"):
             values = values.astype(np.int64)
-        values = source(values, values.dtype, values.shape)
-        combined = self._all_reduce(values, op)
+        values = source(values, values.dtype.newbyteorder("="), values.shape)
+        combined = self._all_reduce(values, op, _call)
         return combined[()] if values.ndim == 0 else combined
 
     def sum(self, values: Any) -> Any:
@@ -178,7 +178,9 @@ class WorkQueue:
         else:
             kind = type(tasks).__name__
             raise TypeError(f"tasks are a sequence or their number, and not of type {kind}")
-        self._chunk, self._counter = chunk, Counter(0, group)
+        # Ranks with fewer tasks would leave some of them to nobody.
+        number = len(self._tasks)
+        self._chunk, self._counter = chunk, Counter._described(f"WorkQueue({number} tasks)", group)
 
     def __iter__(self) -> Iterator[Any]:
         while True:

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._operands import mask
+from ._start import _native
+
 try:
     from numpy.lib.array_utils import normalize_axis_tuple
 except ImportError:  # NumPy 1
@@ -47,36 +50,77 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def reduce(
-    array: Any, how: Reduction, axis: Any, keepdims: bool, dtype: Any = None, out: Any = None
+    array: Any,
+    how: Reduction,
+    axis: Any,
+    keepdims: bool,
+    dtype: Any = None,
+    out: Any = None,
+    initial: Any = None,
+    where: Any = True,
 ) -> Any:
     """Return the reduction of an array along axes. Collective."""
     axes = axes_of(axis, array.ndim)
     _check_out(out)
+    where = mask(how.ufunc.__name__, where, array)
+    given = initial is not None and initial is not np._NoValue
+    if how in EXTREMA and where is not True and not given:
+        raise ValueError(f"{how.ufunc.__name__} with `where` needs `initial`")
     if dtype is None and how in (SUM, PRODUCT) and out is not None:
         dtype = np.result_type(array.dtype, out.dtype)
     kept = [n for n in range(array.ndim) if n not in axes]
-    options: dict[str, Any] = {} if dtype is None else {"dtype": np.dtype(dtype)}
+    options: dict[str, Any] = {}
+    if dtype is not None:
+        options["dtype"] = np.dtype(dtype).newbyteorder("=")
     options |= _initial(how, array)
     # NumPy finds the neutral value, whose dtype is that of the result.
     neutral = how.ufunc.reduce(np.empty(0, array.dtype), **options)
     shape = tuple(array.shape[n] for n in kept)
-    if how in EXTREMA:
-        _has_elements(array, axes, shape)
+    if how in EXTREMA and not given:
+        _has_elements(array, axes)
     part = np.full(shape, neutral)
-    _place(array, part, kept, lambda mine, _: how.ufunc.reduce(mine.local, axis=axes, **options))
+
+    def own(mine: Any, _: Any, chosen: Any) -> Any:
+        return how.ufunc.reduce(mine.local, axis=axes, where=chosen, **options)
+
+    _place(array, part, kept, own, where)
     # The group adds bools as integers.
-    total = array.group.all_reduce(part, how.op).astype(part.dtype, copy=False)
+    call = f'{how.ufunc.__name__} along axes {axes} of "{array.name}"'
+    if given:
+        call += f", initial {initial!r}"
+    total = array.group.all_reduce(part, how.op, _call=call).astype(part.dtype, copy=False)
     if how in (FMIN, FMAX) and array.dtype.kind == "f" and np.any(total == neutral):
         # The neutral value is the result for NaNs only, too.
         numbers = np.zeros(shape, bool)
-        _place(array, numbers, kept, lambda mine, _: _has_numbers(mine.local, axes))
+        _place(array, numbers, kept, lambda mine, _, chosen: _has_numbers(mine.local, axes, chosen), where)
         nans = ~array.group.all_reduce(numbers, "or")
         total = np.where(nans, array.dtype.type(np.nan), total)
-    return _result(array, total, axes, keepdims, out)
+    if given:
+        total = np.asarray(total)[np.newaxis]
+        total = how.ufunc.reduce(total, axis=0, dtype=total.dtype, initial=initial)
+    return _result(array, np.asarray(total), axes, keepdims, out)
+
+
+def count(array: Any, axis: Any, keepdims: bool = False, where: Any = True) -> Any:
+    """Return the number of elements that a reduction along axes takes. Collective if `where` is."""
+    if isinstance(where, _native.ArrayBase):
+        mask("count", where, array)
+        return reduce(where, SUM, axis, keepdims)
+    axes = axes_of(axis, array.ndim)
+    if np.ndim(where) == 0:
+        return math.prod(array.shape[n] for n in axes) if where else 0
+    return np.sum(np.broadcast_to(where, array.shape), axes, np.intp, keepdims=keepdims)
 
 
 def variance(
-    array: Any, root: bool, axis: Any, dtype: Any, out: Any, ddof: float, keepdims: bool
+    array: Any,
+    root: bool,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    ddof: float,
+    keepdims: bool,
+    where: Any = True,
 ) -> Any:
     """Return the variance or its square root, of all elements or along axes. Collective.
 
@@ -86,18 +130,19 @@ def variance(
     _check_out(out)
     if dtype is None and array.dtype.kind in "biu":
         dtype = np.float64
-    mean = np.asarray(array.mean(axis, dtype))
+    mean = np.asarray(array.mean(axis, dtype, where=where))
     kept = [n for n in range(array.ndim) if n not in axes]
-    part = np.zeros(mean.shape, mean.real.dtype)
+    part = np.zeros(mean.shape, mean.real.dtype if dtype is None else mean.dtype)
 
-    def squares(mine: Any, box: Any) -> Any:
-        distance = np.subtract(mine.local, np.expand_dims(mean[box], axes), dtype=mean.dtype)
-        return np.sum((distance * distance.conj()).real, axis=axes)
+    def squares(mine: Any, box: Any, chosen: Any) -> Any:
+        distance = mine.local - np.expand_dims(mean[box], axes)
+        squared = (distance * distance.conj()).real
+        return np.sum(squared, axis=axes, dtype=part.dtype, where=chosen)
 
-    _place(array, part, kept, squares)
+    _place(array, part, kept, squares, mask("var", where, array))
     total = array.group.all_reduce(part, SUM.op)
-    count = math.prod(array.shape[n] for n in axes) - ddof
-    found = np.true_divide(total, max(count, 0)).astype(part.dtype)  # NumPy 1 may give float64
+    freedom = np.maximum(count(array, axis, where=where) - ddof, 0)
+    found = np.true_divide(total, freedom).astype(part.dtype)  # NumPy 1 may give float64
     return _result(array, np.asarray(np.sqrt(found) if root else found), axes, keepdims, out)
 
 
@@ -116,7 +161,7 @@ def _anywhere(array: Any, how: Reduction) -> Any:
     if array.dtype.kind != "f" or not np.isnan(reduce(array, how, None, False)):
         return array._extremum_position(how is MAX)
     first = np.full((), array.size, np.intp)
-    _place(array, first, [], lambda mine, _: _first_nan(mine, array.shape))
+    _place(array, first, [], lambda mine, *_: _first_nan(mine, array.shape))
     return array.group.all_reduce(first, "min")
 
 
@@ -132,7 +177,7 @@ def _along(array: Any, how: Reduction, axis: int) -> Any:
         array,
         first,
         kept,
-        lambda mine, box: _first(mine.local, best[box], mine.indices(axis), axis, end),
+        lambda mine, box, _: _first(mine.local, best[box], mine.indices(axis), axis, end),
     )
     return array.group.all_reduce(first, "min")
 
@@ -152,8 +197,8 @@ def _initial(how: Reduction, array: Any) -> dict[str, Any]:
     raise TypeError(f"elements of type {array.dtype} have no order")
 
 
-def _has_elements(array: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    if 0 in (array.shape[n] for n in axes) and 0 not in shape:
+def _has_elements(array: Any, axes: tuple[int, ...]) -> None:
+    if 0 in (array.shape[n] for n in axes):
         raise ValueError(f'array "{array.name}" is empty and has no least or largest element')
 
 
@@ -177,28 +222,34 @@ def _result(array: Any, total: Any, axes: tuple[int, ...], keepdims: bool, out: 
     return out
 
 
-def _place(array: Any, part: Any, kept: list[int], function: Callable[[Any, Any], Any]) -> None:
+def _place(
+    array: Any, part: Any, kept: list[int], function: Callable[[Any, Any, Any], Any], where: Any = True
+) -> None:
     """Store a function of this rank's elements in `part`, which has the kept axes. Collective.
 
-    The function gets the access, and the index in `part` of this rank's elements. It raises no
-    floating-point errors, because the other ranks continue.
+    The function gets the access, the index in `part` of this rank's elements, and their mask. It
+    raises no floating-point errors, because the other ranks continue.
     """
     bounds = array.bounds()
-    mine = array.access()
+    is_array = isinstance(where, _native.ArrayBase)
+    mine = its = array.access()
     try:
+        if is_array and where is not array:
+            its = where.access()
         if bounds is not None:
             box: Any = tuple(bounds[n] for n in kept)
         else:
             box = np.ix_(*[mine.indices(n) for n in kept])
         # The views of the function die with the call, before the release.
         with np.errstate(all="ignore"):
-            part[box] = function(mine, box)
+            part[box] = function(mine, box, its.local if is_array else where)
     finally:
+        its.release()
         mine.release()
 
 
-def _has_numbers(local: Any, axes: tuple[int, ...]) -> Any:
-    return np.logical_or.reduce(np.equal(local, local), axis=axes)
+def _has_numbers(local: Any, axes: tuple[int, ...], chosen: Any) -> Any:
+    return np.logical_or.reduce(np.equal(local, local), axis=axes, where=chosen)
 
 
 def _first(local: Any, best: Any, indices: Any, axis: int, end: int) -> Any:

@@ -1,7 +1,7 @@
 """NumPy's universal functions on distributed arrays.
 
 A ufunc applies to the own elements of each rank, during an access of all arrays that take part. All
-ranks run the same sequence of accesses and releases, also if the function raises on one of them.
+ranks run the same sequence of accesses and releases. If the function raises on one of them, all raise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ._operands import Agreement, mask, part, promoted
 from ._reductions import BY_UFUNC, reduce
 from ._start import _native
 
@@ -28,18 +29,12 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
         )
     given = options.pop("out", (None,) * ufunc.nout)
     _check_outs(ufunc, given)
-    arrays = [x for x in (*inputs, *given) if isinstance(x, _native.ArrayBase)]
     where = options.pop("where", True)
-    if isinstance(where, _native.ArrayBase):
-        arrays.append(where)
-    model = arrays[0]
-    for other in arrays[1:]:
-        _check_alike(ufunc, model, other)
-    parts = [x if isinstance(x, _native.ArrayBase) else _part(ufunc, x, model) for x in inputs]
-    if not isinstance(where, _native.ArrayBase):
-        where = _part(ufunc, where, model)
-    if np.result_type(getattr(where, "dtype", where)) != np.bool_:
-        raise TypeError(f"{ufunc.__name__}: `where` is not a bool or an array of bools")
+    model = next(x for x in (*inputs, *given, where) if isinstance(x, _native.ArrayBase))
+    parts = [part(ufunc.__name__, x, model) for x in inputs]
+    for target in given:
+        part(ufunc.__name__, target, model)
+    where = mask(ufunc.__name__, where, model)
     # NumPy finds the dtypes of the results.
     sample = [_sample(x, model.ndim) for x in parts]
     with np.errstate(all="ignore"):
@@ -68,11 +63,10 @@ def _reduce(
     dtype: Any = None,
     out: Any = (None,),
     keepdims: bool = False,
-    **others: Any,
+    initial: Any = None,
+    where: Any = True,
 ) -> Any:
-    if others:
-        raise TypeError(f"{ufunc.__name__}.reduce of a distributed array has no {min(others)}")
-    return reduce(array, BY_UFUNC[ufunc], axis, keepdims, dtype, out[0])
+    return reduce(array, BY_UFUNC[ufunc], axis, keepdims, dtype, out[0], initial, where)
 
 
 def _check_outs(ufunc: np.ufunc, outs: Any) -> None:
@@ -90,61 +84,25 @@ def _sample(operand: Any, ndim: int) -> Any:
     return operand
 
 
-def _check_alike(ufunc: np.ufunc, a: Any, b: Any) -> None:
-    if a.shape != b.shape:
-        raise ValueError(
-            f'operands could not be broadcast together: {ufunc.__name__} of "{a.name}" {a.shape} '
-            f'and "{b.name}" {b.shape}'
-        )
-    if a.group != b.group:
-        raise ValueError(
-            f'{ufunc.__name__}: "{a.name}" and "{b.name}" belong to different groups; use '
-            "redistribute() with group="
-        )
-    alike = a.grid == b.grid and a._has_blocks_of(b)
-    if not alike or (a.bounds() is None and a.distribution != b.distribution):
-        raise ValueError(
-            f'{ufunc.__name__}: "{a.name}" and "{b.name}" are not distributed alike; use '
-            "redistribute()"
-        )
-
-
-def _part(ufunc: np.ufunc, value: Any, model: Any) -> Any:
-    """Return the part of an operand that belongs to this rank's elements."""
-    if np.ndim(value) == 0:
-        return value
-    bounds = model.bounds()
-    if bounds is None:
-        raise TypeError(
-            f"{ufunc.__name__}: numpy arrays do not combine with block-cyclic arrays; use "
-            "portolan.array()"
-        )
-    found = np.asarray(value)
-    try:
-        return np.broadcast_to(found, model.shape)[bounds]
-    except ValueError:
-        raise ValueError(
-            f'operands could not be broadcast together: {ufunc.__name__} of array "{model.name}" '
-            f"{model.shape} and a numpy array {found.shape}"
-        ) from None
-
-
 def _apply(
     ufunc: np.ufunc, parts: list[Any], outs: list[Any], where: Any, options: dict[str, Any]
 ) -> None:
     distinct = {id(x): x for x in (*parts, *outs, where) if isinstance(x, _native.ArrayBase)}
-    accesses = {key: x.access() for key, x in distinct.items()}
-    try:
-        # The views die with the call, before the releases.
-        ufunc(
-            *[accesses[id(x)].local if id(x) in accesses else x for x in parts],
-            out=tuple(accesses[id(x)].local for x in outs),
-            where=accesses[id(where)].local if id(where) in accesses else where,
-            **options,
-        )
-    finally:
-        for access in accesses.values():
-            access.release()
+    accesses: dict[int, Any] = {}
+    with Agreement(outs[0]):
+        try:
+            for key, x in distinct.items():
+                accesses[key] = x.access()
+            # The views die with the call, before the releases.
+            ufunc(
+                *[accesses[id(x)].local if id(x) in accesses else x for x in parts],
+                out=tuple(accesses[id(x)].local for x in outs),
+                where=accesses[id(where)].local if id(where) in accesses else where,
+                **options,
+            )
+        finally:
+            for access in accesses.values():
+                access.release()
 
 
 def _matmul(inputs: Any, options: dict[str, Any]) -> Any:
@@ -163,6 +121,7 @@ def _matmul(inputs: Any, options: dict[str, Any]) -> Any:
         raise TypeError(f"@ of distributed arrays has no {min(options)}")
     _check_outs(np.matmul, outs)
     target = outs[0]
+    a, b = promoted(a, b)
     if target is None:
         target = type(a)((a.shape[0], b.shape[1]), a.dtype, name="matmul", group=a._group)
     target.matmul_from(a, b)

@@ -17,7 +17,7 @@ def source(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
     """
     found = np.asarray(value)
     if found.dtype != dtype:
-        literal = not isinstance(value, (np.ndarray, np.generic))
+        literal = not isinstance(value, np.ndarray)
         if literal and not found.size:
             found = found.astype(dtype)
         elif literal and found.dtype.kind in "iub" and dtype.kind in "iub":

@@ -5,13 +5,12 @@
 //! be released meanwhile.
 
 use crate::array::PyArray;
-use crate::call::{Error_, Pinned, VIEWS};
+use crate::call::{Error_, Pinned, VIEWS, was_interrupted};
 use crate::core::Core;
 use numpy::{IntoPyArray, PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,15 +41,17 @@ impl Drop for Lease {
 #[pyclass(name = "Access", module = "portolan", frozen)]
 pub struct PyAccess {
     core: Pinned<Rc<Core>>,
-    released: Pinned<Cell<bool>>,
+    /// The number of this access of the array.
+    number: u64,
 }
 
 impl PyAccess {
     fn open(&self) -> PyResult<&Rc<Core>> {
-        if self.released.get()?.get() {
+        let core = self.core.get()?;
+        if !core.is_open(self.number) {
             return Err(Error_::new_err("the access has been released"));
         }
-        self.core.get()
+        Ok(core)
     }
 
     fn view<'py>(&self, py: Python<'py>, padded: bool) -> PyResult<Bound<'py, PyAny>> {
@@ -85,9 +86,8 @@ impl PyAccess {
     #[new]
     fn new(py: Python<'_>, array: &Bound<'_, PyArray>) -> PyResult<PyAccess> {
         let core = array.get().core()?;
-        core.change("another access", |a| a.access(py))?;
-        core.lent.set(true);
-        Ok(PyAccess { core: Pinned::new(core.clone()), released: Pinned::new(Cell::new(false)) })
+        let number = core.open(py)?;
+        Ok(PyAccess { core: Pinned::new(core.clone()), number })
     }
 
     /// A numpy array over this rank's elements, without ghost cells. Not a copy.
@@ -168,16 +168,11 @@ impl PyAccess {
 
     /// End the access. Collective. Raises BufferError while views of own elements are alive.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        let released = self.released.get()?;
-        if released.get() {
-            return Ok(());
+        if was_interrupted() {
+            return Ok(()); // so that `finally` lets the exception of the signal handler pass
         }
         let core = self.core.get()?;
-        core.no_views("the access is released")?;
-        core.with_mut(|a| a.release(py))?;
-        released.set(true);
-        core.lent.set(false);
-        Ok(())
+        if core.is_open(self.number) { core.release(py) } else { Ok(()) }
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -187,9 +182,13 @@ impl PyAccess {
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
         // The other ranks may not raise, so a collective call would wait for them.
-        if exception.get_item(0)?.is_none() {
-            self.release(py)?;
+        let raised = !exception.get_item(0)?.is_none();
+        let released = if raised { Ok(()) } else { self.release(py) };
+        if let Ok(core) = self.core.get()
+            && core.is_open(self.number)
+        {
+            core.leave();
         }
-        Ok(false)
+        released.map(|()| false)
     }
 }

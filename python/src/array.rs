@@ -5,17 +5,19 @@ use crate::Dist;
 use crate::call::{Pinned, wait};
 use crate::core::Core;
 use crate::dtype::{DType, with_type};
-use crate::elements::{Copying, Elements, is_addressable};
-use crate::group::{PyGroup, at_once, home_of};
-use crate::index::{Indexed, Key, Selection, parse};
+use crate::elements::{Copying, Elements};
+use crate::group::{PyGroup, at_once, first_failure, home_of};
+use crate::index::Key;
 use crate::tiles::PyTiles;
 use crate::transfer::PyTransfer;
-use ndarray::{Axis, IxDyn};
-use numpy::{PyArrayDescrMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use crate::values::with_lists;
+use ndarray::IxDyn;
+use numpy::PyReadonlyArray2;
 use portolan::array::{Boundary, DistArray, Distribution, Options};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -43,94 +45,6 @@ impl PyArray {
     pub fn core(&self) -> PyResult<&Rc<Core>> {
         self.0.get()
     }
-
-    fn key(&self, array: &dyn Elements, key: &Bound<'_, PyAny>) -> PyResult<Key> {
-        let facts = array.facts();
-        parse(key, &Indexed { name: facts.name, shape: facts.shape })
-    }
-
-    /// Returns the selection of an index without arrays.
-    fn selection(&self, array: &dyn Elements, key: &Bound<'_, PyAny>) -> PyResult<Selection> {
-        match self.key(array, key)? {
-            Key::Element(index) => Ok(Selection::element(&index)),
-            Key::Patch(selection) => Ok(selection),
-            Key::Arrays => {
-                Err(PyTypeError::new_err("index arrays are not supported here; use a[...]"))
-            }
-        }
-    }
-
-    /// Returns the indices of the elements that an index with arrays selects, and the shape of the
-    /// result. NumPy's errors get the name of the array.
-    fn lists<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = index.py();
-        let facts = |a: &dyn Elements| Ok((a.facts().name.to_string(), a.facts().shape.to_vec()));
-        let (name, shape) = self.core()?.with(facts)?;
-        // Without the array: the index may contain it.
-        let lists = py
-            .import("portolan._values")?
-            .call_method1("lists", (PyTuple::new(py, &shape)?, index));
-        lists.map_err(|error| match error.is_instance_of::<PyIndexError>(py) {
-            true => Indexed { name: &name, shape: &shape }.error(error.value(py)),
-            false => error,
-        })
-    }
-
-    /// Converts the value of a put to an array of the right dtype and shape. NumPy's errors get the
-    /// name of the array.
-    fn source<'py>(
-        &self,
-        value: &Bound<'py, PyAny>,
-        shape: &[usize],
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, dtype) = (value.py(), self.core()?.dtype);
-        if let Ok(array) = value.cast::<numpy::PyUntypedArray>()
-            && array.shape() == shape
-            && with_type!(dtype, T => {
-                array.dtype().is_equiv_to(&numpy::dtype::<T>(py))
-                    && is_addressable(array, size_of::<T>(), align_of::<T>())
-            })
-        {
-            return Ok(value.clone());
-        }
-        let dtype = with_type!(dtype, T => numpy::dtype::<T>(py));
-        let found = py
-            .import("portolan._values")?
-            .call_method1("source", (value, dtype, PyTuple::new(py, shape)?));
-        found.map_err(|error| self.named(py, error))
-    }
-
-    /// Adds the name of the array to an exception of NumPy's about a value.
-    fn named(&self, py: Python<'_>, error: PyErr) -> PyErr {
-        let kind = error.get_type(py);
-        let of_value = [
-            py.get_type::<PyTypeError>(),
-            py.get_type::<PyValueError>(),
-            py.get_type::<PyOverflowError>(),
-        ];
-        let name = self.core().and_then(|core| core.with(|a| Ok(a.facts().name.to_string())));
-        match name {
-            Ok(name) if of_value.iter().any(|plain| kind.is(plain)) => {
-                PyErr::from_type(kind, format!("array \"{name}\": {}", error.value(py)))
-            }
-            _ => error,
-        }
-    }
-}
-
-/// Calls a function with lists of indices, one for each row of `indices`.
-fn with_lists<R>(
-    indices: &PyReadonlyArray2<'_, isize>,
-    body: impl FnOnce(&[&[usize]]) -> PyResult<R>,
-) -> PyResult<R> {
-    let rows = indices.as_array();
-    let signed = rows.as_slice().ok_or_else(|| PyValueError::new_err("scattered indices"))?;
-    if signed.iter().any(|i| *i < 0) {
-        return Err(PyIndexError::new_err("a negative index in a list of indices"));
-    }
-    let flat: Vec<usize> = signed.iter().map(|i| i.unsigned_abs()).collect();
-    let lists: Vec<&[usize]> = flat.chunks(rows.len_of(Axis(1)).max(1)).collect();
-    body(&lists)
 }
 
 #[pymethods]
@@ -393,18 +307,35 @@ impl PyArray {
     /// Afterwards all ranks see the same elements. With PORTOLAN_CHECK=1, raises Error on all ranks
     /// if two of them have used an element without a sync in between, and one has written it.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.core()?.with(|a| a.sync(py))
+        self.settled(py)?.with(|a| a.sync(py))
+    }
+
+    /// Ends an access that a block has left. Collective calls begin with this.
+    fn _settle(&self, py: Python<'_>) -> PyResult<()> {
+        self.settled(py).map(drop)
+    }
+
+    /// Returns the first rank that passes a text, and this text, or None if no rank passes one.
+    /// Collective.
+    fn _first_failure(
+        &self,
+        py: Python<'_>,
+        mine: Option<&[u8]>,
+    ) -> PyResult<Option<(usize, Cow<'static, [u8]>)>> {
+        let group = self.core()?.with(|a| Ok(a.facts().group.clone()))?;
+        let found = wait(py, || first_failure(&group, mine))?;
+        Ok(found.map(|(rank, text)| (rank, text.into())))
     }
 
     /// Free the memory. Collective. Raises BufferError while views or transfers are alive.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
-        let array = self.core()?.take()?;
+        let array = self.core()?.take(py)?;
         array.map_or(Ok(()), |array| array.free(py))
     }
 
     /// Set all elements to a value. Collective.
     fn fill(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let filled = self.core()?.change("fill()", |a| a.fill(value));
+        let filled = self.settled(value.py())?.change("fill()", |a| a.fill(value));
         filled.map_err(|error| self.named(value.py(), error))
     }
 
@@ -412,16 +343,16 @@ impl PyArray {
     ///
     /// Raises ValueError if the shapes or groups differ, and TypeError if the dtypes differ.
     fn copy_from(&self, py: Python<'_>, other: &Bound<'_, PyArray>) -> PyResult<()> {
-        let other = other.get().core()?;
+        let other = other.get().settled(py)?;
         let copy = |a: &mut dyn Elements| other.with(|b| a.copy_from(py, b, Copying::Straight));
-        self.distinct(other)?.change("copy_from()", copy)
+        self.distinct(py, other)?.change("copy_from()", copy)
     }
 
     /// Make this array the transpose of another one: its axes in reverse order. Collective.
     fn transpose_from(&self, py: Python<'_>, other: &Bound<'_, PyArray>) -> PyResult<()> {
-        let other = other.get().core()?;
+        let other = other.get().settled(py)?;
         let copy = |a: &mut dyn Elements| other.with(|b| a.copy_from(py, b, Copying::Transposed));
-        self.distinct(other)?.change("transpose_from()", copy)
+        self.distinct(py, other)?.change("transpose_from()", copy)
     }
 
     /// Make this array the matrix product `a @ b`. Collective. Any distributions.
@@ -431,14 +362,14 @@ impl PyArray {
         a: &Bound<'_, PyArray>,
         b: &Bound<'_, PyArray>,
     ) -> PyResult<()> {
-        let (a, b) = (a.get().core()?, b.get().core()?);
-        self.distinct(a)?;
+        let (a, b) = (a.get().settled(py)?, b.get().settled(py)?);
+        self.distinct(py, a)?;
         let multiply = |c: &mut dyn Elements| a.with(|a| b.with(|b| c.matmul(py, a, b)));
-        self.distinct(b)?.change("matmul_from()", multiply)
+        self.distinct(py, b)?.change("matmul_from()", multiply)
     }
 
     fn _sum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.core()?.with(|a| a.sum(py))
+        self.settled(py)?.with(|a| a.sum(py))
     }
 
     fn _dot<'py>(
@@ -446,13 +377,13 @@ impl PyArray {
         py: Python<'py>,
         other: &Bound<'_, PyArray>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let other = other.get().core()?;
-        self.core()?.with(|a| other.with(|b| a.dot(py, b)))
+        let other = other.get().settled(py)?;
+        self.settled(py)?.with(|a| other.with(|b| a.dot(py, b)))
     }
 
     /// Return the square root of the sum of the squared magnitudes. Collective.
     fn norm(&self, py: Python<'_>) -> PyResult<f64> {
-        self.core()?.with(|a| a.norm(py))
+        self.settled(py)?.with(|a| a.norm(py))
     }
 
     fn _extremum<'py>(
@@ -460,14 +391,14 @@ impl PyArray {
         py: Python<'py>,
         max: bool,
     ) -> PyResult<Option<(Bound<'py, PyAny>, Vec<usize>)>> {
-        self.core()?.with(|a| a.extremum(py, max))
+        self.settled(py)?.with(|a| a.extremum(py, max))
     }
 
     /// Save to a `.npy` file that `numpy.load` and `portolan.load` read. Collective.
     ///
     /// Each rank writes its own elements. Raises ValueError on all ranks if one cannot write.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        self.core()?.with(|a| a.save(py, &path))
+        self.settled(py)?.with(|a| a.save(py, &path))
     }
 
     /// Return an iterator over tiles of at most the given shape. Collective.
@@ -476,7 +407,7 @@ impl PyArray {
     /// the iteration is collective. If all ranks leave the loop early, its memory is freed like that
     /// of an array.
     fn tiles(slf: &Bound<'_, Self>, shape: Vec<usize>) -> PyResult<PyTiles> {
-        let (py, core) = (slf.py(), slf.get().core()?);
+        let (py, core) = (slf.py(), slf.get().settled(slf.py())?);
         let number = core.home.number(py)?;
         let tiles = core.with(|a| a.tiles(py, shape))?;
         Ok(PyTiles::new(tiles, core.home.clone(), number))
@@ -484,38 +415,19 @@ impl PyArray {
 }
 
 impl PyArray {
-    /// Returns this array's core if `other` is another array.
-    fn distinct(&self, other: &Rc<Core>) -> PyResult<&Rc<Core>> {
+    /// Returns the core for a collective call.
+    fn settled(&self, py: Python<'_>) -> PyResult<&Rc<Core>> {
         let core = self.core()?;
+        core.settle(py)?;
+        Ok(core)
+    }
+
+    /// Returns this array's core for a collective call if `other` is another array.
+    fn distinct(&self, py: Python<'_>, other: &Rc<Core>) -> PyResult<&Rc<Core>> {
+        let core = self.settled(py)?;
         if Rc::ptr_eq(core, other) {
             return Err(PyValueError::new_err("an array is both source and target"));
         }
         Ok(core)
-    }
-
-    fn write(
-        &self,
-        index: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-        to_lists: impl FnOnce(&dyn Elements, &[&[usize]], &Bound<'_, PyAny>) -> PyResult<()>,
-        to_patch: impl FnOnce(&dyn Elements, &Selection, &Bound<'_, PyAny>) -> PyResult<()>,
-    ) -> PyResult<()> {
-        let core = self.core()?;
-        match core.with(|a| self.key(a, index))? {
-            Key::Element(index) => {
-                let selection = Selection::element(&index);
-                core.with(|a| to_patch(a, &selection, &self.source(value, &[])?))
-            }
-            Key::Patch(selection) => {
-                let source = self.source(value, &selection.shape())?;
-                core.with(|a| to_patch(a, &selection, &source))
-            }
-            Key::Arrays => {
-                let (indices, shape): (PyReadonlyArray2<'_, isize>, Vec<usize>) =
-                    self.lists(index)?.extract()?;
-                let source = self.source(value, &shape)?.call_method1("ravel", ())?;
-                core.with(|a| with_lists(&indices, |lists| to_lists(a, lists, &source)))
-            }
-        }
     }
 }

@@ -67,6 +67,11 @@ fn phase() -> u8 {
     }
 }
 
+/// Returns whether a signal handler has raised during a wait. This rank can only end then.
+pub fn was_interrupted() -> bool {
+    PHASE.load(Ordering::Relaxed) == INTERRUPTED
+}
+
 fn this_thread() -> usize {
     INSIDE.with(|inside| std::ptr::from_ref(inside).addr())
 }

@@ -26,7 +26,19 @@ pub struct Core {
     pub views: Arc<AtomicUsize>,
     /// The transfers in progress that Python holds.
     pub transfers: Cell<usize>,
-    pub lent: Cell<bool>,
+    lent: Cell<Lent>,
+    /// The number of accesses so far.
+    opened: Cell<u64>,
+}
+
+/// Whether the array is in an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lent {
+    No,
+    Open,
+    /// An exception has ended the block of the access. Other ranks may not have raised and may wait in
+    /// the release, so it comes with the next collective call on the array.
+    Left,
 }
 
 impl Drop for Core {
@@ -47,15 +59,17 @@ impl Core {
             dtype,
             views: Arc::default(),
             transfers: Cell::new(0),
-            lent: Cell::new(false),
+            lent: Cell::new(Lent::No),
+            opened: Cell::new(0),
         }
     }
 
     /// Takes the array out, for its end. Returns `None` if that has happened before.
-    pub fn take(&self) -> PyResult<Option<Box<dyn Elements>>> {
+    pub fn take(&self, py: Python<'_>) -> PyResult<Option<Box<dyn Elements>>> {
         if self.array.borrow().is_none() {
             return Ok(None);
         }
+        self.settle(py)?;
         self.change("the array is freed", |_| Ok(()))?;
         self.home.freed();
         Ok(self.array.take())
@@ -111,7 +125,7 @@ impl Core {
         what: &str,
         body: impl FnOnce(&mut dyn Elements) -> PyResult<R>,
     ) -> PyResult<R> {
-        if self.lent.get() {
+        if self.lent.get() != Lent::No {
             return Err(Error_::new_err(format!(
                 "array \"{}\": an access is open; release it before {what}",
                 self.name()
@@ -120,5 +134,37 @@ impl Core {
         self.no_views(what)?;
         self.no_transfers(what)?;
         self.with_mut(body)
+    }
+
+    /// Opens an access and returns its number. Collective.
+    pub fn open(&self, py: Python<'_>) -> PyResult<u64> {
+        self.settle(py)?;
+        self.change("another access", |a| a.access(py))?;
+        self.lent.set(Lent::Open);
+        self.opened.set(self.opened.get() + 1);
+        Ok(self.opened.get())
+    }
+
+    pub fn is_open(&self, number: u64) -> bool {
+        self.lent.get() != Lent::No && self.opened.get() == number
+    }
+
+    /// Ends the access. Collective.
+    pub fn release(&self, py: Python<'_>) -> PyResult<()> {
+        self.no_views("the access is released")?;
+        self.with_mut(|a| a.release(py))?;
+        self.lent.set(Lent::No);
+        Ok(())
+    }
+
+    /// Leaves the end of the open access to the next collective call.
+    pub fn leave(&self) {
+        self.lent.set(Lent::Left);
+    }
+
+    /// Ends an access whose block has ended by an exception. Collective calls on the array begin with
+    /// this.
+    pub fn settle(&self, py: Python<'_>) -> PyResult<()> {
+        if self.lent.get() == Lent::Left { self.release(py) } else { Ok(()) }
     }
 }

@@ -9,9 +9,9 @@ use crate::Dist;
 use crate::call::{raise, transfer, wait};
 use crate::dtype::{Outcome, Scalar, scalar};
 use crate::index::Selection;
-use ndarray::{Array, ArrayBase, ArrayView, ArrayViewMut, Axis, IxDyn, RawData};
-use numpy::npyffi::NPY_ARRAY_WRITEABLE;
-use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use crate::views::{Keeper, SOURCE, bytes_of, elements, elements_mut, flat, lend};
+use ndarray::{Array, ArrayViewMut, Axis, IxDyn};
+use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
 use portolan::Group;
 use portolan::array::{Patch, PendingArray, Tiles};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -28,9 +28,6 @@ pub struct Facts<'a> {
     pub ghosts: &'a [usize],
     pub group: &'a Group<'static>,
 }
-
-/// The object that keeps the memory of a view alive.
-pub type Keeper<'py> = Bound<'py, PyAny>;
 
 /// A transfer in progress.
 pub trait Transfer {
@@ -140,82 +137,8 @@ fn alike<T: Scalar>(other: &dyn Elements) -> PyResult<&Dist<T>> {
     })
 }
 
-/// Returns a NumPy array whose elements Rust can address: it has the dtype, and the elements are
-/// aligned and at distances that are multiples of their size. Fields of structured arrays may not be.
-fn addressable<'a, 'py, T: Scalar>(
-    array: &'a Bound<'py, PyAny>,
-    what: &str,
-) -> PyResult<&'a Bound<'py, PyArrayDyn<T>>> {
-    let array = array.cast::<PyArrayDyn<T>>().map_err(|_| {
-        PyTypeError::new_err(format!("{what} must be a numpy array of dtype {}", T::NAME))
-    })?;
-    if !is_addressable(array.as_untyped(), size_of::<T>(), align_of::<T>()) {
-        return Err(PyValueError::new_err(format!(
-            "{what} is a numpy array with elements that are not aligned, or at distances that are no \
-             multiples of their size"
-        )));
-    }
-    Ok(array)
-}
-
-/// Returns whether the elements of a NumPy array are aligned and at multiples of their size.
-pub fn is_addressable(array: &Bound<'_, numpy::PyUntypedArray>, size: usize, align: usize) -> bool {
-    // SAFETY: the object is an array of NumPy, so the pointer is valid.
-    let start = unsafe { (*array.as_array_ptr()).data };
-    start.addr().is_multiple_of(align)
-        && array.strides().iter().all(|stride| stride.unsigned_abs().is_multiple_of(size))
-}
-
-/// Returns a view of the elements of a NumPy array, for the length of a call.
-///
-/// Other threads of Python may change the elements meanwhile, as during a call of NumPy. The borrows
-/// that the crate numpy counts do not prevent this, and they cost as much as a small transfer.
-fn elements<'a, T: Scalar>(
-    array: &'a Bound<'_, PyAny>,
-    what: &str,
-) -> PyResult<ArrayView<'a, T, IxDyn>> {
-    let array = addressable::<T>(array, what)?;
-    // SAFETY: the array lives as long as the view, and `addressable` has checked its layout. A value
-    // of any bytes is an element.
-    Ok(unsafe { array.as_array() })
-}
-
-/// Returns a view of the elements of a NumPy array that a call writes; see [`elements`].
-fn elements_mut<'a, T: Scalar>(
-    array: &'a Bound<'_, PyAny>,
-    what: &str,
-) -> PyResult<ArrayViewMut<'a, T, IxDyn>> {
-    let array = addressable::<T>(array, what)?;
-    // SAFETY: the object is an array of NumPy, so the pointer is valid.
-    if unsafe { (*array.as_array_ptr()).flags } & NPY_ARRAY_WRITEABLE == 0 {
-        return Err(PyValueError::new_err(format!("{what} is a read-only numpy array")));
-    }
-    // SAFETY: as in `elements`, and the elements may be written.
-    Ok(unsafe { array.as_array_mut() })
-}
-
-/// The name of an array that is read, for errors.
-const SOURCE: &str = "the source";
-
 fn alpha_of<T: Scalar>(alpha: Option<&Bound<'_, PyAny>>) -> PyResult<T> {
     alpha.map_or(Ok(T::ONE), T::from_py)
-}
-
-/// Returns a NumPy array over the memory of a view.
-///
-/// # Safety
-/// The memory must be valid as long as `keeper` lives.
-unsafe fn lend<'py, T: Scalar>(
-    view: &ArrayView<'_, T, IxDyn>,
-    keeper: Keeper<'py>,
-    writeable: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: by the contract of this function; NumPy keeps a reference to `keeper`.
-    let array = unsafe { PyArrayDyn::borrow_from_array(view, keeper) }.into_any();
-    if !writeable {
-        array.getattr("flags")?.setattr("writeable", false)?;
-    }
-    Ok(array)
 }
 
 struct Moving<'a, T: Scalar> {
@@ -506,11 +429,6 @@ impl<T: Scalar> Elements for Dist<T> {
     }
 }
 
-/// Returns the size of a view's elements in bytes.
-fn bytes_of<S: RawData>(view: &ArrayBase<S, IxDyn>) -> usize {
-    view.len() * size_of::<S::Elem>()
-}
-
 /// Continues the access of an array that Python holds.
 fn resumed<T: Scalar>(
     array: &mut Dist<T>,
@@ -518,19 +436,21 @@ fn resumed<T: Scalar>(
     array.resume().ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
 }
 
-fn flat<'a, T: Scalar>(values: &'a ArrayView<'_, T, IxDyn>) -> PyResult<&'a [T]> {
-    values.as_slice().ok_or_else(|| PyValueError::new_err("the values are not contiguous"))
-}
-
-/// Returns the combined values of all ranks, as a new array of the same shape.
+/// Returns the combined values of all ranks, as a new array of the same shape. `call` describes the
+/// call of the program that this is a part of.
 pub fn all_reduce<'py, T: Scalar>(
     group: &Group<'static>,
     values: &Bound<'py, PyAny>,
     op: crate::dtype::Op,
+    call: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = values.py();
     let mut copy = elements::<T>(values, SOURCE)?.as_standard_layout().into_owned();
     let combined = copy.as_slice_mut().expect("the standard layout is contiguous");
-    wait(py, || -> Outcome<()> { T::all_reduce(group, combined, op) })?;
+    let mut reduce = || -> Outcome<()> { T::all_reduce(group, combined, op) };
+    wait(py, || match call {
+        Some(call) => group.described(call, reduce),
+        None => reduce(),
+    })?;
     Ok(copy.into_pyarray(py).into_any())
 }

@@ -278,14 +278,16 @@ impl PyGroup {
         Ok(())
     }
 
+    #[pyo3(signature = (values, op, call=None))]
     fn _all_reduce<'py>(
         &self,
         values: &Bound<'py, PyAny>,
         op: &str,
+        call: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (group, op) = (self.group()?, Op::of(op)?);
         let dtype = DType::of(&values.getattr("dtype")?)?;
-        with_type!(dtype, T => elements::all_reduce::<T>(&group, values, op))
+        with_type!(dtype, T => elements::all_reduce::<T>(&group, values, op, call))
     }
 
     fn _broadcast<'py>(
@@ -295,14 +297,7 @@ impl PyGroup {
         root: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let group = self.group()?;
-        let mut bytes = data.to_vec();
-        wait(py, || -> portolan::Result<()> {
-            let mut len = [bytes.len() as u64];
-            group.broadcast(root, &mut len)?;
-            bytes.resize(len[0] as usize, 0);
-            group.broadcast(root, &mut bytes)
-        })?;
-        Ok(PyBytes::new(py, &bytes))
+        Ok(PyBytes::new(py, &wait(py, || broadcast(&group, root, data))?))
     }
 
     fn _all_gather<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
@@ -321,6 +316,28 @@ impl PyGroup {
     fn __hash__(&self) -> PyResult<usize> {
         Ok(Rc::as_ptr(&self.0.get()?.home).addr())
     }
+}
+
+/// Returns the bytes of a rank. Collective.
+fn broadcast(group: &Group<'static>, root: usize, data: &[u8]) -> portolan::Result<Vec<u8>> {
+    let (mut len, mut bytes) = ([data.len() as u64], data.to_vec());
+    group.broadcast(root, &mut len)?;
+    bytes.resize(len[0] as usize, 0);
+    group.broadcast(root, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns the first rank that has failed, and its text, or `None` if no rank has. Collective.
+pub fn first_failure(
+    group: &Group<'static>,
+    mine: Option<&[u8]>,
+) -> portolan::Result<Option<(usize, Vec<u8>)>> {
+    let failed = if mine.is_some() { group.rank() } else { group.size() };
+    let first = group.all_reduce_value(failed as u64, Min)? as usize;
+    if first == group.size() {
+        return Ok(None);
+    }
+    Ok(Some((first, broadcast(group, first, mine.unwrap_or_default())?)))
 }
 
 /// Makes an error of the library an exception, for calls that do not wait.

@@ -11,7 +11,9 @@
 //! | `dtype`, `boolean` | element types |
 //! | `index` | NumPy's notation of indices |
 //! | `elements` | arrays of an element type that is known only at run time |
+//! | `views` | NumPy arrays as views of `ndarray`, and the reverse |
 //! | `array`, `core` | the class of arrays, and the owner of an array |
+//! | `values` | indices and values as transfers need them |
 //! | `transfer` | transfers in progress |
 //! | `access` | accesses and views |
 //! | `group` | groups, and dropped arrays |
@@ -29,6 +31,8 @@ mod index;
 mod sync;
 mod tiles;
 mod transfer;
+mod values;
+mod views;
 
 use ndarray::IxDyn;
 use portolan::Runtime;

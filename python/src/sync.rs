@@ -30,6 +30,28 @@ impl Drop for Counted {
 pub struct PyCounter(Pinned<Counted>);
 
 impl PyCounter {
+    /// Creates a counter. `call` is the call of the program, with the arguments that all ranks share.
+    fn make(
+        py: Python<'_>,
+        start: i64,
+        group: Option<&Bound<'_, PyGroup>>,
+        call: &str,
+    ) -> PyResult<PyCounter> {
+        let home = home_of(group)?;
+        let (group, number) = (home.group()?, home.number(py)?);
+        let make = || {
+            let segment = group.allocate(usize::from(group.rank() == 0))?;
+            if group.rank() == 0 && start != 0 {
+                segment.store(0, 0, start)?;
+            }
+            group.barrier()?;
+            Ok::<_, portolan::Error>(segment)
+        };
+        let segment = wait(py, || group.described(call, make))?;
+        home.made();
+        Ok(PyCounter(Pinned::new(Counted { segment: RefCell::new(Some(segment)), home, number })))
+    }
+
     fn with<R>(
         &self,
         py: Python<'_>,
@@ -47,18 +69,18 @@ impl PyCounter {
     #[new]
     #[pyo3(signature = (start=0, group=None))]
     fn new(py: Python<'_>, start: i64, group: Option<&Bound<'_, PyGroup>>) -> PyResult<PyCounter> {
-        let home = home_of(group)?;
-        let (group, number) = (home.group()?, home.number(py)?);
-        let segment = wait(py, || {
-            let segment = group.allocate(usize::from(group.rank() == 0))?;
-            if group.rank() == 0 && start != 0 {
-                segment.store(0, 0, start)?;
-            }
-            group.barrier()?;
-            Ok::<_, portolan::Error>(segment)
-        })?;
-        home.made();
-        Ok(PyCounter(Pinned::new(Counted { segment: RefCell::new(Some(segment)), home, number })))
+        PyCounter::make(py, start, group, &format!("Counter({start})"))
+    }
+
+    /// Return a counter that begins with 0, and that a call of the program creates.
+    #[staticmethod]
+    #[pyo3(signature = (call, group=None))]
+    fn _described(
+        py: Python<'_>,
+        call: &str,
+        group: Option<&Bound<'_, PyGroup>>,
+    ) -> PyResult<PyCounter> {
+        PyCounter::make(py, 0, group, call)
     }
 
     /// Adds `step` and returns the previous value.

@@ -8,8 +8,8 @@ use portolan::num_complex::Complex;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Checks the elements of each file. Writes twice their values, once in column order and once with
-/// a longer header.
+/// Checks the elements of each file. Writes twice their values: in column order, with a longer
+/// header, and in big-endian order.
 const SCRIPT: &str = r#"
 import sys, numpy as np
 for path, descr, shape in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3]):
@@ -25,6 +25,7 @@ for path, descr, shape in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3]):
     np.save(path[:-4] + "-columns.npy", np.asfortranarray(a + a))
     with open(path[:-4] + "-long.npy", "wb") as f:
         np.lib.format.write_array(f, a + a, version=(2, 0))
+    np.save(path[:-4] + "-swapped.npy", (a + a).astype(a.dtype.newbyteorder(">")))
 "#;
 
 fn python() -> Command {
@@ -57,7 +58,7 @@ fn save<T: NpyElement, D: Dimension>(
 }
 
 fn load<T: NpyElement + PartialEq, D: Dimension>(rt: &Runtime, path: &Path, of: impl Fn(f64) -> T) {
-    for kind in ["columns", "long"] {
+    for kind in ["columns", "long", "swapped"] {
         let path = path.with_extension("");
         let path = PathBuf::from(format!("{}-{kind}.npy", path.display()));
         let mut array =

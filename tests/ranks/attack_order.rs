@@ -244,6 +244,19 @@ fn arrays(rt: &Runtime) {
     let reals = |group: &Group<'_>| DistArray::<f64, Ix1>::new(group, [8])?.free();
     let ints = |group: &Group<'_>| DistArray::<i64, Ix1>::new(group, [8])?.free();
     differ(rt, "elements", ("creation of an array", &reals), ("i64", &ints));
+    let fills =
+        |value: f32| move |group: &Group<'_>| DistArray::<f32, Ix1>::new(group, [8])?.fill(value);
+    let filled = ("fill of an array with 0.5, \"unnamed\" (number", &fills(0.5) as Body<'_>);
+    differ(rt, "values of a fill", filled, ("fill of an array with -2, ", &fills(-2.0)));
+    let described = |start: i32| {
+        move |group: &Group<'_>| group.described(&format!("counter({start})"), || group.barrier())
+    };
+    differ(
+        rt,
+        "described calls",
+        ("call counter(3)", &described(3)),
+        ("call counter(4)", &described(4)),
+    );
     let accesses = |group: &Group<'_>| {
         let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
         let held = a.access()?;

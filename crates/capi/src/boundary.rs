@@ -56,6 +56,37 @@ pub(crate) fn guard<R>(
     guarded(call, failed, body)
 }
 
+/// [`guard`] for calls that run functions of the program. A C++ exception that such a function
+/// throws passes through to the program, as it does through C. A panic aborts the process, because
+/// nothing can catch panics and let exceptions pass.
+#[inline]
+pub(crate) fn open_to_exceptions<R>(
+    call: &'static str,
+    failed: impl FnOnce(&Error) -> R,
+    body: impl FnOnce() -> Result<R>,
+) -> R {
+    struct Stop(&'static str);
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                message::say(&format!("{}: a panic in the library", self.0));
+                std::process::abort();
+            }
+        }
+    }
+    if process::is_forked() {
+        return failed(&kept(call, Ok(Error::in_fork())));
+    }
+    trace::interface::enter(call);
+    let stop = Stop(call);
+    let outcome = body();
+    std::mem::forget(stop); // the caller may be a destructor of a thread that panics
+    match outcome {
+        Ok(value) => value,
+        Err(error) => failed(&kept(call, Ok(error))),
+    }
+}
+
 /// [`guard`] without the check for a forked child and the record of the interface. The body calls
 /// `entered`, which does both.
 #[inline]

@@ -107,6 +107,14 @@ def test_ctrl_c_interrupts_other_waits(jobs):
     assert ended.code != 0 and "KeyboardInterrupt" in ended.err
 
 
+def test_ctrl_c_interrupts_whole_array_functions(jobs):
+    for wait in ("a += 1", "a.sum(axis=0)", "a.astype(int)", "a.update_ghosts()"):
+        (jobs.folder / "pid").unlink(missing_ok=True)
+        ended = interrupt(jobs, wait)
+        assert ended.code != 0 and "KeyboardInterrupt" in ended.err, wait
+        assert "portolan.Error" not in ended.err, ended.err
+
+
 def test_ctrl_c_interrupts_a_mutex(jobs):
     ended = interrupt(jobs, "mutex.acquire()")
     assert ended.code != 0 and "KeyboardInterrupt" in ended.err

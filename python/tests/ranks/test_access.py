@@ -1,5 +1,6 @@
 """Accesses: views, their lifetime, ghost cells, stencils."""
 
+import contextlib
 import gc
 import threading
 
@@ -78,9 +79,79 @@ def test_an_exception_leaves_the_block_at_once():
         with a.access() as mine:
             raise KeyError("on every rank")
     with pytest.raises(pt.Error, match="access"):
-        a.fill(1)
+        a[0] = 1
     mine.release()
-    a.fill(1)
+    a[0] = 1
+
+
+def leave(a, raises):
+    """Leave the block of an access, by an exception if asked to."""
+    with pytest.raises(KeyError) if raises else contextlib.nullcontext():
+        with a.access() as mine:
+            mine.local[...] += 1
+            if raises:
+                raise KeyError("in the block")
+
+
+CALLS = {
+    "sync": lambda a: a.sync(),
+    "access": lambda a: a.access().release(),
+    "ufunc": lambda a: a + 1,
+    "fill": lambda a: a.fill(1),
+    "sum": lambda a: a.sum(),
+    "axis": lambda a: a.sum(axis=0),
+    "norm": lambda a: a.norm(),
+    "max": lambda a: a.max(),
+    "dot": lambda a: a.dot(a),
+    "matmul": lambda a: a @ a,
+    "copy": lambda a: a.copy(),
+    "like": lambda a: pt.zeros_like(a),
+    "astype": lambda a: a.astype(int),
+    "transpose": lambda a: a.T,
+    "redistribute": lambda a: a.redistribute("rows"),
+    "tiles": lambda a: a.tiles((1, 1)),
+    "ghosts": lambda a: a.update_ghosts(),
+    "free": lambda a: a.free(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("which", ["all", "first"])
+def test_the_next_collective_call_ends_an_access_that_was_left(call, which):
+    a = pt.ones((4, 4))
+    leave(a, which == "all" or pt.rank() == 0)
+    CALLS[call](a)
+    if call != "free":
+        a[0, 0] = 5
+        a.sync()
+        assert a[0, 0] == 5 and a[3, 3] in (1, 2)
+
+
+def test_an_access_that_was_left_does_not_end_the_next_one():
+    a = pt.zeros((3, 3))
+    with pytest.raises(KeyError):
+        with a.access() as left:
+            raise KeyError("in the block")
+    with a.access() as mine:
+        left.release()
+        with pytest.raises(pt.Error, match="released"):
+            left.local
+        mine.local[...] = 2
+        with pytest.raises(pt.Error, match="access"):
+            a[0] = 1
+    assert a.sum() == 18
+
+
+def test_a_view_that_is_alive_at_the_end_of_the_block():
+    a = pt.zeros((3, 3))
+    with pytest.raises(BufferError):
+        with a.access() as mine:
+            view = mine.local
+    with pytest.raises(BufferError, match="alive"):
+        a.fill(2)
+    del view
+    a.fill(2)
+    assert a.sum() == 18
 
 
 def test_other_threads_are_refused():

@@ -154,6 +154,21 @@ def test_products_and_variances():
         assert np.isnan(pt.zeros((0, 2)).var()) and pt.zeros((0, 2)).std(axis=1).shape == (0,)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "f8", "c8"])
+@pytest.mark.parametrize("target", ["f4", ">f8", "c8", "c16"])
+@pytest.mark.filterwarnings("ignore:Casting complex")
+def test_dtypes_of_variances(dtype, target):
+    x = np.abs(X).astype(dtype)
+    a = pt.array(x)
+    native = np.dtype(target).newbyteorder("=")
+    for name in ("sum", "mean", "var", "std"):
+        for options in ({}, {"axis": 1}, {"axis": (0, 2), "keepdims": True}):
+            expected = getattr(x, name)(dtype=native, **options)
+            found = getattr(a, name)(dtype=target, **options)
+            assert found.dtype == expected.dtype and np.shape(found) == np.shape(expected), name
+            np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
 def test_reductions_of_ufuncs():
     a = pt.array(X)
     np.testing.assert_array_equal(np.add.reduce(a), X.sum(axis=0))
@@ -161,8 +176,9 @@ def test_reductions_of_ufuncs():
     np.testing.assert_array_equal(np.logical_and.reduce(a, axis=None), X.all())
     out = np.zeros((7, 5))
     assert np.add.reduce(a, axis=1, out=out) is out and (out == X.sum(axis=1)).all()
-    with pytest.raises(TypeError, match="no initial"):
-        np.add.reduce(a, initial=3)
+    assert np.add.reduce(a, axis=None, initial=3) == X.sum() + 3
+    with pytest.raises(TypeError, match="order"):
+        np.add.reduce(a, order="C")
     with pytest.raises(TypeError):
         np.subtract.reduce(a)
 
@@ -216,8 +232,11 @@ def test_axes_without_elements():
     np.testing.assert_array_equal(a.sum(axis=0), x.sum(axis=0))
     assert a.min(axis=1).shape == x.min(axis=1).shape == (0,)
     np.testing.assert_array_equal(a.argmin(axis=1), x.argmin(axis=1))
-    with pytest.raises(ValueError, match="empty"):
-        a.min(axis=0)
+    for none, axis in ((a, 0), (a, (0, 1)), (pt.zeros((0, 0)), 1), (pt.zeros((3, 0, 0)), 1)):
+        with pytest.raises(ValueError, match="empty"):
+            none.min(axis=axis)
+        with pytest.raises(ValueError):
+            np.zeros(none.shape).min(axis=axis)
     for none in (a, pt.zeros((0, 0))):
         with pytest.raises(ValueError, match="no elements"):
             none.argmax(axis=0)
@@ -253,3 +272,83 @@ def test_indices_of_own_elements(distribution):
             mine.indices(2)
         with pytest.raises(IndexError):
             mine.indices(-3)
+
+
+INITIAL = {"sum": [2, 0.75, -3], "prod": [2, 3], "min": [-60, 3, 99], "max": [-60, 3, 99]}
+
+
+@pytest.mark.parametrize("dtype", ["i4", "f4", "f8"])
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("distribution", ["block", "rows", "cyclic"])
+def test_initial_values(dtype, distribution):
+    chosen = pt.cyclic((2, 2, 2)) if distribution == "cyclic" else distribution
+    for name, values in INITIAL.items():
+        # Products with zeros would depend on the order.
+        x = (X % 3 + 1 if name == "prod" else X).astype(dtype)
+        a = pt.array(x, distribution=chosen)
+        for value in values:
+            for axis in (None, 1, (0, 2)):
+                expected = getattr(np, name)(x, axis=axis, initial=value)
+                for found in (getattr(np, name)(a, axis=axis, initial=value), getattr(a, name)(axis, initial=value)):
+                    assert found.dtype == expected.dtype and np.shape(found) == np.shape(expected)
+                    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert np.sum(a, initial=2, keepdims=True).shape == (1, 1, 1)
+    out = np.zeros((6, 5), dtype)
+    assert np.max(a, axis=0, out=out, initial=7) is out
+    np.testing.assert_array_equal(out, x.max(axis=0, initial=7))
+
+
+def test_initial_values_of_nothing():
+    a = pt.zeros((0, 3))
+    assert a.min(initial=4) == 4 and a.sum(initial=2.5) == 2.5
+    assert a.max(axis=0, initial=-1).tolist() == [-1, -1, -1]
+    with pytest.raises((TypeError, ValueError)):
+        a.sum(initial=[1, 2])
+    with pytest.raises(TypeError, match="initial"):
+        np.mean(a, initial=2)
+    with pytest.raises(TypeError, match="initial"):
+        a.std(initial=2)
+    with pytest.raises(TypeError, match="mean"):
+        a.var(mean=2)
+
+
+@pytest.mark.parametrize("distribution", ["block", "rows", "cyclic"])
+@pytest.mark.parametrize("kind", ["distributed", "all", "row", "yes", "no"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_masks(distribution, kind):
+    chosen = pt.cyclic((2, 2, 2)) if distribution == "cyclic" else distribution
+    a = pt.array(X.astype(float), distribution=chosen)
+    x = X.astype(float)
+    mask = {"row": np.arange(5) > 1, "yes": True, "no": np.False_}.get(kind, (X % 3 > 0) & (X < 40))
+    where = pt.array(mask, distribution=chosen) if kind == "distributed" else mask
+    if a.bounds() is None and kind in ("all", "row"):
+        with pytest.raises(TypeError, match="block-cyclic"):
+            a.sum(where=where)
+        return
+    for axis in (None, 0, (1, 2)):
+        for keepdims in (False, True):
+            for name in ("sum", "prod", "mean", "var", "std", "any", "all", "min", "max"):
+                more = {"initial": 3} if name in ("min", "max") else {}
+                options = {"axis": axis, "keepdims": keepdims, **more}
+                expected = getattr(x, name)(where=mask, **options)
+                for found in (getattr(a, name)(where=where, **options), getattr(np, name)(a, where=where, **options)):
+                    assert found.dtype == expected.dtype and np.shape(found) == np.shape(expected)
+                    np.testing.assert_allclose(found, expected, rtol=1e-9, err_msg=name)
+    np.testing.assert_allclose(a.var(axis=0, ddof=2, where=where), x.var(axis=0, ddof=2, where=mask))
+    np.testing.assert_allclose(np.nanmin(a, initial=3, where=where), x.min(initial=3, where=mask))
+
+
+def test_refused_masks():
+    a = pt.array(X)
+    for call in (a.min, a.max, lambda **options: np.nanmax(a, **options)):
+        with pytest.raises(ValueError, match="initial"):
+            call(where=X > 0)
+    for where in (X, 1, "yes", pt.array(X)):
+        with pytest.raises(TypeError, match="bool"):
+            a.sum(where=where)
+    for where in (X[0, :5] > 0, np.ones((2, 7, 6, 5), bool), pt.ones(3, bool)):
+        with pytest.raises(ValueError, match="broadcast"):
+            a.mean(where=where)
+    bools = pt.array(X > 0)
+    assert bools.any(where=bools) and bools.sum(where=bools) == (X > 0).sum()
+    np.testing.assert_array_equal(a.sum(axis=0), X.sum(axis=0))

@@ -62,7 +62,7 @@ def test_functions_of_creation():
         (((-1, 2),), {}, ValueError),
         (((3,), "U5"), {}, TypeError),
         (((3,), "f2"), {}, TypeError),
-        (((3,), ">f8"), {}, TypeError),
+        (((3,), ">f2"), {}, TypeError),
         (((3,),), {"distribution": "diagonal"}, ValueError),
         (((3, 3),), {"distribution": pt.grid(50, 50)}, ValueError),
         (((3, 3),), {"ghosts": (1,)}, ValueError),

@@ -1,6 +1,7 @@
 """Groups, reductions of values, counters, mutexes, work queues."""
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -140,6 +141,14 @@ def test_equal_groups_are_the_same():
     backwards = pt.world.subgroup(range(n - 1, -1, -1))
     assert backwards.rank == n - 1 - pt.rank()
     backwards.free()
+
+
+def test_a_group_in_another_thread():
+    texts = []
+    thread = threading.Thread(target=lambda: texts.append(repr(pt.world)))
+    thread.start()
+    thread.join()
+    assert "thread" in texts[0] and "freed" not in texts[0]
 
 
 def test_dropped_groups_and_their_arrays_are_reused_and_freed():

@@ -388,3 +388,19 @@ def test_errors_of_elements_name_the_array_and_the_value():
             call(1.5)
     with pytest.raises(OverflowError, match='array "unsigned": -1 is out of bounds for uint32'):
         u[0] = -1
+
+
+def test_integers_of_numpy_are_cast_by_value():
+    a = pt.zeros((3, 4), "u1")
+    for value in (np.int64(7), np.uint64(8), np.int8(9), np.bool_(True)):
+        a[pt.rank() % 3] = value
+        a[[pt.rank() % 3], [0]] = value
+        assert a[pt.rank() % 3].tolist() == [value] * 4
+        pt.barrier()
+    for value in (np.int64(300), np.int8(-1)):
+        with pytest.raises(OverflowError, match="out of bounds"):
+            a[0] = value
+    with pytest.raises(TypeError, match="cast"):
+        a[0] = np.float64(2)
+    with pytest.raises(TypeError, match="cast"):
+        a[0] = np.arange(4)

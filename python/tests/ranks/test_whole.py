@@ -1,5 +1,6 @@
 """Operations on whole arrays, compared with NumPy."""
 
+import contextlib
 import copy
 import gc
 import operator
@@ -172,6 +173,21 @@ def test_products(m, k, n, distribution):
     np.testing.assert_allclose((a @ b)[...], x @ y)
 
 
+@pytest.mark.parametrize("one", ["?", "u1", "i4", "f4", "c16"])
+@pytest.mark.parametrize("two", ["?", "i2", "i8", "f4", "f8", "c8"])
+def test_products_of_different_dtypes(one, two):
+    x, y = (X * 4).astype(one), (Y.T * 4).astype(two)
+    a, b = pt.array(x), pt.array(y)
+    for found, expected in (
+        (a @ b, x @ y),
+        (np.dot(a, b), np.dot(x, y)),
+        (pt.array(x[0]).dot(pt.array(y[:, 0])), x[0].dot(y[:, 0])),
+    ):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found[...], expected, rtol=1e-5)
+    assert (a.dtype, b.dtype) == (x.dtype, y.dtype)
+
+
 def test_refused_products():
     a, b = pt.zeros((3, 4)), pt.zeros((3, 4))
     with pytest.raises(ValueError, match="mismatch"):
@@ -181,7 +197,7 @@ def test_refused_products():
     with pytest.raises(TypeError):
         a @ np.zeros((4, 3))
     with pytest.raises(TypeError):
-        a @ pt.zeros((4, 3), "f4")
+        a.dot(np.zeros((3, 4)))
     with pytest.raises(ValueError):
         a.copy_from(pt.zeros((4, 3)))
     with pytest.raises(ValueError):
@@ -287,10 +303,9 @@ def test_an_error_of_one_rank_leaves_the_others_in_step():
     a = pt.array(x)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        try:
+        # NumPy 1.23 does not warn.
+        with contextlib.suppress(RuntimeWarning):
             a.astype(int)
-        except RuntimeWarning:
-            assert pt.rank() == pt.size() - 1
     a[-1] = 1e300
     a.sync()
     with np.errstate(all="raise"):

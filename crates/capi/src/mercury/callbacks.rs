@@ -49,7 +49,7 @@ impl std::fmt::Debug for HgCallbackInfo {
     }
 }
 
-pub(crate) type HgCallback = Option<unsafe extern "C" fn(*const HgCallbackInfo) -> c_int>;
+pub(crate) type HgCallback = Option<unsafe extern "C-unwind" fn(*const HgCallbackInfo) -> c_int>;
 
 pub(crate) const CB_LOOKUP: c_int = 0;
 pub(crate) const CB_FORWARD: c_int = 1;

@@ -1,4 +1,4 @@
-//! Entry points from C: panics are caught and failures become codes.
+//! Entry points from C: failures become codes, and a panic ends the process.
 
 use crate::boundary;
 use parking_lot::Mutex;
@@ -11,6 +11,15 @@ use std::time::Duration;
 /// `HG_MAX_IDLE_TIME` and `NA_MAX_IDLE_TIME`: one hour, in milliseconds.
 const LONGEST: c_uint = 3600 * 1000;
 
+/// Runs a function when it is dropped, even if a C++ exception of the program unwinds.
+pub(super) struct Finally<F: FnMut()>(pub F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// Runs `body`. A failure is stored as the thread's last error and converted by `failed`. It is
 /// logged, except `TIMEOUT`, `CANCELED` and `AGAIN`, which programs expect.
 #[inline]
@@ -20,7 +29,7 @@ pub(super) fn value<R>(
     body: impl FnOnce() -> Result<R>,
 ) -> R {
     let status = Cell::new(Status::FAIL);
-    boundary::guard(
+    boundary::open_to_exceptions(
         call,
         |error| {
             let status = status.get();

@@ -11,7 +11,7 @@ use portolan_rpc::hg::target::Target;
 use std::os::raw::{c_char, c_int};
 use std::sync::Arc;
 
-pub(crate) type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
+pub(crate) type RpcCallback = Option<unsafe extern "C-unwind" fn(Token) -> c_int>;
 
 pub(super) fn serving(callback: RpcCallback) -> Option<Rpc> {
     let callback = callback?;

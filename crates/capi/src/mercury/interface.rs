@@ -114,7 +114,7 @@ macro_rules! calls {
         /// # Safety
         /// Each pointer must be null, or valid for the access that the header describes.
         #[unsafe(export_name = concat!($prefix, stringify!($name)))]
-        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> std::os::raw::c_int {
+        pub(crate) unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> std::os::raw::c_int {
             $crate::mercury::interface::Interface::$of.run(stringify!($name), || $body)
         }
         $crate::mercury::interface::calls! { @ $prefix $of; $($rest)* }
@@ -127,7 +127,7 @@ macro_rules! calls {
         /// # Safety
         /// Each pointer must be null, or valid for the access that the header describes.
         #[unsafe(export_name = concat!($prefix, stringify!($name)))]
-        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
+        pub(crate) unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
             $crate::mercury::entry::value(stringify!($name), |_| $none, || $body)
         }
         $crate::mercury::interface::calls! { @ $prefix $of; $($rest)* }

@@ -51,7 +51,7 @@ impl std::fmt::Debug for CallbackInfo {
     }
 }
 
-pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const CallbackInfo) -> c_int>;
+pub(crate) type NaCallback = Option<unsafe extern "C-unwind" fn(*const CallbackInfo) -> c_int>;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpIdPlace {

@@ -13,7 +13,8 @@ use portolan_rpc::proc::{Encoded, Proc};
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 
-pub(crate) type ProcCallback = Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int>;
+pub(crate) type ProcCallback =
+    Option<unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int>;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Procs {
@@ -45,7 +46,7 @@ impl Which {
     }
 }
 
-type ProcFunction = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+type ProcFunction = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int;
 
 /// Runs procs of an interface, with the values that `hg_proc_get_class` and `hg_proc_get_handle`
 /// return in them.

@@ -24,6 +24,7 @@ pub(super) fn go_over(
         Op::Encode if slot.is_null() => proc.put_size(0),
         Op::Encode => {
             let held = BULKS[interface].get(*slot).map_err(|f| proc.fail(failed(f)))?;
+            super::v2::handle::lend(proc.attached.handle, *slot);
             let bytes = held.serialized();
             proc.put_size(bytes.len())?;
             proc.put(&bytes)

@@ -63,6 +63,7 @@ kinds! {
     /// Opens the parts to all ranks again.
     Release = "release of an access",
     SyncArray = "sync of an array",
+    FillArray = "fill of an array",
     Ghosts = "exchange of ghost cells",
     CreateTiles = "creation of tiles",
     ResetTiles = "reset of tiles",
@@ -70,6 +71,8 @@ kinds! {
     SyncComposer = "sync of a composer",
     FreeComposer = "free of a composer",
     Addresses = "exchange of addresses",
+    /// A call that the program describes.
+    Described = "call",
 }
 
 /// Each rank chooses its own number of elements.

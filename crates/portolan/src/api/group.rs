@@ -3,7 +3,7 @@
 use super::in_call::{InCall, public};
 use super::operator::Operator;
 use super::{Element, Runtime};
-use portolan_engine::collective::{Kind, Reducible};
+use portolan_engine::collective::{self, Kind, Reducible};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::group;
 use portolan_engine::runtime::Engine;
@@ -102,7 +102,22 @@ impl<'rt> Group<'rt> {
         public("Group::barrier", || self.engine().barrier_of(&self.inner))
     }
 
-    /// Returns the key of the group, unique in the job and the same on all ranks.
+    /// Runs `body` as one collective call, whose arguments must be the same on all ranks. `call` is a
+    /// text with these arguments. If the texts differ, the group's collective calls in `body` fail
+    /// with `Mismatch` on all ranks, and the error contains each text and its ranks.
+    ///
+    /// ```no_run
+    /// # fn make(group: &portolan::Group<'_>, start: i64) -> portolan::Result<()> {
+    /// let counter = group.described(&format!("counter({start})"), || group.allocate::<i64>(1))?;
+    /// # counter.free()
+    /// # }
+    /// ```
+    pub fn described<R>(&self, call: &str, body: impl FnOnce() -> R) -> R {
+        collective::scope_of(Kind::Described, call, body)
+    }
+
+    /// Returns the key of the group, which is unique among the groups of a job and the same on all
+    /// ranks.
     #[cfg(feature = "array")]
     pub(crate) fn key(&self) -> u64 {
         self.inner.key()

@@ -27,6 +27,18 @@ pub trait NpyElement: Element {
     const DESCR: &'static str;
 }
 
+/// Returns whether a type of a header is that of the elements in big-endian order.
+fn is_swapped<T: NpyElement>(descr: &str) -> bool {
+    descr.strip_prefix('>').is_some_and(|name| T::DESCR.strip_prefix('<') == Some(name))
+}
+
+/// Reverses the byte order of elements.
+fn swap<T: NpyElement>(elements: &mut [T]) {
+    let parts = if T::DESCR.contains('c') { 2 } else { 1 };
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(elements);
+    bytes.chunks_exact_mut(size_of::<T>() / parts).for_each(<[u8]>::reverse);
+}
+
 macro_rules! npy {
     ($($ty:ty: $descr:literal;)+) => {
         $(impl NpyElement for $ty {
@@ -227,7 +239,7 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
     }
 
     /// Creates an array from the file `path`, with the distribution of `options`. Collective: each
-    /// rank reads its own elements.
+    /// rank reads its own elements. The file may be in either byte order.
     ///
     /// ```no_run
     /// # use portolan::array::{DistArray, Options};
@@ -263,7 +275,7 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
     fn open(path: &Path) -> Result<(File, Header)> {
         let mut file = File::open(path).map_err(|e| io_error(path, "opened", e))?;
         let header = decode(&mut file).map_err(|e| io_error(path, "read", e))?;
-        if header.descr != T::DESCR {
+        if header.descr != T::DESCR && !is_swapped::<T>(&header.descr) {
             fail!(
                 Argument,
                 "the file {} has elements of type '{}', the array '{}'",
@@ -298,6 +310,7 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
         let strides = file_strides(self.shape(), header.fortran_order);
         // The axis along which elements are adjacent in the file.
         let fast = if header.fortran_order { 0 } else { self.ndim() - 1 };
+        let swapped = is_swapped::<T>(&header.descr);
         let boxes = self.own_boxes();
         let mut read = Ok(());
         let mut mine = self.access_inner()?;
@@ -317,6 +330,9 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
                 if let Err(e) = file.read_exact_at(bytes, header.start + at as u64) {
                     read = Err(io_error(path, "read", e));
                     break;
+                }
+                if swapped {
+                    swap(&mut row);
                 }
                 lane.assign(&ndarray::aview1(&row));
             }
@@ -378,6 +394,19 @@ mod tests {
         let mut damaged = good.clone();
         damaged[0] = 0;
         assert!(decode(&mut &damaged[..]).is_err());
+    }
+
+    #[test]
+    fn big_endian_elements_are_swapped() {
+        assert!(is_swapped::<f64>(">f8") && is_swapped::<Complex<f32>>(">c8"));
+        assert!(!is_swapped::<f64>("<f8") && !is_swapped::<f64>(">i8") && !is_swapped::<u8>("|u1"));
+        let mut numbers = [f64::from_bits(1.5f64.to_bits().swap_bytes()), 0.0];
+        swap(&mut numbers);
+        assert_eq!(numbers, [1.5, 0.0]);
+        let halves = |x: f32| f32::from_bits(x.to_bits().swap_bytes());
+        let mut pair = [Complex::new(halves(2.0), halves(-1.0))];
+        swap(&mut pair);
+        assert_eq!(pair, [Complex::new(2.0, -1.0)]);
     }
 
     #[test]

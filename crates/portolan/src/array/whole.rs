@@ -8,20 +8,39 @@ use super::distribution::OwnBox;
 use super::patch::Patch;
 use crate::api::Element;
 use ndarray::{Array, Dimension, LinalgScalar, Zip};
+use num_complex::Complex;
+use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
+use std::any::Any;
 
 /// Maximum number of elements of a slab. A single row may be longer.
 pub(super) const SLAB: usize = 1 << 14;
 
+/// Returns a number as text, and the bytes of an element of another type.
+fn shown<T: Element>(value: &T) -> String {
+    macro_rules! number {
+        ($($ty:ty)+) => {
+            $(if let Some(number) = (value as &dyn Any).downcast_ref::<$ty>() {
+                return number.to_string();
+            })+
+        };
+    }
+    number!(i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 Complex<f32> Complex<f64>);
+    format!("the bytes {:?}", bytemuck::bytes_of(value))
+}
+
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Sets all elements to a value. Collective.
+    /// Sets all elements to a value. Collective: all ranks pass the same value.
     ///
     /// # Errors
-    /// Returns `Mpi` if communication fails.
+    /// Returns `Mismatch` on all ranks if their values differ, and `Mpi` if communication fails.
     #[track_caller]
     pub fn fill(&mut self, value: T) -> Result<()> {
         const CALL: &str = "DistArray::fill";
-        let mut mine = self.access_inner().in_call(CALL)?;
+        let number = self.inner.part.segment().number();
+        let text = format!("with {}, \"{}\" (number {number})", shown(&value), self.name());
+        let mut mine =
+            collective::scope_of(Kind::FillArray, &text, || self.access_inner()).in_call(CALL)?;
         mine.local_mut().fill(value);
         mine.release().in_call(CALL)
     }

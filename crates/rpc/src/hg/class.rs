@@ -10,8 +10,6 @@ mod lost;
 mod promised;
 mod pulls;
 
-pub use self::promised::OnAnswered;
-use self::promised::Promised;
 use self::pulls::{Pull, Purpose};
 use super::context::{ContextShared, Work};
 use super::origin::Origin;
@@ -50,6 +48,16 @@ enum Entry {
     Call(Arc<Origin>, Peer),
     /// A cancelled call, and its input, which the peer may still pull.
     Cancelled(#[expect(dead_code, reason = "keeps the bytes")] Kept, Peer),
+}
+
+/// Runs when an answer has left, or when the origin has pulled it.
+pub type OnAnswered = Box<dyn FnOnce() + Send>;
+
+/// An output, and what runs when it is released.
+struct Promised {
+    peer: Peer,
+    _kept: Option<Kept>,
+    then: Option<(Arc<ContextShared>, OnAnswered)>,
 }
 
 /// The guard of [`ClassShared::hand_over`].

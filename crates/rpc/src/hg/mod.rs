@@ -41,6 +41,7 @@ pub mod origin;
 pub mod payload;
 mod program;
 pub mod registry;
+pub mod spares;
 pub mod target;
 pub mod typed;
 pub mod wire;

@@ -1,9 +1,6 @@
 //! A call at its origin. It can be forwarded repeatedly.
 
 mod more_data;
-mod spares;
-
-pub use spares::Spares;
 
 use super::class::{ClassShared, failure};
 use super::context::{self, ContextShared, Work};
@@ -130,6 +127,18 @@ impl std::fmt::Debug for Origin {
     }
 }
 
+/// Takes a call back whose sending unwinds.
+struct Unsent<'a> {
+    origin: &'a Origin,
+    token: u64,
+}
+
+impl Drop for Unsent<'_> {
+    fn drop(&mut self) {
+        self.origin.take_back(self.token);
+    }
+}
+
 impl Origin {
     /// Creates a call of a function at a target. Sends nothing.
     pub fn new(
@@ -216,7 +225,7 @@ impl Origin {
     }
 
     /// Resets the call as if it had never been forwarded; requires exclusive access.
-    fn renew(&mut self, target: Address, function: Arc<Function>) {
+    pub(super) fn renew(&mut self, target: Address, function: Arc<Function>) {
         let state = self.state.get_mut();
         (state.target, state.target_context, state.function) = (Some(target), 0, function);
         (state.more_input, state.more_output) = (false, None);
@@ -226,10 +235,23 @@ impl Origin {
     }
 
     /// Drops the state of the last call; requires exclusive access.
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         let state = self.state.get_mut();
         (state.token, state.callback_pending) = (0, false);
         (state.kept, state.then, state.body) = (None, None, None);
+    }
+
+    /// Makes the call as if it had not been forwarded. Returns false if it has ended meanwhile.
+    fn take_back(&self, token: u64) -> bool {
+        self.class().forget(token);
+        let mut state = self.state.lock();
+        if state.phase == Phase::Ended {
+            return false;
+        }
+        (state.phase, state.kept, state.then) = (Phase::Idle, None, None);
+        state.callback_pending = false;
+        self.stage.store(stage::IDLE, Ordering::Release);
+        true
     }
 
     /// Encodes the input and sends the request. The token of the answer is registered before the
@@ -278,20 +300,18 @@ impl Origin {
         };
         let token = request.token;
         let room = class.na.shared.max_unexpected();
+        // An exception of a proc function in C++ takes the call back, as a failure does.
+        let unsent = Unsent { origin: self, token };
         let sent = with_scratch(room, |buffer| self.send(target, request, buffer, encode));
         let Sent { own, answered } = match sent {
-            Ok(sent) => sent,
+            Ok(sent) => {
+                std::mem::forget(unsent);
+                sent
+            }
             Err(failure) => {
-                class.forget(token);
-                let mut state = self.state.lock();
-                if state.phase == Phase::Ended {
-                    // The peer was lost or the call cancelled meanwhile; the callback says so.
-                    return Ok(());
-                }
-                (state.phase, state.kept, state.then) = (Phase::Idle, None, None);
-                state.callback_pending = false;
-                self.stage.store(stage::IDLE, Ordering::Release);
-                return Err(failure);
+                std::mem::forget(unsent);
+                // Otherwise the peer was lost or the call cancelled meanwhile; the callback says so.
+                return if self.take_back(token) { Err(failure) } else { Ok(()) };
             }
         };
         if let Some(traced) = traced {

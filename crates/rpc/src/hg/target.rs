@@ -158,8 +158,16 @@ impl Target {
         if self.answered.swap(true, Ordering::AcqRel) {
             refuse!(INVALID_ARG, "the call was answered already");
         }
+        struct Unsent<'a>(&'a Target);
+        impl Drop for Unsent<'_> {
+            fn drop(&mut self) {
+                self.0.answered.store(false, Ordering::Release);
+            }
+        }
         let room = self.class().na.shared.max_expected();
+        let unsent = Unsent(self);
         let sent = with_scratch(room, |buffer| self.send(buffer, encode, then, more));
+        std::mem::forget(unsent);
         if let Err(failure) = &sent {
             self.answered.store(false, Ordering::Release);
             self.set_failure(failure.status());

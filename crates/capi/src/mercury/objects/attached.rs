@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 use portolan_rpc::failure::Status;
 use std::os::raw::{c_int, c_void};
 
-pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
+pub(crate) type FreeCallback = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
 /// Runs for every new handle. Any code but `HG_SUCCESS` refuses the handle.
-pub(crate) type CreateCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
+pub(crate) type CreateCallback = Option<unsafe extern "C-unwind" fn(Token, *mut c_void) -> c_int>;
 
 /// A program's pointer with the function that frees it, which dropping this calls.
 #[derive(Debug, Default)]

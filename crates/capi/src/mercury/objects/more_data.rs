@@ -6,8 +6,8 @@ use std::os::raw::c_int;
 /// The library's function, which the program calls when the data is acquired.
 pub(crate) type Done = Option<unsafe extern "C" fn(Token, c_int)>;
 /// Acquires the rest of the data of a handle.
-pub(crate) type Acquire = Option<unsafe extern "C" fn(Token, c_int, Done) -> c_int>;
-pub(crate) type Release = Option<unsafe extern "C" fn(Token)>;
+pub(crate) type Acquire = Option<unsafe extern "C-unwind" fn(Token, c_int, Done) -> c_int>;
+pub(crate) type Release = Option<unsafe extern "C-unwind" fn(Token)>;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Callbacks {

@@ -6,6 +6,7 @@ use super::handle::{End, HANDLES, release};
 use super::more_data;
 use super::params::{Payload, encoder};
 use super::types::{CB_FORWARD, CB_RESPOND, Callback, Caller, CoreCallback, HgCallback, InfoOf};
+use crate::mercury::entry::Finally;
 use crate::mercury::interface::calls;
 use crate::mercury::objects::class::count;
 use crate::mercury::params::Which;
@@ -46,6 +47,9 @@ unsafe fn forward(
     let (of, class) = (Number::of(handle), held.class.clone());
     let then = Box::new(move |origin: &Arc<Origin>| {
         let ending = origin.ending();
+        if let Ok(held) = HANDLES.get(of.token()) {
+            held.end_loans();
+        }
         if ending.answered {
             count(&class.counts.resp_recv);
             if ending.bytes > class.output_room() {
@@ -58,23 +62,25 @@ unsafe fn forward(
             let origin = origin.clone();
             more_data::acquire(of.token(), &held, more_data::OUTPUT, move |status| {
                 origin.acquired();
+                let _held = Finally(|| let_go(of.token()));
                 caller.notify(status);
-                let_go(of.token());
             });
             return;
         }
+        let _held = Finally(|| let_go(of.token()));
         caller.notify(ending.status);
-        let_go(of.token());
     });
     held.references.hold();
     // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
     let encode = unsafe { encoder(Which::Input, (handle, &held), &function, payload) };
-    let sent = origin.forward(encode, Some(then));
-    match sent {
-        Ok(()) => count(&held.class.counts.req_sent),
-        Err(_) => let_go(handle),
-    }
-    sent
+    let unsent = Finally(|| {
+        held.end_loans();
+        let_go(handle);
+    });
+    origin.forward(encode, Some(then))?;
+    std::mem::forget(unsent);
+    count(&held.class.counts.req_sent);
+    Ok(())
 }
 
 /// # Safety
@@ -96,22 +102,24 @@ unsafe fn respond(
     let held_response = (!callback.is_none()).then(|| held.references.hold_response());
     let then = held_response.map(|_| {
         Box::new(move || {
+            let _held = Finally(|| let_go(of.token()));
             caller.notify(Status::SUCCESS);
-            let_go(of.token());
         }) as OnAnswered
     });
     // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
     let encode = unsafe { encoder(Which::Output, (handle, &held), target.function(), payload) };
-    let sent = target.answer_with(encode, then, more);
-    match (&sent, held_response) {
-        (Ok(()), None) => held.references.answered(),
-        (Err(_), Some(before)) => held.references.response_failed(before),
-        _ => {}
+    let unsent = Finally(|| {
+        if let Some(before) = held_response {
+            held.references.response_failed(before);
+        }
+    });
+    target.answer_with(encode, then, more)?;
+    std::mem::forget(unsent);
+    if held_response.is_none() {
+        held.references.answered();
     }
-    if sent.is_ok() {
-        count(&held.class.counts.resp_sent);
-    }
-    sent
+    count(&held.class.counts.resp_sent);
+    Ok(())
 }
 
 fn cancel(handle: Token) -> Result<()> {

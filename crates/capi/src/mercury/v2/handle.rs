@@ -48,6 +48,9 @@ pub(super) struct Held {
     info: Mutex<Box<HgInfo>>,
     data: Mutex<Attached>,
     pub acquisition: Acquisition,
+    /// Bulk handles in the input of the call under way. A program may free them directly after
+    /// `HG_Forward`; the call keeps the memory exposed until it ends.
+    pub lent: Mutex<Vec<Number>>,
     /// Buffers for parameters that the program encodes itself, and for its own bytes.
     pub input: OnceLock<ZeroedBuffer>,
     pub output: OnceLock<ZeroedBuffer>,
@@ -127,6 +130,14 @@ impl Held {
         self.info.lock().hg_class
     }
 
+    /// Drops the references to the bulk handles in the input.
+    pub(super) fn end_loans(&self) {
+        for bulk in std::mem::take(&mut *self.lent.lock()) {
+            // This cannot fail: the reference that is dropped keeps the handle in the table.
+            let _ = crate::mercury::objects::bulk::release(V2, bulk.token());
+        }
+    }
+
     pub(super) fn forget_answer(&self) {
         *self.answer.lock() = None;
         self.answer_checked.store(false, Ordering::Release);
@@ -170,6 +181,17 @@ impl Drop for Held {
     }
 }
 
+/// Keeps a bulk handle until the call of `handle` ends, if `handle` is at the origin of a call.
+pub(in crate::mercury) fn lend(handle: Token, bulk: Token) {
+    if let Ok(held) = HANDLES.get(handle)
+        && held.target.is_none()
+        && let Ok(lent) = crate::mercury::objects::bulk::BULKS[V2].get(bulk)
+    {
+        lent.hold();
+        held.lent.lock().push(Number::of(bulk));
+    }
+}
+
 /// Creates a handle in a context and passes it to the program's create callbacks.
 fn keep(
     class: Arc<Class>,
@@ -195,6 +217,7 @@ fn keep(
         info: Mutex::new(info),
         data: Mutex::default(),
         acquisition: Acquisition::default(),
+        lent: Mutex::default(),
         input: OnceLock::new(),
         output: OnceLock::new(),
         answer: Mutex::default(),

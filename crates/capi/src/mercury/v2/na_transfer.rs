@@ -36,7 +36,7 @@ pub(crate) struct NaCallbackInfo {
     ret: c_int,
 }
 
-pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const NaCallbackInfo)>;
+pub(crate) type NaCallback = Option<unsafe extern "C-unwind" fn(*const NaCallbackInfo)>;
 
 #[derive(Debug, Default)]
 struct Operation {

@@ -4,7 +4,7 @@
 use super::codes::to_status;
 use super::handle::{self, HANDLES};
 use super::more_data;
-use crate::mercury::entry::{maybe, place, text};
+use crate::mercury::entry::{Finally, maybe, place, text};
 use crate::mercury::functions::RpcCallback;
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::attached::{Attached, FreeCallback};
@@ -28,6 +28,7 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
             Err(failure) => return failure.status(),
         };
         let run = move |handle: Token| {
+            let _held = Finally(|| handle::callback_returned(handle));
             // SAFETY: the program registered `callback` for calls, and `handle` is live.
             let status = to_status(unsafe { callback(handle) });
             if status != Status::SUCCESS
@@ -36,7 +37,6 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
             {
                 target.set_failure(status);
             }
-            handle::callback_returned(handle);
         };
         if !has_more {
             run(handle);

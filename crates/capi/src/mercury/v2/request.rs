@@ -10,13 +10,13 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-type Progress = Option<unsafe extern "C" fn(c_uint, *mut c_void) -> c_int>;
-type Trigger = Option<unsafe extern "C" fn(c_uint, *mut c_uint, *mut c_void) -> c_int>;
+type Progress = Option<unsafe extern "C-unwind" fn(c_uint, *mut c_void) -> c_int>;
+type Trigger = Option<unsafe extern "C-unwind" fn(c_uint, *mut c_uint, *mut c_void) -> c_int>;
 
 #[derive(Debug)]
 pub(crate) struct Class {
-    progress: unsafe extern "C" fn(c_uint, *mut c_void) -> c_int,
-    trigger: unsafe extern "C" fn(c_uint, *mut c_uint, *mut c_void) -> c_int,
+    progress: unsafe extern "C-unwind" fn(c_uint, *mut c_void) -> c_int,
+    trigger: unsafe extern "C-unwind" fn(c_uint, *mut c_uint, *mut c_void) -> c_int,
     arg: *mut c_void,
 }
 

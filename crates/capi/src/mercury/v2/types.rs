@@ -147,8 +147,8 @@ impl std::fmt::Debug for CbInfo {
     }
 }
 
-pub(crate) type HgCallback = Option<unsafe extern "C" fn(*const CbInfo) -> c_int>;
-pub(crate) type CoreCallback = Option<unsafe extern "C" fn(*const CoreCbInfo) -> c_int>;
+pub(crate) type HgCallback = Option<unsafe extern "C-unwind" fn(*const CbInfo) -> c_int>;
+pub(crate) type CoreCallback = Option<unsafe extern "C-unwind" fn(*const CoreCbInfo) -> c_int>;
 
 #[derive(Clone, Copy)]
 pub(super) enum Callback {

@@ -3,21 +3,13 @@
 //! The answer carries a token, and the origin sends it back when it has the output or wants it no
 //! more.
 
-use super::{ClassShared, ContextShared, Kept, Work};
+use super::{ClassShared, OnAnswered, Promised};
+use crate::hg::context::{ContextShared, Work};
+use crate::hg::payload::Kept;
 use crate::na::address::Peer;
 use crate::na::wire::Kind;
 use portolan_engine::am::Data;
 use std::sync::Arc;
-
-/// Runs when an answer has left, or when the origin has pulled it.
-pub type OnAnswered = Box<dyn FnOnce() + Send>;
-
-/// An output, and what runs when it is released.
-pub(super) struct Promised {
-    pub peer: Peer,
-    pub _kept: Option<Kept>,
-    pub then: Option<(Arc<ContextShared>, OnAnswered)>,
-}
 
 impl ClassShared {
     /// Keeps an output until it is pulled, and returns the token that releases it.

@@ -1,6 +1,6 @@
 //! A pool of calls.
 
-use super::Origin;
+use super::origin::Origin;
 use crate::hg::context::ContextShared;
 use crate::hg::target::Function;
 use crate::na::Address;

@@ -1,0 +1,126 @@
+"""The operands of collective functions: what belongs to this rank, and whether all ranks succeed."""
+
+from __future__ import annotations
+
+import builtins
+from types import TracebackType
+from typing import Any, Optional
+
+import numpy as np
+
+from ._start import _native
+
+
+def check_alike(name: str, a: Any, b: Any) -> None:
+    """Raise ValueError unless two arrays are distributed alike."""
+    if a.shape != b.shape:
+        raise ValueError(
+            f'operands could not be broadcast together: {name} of "{a.name}" {a.shape} '
+            f'and "{b.name}" {b.shape}'
+        )
+    if a.group != b.group:
+        raise ValueError(
+            f'{name}: "{a.name}" and "{b.name}" belong to different groups; use '
+            "redistribute() with group="
+        )
+    alike = a.grid == b.grid and a._has_blocks_of(b)
+    if not alike or (a.bounds() is None and a.distribution != b.distribution):
+        raise ValueError(
+            f'{name}: "{a.name}" and "{b.name}" are not distributed alike; use redistribute()'
+        )
+
+
+def part(name: str, value: Any, model: Any) -> Any:
+    """Return the part of an operand that belongs to this rank's elements of an array.
+
+    A distributed operand is returned as it is.
+    """
+    if isinstance(value, _native.ArrayBase):
+        if value is not model:
+            check_alike(name, model, value)
+        return value
+    if np.ndim(value) == 0:
+        return value
+    bounds = model.bounds()
+    if bounds is None:
+        raise TypeError(
+            f"{name}: numpy arrays do not combine with block-cyclic arrays; use portolan.array()"
+        )
+    found = np.asarray(value)
+    try:
+        return np.broadcast_to(found, model.shape)[bounds]
+    except ValueError:
+        raise ValueError(
+            f'operands could not be broadcast together: {name} of array "{model.name}" '
+            f"{model.shape} and a numpy array {found.shape}"
+        ) from None
+
+
+def mask(name: str, where: Any, model: Any) -> Any:
+    """Return the part of an argument `where`. Raises TypeError if it does not consist of bools."""
+    found = part(name, where, model)
+    dtype = found.dtype if hasattr(found, "dtype") else np.asarray(found).dtype
+    if dtype != np.bool_:
+        raise TypeError(f"{name}: `where` is not a bool or an array of bools")
+    return found
+
+
+def promoted(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return two arrays of the dtype of their product, copies if necessary. Collective."""
+    dtype = np.result_type(a.dtype, b.dtype)
+    for x in (a, b):
+        x._settle()
+    return (
+        a if a.dtype == dtype else a.astype(dtype),
+        b if b.dtype == dtype else b.astype(dtype),
+    )
+
+
+def is_comparable(array: Any, other: Any) -> bool:
+    """Return whether `np.equal` compares an array with an object.
+
+    Otherwise, as for strings, NumPy's operators find all elements unequal. Raises ValueError if the
+    object does not broadcast to the shape.
+    """
+    if isinstance(other, (_native.ArrayBase, int, float, complex, np.number)):
+        return True
+    found = np.asarray(other)
+    if found.dtype.kind in "biufcO":
+        return True
+    try:
+        np.equal(np.ones(1, array.dtype), np.ones(1, found.dtype))
+    except TypeError:
+        np.broadcast_to(found, array.shape)
+        return False
+    return True
+
+
+class Agreement:
+    """A block of a collective call. If it raises on one rank, it raises on all. Its end is collective.
+
+    Ranks without an exception raise that of the first rank that has one, as the class of Python from
+    which its class derives.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        _: Optional[TracebackType],
+    ) -> None:
+        mine = None
+        if kind is not None:
+            if not issubclass(kind, Exception):
+                return  # as after Ctrl-C: this rank can only end
+            known = next(base for base in kind.__mro__ if base.__module__ == "builtins")
+            mine = f"{known.__name__} {error}".encode(errors="replace")
+        found = self._array._first_failure(mine)
+        if found is not None and kind is None:
+            name, text = found[1].decode().split(" ", 1)
+            raise getattr(builtins, name)(f"rank {found[0]} of the group: {text}")

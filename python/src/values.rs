@@ -1,0 +1,133 @@
+//! The indices and values of a call, as transfers need them.
+//!
+//! [`crate::index`] interprets indices without arrays. `portolan._values` converts index arrays to
+//! lists of indices, and values to arrays of the right dtype and shape. Errors get the name of the
+//! array.
+
+use crate::array::PyArray;
+use crate::dtype::with_type;
+use crate::elements::Elements;
+use crate::index::{Indexed, Key, Selection, parse};
+use crate::views::is_addressable;
+use ndarray::Axis;
+use numpy::{PyArrayDescrMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+impl PyArray {
+    pub fn key(&self, array: &dyn Elements, key: &Bound<'_, PyAny>) -> PyResult<Key> {
+        let facts = array.facts();
+        parse(key, &Indexed { name: facts.name, shape: facts.shape })
+    }
+
+    /// Returns the selection of an index without arrays.
+    pub fn selection(&self, array: &dyn Elements, key: &Bound<'_, PyAny>) -> PyResult<Selection> {
+        match self.key(array, key)? {
+            Key::Element(index) => Ok(Selection::element(&index)),
+            Key::Patch(selection) => Ok(selection),
+            Key::Arrays => {
+                Err(PyTypeError::new_err("index arrays are not supported here; use a[...]"))
+            }
+        }
+    }
+
+    /// Returns the indices of the elements that an index with arrays selects, and the shape of the
+    /// result. NumPy's errors get the name of the array.
+    pub fn lists<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = index.py();
+        let facts = |a: &dyn Elements| Ok((a.facts().name.to_string(), a.facts().shape.to_vec()));
+        let (name, shape) = self.core()?.with(facts)?;
+        // Without the array: the index may contain it.
+        let lists = py
+            .import("portolan._values")?
+            .call_method1("lists", (PyTuple::new(py, &shape)?, index));
+        lists.map_err(|error| match error.is_instance_of::<PyIndexError>(py) {
+            true => Indexed { name: &name, shape: &shape }.error(error.value(py)),
+            false => error,
+        })
+    }
+
+    /// Converts the value of a put to an array of the right dtype and shape. NumPy's errors get the
+    /// name of the array.
+    pub fn source<'py>(
+        &self,
+        value: &Bound<'py, PyAny>,
+        shape: &[usize],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, dtype) = (value.py(), self.core()?.dtype);
+        if let Ok(array) = value.cast::<numpy::PyUntypedArray>()
+            && array.shape() == shape
+            && with_type!(dtype, T => {
+                array.dtype().is_equiv_to(&numpy::dtype::<T>(py))
+                    && is_addressable(array, size_of::<T>(), align_of::<T>())
+            })
+        {
+            return Ok(value.clone());
+        }
+        let dtype = with_type!(dtype, T => numpy::dtype::<T>(py));
+        let found = py
+            .import("portolan._values")?
+            .call_method1("source", (value, dtype, PyTuple::new(py, shape)?));
+        found.map_err(|error| self.named(py, error))
+    }
+
+    /// Adds the name of the array to an exception of NumPy's about a value.
+    pub fn named(&self, py: Python<'_>, error: PyErr) -> PyErr {
+        let kind = error.get_type(py);
+        let of_value = [
+            py.get_type::<PyTypeError>(),
+            py.get_type::<PyValueError>(),
+            py.get_type::<PyOverflowError>(),
+        ];
+        let name = self.core().and_then(|core| core.with(|a| Ok(a.facts().name.to_string())));
+        match name {
+            Ok(name) if of_value.iter().any(|plain| kind.is(plain)) => {
+                PyErr::from_type(kind, format!("array \"{name}\": {}", error.value(py)))
+            }
+            _ => error,
+        }
+    }
+
+    /// Writes a value to the elements that an index selects.
+    pub fn write(
+        &self,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        to_lists: impl FnOnce(&dyn Elements, &[&[usize]], &Bound<'_, PyAny>) -> PyResult<()>,
+        to_patch: impl FnOnce(&dyn Elements, &Selection, &Bound<'_, PyAny>) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let core = self.core()?;
+        match core.with(|a| self.key(a, index))? {
+            Key::Element(index) => {
+                let selection = Selection::element(&index);
+                core.with(|a| to_patch(a, &selection, &self.source(value, &[])?))
+            }
+            Key::Patch(selection) => {
+                let source = self.source(value, &selection.shape())?;
+                core.with(|a| to_patch(a, &selection, &source))
+            }
+            Key::Arrays => {
+                let (indices, shape): (PyReadonlyArray2<'_, isize>, Vec<usize>) =
+                    self.lists(index)?.extract()?;
+                let source = self.source(value, &shape)?.call_method1("ravel", ())?;
+                core.with(|a| with_lists(&indices, |lists| to_lists(a, lists, &source)))
+            }
+        }
+    }
+}
+
+/// Calls a function with lists of indices, one for each row of `indices`.
+pub fn with_lists<R>(
+    indices: &PyReadonlyArray2<'_, isize>,
+    body: impl FnOnce(&[&[usize]]) -> PyResult<R>,
+) -> PyResult<R> {
+    let rows = indices.as_array();
+    let signed = rows.as_slice().ok_or_else(|| PyValueError::new_err("scattered indices"))?;
+    if signed.iter().any(|i| *i < 0) {
+        return Err(PyIndexError::new_err("a negative index in a list of indices"));
+    }
+    let flat: Vec<usize> = signed.iter().map(|i| i.unsigned_abs()).collect();
+    let lists: Vec<&[usize]> = flat.chunks(rows.len_of(Axis(1)).max(1)).collect();
+    body(&lists)
+}

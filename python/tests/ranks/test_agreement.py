@@ -1,0 +1,85 @@
+"""An exception of a whole-array function on one rank is an exception on all ranks."""
+
+import contextlib
+import warnings
+
+import numpy as np
+import pytest
+
+import portolan as pt
+
+
+def ones_and(value, dtype=float):
+    """An array whose last element, of the last rank, has another value."""
+    x = np.ones(4 * pt.size(), dtype)
+    x[-1] = value
+    return pt.array(x)
+
+
+def last_rank_named(error):
+    last = pt.size() - 1
+    return pt.rank() == last or f"rank {last} of the group" in str(error.value)
+
+
+def test_floating_point_errors():
+    a = ones_and(0)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide") as error:
+        1 / a
+    assert last_rank_named(error)
+    with np.errstate(invalid="raise"), pytest.raises(FloatingPointError):
+        np.sqrt(a - 0.5, out=a)
+    # The ranks are in step, and the arrays usable.
+    a.fill(2)
+    a += 1
+    assert pt.world.sum(1) == pt.size() and a.sum() == 12 * pt.size()
+
+
+def test_errors_of_values():
+    base, powers = ones_and(2, int), ones_and(-1, int)
+    with pytest.raises(ValueError, match="negative") as error:
+        base**powers
+    assert last_rank_named(error)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning) as error:
+            np.log(ones_and(0.0))
+        assert last_rank_named(error)
+
+
+def test_errors_of_other_classes():
+    class Own(Exception):
+        pass
+
+    def fail(*_):
+        raise Own("of the program")
+
+    a = ones_and(0)
+    with np.errstate(divide="call", call=fail), pytest.raises(Exception, match="of the program") as error:
+        1 / a
+    assert error.type is (Own if pt.rank() == pt.size() - 1 else Exception)
+
+
+def test_errors_of_casts():
+    a = ones_and(np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with contextlib.suppress(RuntimeWarning):
+            np.array([np.nan]).astype(int)
+            pytest.skip("this NumPy does not warn of such casts")
+        with pytest.raises(RuntimeWarning, match="cast") as error:
+            a.astype(int)
+    assert last_rank_named(error)
+
+
+def test_an_open_access_leaves_the_other_operands_usable():
+    a, b, mask = pt.ones(8), pt.ones(8), pt.ones(8, bool)
+    with b.access():
+        with pytest.raises(pt.Error, match="access"):
+            a + b
+    with mask.access():
+        with pytest.raises(pt.Error, match="access"):
+            a.sum(where=mask)
+    a[0] = 3
+    b[0] = 2
+    a.sync()
+    assert (a + b)[0] == 5

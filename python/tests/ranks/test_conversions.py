@@ -1,0 +1,91 @@
+"""Byte orders, and conversions to objects of Python."""
+
+import numpy as np
+import pytest
+
+import portolan as pt
+
+X = np.arange(35.0).reshape(5, 7) - 3
+DTYPES = ["i2", "u4", "i8", "f4", "f8", "c8", "c16"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("distribution", ["block", "cyclic"])
+def test_arrays_of_the_other_byte_order(dtype, distribution):
+    x = np.abs(X).astype(dtype)
+    swapped = x.astype(x.dtype.newbyteorder())
+    options = {"distribution": pt.cyclic((2, 2)) if distribution == "cyclic" else distribution}
+    for a in (pt.array(swapped, **options), pt.array(x, swapped.dtype, **options)):
+        assert a.dtype == x.dtype and a.dtype.isnative
+        np.testing.assert_array_equal(a[...], x)
+    a = pt.zeros(x.shape, swapped.dtype, **options)
+    assert a.dtype.isnative and a.astype(swapped.dtype).dtype.isnative
+    if pt.rank() == 0:
+        a[...] = swapped
+        a[1, ::-2] = swapped[0, ::-2]
+        a[[3, 4], [5, 6]] = swapped[0, 1:3]
+        a[0, 0] = swapped[2, 2]
+        a[0, 1] = np.array(swapped[2, 3])
+    a.sync()
+    expected = x.copy()
+    expected[1, ::-2], expected[3, 5], expected[4, 6] = x[0, ::-2], x[0, 1], x[0, 2]
+    expected[0, :2] = x[2, 2:4]
+    np.testing.assert_array_equal(a[...], expected)
+    if distribution == "block":
+        b = pt.array(x)
+        b += swapped
+        np.testing.assert_array_equal((b - swapped)[...], x)
+        assert (b - swapped).dtype.isnative and (b == 2 * swapped).all()
+    np.testing.assert_array_equal(a[np.array([1, 2], ">i8")], expected[[1, 2]])
+    assert pt.full(3, swapped[1, 1:2].reshape(()))[0] == x[1, 1]
+    np.testing.assert_array_equal(pt.world.sum(swapped), x * pt.size())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("order", "CF")
+def test_files_of_the_other_byte_order(dtype, order, shared_path):
+    x = np.abs(X).astype(dtype)
+    if pt.rank() == 0:
+        np.save(shared_path / "a.npy", x.astype(x.dtype.newbyteorder(), order=order))
+    pt.barrier()
+    a = pt.load(shared_path / "a.npy", distribution="rows")
+    assert a.dtype == x.dtype and a.dtype.isnative
+    np.testing.assert_array_equal(a[...], x)
+
+
+def test_items():
+    a = pt.array(X.astype("i4"))
+    x = X.astype("i4")
+    for index in ((2, 3), (-1, -7), ((1, 6),), (0,), (34,), (-1,), (-35,), (np.int8(9),)):
+        found = a.item(*index)
+        assert type(found) is int and found == x.item(*index)
+    for one in (pt.full((1, 1), 2.5), pt.full(1, 1j), pt.ones((1, 1, 1), bool)):
+        assert one.item() == one[...].item() and type(one.item()) is type(one[...].item())
+    for index in ((), (1, 2, 3)):
+        with pytest.raises(ValueError):
+            a.item(*index)
+    for index in ((35,), (-36,), (5, 0), (0, -8)):
+        with pytest.raises(IndexError):
+            a.item(*index)
+    for index in ((1.0,), ("a",), (slice(2), 1)):
+        with pytest.raises(TypeError):
+            a.item(*index)
+    line = pt.array(x[0])
+    assert line.item(3) == x[0, 3] and line.item(-1) == x[0, -1]
+    with pytest.raises(ValueError):
+        pt.zeros((0, 2)).item()
+
+
+def test_lists():
+    for x in (X, X.astype("i2") > 3, X[0].astype("c8"), np.zeros((3, 0, 2)), np.zeros(0)):
+        assert pt.array(x).tolist() == x.tolist()
+
+
+def test_the_transpose():
+    a = pt.array(X, distribution="rows")
+    assert isinstance(a.T, pt.Array) and a.T.shape == (7, 5) and a.T.dtype == X.dtype
+    np.testing.assert_array_equal(a.T[...], X.T)
+    np.testing.assert_allclose((a @ a.T)[...], X @ X.T)
+    x = np.arange(24).reshape(2, 3, 4)
+    np.testing.assert_array_equal(pt.array(x).T[...], x.T)
+    np.testing.assert_array_equal(pt.array(X[0]).T[...], X[0])
