@@ -6,6 +6,7 @@ use portolan_engine::message;
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine};
 use portolan_engine::trace;
+use scopeguard::ScopeGuard;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -65,22 +66,19 @@ pub(crate) fn open_to_exceptions<R>(
     failed: impl FnOnce(&Error) -> R,
     body: impl FnOnce() -> Result<R>,
 ) -> R {
-    struct Stop(&'static str);
-    impl Drop for Stop {
-        fn drop(&mut self) {
-            if std::thread::panicking() {
-                message::say(&format!("{}: a panic in the library", self.0));
-                std::process::abort();
-            }
-        }
-    }
     if process::is_forked() {
         return failed(&kept(call, Ok(Error::in_fork())));
     }
     trace::interface::enter(call);
-    let stop = Stop(call);
+    let unwinds = scopeguard::guard((), |()| {
+        if std::thread::panicking() {
+            message::say(&format!("{call}: a panic in the library"));
+            std::process::abort();
+        }
+    });
     let outcome = body();
-    std::mem::forget(stop); // the caller may be a destructor of a thread that panics
+    // Not dropped: the caller may be a destructor of a thread that panics.
+    ScopeGuard::into_inner(unwinds);
     match outcome {
         Ok(value) => value,
         Err(error) => failed(&kept(call, Ok(error))),

@@ -32,7 +32,7 @@ pub struct Group {
     freed: AtomicBool,
 }
 
-/// In bytes, of short values.
+/// Maximum length in bytes of short values.
 const LONGEST: usize = 64 << 10;
 
 /// Records a collective call. All of it counts as time that ranks wait for each other.

@@ -69,7 +69,7 @@ twin! {
 
 /// The set of `ARMCI_Create_mutexes`. A `BrLock` is read without a locked instruction.
 static SET: LazyLock<BrLock<Option<Arc<MutexSet>>>> = LazyLock::new(BrLock::default);
-/// By the handle's address.
+/// The sets of the C interface, keyed by the handle's address.
 static HANDLES: Mutex<Option<HashMap<usize, Arc<MutexSet>>>> = Mutex::new(None);
 
 pub(super) fn clear() {

@@ -63,7 +63,7 @@ impl List {
     }
 }
 
-/// By the address of the counter.
+/// The watched counters, keyed by their address.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     lists: Mutex<HashMap<usize, List>>,

@@ -11,15 +11,6 @@ use std::time::Duration;
 /// `HG_MAX_IDLE_TIME` and `NA_MAX_IDLE_TIME`: one hour, in milliseconds.
 const LONGEST: c_uint = 3600 * 1000;
 
-/// Runs a function when it is dropped, even if a C++ exception of the program unwinds.
-pub(super) struct Finally<F: FnMut()>(pub F);
-
-impl<F: FnMut()> Drop for Finally<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
 /// Runs `body`. A failure is stored as the thread's last error and converted by `failed`. It is
 /// logged, except `TIMEOUT`, `CANCELED` and `AGAIN`, which programs expect.
 #[inline]

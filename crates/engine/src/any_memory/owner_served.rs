@@ -20,7 +20,7 @@ use slab::Slab;
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// In bytes, of a direct run.
+/// Minimum length in bytes of a direct run.
 const STRAIGHT: usize = 128 << 10;
 /// Length in bytes at which a request of several runs is sent.
 const TOGETHER: usize = 256 << 10;

@@ -13,7 +13,7 @@ use crate::thread::fast_tls;
 use num_complex::Complex;
 use std::cell::RefCell;
 
-/// In bytes, of the text of a [`Detail`].
+/// Maximum length in bytes of the text of a [`Detail`].
 const TEXT: usize = 92;
 
 macro_rules! kinds {

@@ -16,6 +16,7 @@ use crate::na::wire::Kind;
 use crate::proc::Encoded;
 use parking_lot::Mutex;
 use portolan_engine::trace::{Call, CallInfo, PathTaken};
+use scopeguard::{ScopeGuard, guard};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -124,18 +125,6 @@ pub struct Origin {
 impl std::fmt::Debug for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Origin").field("stage", &self.stage).finish_non_exhaustive()
-    }
-}
-
-/// Takes a call back whose sending unwinds.
-struct Unsent<'a> {
-    origin: &'a Origin,
-    token: u64,
-}
-
-impl Drop for Unsent<'_> {
-    fn drop(&mut self) {
-        self.origin.take_back(self.token);
     }
 }
 
@@ -301,15 +290,14 @@ impl Origin {
         let token = request.token;
         let room = class.na.shared.max_unexpected();
         // An exception of a proc function in C++ takes the call back, as a failure does.
-        let unsent = Unsent { origin: self, token };
+        let unwinds = guard((), |()| {
+            self.take_back(token);
+        });
         let sent = with_scratch(room, |buffer| self.send(target, request, buffer, encode));
+        ScopeGuard::into_inner(unwinds);
         let Sent { own, answered } = match sent {
-            Ok(sent) => {
-                std::mem::forget(unsent);
-                sent
-            }
+            Ok(sent) => sent,
             Err(failure) => {
-                std::mem::forget(unsent);
                 // Otherwise the peer was lost or the call cancelled meanwhile; the callback says so.
                 return if self.take_back(token) { Err(failure) } else { Ok(()) };
             }

@@ -15,6 +15,7 @@ use crate::na::address::Peer;
 use crate::na::wire::Kind;
 use crate::proc::Encoded;
 use portolan_engine::am::Data;
+use scopeguard::{ScopeGuard, guard};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -158,16 +159,11 @@ impl Target {
         if self.answered.swap(true, Ordering::AcqRel) {
             refuse!(INVALID_ARG, "the call was answered already");
         }
-        struct Unsent<'a>(&'a Target);
-        impl Drop for Unsent<'_> {
-            fn drop(&mut self) {
-                self.0.answered.store(false, Ordering::Release);
-            }
-        }
         let room = self.class().na.shared.max_expected();
-        let unsent = Unsent(self);
+        // A proc function in C++ may throw an exception.
+        let unwinds = guard((), |()| self.answered.store(false, Ordering::Release));
         let sent = with_scratch(room, |buffer| self.send(buffer, encode, then, more));
-        std::mem::forget(unsent);
+        ScopeGuard::into_inner(unwinds);
         if let Err(failure) = &sent {
             self.answered.store(false, Ordering::Release);
             self.set_failure(failure.status());

@@ -6,7 +6,6 @@ use super::handle::{End, HANDLES, release};
 use super::more_data;
 use super::params::{Payload, encoder};
 use super::types::{CB_FORWARD, CB_RESPOND, Callback, Caller, CoreCallback, HgCallback, InfoOf};
-use crate::mercury::entry::Finally;
 use crate::mercury::interface::calls;
 use crate::mercury::objects::class::count;
 use crate::mercury::params::Which;
@@ -14,6 +13,7 @@ use crate::mercury::table::{Number, Token};
 use portolan_rpc::failure::{Result, Status, refuse};
 use portolan_rpc::hg::class::OnAnswered;
 use portolan_rpc::hg::origin::Origin;
+use scopeguard::{ScopeGuard, defer, guard};
 use std::os::raw::c_void;
 use std::sync::Arc;
 
@@ -62,23 +62,23 @@ unsafe fn forward(
             let origin = origin.clone();
             more_data::acquire(of.token(), &held, more_data::OUTPUT, move |status| {
                 origin.acquired();
-                let _held = Finally(|| let_go(of.token()));
+                defer! { let_go(of.token()) }
                 caller.notify(status);
             });
             return;
         }
-        let _held = Finally(|| let_go(of.token()));
+        defer! { let_go(of.token()) }
         caller.notify(ending.status);
     });
     held.references.hold();
     // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
     let encode = unsafe { encoder(Which::Input, (handle, &held), &function, payload) };
-    let unsent = Finally(|| {
+    let unsent = guard((), |()| {
         held.end_loans();
         let_go(handle);
     });
     origin.forward(encode, Some(then))?;
-    std::mem::forget(unsent);
+    ScopeGuard::into_inner(unsent);
     count(&held.class.counts.req_sent);
     Ok(())
 }
@@ -102,19 +102,19 @@ unsafe fn respond(
     let held_response = (!callback.is_none()).then(|| held.references.hold_response());
     let then = held_response.map(|_| {
         Box::new(move || {
-            let _held = Finally(|| let_go(of.token()));
+            defer! { let_go(of.token()) }
             caller.notify(Status::SUCCESS);
         }) as OnAnswered
     });
     // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
     let encode = unsafe { encoder(Which::Output, (handle, &held), target.function(), payload) };
-    let unsent = Finally(|| {
+    let unsent = guard((), |()| {
         if let Some(before) = held_response {
             held.references.response_failed(before);
         }
     });
     target.answer_with(encode, then, more)?;
-    std::mem::forget(unsent);
+    ScopeGuard::into_inner(unsent);
     if held_response.is_none() {
         held.references.answered();
     }

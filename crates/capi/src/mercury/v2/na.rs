@@ -329,7 +329,7 @@ calls! { V2:
     }
 }
 
-/// By their numbers.
+/// The names of the codes, indexed by the code.
 const NA_NAMES: [&std::ffi::CStr; 24] = [
     c"NA_SUCCESS",
     c"NA_PERMISSION",

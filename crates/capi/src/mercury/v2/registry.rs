@@ -4,7 +4,7 @@
 use super::codes::to_status;
 use super::handle::{self, HANDLES};
 use super::more_data;
-use crate::mercury::entry::{Finally, maybe, place, text};
+use crate::mercury::entry::{maybe, place, text};
 use crate::mercury::functions::RpcCallback;
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::attached::{Attached, FreeCallback};
@@ -13,6 +13,7 @@ use crate::mercury::params::{ProcCallback, Procs, procs};
 use crate::mercury::table::{Number, Token};
 use portolan_rpc::failure::{Result, Status};
 use portolan_rpc::hg::target::{Function, Rpc, Target};
+use scopeguard::defer;
 use std::os::raw::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
             Err(failure) => return failure.status(),
         };
         let run = move |handle: Token| {
-            let _held = Finally(|| handle::callback_returned(handle));
+            defer! { handle::callback_returned(handle) }
             // SAFETY: the program registered `callback` for calls, and `handle` is live.
             let status = to_status(unsafe { callback(handle) });
             if status != Status::SUCCESS

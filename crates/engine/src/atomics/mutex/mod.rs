@@ -170,10 +170,10 @@ impl Ops {
             }
             Access::ByWord(path) => {
                 self.may_wait()?;
+                let (transport, place) = (self.transport(path)?, self.word_place(found)?);
                 *queued = true;
                 let me = self.rank() as i64 + 1;
-                let swap = Rmw::swap(me);
-                let last = self.transport(path)?.rmw(self, &self.word_place(found)?, swap)?;
+                let last = transport.rmw(self, &place, Rmw::swap(me))?;
                 if last == 0 {
                     return Ok(());
                 }

@@ -41,7 +41,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
-/// From one origin to one target.
+/// Maximum number of unconfirmed requests from one origin to one target.
 pub const MOST_IN_FLIGHT: u64 = 512;
 /// The target returns credits at least once per this many requests.
 pub(crate) const CREDIT_EVERY: u64 = 32;
