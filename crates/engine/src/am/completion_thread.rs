@@ -9,6 +9,7 @@ use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -66,6 +67,10 @@ impl CompletionThread {
 
     /// Runs one job, for a queue without a thread. Jobs run one at a time. Returns whether one ran.
     pub(crate) fn run_here(&self, am: &Am) -> bool {
+        self.run_next(|job| job(am))
+    }
+
+    fn run_next(&self, run: impl FnOnce(Job)) -> bool {
         if self.is_idle() {
             return false;
         }
@@ -81,8 +86,9 @@ impl CompletionThread {
         };
         let Some(job) = job else { return false };
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        handler::in_completion(|| job(am));
+        let ended = handler::in_completion(|| run(job));
         queue.lock().running = false;
+        ended.unwrap_or_else(|panic| resume_unwind(panic));
         true
     }
 
@@ -122,6 +128,26 @@ fn run(shared: &(Mutex<Queue>, Condvar), owner: &Weak<dyn Owner>) {
             }
         };
         let Some(owner) = owner.upgrade() else { return };
-        handler::in_completion(|| job(owner.am()));
+        let ended = handler::in_completion(|| job(owner.am()));
+        ended.unwrap_or_else(|panic| resume_unwind(panic));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_job_that_panics_does_not_keep_others_from_running() {
+        let jobs = CompletionThread::default();
+        for _ in 0..2 {
+            jobs.push(Box::new(|_| {}), None).unwrap();
+        }
+        let run = |run: fn(Job)| catch_unwind(AssertUnwindSafe(|| jobs.run_next(run)));
+        assert!(run(|_| panic!("as a test")).is_err());
+        assert!(!handler::is_in_completion());
+        assert!(run(drop).is_ok_and(|ran| ran));
+        assert!(jobs.is_idle());
     }
 }

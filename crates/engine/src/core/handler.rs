@@ -28,9 +28,9 @@ pub(crate) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::th
     })
 }
 
-pub(crate) fn in_completion<R>(body: impl FnOnce() -> R) -> R {
+pub(crate) fn in_completion<R>(body: impl FnOnce() -> R) -> std::thread::Result<R> {
     let outer = IN_COMPLETION.replace(true);
-    let result = body();
+    let result = catch_unwind(AssertUnwindSafe(body));
     IN_COMPLETION.set(outer);
     result
 }
