@@ -6,6 +6,7 @@
 
 use super::Am;
 use super::deferral::HeldKind;
+use super::fatal::fatal;
 use super::rendezvous::InboundMessage;
 use super::state::{AmState, HandlerEntry};
 use super::wire::{RecordHead, RecordKind};
@@ -16,13 +17,6 @@ use crate::trace::Served;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// The origin relies on the message.
-#[cold]
-pub(super) fn fatal(error: &Error) -> ! {
-    error.clone().log_once();
-    crate::process::end_job(error.kind().code())
-}
 
 #[inline]
 pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -> R {

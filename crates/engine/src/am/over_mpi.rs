@@ -7,7 +7,7 @@
 //! Handlers run under the dispatcher's lock. If another thread holds it, the request stays at the
 //! head of its origin's queue, and the next poll tries again.
 
-use super::handler_dispatch::fatal;
+use super::fatal::fatal;
 use super::rendezvous::{InboundMessage, Via};
 use super::{Am, wire};
 use crate::error::{Result, fail};

@@ -17,6 +17,7 @@
 //! token once. Bytes are written to the destination in order, and never more than announced.
 
 use super::deferral::{Deferral, HeldKind};
+use super::fatal::fatal;
 use super::state::{AmState, AwaitedSignal};
 use super::wire::{self, RecordHead, RecordKind, Source};
 use super::{Am, Then};
@@ -305,7 +306,16 @@ impl AmState {
                 bytes,
             };
             // SAFETY: the handler promised that the destination is valid for all data.
-            unsafe { am.cma_transfer(node, read.index, &[span], Direction::Read) }?;
+            let moved = unsafe { am.cma_transfer(node, read.index, &[span], Direction::Read) };
+            if let Err(error) = moved {
+                // Not an error of the call that polls, which may concern other ranks.
+                let (name, origin) = (read.inbound.name, read.inbound.origin);
+                let text = format!(
+                    "the data of rank {origin} for the handler {name} cannot be read: {}",
+                    error.detail()
+                );
+                fatal(&error.reworded(text));
+            }
             read.done += bytes;
             if read.done < read.inbound.len {
                 n += 1;

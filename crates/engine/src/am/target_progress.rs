@@ -4,7 +4,7 @@
 
 use super::Am;
 use super::HandlerId;
-use super::handler_dispatch::fatal;
+use super::fatal::fatal;
 use super::rendezvous::{Reassembly, RndvState, Via};
 use super::shm_transport::ShmTransport;
 use super::state::{AmState, AwaitedSignal, Dispatch, RingState};
