@@ -4,9 +4,10 @@ use crate::config::Config;
 use crate::message;
 use log::{Level, LevelFilter, Record};
 use parking_lot::RwLock;
+use std::sync::Arc;
 
 /// Takes a complete line, including the newline.
-pub type Sink = Box<dyn Fn(Level, &[u8]) + Send + Sync>;
+pub type Sink = Arc<dyn Fn(Level, &[u8]) + Send + Sync>;
 
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);
 
@@ -39,8 +40,36 @@ pub fn start(config: &Config) {
 
 fn write(record: &Record<'_>) {
     let line = message::of_record(record);
-    match &*SINK.read() {
+    // No lock is held while the sink runs, because it may set another one.
+    let sink = SINK.read().clone();
+    match sink {
         Some(sink) => sink(record.level(), line.as_bytes()),
         None => message::write(line.as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_sink_may_set_another_one() {
+        let lines = Arc::new(AtomicUsize::new(0));
+        let count = |by: usize| {
+            let lines = lines.clone();
+            move || {
+                lines.fetch_add(by, Ordering::Relaxed);
+            }
+        };
+        let (first, second) = (count(1), count(10));
+        set(Arc::new(move |_, _| {
+            first();
+            let second = second.clone();
+            set(Arc::new(move |_, _| second()));
+        }));
+        (0..2).for_each(|_| write(&Record::builder().build()));
+        *SINK.write() = None;
+        assert_eq!(lines.load(Ordering::Relaxed), 11);
     }
 }

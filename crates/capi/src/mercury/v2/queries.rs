@@ -13,6 +13,7 @@ use portolan_rpc::na::address::{Network, Scheme};
 use std::ffi::{CStr, CString};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr;
+use std::sync::Arc;
 
 /// Prints log lines: `int (*)(FILE *, const char *, ...)`.
 type LogFunction = Option<unsafe extern "C" fn(*mut c_void, *const c_char, ...) -> c_int>;
@@ -32,7 +33,7 @@ unsafe extern "C" {
 }
 
 fn install() {
-    log_sink::set(Box::new(|level, line| {
+    log_sink::set(Arc::new(|level, line| {
         let (func, streams) = {
             let sink = SINK.lock();
             (sink.func, sink.streams)
