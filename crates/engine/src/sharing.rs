@@ -88,13 +88,14 @@ fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {
     if !runtime::is_running() {
         (users.count, users.services) = (0, 0);
     } else if users.count == 0 && users.ours {
+        // If this fails, the engine stays ours, so that a later end stops it.
+        let ends_mpi = Engine::stop_within_mpi()?;
         users.ours = false;
         if !is_service {
             users.ends_mpi = false;
-            return Engine::stop();
         }
-        if Engine::stop_within_mpi()? {
-            if !init::is_library_alone() {
+        if ends_mpi {
+            if !is_service || !init::is_library_alone() {
                 return init::finalize();
             }
             init::keep();

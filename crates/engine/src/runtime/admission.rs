@@ -28,6 +28,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static DOOR: Door = Door::new();
 
+/// Whether all calls have returned since the door was shut.
+static HAVE_LEFT: AtomicBool = AtomicBool::new(false);
+
 /// The thread of the `portolan::Runtime`, or 0. Safe Rust code may be in calls that are not
 /// admitted, because the compiler bounds them by the life of the `Runtime`: on this thread and,
 /// once `ENDPOINTS` is set, on any thread.
@@ -195,13 +198,14 @@ pub(super) fn begin_to_end() -> Result<MutexGuard<'static, ()>> {
 }
 
 pub fn open() {
+    HAVE_LEFT.store(false, Ordering::Release);
     DOOR.open();
 }
 
-/// Stops the admission of calls, and waits until those in progress have returned. A second call has
-/// no effect. Fails with `State` inside an admitted call.
+/// Stops the admission of calls, and waits until those in progress have returned. A call after one
+/// that has succeeded has no effect. Fails with `State` inside an admitted call, and as the wait.
 pub(super) fn shut(engine: &Engine) -> Result<()> {
-    if DOOR.is_shut() {
+    if HAVE_LEFT.load(Ordering::Acquire) {
         return Ok(());
     }
     if DOOR.am_inside() {
@@ -220,6 +224,7 @@ pub(super) fn shut(engine: &Engine) -> Result<()> {
     if let Some(guests) = guests {
         (guests.leave)();
     }
+    HAVE_LEFT.store(true, Ordering::Release);
     Ok(())
 }
 

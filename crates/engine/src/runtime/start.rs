@@ -273,17 +273,23 @@ impl Engine {
     }
 
     /// Completes all operations, frees all segments and communicators, and ends the engine's
-    /// threads. Collective. A second call has no effect. Fails as a flush hook or MPI.
+    /// threads. Collective. A second call has no effect, unless the first one has failed before all
+    /// ranks had completed their operations. Fails as a flush hook or MPI.
     pub fn close(&self) -> Result<()> {
-        if self.stopped.swap(true, Ordering::AcqRel) {
+        if self.stopped.load(Ordering::Acquire) {
             return Ok(());
         }
-        collective::scope(Kind::Finalize, 0, || self.end_all())
+        collective::scope(Kind::Finalize, 0, || {
+            process::ask_keeps_mapped();
+            self.complete_all()?;
+            // From here on, a second call could not repeat what the first one has done.
+            self.stopped.store(true, Ordering::Release);
+            self.end_all()
+        })
     }
 
-    fn end_all(&self) -> Result<()> {
-        process::ask_keeps_mapped();
-        // Other ranks may need this rank until every rank has fenced. Recorded as one barrier.
+    /// Other ranks may need this rank until every rank has fenced. Recorded as one barrier.
+    fn complete_all(&self) -> Result<()> {
         self.observed(
             || CallInfo::new(Call::Barrier),
             || {
@@ -293,7 +299,10 @@ impl Engine {
                 }
                 self.barrier_of(self.world())
             },
-        )?;
+        )
+    }
+
+    fn end_all(&self) -> Result<()> {
         let _own = self.observer().exclude_meetings();
         self.end_trace()?;
         self.write_statistics()?;
