@@ -7,6 +7,7 @@
 
 use super::address::Peer;
 use super::class::Shared;
+use super::flow;
 use super::wire::Head;
 use crate::failure::{Result, refuse};
 use parking_lot::{Mutex, RwLock};
@@ -29,6 +30,44 @@ struct Early {
 struct ClassSlot {
     class: Option<Arc<Shared>>,
     early: Vec<Early>,
+    /// Cost of these messages in bytes.
+    early_cost: u64,
+    /// Number of messages that were dropped because these cost too much.
+    dropped: u64,
+}
+
+impl ClassSlot {
+    /// Keeps a message for the class. Drops it, and logs the first one, if too many are kept.
+    fn keep_early(&mut self, number: usize, early: Early) {
+        if self.early_cost < MOST_EARLY {
+            self.early_cost += flow::cost(early.body.len());
+            self.early.push(early);
+            return;
+        }
+        if self.dropped == 0 {
+            log::error!(
+                "messages from {:?} and perhaps others are lost: {} MiB of messages have arrived \
+                 for class {number}, which this process has not created",
+                early.from,
+                MOST_EARLY >> 20
+            );
+        }
+        self.dropped += 1;
+    }
+
+    fn take_early(&mut self, number: usize) -> Vec<Early> {
+        let dropped = std::mem::take(&mut self.dropped);
+        if dropped > 0 {
+            log::error!("{dropped} messages for class {number} arrived too early and were lost");
+        }
+        self.early_cost = 0;
+        std::mem::take(&mut self.early)
+    }
+
+    fn forget_early(&mut self) {
+        (self.early_cost, self.dropped) = (0, 0);
+        self.early.clear();
+    }
 }
 
 static SLOTS: RwLock<Vec<ClassSlot>> = RwLock::new(Vec::new());
@@ -42,8 +81,8 @@ struct Attached {
 static ATTACHED: Mutex<Option<Attached>> = Mutex::new(None);
 
 const MOST_CLASSES: usize = 256;
-/// Maximum number of message bytes kept for a class that does not exist yet.
-const MOST_EARLY: usize = 64 << 20;
+/// Maximum cost in bytes of the messages kept for a class that does not exist yet.
+const MOST_EARLY: u64 = 64 << 20;
 
 struct Port;
 
@@ -101,10 +140,7 @@ pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
         drop(slots);
         return class.arrived(from, &head, body);
     }
-    let early = &mut slots[number].early;
-    if early.iter().map(|e| e.body.len()).sum::<usize>() < MOST_EARLY {
-        early.push(Early { from, head, body: body.into_owned() });
-    }
+    slots[number].keep_early(number, Early { from, head, body: body.into_owned() });
 }
 
 /// Assigns a number to a new class and delivers the messages that arrived before it was created.
@@ -120,7 +156,7 @@ pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared
     };
     let class = make(number as u16);
     slots[number].class = Some(class.clone());
-    let early = std::mem::take(&mut slots[number].early);
+    let early = slots[number].take_early(number);
     drop(slots);
     for Early { from, head, body } in early {
         class.arrived(from, &head, Cow::Owned(body));
@@ -155,7 +191,7 @@ fn leave() {
         .write()
         .iter_mut()
         .filter_map(|slot| {
-            slot.early.clear();
+            slot.forget_early();
             slot.class.take_if(over_mpi)
         })
         .collect();
@@ -214,16 +250,16 @@ pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
     if engine.is_over() {
         return Ok(());
     }
-    {
-        let inside = engine.admit_to_mpi()?;
+    let unregistered = engine.admit_to_mpi().and_then(|inside| {
         let _own = engine.observer().exclude_calls();
         // After quiescence no message for the handler is in flight, so it can be unregistered.
         inside.quiesce()?;
-        inside.unregister_handlers(&[handler])?;
-        SLOTS.write().iter_mut().for_each(|slot| slot.early.clear());
-    }
-    sharing::detach_service()?;
-    Ok(())
+        inside.unregister_handlers(&[handler])
+    });
+    SLOTS.write().iter_mut().for_each(ClassSlot::forget_early);
+    // Even after a failure, because the class is no user of the engine any more.
+    let detached = sharing::detach_service();
+    Ok(unregistered.and(detached)?)
 }
 
 /// Sends a raw message to the handler of another rank. Tests send damaged messages with it.
@@ -235,4 +271,26 @@ pub fn inject(target: usize, head: &[u8], body: &[u8]) -> Result<()> {
     drop(attached);
     let engine = runtime::current_arc()?;
     Ok(engine.admit()?.send_message(target, handler, head, body)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::na::wire::Kind;
+
+    #[test]
+    fn messages_that_come_too_early_are_bounded_and_counted() {
+        let head = Head { kind: Kind::Unexpected, class: 0, tag: 0, word: 0 };
+        let keep = |slot: &mut ClassSlot, bytes| {
+            slot.keep_early(0, Early { from: Peer::Rank(1), head, body: vec![0; bytes] });
+        };
+        for bytes in [1000, 1 << 20] {
+            let (mut slot, most) = (ClassSlot::default(), MOST_EARLY.div_ceil(flow::cost(bytes)));
+            (0..most + 3).for_each(|_| keep(&mut slot, bytes));
+            assert_eq!((slot.early.len() as u64, slot.dropped), (most, 3), "{bytes} bytes");
+            assert_eq!(slot.take_early(0).len() as u64, most);
+            keep(&mut slot, bytes);
+            assert_eq!((slot.early.len(), slot.dropped), (1, 0));
+        }
+    }
 }
