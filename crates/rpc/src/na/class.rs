@@ -294,7 +294,7 @@ impl Shared {
                 if let Some(held) = self.with_flow(peer, |flow| flow.withdraw(op)).flatten()
                     && let Some(sent) = held.sent
                 {
-                    sent(false);
+                    sent(Status::CANCELED);
                 }
                 None
             }

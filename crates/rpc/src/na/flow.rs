@@ -9,6 +9,7 @@
 //! behind them.
 
 use super::wire::Head;
+use crate::failure::Status;
 use portolan_engine::memory::biased_lock::BiasedLock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,8 +32,9 @@ pub fn window(peers: usize) -> u64 {
     (ALL / peers.max(1) as u64).clamp(SMALLEST, LARGEST)
 }
 
-/// A callback that runs with true when a message has been sent, or with false if it was discarded.
-pub(crate) type OnSent = Box<dyn FnOnce(bool) + Send>;
+/// A callback that runs with `SUCCESS` when a message has been sent, or with the status of a message
+/// that was discarded.
+pub(crate) type OnSent = Box<dyn FnOnce(Status) + Send>;
 
 pub struct Held {
     pub head: Head,

@@ -87,7 +87,7 @@ impl Shared {
             let what = What::RecvExpected { body: Vec::new() };
             context.complete(callback, Event { status: Status::HOSTUNREACH, what });
         }
-        held.into_iter().filter_map(|held| held.sent).for_each(|sent| sent(false));
+        held.into_iter().filter_map(|held| held.sent).for_each(|sent| sent(Status::HOSTUNREACH));
         let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
         if let Some(upper) = upper {
             upper.lost(peer);
@@ -167,7 +167,7 @@ impl Shared {
         if let Some(Held { body, sent, .. }) = go {
             self.transmit(to, &head, Data::Owned(body))?;
             if let Some(sent) = sent {
-                sent(true);
+                sent(Status::SUCCESS);
             }
         }
         Ok(false)
@@ -202,11 +202,10 @@ impl Shared {
         let told = what.clone();
         let wait = || {
             self.note(op, Pending::Send(peer), context);
-            let sent: OnSent = Box::new(move |left| {
+            let sent: OnSent = Box::new(move |status| {
                 if let Some(class) = class.upgrade() {
                     class.pending.lock().remove(&op);
                 }
-                let status = if left { Status::SUCCESS } else { Status::CANCELED };
                 if let Some(callback) = later.lock().take() {
                     there.complete(callback, Event { status, what: told });
                 }
@@ -398,17 +397,17 @@ impl Shared {
         }
         while let Some(held) = self.with_flow(from, |flow| flow.next(which)).flatten() {
             let Held { head, body, sent, .. } = held;
-            let left = match self.transmit(from, &head, Data::Owned(body)) {
-                Ok(()) => true,
+            let status = match self.transmit(from, &head, Data::Owned(body)) {
+                Ok(()) => Status::SUCCESS,
                 Err(failure) => {
                     log::error!("a message to {from:?} is lost: {failure}");
-                    false
+                    failure.status()
                 }
             };
             if let Some(sent) = sent {
-                sent(left);
+                sent(status);
             }
-            if !left && matches!(from, Peer::Remote(_)) {
+            if status != Status::SUCCESS && matches!(from, Peer::Remote(_)) {
                 return; // the end of the connection discards the others
             }
         }

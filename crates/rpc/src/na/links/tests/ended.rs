@@ -25,7 +25,11 @@ fn end_after_a_report(net: &Net) {
         a.turn();
     }
     let events = std::mem::take(&mut *a.events.lock());
-    assert!(events.iter().any(|event| event.status != Status::SUCCESS), "{net}");
+    let failed =
+        events.iter().map(|event| event.status).filter(|&status| status != Status::SUCCESS);
+    let failed: Vec<_> = failed.collect();
+    assert!(!failed.is_empty(), "{net}");
+    assert!(failed.iter().all(|&status| status == Status::HOSTUNREACH), "{net}: {failed:?}");
     a.close();
 }
 
