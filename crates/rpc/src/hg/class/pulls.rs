@@ -57,8 +57,9 @@ impl ClassShared {
 
     pub(super) fn enqueue(&self, pull: Pull) {
         self.na.shared.wake_source.transfer_begins();
-        self.pulls.lock().push_back(pull);
+        // Counted first, because another thread may end the pull as soon as it is in the queue.
         self.pulling.fetch_add(1, Ordering::Release);
+        self.pulls.lock().push_back(pull);
         self.na.shared.notify();
     }
 
