@@ -71,6 +71,9 @@ pub struct ContextShared {
 impl Drop for ContextShared {
     fn drop(&mut self) {
         self.active.get_mut().drain(..).for_each(|_| self.class.wake_source.transfer_ends());
+        if let Some(descriptor) = self.descriptor.get() {
+            self.class.wake_source.descriptors.disarm(descriptor);
+        }
     }
 }
 

@@ -101,6 +101,13 @@ impl Descriptors {
         membarrier::heavy();
     }
 
+    /// Ends the use of a descriptor. Otherwise an armed one would count until the class ends.
+    pub(crate) fn disarm(&self, descriptor: &Descriptor) {
+        if descriptor.armed.swap(false, Ordering::SeqCst) {
+            self.armed.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
     /// Signals the armed descriptors. Runs after the light side of the fence.
     #[inline]
     pub(crate) fn notify(&self) {
@@ -153,6 +160,21 @@ mod tests {
             // SAFETY: `poll` is one live element.
             assert_eq!(unsafe { libc::poll(&mut poll, 1, 30_000) }, 1);
         });
+    }
+
+    #[test]
+    fn an_armed_descriptor_that_goes_does_not_count() {
+        let class = crate::na::Class::new("self", false).unwrap();
+        let armed = |class: &crate::na::Class| {
+            class.shared.wake_source.descriptors.armed.load(Ordering::Relaxed)
+        };
+        let context = class.context().unwrap();
+        context.wait_descriptor().unwrap().expect("the network wakes its threads");
+        assert!(context.arm(|| false));
+        assert_eq!(armed(&class), 1);
+        drop(context);
+        assert_eq!(armed(&class), 0);
+        class.finalize().unwrap();
     }
 
     #[test]
