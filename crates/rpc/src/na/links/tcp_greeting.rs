@@ -7,11 +7,12 @@
 //! | 3 | client | its proof (32), or zeros without a key |
 //! | 4 | server | verdict (1), its proof (32) or zeros, length (1) and name of its shared memory |
 //! | 5 | client | the connection that it uses: 1 this socket, 2 shared memory |
+//! | 6 | server | 1, if the client uses this socket |
 //!
 //! The flags are 1 for a key and 2 for the wish to use shared memory on one host (`auto_sm`). The
 //! life distinguishes a process from its successors ([`super::peers`]). The port of the client's
 //! address is 0 if it does not listen. Unless both sides have flag 2, the name of the shared memory
-//! is empty and step 5 is omitted.
+//! is empty and the steps 5 and 6 are omitted.
 //!
 //! With a key, a side refuses a peer without one. A proof ([`crate::na::secret`]) covers the steps
 //! 1 and 2, and the server's also covers the name, so a proof cannot be replayed.
@@ -36,7 +37,7 @@ use parking_lot::Mutex;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 
-const MAGIC: &[u8; 8] = b"ptlntcp\x04";
+const MAGIC: &[u8; 8] = b"ptlntcp\x05";
 const FRONT: usize = 8 + 1 + 8 + NONCE;
 const HAS_KEY: u8 = 1;
 const SHARES: u8 = 2;
@@ -218,9 +219,14 @@ pub fn as_client(
     Ok(Server { life, memory: Some(memory).filter(|memory| !memory.is_empty()) })
 }
 
-/// Tells a server whether this process has connected through its shared memory.
-pub fn choose(socket: &mut impl Write, moves: bool) -> Result<(), Refusal> {
-    Ok(socket.write_all(&[if moves { MOVES } else { STAYS }])?)
+/// Tells a server whether this process has connected through its shared memory. Fails if the server
+/// has dropped a client that has not.
+pub fn choose(socket: &mut (impl Read + Write), moves: bool) -> Result<(), Refusal> {
+    socket.write_all(&[if moves { MOVES } else { STAYS }])?;
+    match moves || take(socket)? == [WELCOME] {
+        true => Ok(()),
+        false => Err(Refusal::Rubbish),
+    }
 }
 
 /// Asks a process whether it has sent this nonce, as a client, to the server at `here`.
@@ -236,8 +242,8 @@ pub fn ask(
 
 /// Greets a client, or answers a question about a greeting of this process and returns `None`.
 /// `life_for` returns the life that a client with an address is sent, and `confirms` checks a nonce
-/// at an address. `keep` is called before the client learns that it is connected, unless step 5
-/// follows. Fails if the client does not prove the key, or violates the protocol.
+/// at an address. `keep` is called before the client learns that this socket is its connection.
+/// Fails if the client does not prove the key, or violates the protocol.
 pub fn as_server(
     socket: &mut (impl Read + Write),
     own: &Own,
@@ -281,14 +287,52 @@ pub fn as_server(
     verdict.extend(memory.as_bytes());
     if memory.is_empty() {
         keep();
+        socket.write_all(&verdict)?;
+        return Ok(Some(Client { place, proven, life, moves: false }));
     }
     socket.write_all(&verdict)?;
-    let moves = !memory.is_empty() && {
-        match take(socket)? {
-            [STAYS] => false,
-            [MOVES] => true,
-            _ => return Err(Refusal::Rubbish),
-        }
+    let moves = match take(socket)? {
+        [STAYS] => false,
+        [MOVES] => true,
+        _ => return Err(Refusal::Rubbish),
     };
+    if !moves {
+        keep();
+        socket.write_all(&[WELCOME])?;
+    }
     Ok(Some(Client { place, proven, life, moves }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    /// Greets a client that could use shared memory, and stays. The server drops it if `drops`,
+    /// until it keeps it. Returns how the greeting ends for the client.
+    fn stay(drops: bool) -> Result<(), Refusal> {
+        let own = Own { memory: Some("memory".into()), ..Own::default() };
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        let guest = far.try_clone().unwrap();
+        let drop_guest = || {
+            if drops {
+                guest.shutdown(std::net::Shutdown::Both).unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            let server = || as_server(&mut far, &own, |_| 1, |_, _| true, drop_guest, &[]);
+            let server = scope.spawn(server);
+            let dial = own.dials.begin(([127, 0, 0, 1], 1).into()).unwrap();
+            as_client(&mut near, &own, &dial, 1, &[]).unwrap();
+            let chosen = choose(&mut near, false);
+            assert_eq!(server.join().unwrap().is_ok(), chosen.is_ok());
+            chosen
+        })
+    }
+
+    #[test]
+    fn a_client_that_stays_learns_that_it_is_kept() {
+        stay(false).unwrap();
+        assert!(matches!(stay(true), Err(Refusal::Left)));
+    }
 }

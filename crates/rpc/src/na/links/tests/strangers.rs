@@ -33,7 +33,7 @@ fn heard(mut socket: TcpStream) -> Vec<u8> {
     bytes
 }
 
-const MAGIC: &[u8] = b"ptlntcp\x04";
+const MAGIC: &[u8] = b"ptlntcp\x05";
 /// Length of the first bytes of each side, without the address.
 const FRONT: usize = 49;
 
