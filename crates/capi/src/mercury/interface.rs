@@ -26,11 +26,11 @@ impl Interface {
         }
     }
 
-    /// Converts the failure of decoding a memory handle: in 2.4, missing bytes are an `OVERFLOW`.
-    pub(super) fn decoded<T>(self, bytes: &[u8], handle: Result<T>) -> Result<T> {
+    /// Converts the failure of decoding a memory handle: in 2013, missing bytes are no `OVERFLOW`.
+    pub(super) fn decoded<T>(self, handle: Result<T>) -> Result<T> {
         handle.map_err(|failure| match failure.status() {
-            Status::PROTOCOL_ERROR if self == Interface::V2 && is_cut(bytes) => {
-                Failure::new(Status::OVERFLOW, failure.text())
+            Status::OVERFLOW if self == Interface::V1 => {
+                Failure::new(Status::PROTOCOL_ERROR, failure.text())
             }
             _ => failure,
         })
@@ -45,19 +45,6 @@ impl Interface {
         let code = |outcome: O| self.code(outcome.status());
         entry::value(call, |status| self.code(status), || body().map(code))
     }
-}
-
-/// Returns whether bytes end before the memory handle that they begin with, whose form
-/// docs/mercury.md describes.
-fn is_cut(bytes: &[u8]) -> bool {
-    const EXPORTED: u32 = 256;
-    let word = |at: usize| {
-        let bytes = bytes.get(at..)?.first_chunk()?;
-        Some(u32::from_le_bytes(*bytes))
-    };
-    let (Some(flags), Some(segments)) = (word(4), word(12)) else { return true };
-    let location = if flags & EXPORTED != 0 { 40 } else { 0 };
-    (bytes.len() as u64) < 48 + location + 16 * u64::from(segments)
 }
 
 /// The result of a call that returns a code.

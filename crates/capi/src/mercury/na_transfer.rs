@@ -151,7 +151,7 @@ pub(super) unsafe fn from_bytes(
             bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a handle")?,
         )
     };
-    *to = MEMORY[interface].insert(interface.decoded(from, Mem::from_bytes(from, KIND))?);
+    *to = MEMORY[interface].insert(interface.decoded(Mem::from_bytes(from, KIND))?);
     Ok(())
 }
 

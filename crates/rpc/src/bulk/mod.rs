@@ -200,8 +200,9 @@ impl Bulk {
     /// Returns the handle that `bytes` describe.
     ///
     /// # Errors
-    /// Returns `PROTOCOL_ERROR` if the bytes describe no bulk handle, `CHECKSUM_ERROR` if they are
-    /// damaged, and `FAULT` if they name memory of this process but match none of its live handles.
+    /// Returns `OVERFLOW` if the bytes end before the handle, `PROTOCOL_ERROR` if they describe no
+    /// bulk handle, `CHECKSUM_ERROR` if they are damaged, and `FAULT` if they name memory of this
+    /// process but match none of its live handles.
     pub fn from_bytes(bytes: &[u8]) -> Result<Bulk> {
         Ok(Bulk { exposed: Arc::new(Exposed(Mem::from_bytes(bytes, KIND)?)) })
     }

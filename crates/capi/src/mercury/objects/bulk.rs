@@ -209,7 +209,7 @@ pub(crate) fn parse(interface: Interface, class: Token, bytes: &[u8]) -> Result<
         Interface::V2 => Some(CLASSES[interface].get(class)?),
     };
     let Some(held) = held.filter(|_| bytes.starts_with(&MAGIC.to_le_bytes())) else {
-        let bulk = interface.decoded(bytes, Bulk::from_bytes(bytes))?;
+        let bulk = interface.decoded(Bulk::from_bytes(bytes))?;
         return Ok(keep(interface, class, bulk, None));
     };
     let cut = || Failure::new(Status::OVERFLOW, "bytes of a bound bulk handle are missing");
@@ -219,7 +219,7 @@ pub(crate) fn parse(interface: Interface, class: Token, bytes: &[u8]) -> Result<
     let Ok(text) = str::from_utf8(text).map(str::to_string) else {
         refuse!(PROTOCOL_ERROR, "the address of a bound bulk handle is not UTF-8");
     };
-    let bulk = interface.decoded(bulk, Bulk::from_bytes(bulk))?;
+    let bulk = interface.decoded(Bulk::from_bytes(bulk))?;
     let addr = address::keep(interface, class, held.class.lookup(&text)?);
     Ok(keep(interface, class, bulk, Some(Bound { addr, text, context })))
 }

@@ -69,12 +69,13 @@ impl Mem {
         })
     }
 
-    /// Decodes a handle. Bytes after it are ignored. Returns `PROTOCOL_ERROR` if the bytes do not
-    /// describe a handle of this kind, `CHECKSUM_ERROR` if they are damaged, and `FAULT` if they
-    /// name memory of this process that no live handle describes.
+    /// Decodes a handle. Bytes after it are ignored. Returns `OVERFLOW` if the bytes end before the
+    /// handle, `PROTOCOL_ERROR` if they do not describe a handle of this kind, `CHECKSUM_ERROR` if
+    /// they are damaged, and `FAULT` if they name memory of this process that no live handle
+    /// describes.
     pub fn from_bytes(bytes: &[u8], kind: u8) -> Result<Arc<Mem>> {
         if bytes.len() < FIXED + 16 + 8 {
-            refuse!(PROTOCOL_ERROR, "{} bytes are too few for a memory handle", bytes.len());
+            refuse!(OVERFLOW, "{} bytes are too few for a memory handle", bytes.len());
         }
         let word = |at: usize| number(&bytes[at..at + 4]) as u32;
         let long = |at: usize| number(&bytes[at..at + 8]);
@@ -85,13 +86,16 @@ impl Mem {
         let lent = word(4) & IS_LENT != 0;
         let begin = if lent { FIXED + LOAN } else { FIXED };
         let end = count.checked_mul(16).and_then(|n| n.checked_add(begin));
-        let Some(end) = end.filter(|&end| count > 0 && end <= bytes.len() - 8) else {
+        let Some(end) = end.filter(|_| count > 0) else {
+            refuse!(PROTOCOL_ERROR, "a memory handle of {count} segments");
+        };
+        if end > bytes.len() - 8 {
             refuse!(
-                PROTOCOL_ERROR,
+                OVERFLOW,
                 "{} bytes are too few for a memory handle of {count} segments",
                 bytes.len()
             );
-        };
+        }
         if Method::Crc64.sum(&bytes[..end]) != long(end) {
             refuse!(CHECKSUM_ERROR, "the memory handle is damaged: its checksum differs");
         }
@@ -176,7 +180,8 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
             assert!(Mem::from_bytes(&damaged, 0).is_err(), "byte {at}");
-            assert!(Mem::from_bytes(&bytes[..at], 0).is_err(), "cut at {at}");
+            let cut = Mem::from_bytes(&bytes[..at], 0).unwrap_err();
+            assert_eq!(cut.status(), Status::OVERFLOW, "cut at {at}");
         }
         drop(back);
         drop(m);
