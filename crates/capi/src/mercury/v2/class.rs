@@ -41,9 +41,9 @@ unsafe fn init(
         let (na_class, level) = unsafe { ((*options).na_class, (*options).checksum_level) };
         // SAFETY: as above. The key is null or NUL-terminated, and stays so during the call.
         unsafe {
-            let key = (*options).auth_key();
+            let key = (*options).na_init_info.auth_key;
             chosen.auth_key = (!key.is_null()).then(|| CStr::from_ptr(key).to_bytes());
-            chosen.auto_sm = (*options).auto_sm();
+            chosen.auto_sm = (*options).auto_sm != 0;
         }
         network = na_class;
         if level == PAYLOAD && method == Method::None {

@@ -18,17 +18,6 @@ pub(crate) struct HgInfo {
     pub(super) context_id: u8,
 }
 
-impl HgInitInfo {
-    /// Returns the secret that both sides of a TCP connection must know, or null.
-    pub(super) fn auth_key(&self) -> *const c_char {
-        self.na_init_info.auth_key
-    }
-
-    pub(super) fn auto_sm(&self) -> bool {
-        self.auto_sm != 0
-    }
-}
-
 // SAFETY: the handles are numbers, and they are never dereferenced.
 unsafe impl Send for HgInfo {}
 // SAFETY: as above.
@@ -38,7 +27,8 @@ unsafe impl Sync for HgInfo {}
 #[repr(C)]
 pub(crate) struct NaInitInfo {
     ip_subnet: *const c_char,
-    auth_key: *const c_char,
+    /// The secret that both sides of a TCP connection must know, or null.
+    pub(super) auth_key: *const c_char,
     max_unexpected_size: usize,
     max_expected_size: usize,
     progress_mode: u8,
@@ -48,15 +38,16 @@ pub(crate) struct NaInitInfo {
     request_mem_device: bool,
 }
 
-/// `struct hg_init_info`. The structs of 2.2 and 2.3 are prefixes of it.
+/// `struct hg_init_info`. The structs of 2.2 and 2.3 are prefixes of it, so there may be no
+/// reference to this one: it would cover memory that the program's struct does not have.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct HgInitInfo {
-    na_init_info: NaInitInfo,
+    pub(super) na_init_info: NaInitInfo,
     pub(super) na_class: Token,
     request_post_init: u32,
     request_post_incr: i32,
-    auto_sm: u8,
+    pub(super) auto_sm: u8,
     sm_info_string: *const c_char,
     pub(super) checksum_level: c_int,
     no_bulk_eager: u8,
