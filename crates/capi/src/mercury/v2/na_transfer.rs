@@ -46,6 +46,14 @@ struct Operation {
     is_posted: AtomicBool,
 }
 
+impl Operation {
+    /// Another thread may have run the callback, which has posted the operation again. The numbers
+    /// of a class only grow.
+    fn began(&self, OpId(number): OpId) {
+        self.number.fetch_max(number, Ordering::AcqRel);
+    }
+}
+
 /// A posted operation. When this is dropped, the program may post it again.
 struct Posted(Arc<Operation>);
 
@@ -141,7 +149,7 @@ fn begin(
     let caller = Caller { posted, class, callback, arg, at, len };
     let begun = na(start(Box::new(move |event| caller.notify(event))))?;
     if let Some(op) = op {
-        op.number.store(begun.0, Ordering::Release);
+        op.began(begun);
     }
     Ok(())
 }
@@ -432,5 +440,20 @@ calls! { V2:
     ) {
         let ends = Ends { local, local_offset, remote, remote_offset, peer };
         transfer((class, context), (callback, arg), Direction::Get, &ends, data_size, op)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_has_the_number_that_was_begun_last() {
+        let operation = Operation::default();
+        // The thread that has posted the operation first comes last.
+        for number in [2, 1] {
+            operation.began(OpId(number));
+        }
+        assert_eq!(operation.number.into_inner(), 2);
     }
 }
