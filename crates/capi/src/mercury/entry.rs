@@ -4,15 +4,39 @@ use crate::boundary;
 use parking_lot::Mutex;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_uint, c_void};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `HG_MAX_IDLE_TIME` and `NA_MAX_IDLE_TIME`: one hour, in milliseconds.
 const LONGEST: c_uint = 3600 * 1000;
 
+/// The unreachable peers that were logged last: the text of the error, which names the call and the
+/// address, and the time.
+static UNREACHABLE: Mutex<VecDeque<(String, Instant)>> = Mutex::new(VecDeque::new());
+const MOST_UNREACHABLE: usize = 64;
+/// Time after which an unreachable peer is logged again.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// Returns whether this error was logged lately. If not, it counts as logged now.
+#[cold]
+fn is_repeated(text: String, now: Instant) -> bool {
+    let mut logged = UNREACHABLE.lock();
+    logged.retain(|(_, at)| now.saturating_duration_since(*at) < QUIET);
+    if logged.iter().any(|(known, _)| *known == text) {
+        return true;
+    }
+    if logged.len() >= MOST_UNREACHABLE {
+        logged.pop_front();
+    }
+    logged.push_back((text, now));
+    false
+}
+
 /// Runs `body`. A failure is stored as the thread's last error and converted by `failed`. It is
-/// logged, except `TIMEOUT`, `CANCELED` and `AGAIN`, which programs expect.
+/// logged, except `TIMEOUT`, `CANCELED` and `AGAIN`, which programs expect. An unreachable peer is
+/// logged once in a while, because programs try again.
 #[inline]
 pub(super) fn value<R>(
     call: &'static str,
@@ -24,7 +48,12 @@ pub(super) fn value<R>(
         call,
         |error| {
             let status = status.get();
-            if !matches!(status, Status::TIMEOUT | Status::CANCELED | Status::AGAIN) {
+            let is_expected = match status {
+                Status::TIMEOUT | Status::CANCELED | Status::AGAIN => true,
+                Status::HOSTUNREACH => is_repeated(error.to_string(), Instant::now()),
+                _ => false,
+            };
+            if !is_expected {
                 boundary::reported(error);
             }
             failed(status)
@@ -133,15 +162,14 @@ pub(super) unsafe fn put_bytes(buf: *mut c_void, size: u64, from: &[u8]) -> Resu
     Ok(())
 }
 
-/// Reports the outcome of a wait. `waited` says whether the operation has ended; it has also ended
-/// if it failed. `status` receives 1 if it has ended, else 0. Fails with the failure of the
-/// operation, and with `TIMEOUT` if it has not ended and `status` is `None`.
+/// Reports an operation that was waited for. `status` receives 1 if it has `ended`, else 0. Fails
+/// with the failure of the operation, and with `TIMEOUT` if it has not ended and `status` is `None`.
 pub(super) fn report(
-    waited: Result<bool>,
+    ended: bool,
+    outcome: impl FnOnce() -> Result<()>,
     status: Option<&mut u8>,
     milliseconds: c_uint,
 ) -> Result<()> {
-    let ended = !matches!(waited, Ok(false));
     match status {
         Some(status) => *status = u8::from(ended),
         None if !ended => {
@@ -149,7 +177,7 @@ pub(super) fn report(
         }
         None => {}
     }
-    waited.map(|_| ())
+    if ended { outcome() } else { Ok(()) }
 }
 
 pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
@@ -171,4 +199,21 @@ pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
     let text: &'static CStr = Box::leak(text.into_boxed_c_str());
     texts.push((status, na, text));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreachable_peer_is_logged_once_in_a_while() {
+        let now = Instant::now();
+        let is_logged = |text: &str, at| !is_repeated(text.into(), at);
+        assert!(is_logged("a", now) && is_logged("b", now));
+        assert!(!is_logged("a", now + QUIET / 2) && !is_logged("b", now));
+        assert!(is_logged("a", now + QUIET));
+        (0..MOST_UNREACHABLE).for_each(|n| assert!(is_logged(&format!("{n}"), now + QUIET)));
+        assert_eq!(UNREACHABLE.lock().len(), MOST_UNREACHABLE);
+        assert!(is_logged("a", now + QUIET), "it was forgotten");
+    }
 }

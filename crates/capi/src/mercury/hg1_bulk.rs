@@ -6,7 +6,7 @@ use super::objects::address;
 use super::objects::bulk::{BULKS, access, create, deserialize, direction, release, serialize};
 use super::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::RwLock;
-use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::failure::{Result, Status, refuse};
 use portolan_rpc::na::blocking_wait::{Deadline, until};
 use portolan_rpc::na::{self, Callback, OpId, Part};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
@@ -207,19 +207,13 @@ calls! { V1:
         let status = unsafe { maybe(status) };
         global()?;
         let found = REQUESTS.get(request)?;
-        let waited = match found.wait(timeout(milliseconds)) {
-            Ok(true) => {
-                REQUESTS.remove(request)?;
-                match Status(found.status.load(Ordering::Relaxed)) {
-                    Status::SUCCESS => Ok(true),
-                    failed => Err(Failure::new(
-                        failed,
-                        format!("the bulk transfer has failed: {}", failed.meaning()),
-                    )),
-                }
-            }
-            other => other,
+        // If the wait fails, the transfer goes on, and the request stays.
+        let ended = found.wait(timeout(milliseconds))?;
+        let outcome = || {
+            REQUESTS.remove(request)?;
+            let status = Status(found.status.load(Ordering::Relaxed));
+            status.result(|| format!("the bulk transfer has failed: {}", status.meaning()))
         };
-        report(waited, status, milliseconds)
+        report(ended, outcome, status, milliseconds)
     }
 }

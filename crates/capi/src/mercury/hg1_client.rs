@@ -21,7 +21,7 @@ use portolan_rpc::na::Address;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[derive(Debug)]
 pub(super) struct Global {
@@ -175,22 +175,10 @@ fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
 }
 
 impl CallRequest {
-    /// Waits up to `time` for the call, and decodes the output once. Returns whether it has ended.
-    fn wait(&self, time: Duration) -> Result<bool> {
-        if !self.origin.wait(time)? {
-            return Ok(false);
-        }
-        let Some(decoded) = &self.decoded else {
-            return self.origin.outcome().map(|()| true);
-        };
-        let mut decoded = decoded.lock();
-        if decoded.is_none() {
-            *decoded = Some(self.decode());
-        }
-        match &*decoded {
-            Some(Err(failure)) => Err(failure.clone()),
-            _ => Ok(true),
-        }
+    /// Returns the outcome of the call, which has ended, and decodes its output once.
+    fn outcome(&self) -> Result<()> {
+        let Some(decoded) = &self.decoded else { return self.origin.outcome() };
+        decoded.lock().get_or_insert_with(|| self.decode()).clone()
     }
 
     fn decode(&self) -> Result<()> {
@@ -207,8 +195,9 @@ calls! { V1:
         // SAFETY: by contract, `status` is null, `HG_STATUS_IGNORE` or valid for writes.
         let status = unsafe { maybe(status) };
         check_initialized()?;
-        let waited = REQUESTS.get(request)?.wait(timeout(milliseconds));
-        report(waited, status, milliseconds)
+        let request = REQUESTS.get(request)?;
+        let ended = request.origin.wait(timeout(milliseconds))?;
+        report(ended, || request.outcome(), status, milliseconds)
     }
 
     /// The timeout covers all calls together. Returns the first failure. Without statuses, returns
@@ -229,13 +218,16 @@ calls! { V1:
         let end = Instant::now() + timeout(milliseconds);
         let (mut first, mut late) = (None, false);
         for (n, request) in requests.iter().enumerate() {
-            let waited = request.wait(end.saturating_duration_since(Instant::now()));
-            late |= matches!(waited, Ok(false));
+            let left = end.saturating_duration_since(Instant::now());
+            let waited = request.origin.wait(left);
+            let ended = matches!(waited, Ok(true));
+            late |= !ended;
             if array_of_statuses as usize > 1 {
                 // SAFETY: the statuses are wanted, so the array has `count` elements; `n` is less.
-                unsafe { *array_of_statuses.add(n) = u8::from(!matches!(waited, Ok(false))) };
+                unsafe { *array_of_statuses.add(n) = u8::from(ended) };
             }
-            if let Err(failure) = waited {
+            let outcome = waited.and_then(|_| if ended { request.outcome() } else { Ok(()) });
+            if let Err(failure) = outcome {
                 first.get_or_insert(failure);
             }
         }
