@@ -50,11 +50,20 @@ pub(crate) fn guard<R>(
     failed: impl FnOnce(&Error) -> R,
     body: impl FnOnce() -> Result<R>,
 ) -> R {
+    if let Err(error) = begun(call) {
+        return failed(&error);
+    }
+    guarded(call, failed, body)
+}
+
+/// Records the interface of a call. Fails in a forked child.
+#[inline]
+fn begun(call: &'static str) -> std::result::Result<(), Box<Error>> {
     if process::is_forked() {
-        return failed(&kept(call, Ok(Error::in_fork())));
+        return Err(kept(call, Ok(Error::in_fork())));
     }
     trace::interface::enter(call);
-    guarded(call, failed, body)
+    Ok(())
 }
 
 /// [`guard`] for calls that run functions of the program. A C++ exception that such a function
@@ -66,10 +75,9 @@ pub(crate) fn open_to_exceptions<R>(
     failed: impl FnOnce(&Error) -> R,
     body: impl FnOnce() -> Result<R>,
 ) -> R {
-    if process::is_forked() {
-        return failed(&kept(call, Ok(Error::in_fork())));
+    if let Err(error) = begun(call) {
+        return failed(&error);
     }
-    trace::interface::enter(call);
     let unwinds = scopeguard::guard((), |()| {
         if std::thread::panicking() {
             message::say(&format!("{call}: a panic in the library"));
