@@ -62,7 +62,7 @@ static int serve(void)
   remove(job.options.address);
   server_stop();
   close_network();
-  return 0;
+  return terminated ? 3 : 0;
 }
 
 static int client(void)

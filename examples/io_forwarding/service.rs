@@ -4,7 +4,7 @@
 use crate::Result;
 use crate::calls::Calls;
 use crate::client::{Client, Ended};
-use crate::options::{Options, USAGE};
+use crate::options::{self, Options, USAGE};
 use crate::server::{Server, Serves};
 use portolan::rpc::{Class, Listen};
 use std::path::Path;
@@ -78,7 +78,7 @@ fn serve(options: &Options, file: &Path) -> Result<u8> {
     server.close()?;
     drop(context);
     class.finalize()?;
-    Ok(0)
+    Ok(if options::terminated() { 3 } else { 0 })
 }
 
 /// Reads the server's address, and opens the network in it.

@@ -85,15 +85,19 @@ fn serves(program: &str, network: &str, dir: &Path) -> Result<(), String> {
     };
     // Without a server, a client says what is missing.
     client("--files 1")?.ends(1, "a client without a server")?;
-    let words = ["serve", "--network", network, "--address", &file, "--dir", &place];
-    let mut serving = Process::start(program, &words, &out)?;
-    let begun = Instant::now();
-    while !address.exists() {
-        if begun.elapsed() > PATIENCE {
-            return Err("the server writes no address".into());
+    let serve = || {
+        let words = ["serve", "--network", network, "--address", &file, "--dir", &place];
+        let serving = Process::start(program, &words, &out)?;
+        let begun = Instant::now();
+        while !address.exists() {
+            if begun.elapsed() > PATIENCE {
+                return Err("the server writes no address".to_string());
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        Ok(serving)
+    };
+    let mut serving = serve()?;
     // Several at a time, one of which dies.
     let mut dying = client("--size 64M --files 8")?;
     let mut working = Vec::new();
@@ -112,6 +116,10 @@ fn serves(program: &str, network: &str, dir: &Path) -> Result<(), String> {
     if address.exists() {
         return Err("the server leaves its address".into());
     }
+    let mut serving = serve()?;
+    // SAFETY: the process exists, because it has not been waited for.
+    unsafe { libc::kill(serving.0.id() as libc::pid_t, libc::SIGTERM) };
+    serving.ends(3, "the server after SIGTERM")?;
     let agree = launch::text_of(&out).matches("io_forwarding: all 3 digests agree").count();
     if agree < CLIENTS {
         return Err(format!("{agree} clients say that their digests agree"));
