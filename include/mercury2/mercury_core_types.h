@@ -27,7 +27,7 @@ struct hg_init_info {
   const char *sm_info_string;
   hg_checksum_level_t checksum_level; /* RPC_PAYLOAD: checksum parameters even if
                                          PORTOLAN_RPC_CHECKSUM is none */
-  uint8_t no_bulk_eager;
+  uint8_t no_bulk_eager; /* bulk handles in parameters do not carry short read-only memory */
   uint8_t no_loopback;
   uint8_t stats;
   uint8_t no_multi_recv;

@@ -84,9 +84,9 @@ static void put_head(void *buf, hg_size_t length, hg_bulk_t bulk)
 {
   struct head head = { length, 0, "" };
   if (bulk != HG_BULK_NULL) {
-    head.bytes = HG_Bulk_get_serialize_size(bulk, HG_BULK_EAGER | HG_BULK_SM);
+    head.bytes = HG_Bulk_get_serialize_size(bulk, HG_BULK_SM);
     CHECK(head.bytes <= sizeof head.bulk, "%lu bytes", (unsigned long)head.bytes);
-    MUST(HG_Bulk_serialize(head.bulk, head.bytes, HG_BULK_EAGER | HG_BULK_SM, bulk));
+    MUST(HG_Bulk_serialize(head.bulk, head.bytes, HG_BULK_SM, bulk));
   }
   memcpy(buf, &head, sizeof head);
 }

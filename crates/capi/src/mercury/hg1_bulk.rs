@@ -148,12 +148,12 @@ calls! { V1:
     }
 
     HG_Bulk_handle_get_serialize_size(handle: Token) -> usize, 0, {
-        Ok(BULKS[V1].get(handle)?.serialized_len())
+        Ok(BULKS[V1].get(handle)?.serialized_len(false))
     }
 
     HG_Bulk_handle_serialize(buf: *mut c_void, buf_size: usize, handle: Token) {
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
-        unsafe { serialize(V1, buf, buf_size as u64, handle) }
+        unsafe { serialize(V1, buf, buf_size as u64, false, handle) }
     }
 
     HG_Bulk_handle_deserialize(handle: *mut Token, buf: *const c_void, buf_size: usize) {

@@ -60,12 +60,12 @@ calls! { V1:
     }
 
     HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64, 0, {
-        Ok(BULKS[V1].get(handle)?.serialized_len() as u64)
+        Ok(BULKS[V1].get(handle)?.serialized_len(false) as u64)
     }
 
     HG_Bulk_serialize(buf: *mut c_void, buf_size: u64, _flags: c_ulong, handle: Token) {
         // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
-        unsafe { bulk::serialize(V1, buf, buf_size, handle) }
+        unsafe { bulk::serialize(V1, buf, buf_size, false, handle) }
     }
 
     HG_Bulk_deserialize(

@@ -53,7 +53,7 @@ calls! { V1:
         };
         let network = options.map_or(ptr::null_mut(), |options| options.na_class);
         // SAFETY: by the call's contract, `na_info_string` is null or NUL-terminated.
-        unsafe { class::create(V1, (na_info_string, na_listen != 0, Options::default()), network, method, false) }
+        unsafe { class::create(V1, (na_info_string, na_listen != 0, Options::default()), network, method, (false, false)) }
     }
 
     HG_Class_finalize(hg_class: Token) { class::finalize(V1, hg_class) }

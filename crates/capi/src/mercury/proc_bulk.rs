@@ -5,6 +5,7 @@
 
 use super::interface::Interface;
 use super::objects::bulk::{self, BULKS};
+use super::params::EAGER;
 use super::proc::{HgProc, with};
 use super::table::Token;
 use super::types::HgReturn;
@@ -12,6 +13,9 @@ use portolan_rpc::failure::Failure;
 use portolan_rpc::proc::{Fault, Op, Proc};
 use std::os::raw::c_void;
 use std::ptr;
+
+/// Longer memory is pulled, because a message copies its bytes more than once.
+const MOST_EAGER: usize = 4096;
 
 pub(super) fn go_over(
     interface: Interface,
@@ -25,7 +29,11 @@ pub(super) fn go_over(
         Op::Encode => {
             let held = BULKS[interface].get(*slot).map_err(|f| proc.fail(failed(f)))?;
             super::v2::handle::lend(proc.attached.handle, *slot);
-            let bytes = held.serialized();
+            // As in Mercury, short memory goes with its handle if it fits into the message.
+            let with_data = proc.attached.flags & EAGER != 0
+                && held.bulk.len() <= MOST_EAGER
+                && proc.left() >= size_of::<u64>() + held.serialized_len(true);
+            let bytes = held.serialized(with_data);
             proc.put_size(bytes.len())?;
             proc.put(&bytes)
         }

@@ -192,6 +192,11 @@ impl Bulk {
         self.mem().encoded_len()
     }
 
+    #[doc(hidden)]
+    pub fn to_bytes_with_data(&self) -> Option<Vec<u8>> {
+        self.mem().to_bytes_with_data(KIND)
+    }
+
     /// Returns the serialised form.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.mem().to_bytes(KIND)

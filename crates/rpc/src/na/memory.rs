@@ -64,6 +64,8 @@ pub struct Mem {
     digest: OnceLock<u64>,
     /// The original of a handle that returned to the process that created it.
     original: Option<Arc<Mem>>,
+    /// The bytes of the memory of another process, if they came with the handle.
+    data: Option<Box<[u8]>>,
     /// Parts of the memory that wait in connections.
     loans: Mutex<Vec<Weak<Loan>>>,
 }
@@ -250,6 +252,7 @@ impl Mem {
             borrowed: OnceLock::new(),
             digest: OnceLock::new(),
             original: None,
+            data: None,
             loans: Mutex::default(),
         });
         LIVE.lock().insert(id, Arc::downgrade(&mem));
@@ -284,6 +287,11 @@ impl Mem {
     /// Returns the digest of the handle, whose owner has the index `owner` in the table.
     pub(super) fn digest(&self, table: &Table, owner: usize) -> u64 {
         *self.digest.get_or_init(|| table.digest(owner, self.description()))
+    }
+
+    /// Returns the bytes that came with a handle of another process.
+    pub(super) fn data(&self) -> Option<&[u8]> {
+        self.data.as_deref()
     }
 
     pub fn len(&self) -> usize {

@@ -63,13 +63,16 @@ impl HeldBulk {
         self.bound.lock().clone()
     }
 
-    pub(crate) fn serialized_len(&self) -> usize {
+    /// Returns the length of the serialised form, `with_data` if other processes only read it.
+    pub(crate) fn serialized_len(&self, with_data: bool) -> usize {
         let prefix = self.bound.lock().as_ref().map_or(0, |bound| HEAD + bound.text.len());
-        prefix + self.bulk.encoded_len()
+        let has_data = with_data && self.bulk.mem().may_have_data();
+        prefix + self.bulk.encoded_len() + if has_data { self.bulk.len() } else { 0 }
     }
 
-    pub(crate) fn serialized(&self) -> Vec<u8> {
-        let bulk = self.bulk.to_bytes();
+    pub(crate) fn serialized(&self, with_data: bool) -> Vec<u8> {
+        let data = if with_data { self.bulk.to_bytes_with_data() } else { None };
+        let bulk = data.unwrap_or_else(|| self.bulk.to_bytes());
         let Some(bound) = self.bound() else { return bulk };
         let text = bound.text.as_bytes();
         let mut all = Vec::with_capacity(HEAD + text.len() + bulk.len());
@@ -180,9 +183,10 @@ pub(crate) unsafe fn serialize(
     interface: Interface,
     buf: *mut c_void,
     size: u64,
+    with_data: bool,
     handle: Token,
 ) -> Result<()> {
-    let serialized = BULKS[interface].get(handle)?.serialized();
+    let serialized = BULKS[interface].get(handle)?.serialized(with_data);
     // SAFETY: by this function's contract, `buf` is null or valid for writes of `size` bytes.
     unsafe { put_bytes(buf, size, &serialized) }
 }

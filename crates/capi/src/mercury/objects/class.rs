@@ -28,6 +28,8 @@ pub(crate) struct HeldClass {
     pub out_offset: AtomicUsize,
     /// Parameters that do not fit into one message are an error.
     pub no_overflow: bool,
+    /// Bulk handles in parameters may carry the bytes of their memory.
+    pub bulk_eager: bool,
     pub counts: Counts,
     pub on_create: Mutex<OnCreate>,
     pub more_data: Mutex<Callbacks>,
@@ -63,7 +65,7 @@ pub(crate) unsafe fn create(
     (info, listen, options): (*const c_char, bool, Options<'_>),
     network: Token,
     method: Method,
-    no_overflow: bool,
+    (no_overflow, bulk_eager): (bool, bool),
 ) -> Result<Token> {
     let class = if network.is_null() {
         // SAFETY: by this function's contract, `info` is null or NUL-terminated.
@@ -77,6 +79,7 @@ pub(crate) unsafe fn create(
         in_offset: AtomicUsize::new(0),
         out_offset: AtomicUsize::new(0),
         no_overflow,
+        bulk_eager,
         counts: Counts::default(),
         on_create: Mutex::default(),
         more_data: Mutex::default(),

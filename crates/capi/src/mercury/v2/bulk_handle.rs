@@ -12,6 +12,9 @@ use std::ptr;
 /// The accepted memory types: `HG_MEM_TYPE_HOST` and `HG_MEM_TYPE_UNKNOWN`.
 pub(super) const HOST: [i32; 2] = [0, 4];
 
+/// `HG_BULK_EAGER`: the serialised form of memory that others only read contains its bytes.
+const EAGER: c_ulong = 4;
+
 /// Returns a range in bytes as `usize`. Fails with `INVALID_ARG` if it exceeds the memory.
 pub(super) fn check(held: &HeldBulk, offset: u64, size: u64) -> Result<(usize, usize)> {
     let len = held.bulk.len() as u64;
@@ -124,13 +127,13 @@ calls! { V2:
         Ok(BULKS[V2].get(handle)?.bulk.permission().flags())
     }
 
-    HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64, 0, {
-        Ok(BULKS[V2].get(handle)?.serialized_len() as u64)
+    HG_Bulk_get_serialize_size(handle: Token, flags: c_ulong) -> u64, 0, {
+        Ok(BULKS[V2].get(handle)?.serialized_len(flags & EAGER != 0) as u64)
     }
 
-    HG_Bulk_serialize(buf: *mut c_void, buf_size: u64, _flags: c_ulong, handle: Token) {
+    HG_Bulk_serialize(buf: *mut c_void, buf_size: u64, flags: c_ulong, handle: Token) {
         // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
-        unsafe { bulk::serialize(V2, buf, buf_size, handle) }
+        unsafe { bulk::serialize(V2, buf, buf_size, flags & EAGER != 0, handle) }
     }
 
     HG_Bulk_deserialize(class: Token, handle: *mut Token, buf: *const c_void, buf_size: u64) {

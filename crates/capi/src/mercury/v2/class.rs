@@ -34,7 +34,7 @@ unsafe fn init(
         refuse!(INVALID_ARG, "the program asks for Mercury {major}.{minor}; this is version 2.4");
     }
     let mut method = params::checksum_method()?;
-    let (mut network, mut no_overflow) = (ptr::null_mut(), false);
+    let (mut network, mut no_overflow, mut bulk_eager) = (ptr::null_mut(), false, true);
     let mut chosen = Options::default();
     if !options.is_null() {
         // SAFETY: `options` is not null, and every version of the struct has these fields.
@@ -44,6 +44,7 @@ unsafe fn init(
             let key = (*options).na_init_info.auth_key;
             chosen.auth_key = (!key.is_null()).then(|| CStr::from_ptr(key).to_bytes());
             chosen.auto_sm = (*options).auto_sm != 0;
+            bulk_eager = (*options).no_bulk_eager == 0;
         }
         network = na_class;
         if level == PAYLOAD && method == Method::None {
@@ -53,7 +54,9 @@ unsafe fn init(
         no_overflow = version >= V2_4 && unsafe { (*options).no_overflow };
     }
     // SAFETY: by this function's contract, `info` is null or NUL-terminated.
-    unsafe { class::create(V2, (info, listen != 0, chosen), network, method, no_overflow) }
+    unsafe {
+        class::create(V2, (info, listen != 0, chosen), network, method, (no_overflow, bulk_eager))
+    }
 }
 
 pub(super) fn name_of(scheme: Scheme) -> (&'static CStr, &'static CStr) {

@@ -11,7 +11,7 @@
 use super::handle::{End, HANDLES, Held, release};
 use crate::mercury::entry::{maybe, place};
 use crate::mercury::interface::{Interface::V2, calls};
-use crate::mercury::params::{Runner, Which, check};
+use crate::mercury::params::{EAGER, Runner, Which, check};
 use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
@@ -63,7 +63,8 @@ fn room(which: Which, held: &Held) -> usize {
 }
 
 fn runner(handle: Token, held: &Held) -> Runner {
-    let attached = Attached { class: held.class_token(), handle, flags: 0 };
+    let flags = if held.class.bulk_eager { EAGER } else { 0 };
+    let attached = Attached { class: held.class_token(), handle, flags };
     Runner { interface: V2, attached }
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct HgInitInfo {
     pub(super) auto_sm: u8,
     sm_info_string: *const c_char,
     pub(super) checksum_level: c_int,
-    no_bulk_eager: u8,
+    pub(super) no_bulk_eager: u8,
     no_loopback: u8,
     stats: u8,
     no_multi_recv: u8,

@@ -7,7 +7,8 @@
 //! - if the memory is exported (flag 256): device, inode, base address and length of its file (8
 //!   each), process ID and file descriptor (4 each);
 //! - address and length of each segment (16 per segment);
-//! - CRC-64 of all preceding bytes (8).
+//! - CRC-64 of all preceding bytes (8);
+//! - if it carries data (flag 512): the bytes of the memory, so that no transfer has to get them.
 //!
 //! The flags hold the permission, and from bit 16 on the slot in the node's registration table plus
 //! one.
@@ -18,6 +19,7 @@ use crate::failure::{Result, refuse};
 use crate::na::wire::number;
 use parking_lot::Mutex;
 use portolan_engine::memory::registered::PLACES;
+use portolan_engine::memory::shared_bytes;
 use portolan_engine::memory::shm_export::ShmKey;
 use portolan_engine::runtime::admission;
 use std::sync::{Arc, OnceLock, Weak};
@@ -26,6 +28,7 @@ const MAGIC: u32 = 0x4d45_4e50;
 const FIXED: usize = 40;
 const LOAN: usize = 40;
 const IS_LENT: u32 = 1 << 8;
+const HAS_DATA: u32 = 1 << 9;
 const PLACE: u32 = 16;
 const _: () = assert!(PLACES < 1 << (32 - PLACE));
 
@@ -36,11 +39,35 @@ impl Mem {
 
     /// Returns the serialised form. `kind` distinguishes the layers that use handles.
     pub fn to_bytes(&self, kind: u8) -> Vec<u8> {
+        self.encode(kind, 0)
+    }
+
+    /// Returns whether [`Mem::to_bytes_with_data`] may return bytes: the memory belongs to this
+    /// process, and other processes only read it.
+    pub fn may_have_data(&self) -> bool {
+        self.registration.is_some() && !self.access.writable()
+    }
+
+    /// Returns the serialised form with the present bytes of the memory. Returns `None` if the
+    /// memory is not registered, or if [`Mem::may_have_data`] is false.
+    pub fn to_bytes_with_data(&self, kind: u8) -> Option<Vec<u8>> {
+        let _inside = self.enter().ok().filter(|_| self.may_have_data())?;
+        let mut bytes = self.encode(kind, HAS_DATA);
+        for run in self.runs.iter().filter(|run| run.len > 0) {
+            let at = bytes.len();
+            bytes.resize(at + run.len, 0);
+            // SAFETY: the memory is registered, so it is valid for reads.
+            unsafe { shared_bytes::load(run.address as *const u8, &mut bytes[at..]) };
+        }
+        Some(bytes)
+    }
+
+    fn encode(&self, kind: u8, more_flags: u32) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         bytes.extend((MAGIC + u32::from(kind)).to_le_bytes());
         let lent = if self.shm_key.is_some() { IS_LENT } else { 0 };
         let place = self.original.as_deref().unwrap_or(self).place_traced();
-        let flags = u32::from(self.access.flags()) | lent | place << PLACE;
+        let flags = u32::from(self.access.flags()) | lent | more_flags | place << PLACE;
         bytes.extend(flags.to_le_bytes());
         bytes.extend(self.rank.to_le_bytes());
         bytes.extend((self.runs.len() as u32).to_le_bytes());
@@ -99,7 +126,7 @@ impl Mem {
         if Method::Crc64.sum(&bytes[..end]) != long(end) {
             refuse!(CHECKSUM_ERROR, "the memory handle is damaged: its checksum differs");
         }
-        let flags = word(4) & ((1 << PLACE) - 1) & !IS_LENT;
+        let flags = word(4) & ((1 << PLACE) - 1) & !(IS_LENT | HAS_DATA);
         let Ok(access) = Access::from_flags(u64::from(flags)) else {
             refuse!(PROTOCOL_ERROR, "the memory handle has the permission {:#x}", word(4));
         };
@@ -121,6 +148,10 @@ impl Mem {
             pid: word(FIXED + 32),
             fd: word(FIXED + 36),
         });
+        let data = bytes[end + 8..].get(..total).filter(|_| word(4) & HAS_DATA != 0);
+        if data.is_none() && word(4) & HAS_DATA != 0 {
+            refuse!(OVERFLOW, "the {total} bytes that come with a memory handle are cut off");
+        }
         let (process, id) = (long(16), long(24));
         let original = if process == this_process() {
             let live = LIVE.lock().get(&id).and_then(Weak::upgrade);
@@ -144,6 +175,7 @@ impl Mem {
             shm_key,
             borrowed: OnceLock::new(),
             digest: OnceLock::new(),
+            data: data.filter(|_| original.is_none()).map(Box::from),
             original,
             loans: Mutex::default(),
         }))
@@ -154,11 +186,11 @@ impl Mem {
 impl Mem {
     /// Decodes a handle of this process as another process would.
     pub(in crate::na) fn from_foreign_bytes(bytes: &[u8]) -> Arc<Mem> {
+        let end = Mem::from_bytes(bytes, 0).expect("a handle of this process").encoded_len() - 8;
         let mut bytes = bytes.to_vec();
         bytes[16] ^= 1;
-        let end = bytes.len() - 8;
         let sum = Method::Crc64.sum(&bytes[..end]);
-        bytes[end..].copy_from_slice(&sum.to_le_bytes());
+        bytes[end..end + 8].copy_from_slice(&sum.to_le_bytes());
         Mem::from_bytes(&bytes, 0).expect("a handle")
     }
 }
@@ -186,5 +218,30 @@ mod tests {
         drop(back);
         drop(m);
         assert_eq!(Mem::from_bytes(&bytes, 0).unwrap_err().status(), Status::FAULT);
+    }
+
+    #[test]
+    fn data_comes_with_a_handle() {
+        let m = Mem::allocate(&[3, 0, 5], Access::ReadOnly).unwrap();
+        assert_eq!(m.to_bytes_with_data(0), None, "it is not registered");
+        m.register();
+        for (run, bytes) in m.runs().iter().zip([&b"abc"[..], b"", b"defgh"]) {
+            // SAFETY: the handle owns the memory, and nothing else uses it.
+            unsafe { shared_bytes::store(bytes, run.address as *mut u8) };
+        }
+        let bytes = m.to_bytes_with_data(0).unwrap();
+        assert_eq!(bytes.len(), m.encoded_len() + m.len());
+        for cut in 0..bytes.len() {
+            let cut = Mem::from_bytes(&bytes[..cut], 0).unwrap_err();
+            assert_eq!(cut.status(), Status::OVERFLOW);
+        }
+        let theirs = Mem::from_foreign_bytes(&bytes);
+        assert_eq!((theirs.data(), theirs.len()), (Some(&b"abcdefgh"[..]), 8));
+        assert_eq!(Mem::from_bytes(&bytes, 0).unwrap().data(), None, "the memory is here");
+        assert_eq!(Mem::from_foreign_bytes(&m.to_bytes(0)).data(), None);
+        assert!(!theirs.may_have_data() && theirs.to_bytes_with_data(0).is_none());
+        let writable = Mem::allocate(&[3], Access::ReadWrite).unwrap();
+        writable.register();
+        assert_eq!(writable.to_bytes_with_data(0), None);
     }
 }
