@@ -263,6 +263,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "bystander", seconds: 60, on: three_served, run: progress::bystander },
     Check { name: "mutexes", seconds: 60, on: always, run: mutexes::mutexes },
     Check { name: "mutex_errors", seconds: 60, on: always, run: mutexes::errors },
+    Check { name: "mutex_interrupted", seconds: 60, on: several, run: mutexes::interrupted },
     Check { name: "kernels", seconds: 90, on: always, run: kernels::kernels },
     Check { name: "threads", seconds: 60, on: threaded, run: threads::threads },
     Check { name: "threads_notify", seconds: 60, on: threaded, run: threads::notifications },

@@ -2,6 +2,8 @@
 
 use crate::child::{Ctx, own, refused, step};
 use portolan::ErrorKind;
+use portolan_engine::process;
+use std::cell::Cell;
 
 /// All ranks read, change and write back numbers under a lock.
 pub fn mutexes(ctx: &Ctx) {
@@ -134,4 +136,62 @@ pub fn errors(ctx: &Ctx) {
     let none = engine.create_mutexes(engine.world(), 0).expect("no mutexes");
     refused(ErrorKind::Argument, "a mutex of none", engine.lock(&none, 0, 0));
     engine.destroy_mutexes(&none).expect("destroy");
+}
+
+thread_local! {
+    static INTERRUPTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A rank whose wait is interrupted leaves the queue, so the other ranks can take the mutex. It can
+/// lock the mutex no more.
+pub fn interrupted(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let policy = engine.memory.policy();
+    if policy.windows && policy.mpi_atomics {
+        return; // in the MPI domain it stays in the queue
+    }
+    process::set_interrupted(|| INTERRUPTED.get());
+    let flag = ctx.allocate(1);
+    for (owner, gone) in (0..ctx.n).flat_map(|owner| (0..ctx.n).map(move |gone| (owner, gone))) {
+        step(format!("mutex_interrupted: rank {gone} waits for a mutex of rank {owner}"));
+        let holder = (gone + 1) % ctx.n;
+        let set = engine.create_mutexes(engine.world(), 1).expect("mutexes");
+        own(&flag).fill(0);
+        if ctx.me == holder {
+            engine.lock(&set, 0, owner).expect("lock");
+        }
+        ctx.barrier();
+        if ctx.me == gone {
+            INTERRUPTED.set(true);
+            let text = refused(ErrorKind::State, "interrupted", engine.lock(&set, 0, owner));
+            INTERRUPTED.set(false);
+            assert!(text.contains("interrupted while waiting for mutex 0"), "{text}");
+            let text = refused(ErrorKind::State, "once more", engine.lock(&set, 0, owner));
+            assert!(text.contains("an earlier wait of this rank was interrupted"), "{text}");
+            refused(ErrorKind::State, "not held", engine.unlock(&set, 0, owner));
+            ctx.store(holder, flag.part(holder).address(), 1u8);
+            engine.fence(holder).expect("fence");
+        } else {
+            if ctx.me == holder {
+                let at = &raw const own(&flag)[0];
+                // SAFETY: the memory is mapped while the segment lives. The byte of the other rank
+                // may arrive at any time, so the read is volatile.
+                let come = || Ok(unsafe { at.read_volatile() } == 1);
+                engine.wait_until(&|| "an interruption".into(), come).expect("wait");
+                engine.unlock(&set, 0, owner).expect("unlock");
+            }
+            for _ in 0..3 {
+                engine.lock(&set, 0, owner).expect("lock");
+                engine.unlock(&set, 0, owner).expect("unlock");
+            }
+        }
+        ctx.barrier();
+        let destroyed = engine.destroy_mutexes(&set);
+        if ctx.me == gone {
+            refused(ErrorKind::State, "destroying what one has waited for", destroyed);
+        } else {
+            destroyed.expect("destroy");
+        }
+    }
+    ctx.free(flag);
 }

@@ -22,7 +22,7 @@ use crate::memory::arena::Arena;
 use crate::path::lock_stripe::{self, LockStripeGuard};
 use crate::path::ops::Rmw;
 use crate::trace::{Awaited, Cause, Observer, Served};
-use crate::wait::{self, Ends, Progress};
+use crate::wait::{self, Boot, Ends, Progress};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,6 +136,10 @@ impl NodeQueue {
         self.file.line(self.file.mine + self.line * lock_stripe::LINE)
     }
 
+    fn own_link(&self) -> u32 {
+        (self.file.mine / lock_stripe::LINE + self.line) as u32 + 1
+    }
+
     fn lock(&self) -> LockStripeGuard {
         // SAFETY: the arena maps the first region of the node's file at `base`.
         unsafe { lock_stripe::take(self.file.base, self.line) }
@@ -156,7 +160,7 @@ impl NodeQueue {
         if !same || mine.next.load(Ordering::Relaxed) != 0 {
             return QueueEntry::Alone;
         }
-        let link = ((self.file.mine / lock_stripe::LINE) + self.line) as u32 + 1;
+        let link = self.own_link();
         mine.value.store(value, Ordering::Relaxed);
         mine.turn.store(Turn::Waits as u32, Ordering::Relaxed);
         // The last rank links to itself, so that a line in use never has a link of 0.
@@ -168,7 +172,8 @@ impl NodeQueue {
         QueueEntry::Waits
     }
 
-    /// Sleeps until the state of this rank changes. Returns it and the number in its line.
+    /// Sleeps until the state of this rank changes. Returns it and the number in its line. After an
+    /// error, the rank is still in the queue ([`NodeQueue::give_up`]).
     pub(super) fn wait<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -178,12 +183,61 @@ impl NodeQueue {
         let Line { turn, next, value, .. } = self.mine();
         let asleep = Turn::Waits as u32;
         wait::while_equal(progress, awaited, what, turn, asleep, None, Ends::Woken)?;
-        let word = turn.load(Ordering::Acquire);
-        let answer = [Turn::Leads, Turn::Has].into_iter().find(|&turn| turn as u32 == word);
+        let answer = self.turn();
         let value = value.load(Ordering::Relaxed);
         // Another thread of this rank may use the line from here on.
         next.store(0, Ordering::Release);
-        Ok((answer.unwrap_or(Turn::Failed), value))
+        Ok((answer, value))
+    }
+
+    /// After a failed wait: leaves the queue. Returns `Waits`, or the turn that the rank has got
+    /// meanwhile and must end.
+    pub(super) fn give_up(&self) -> Turn {
+        let mine = self.mine();
+        let lock = self.lock();
+        let left = self.unlink();
+        drop(lock);
+        let got = if left { Turn::Waits } else { self.granted_soon() };
+        mine.next.store(0, Ordering::Release);
+        got
+    }
+
+    /// Another rank has taken the line from the queue and is about to grant a turn.
+    fn granted_soon(&self) -> Turn {
+        let what = || "the turn in the queue of a node".to_string();
+        let (turn, asleep) = (&self.mine().turn, Turn::Waits as u32);
+        match wait::while_equal(&Boot, Cause::Other, &what, turn, asleep, None, Ends::Woken) {
+            Ok(()) => self.turn(),
+            Err(_) => Turn::Failed,
+        }
+    }
+
+    fn turn(&self) -> Turn {
+        let word = self.mine().turn.load(Ordering::Acquire);
+        let answers = [Turn::Leads, Turn::Has];
+        answers.into_iter().find(|&turn| turn as u32 == word).unwrap_or(Turn::Failed)
+    }
+
+    /// Returns false if the line of this rank is not in the queue. The caller holds the lock.
+    fn unlink(&self) -> bool {
+        let (head, own, mine) = (self.head(), self.own_link(), self.mine());
+        let (mut before, mut link) = (0, head.head.load(Ordering::Relaxed));
+        while link != own {
+            let Some(line) = self.file.linked(link) else { return false };
+            let next = line.next.load(Ordering::Relaxed);
+            // The last rank links to itself.
+            (before, link) = (link, if next == link { 0 } else { next });
+        }
+        let next = mine.next.load(Ordering::Relaxed);
+        let last = next == own;
+        match self.file.linked(before) {
+            Some(line) => line.next.store(if last { before } else { next }, Ordering::Relaxed),
+            None => head.head.store(if last { 0 } else { next }, Ordering::Relaxed),
+        }
+        if last {
+            head.tail.store(before, Ordering::Relaxed);
+        }
+        true
     }
 
     /// The caller holds the lock.
@@ -301,7 +355,6 @@ pub(super) fn combined<P: Progress + ?Sized>(
 mod tests {
     use super::*;
     use crate::error::{Error, ErrorKind};
-    use crate::wait::Boot;
 
     const RANKS: usize = 4;
     const SLICE: usize = 8192;
@@ -383,6 +436,31 @@ mod tests {
         assert_eq!(ranks[1].pass_on(2), Some(1), "nobody waits");
         ranks[1].leave();
         assert_eq!(ranks[0].enter(0), QueueEntry::Leads);
+    }
+
+    #[test]
+    fn a_rank_that_gives_up_leaves_the_queue() {
+        let mut node = Node::new();
+        let ranks = node.queues(128);
+        for gone in [1, 2, 3] {
+            assert_eq!(ranks[0].enter(0), QueueEntry::Leads);
+            assert!((1..4).all(|rank| ranks[rank].enter(0) == QueueEntry::Waits));
+            assert_eq!(ranks[gone].give_up(), Turn::Waits);
+            let mut leader = 0;
+            for next in (1..4).filter(|&next| next != gone) {
+                ranks[leader].leave();
+                assert_eq!(
+                    ranks[next].wait(&Boot, Cause::Lock, &String::new).unwrap().0,
+                    Turn::Leads
+                );
+                leader = next;
+            }
+            // The turn comes at the same time.
+            assert_eq!(ranks[gone].enter(0), QueueEntry::Waits);
+            ranks[leader].leave();
+            assert_eq!(ranks[gone].give_up(), Turn::Leads);
+            ranks[gone].leave();
+        }
     }
 
     #[test]

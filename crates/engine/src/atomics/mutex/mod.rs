@@ -16,7 +16,7 @@
 //!
 //! Invariant: exactly one rank holds a mutex or is being notified that it does.
 
-use super::node_queue::{QueueEntry, Turn};
+use super::node_queue::{NodeQueue, QueueEntry, Turn};
 use crate::error::{Result, fail};
 use crate::ops::Ops;
 use crate::path::mutex_service::hand_over;
@@ -130,6 +130,7 @@ impl Ops {
             self.peer(owner).answered(sent);
             Ok(())
         };
+        let ask = || ask().inspect_err(|_| self.withdraw(found));
         match found.place.access {
             Access::Direct => {
                 let me = self.rank();
@@ -151,6 +152,7 @@ impl Ops {
                     None => what(),
                 };
                 wait::while_equal(self, found.awaited(), &what, word, 0, None, Ends::Woken)
+                    .inspect_err(|_| self.withdraw(found))
             }
             Access::ByOwner => {
                 self.may_wait()?;
@@ -159,7 +161,10 @@ impl Ops {
                 let turn = match queue.enter(0) {
                     QueueEntry::Alone => return ask(),
                     QueueEntry::Leads => Turn::Leads,
-                    QueueEntry::Waits => queue.wait(self, found.awaited(), &what)?.0,
+                    QueueEntry::Waits => {
+                        let waited = queue.wait(self, found.awaited(), &what);
+                        waited.inspect_err(|_| self.leave_queue(found, &queue))?.0
+                    }
                 };
                 if turn != Turn::Has {
                     ask().inspect_err(|_| queue.leave())?;
@@ -182,6 +187,43 @@ impl Ops {
                 self.two_sided()?.notice(last as usize - 1, header)?;
                 granted()
             }
+        }
+    }
+
+    /// Leaves the queue of the owner after a failed wait, or releases the mutex that this rank has
+    /// got meanwhile, so that other ranks can take it.
+    #[cold]
+    fn withdraw(&self, found: &FoundMutex<'_>) {
+        let withdrawn = || match found.place.access {
+            Access::Direct => {
+                let (state, lock) = found.state();
+                let next = state.withdraw(self.rank());
+                drop(lock);
+                hand_over(self, state, found.name, Ok(next), found.place.world)
+            }
+            _ => {
+                let mut header = RequestHeader::new(RequestKind::LockWithdrawal, found.address());
+                header.operand = found.name.operand();
+                self.two_sided()?.command(self, found.place.world, header).map(drop)
+            }
+        };
+        if let Err(error) = withdrawn() {
+            log::error!("leaving the queue of a mutex: {error:#}");
+        }
+    }
+
+    /// See [`Ops::withdraw`], for the queue of the node.
+    #[cold]
+    fn leave_queue(&self, found: &FoundMutex<'_>, queue: &NodeQueue) {
+        match queue.give_up() {
+            Turn::Leads => queue.leave(),
+            Turn::Has => {
+                found.held.fetch_or(BY_QUEUE, Ordering::Relaxed);
+                if let Err(error) = self.release_mutex(found) {
+                    log::error!("releasing a mutex after an interrupted wait: {error:#}");
+                }
+            }
+            Turn::Waits | Turn::Failed => {}
         }
     }
 

@@ -39,10 +39,11 @@ pub struct Mutexes {
 }
 
 impl Mutexes {
-    pub(crate) const KINDS: [RequestKind; 5] = [
+    pub(crate) const KINDS: [RequestKind; 6] = [
         RequestKind::Lock,
         RequestKind::TryLock,
         RequestKind::Unlock,
+        RequestKind::LockWithdrawal,
         RequestKind::LockGrant,
         RequestKind::LockSuccessor,
     ];
@@ -116,6 +117,7 @@ impl Service for Mutexes {
                 paths.two_sided()?.answer_number(source, header.tag, i64::from(got))?;
             }
             RequestKind::Unlock => serve_unlock(paths, source, &header)?,
+            RequestKind::LockWithdrawal => serve_withdrawal(paths, source, &header)?,
             RequestKind::LockGrant => self.granted(&header),
             RequestKind::LockSuccessor => self.next_is(&header, source),
             kind => fail!(Internal, "the mutexes received a request of kind {kind:?}"),
@@ -152,6 +154,16 @@ fn serve_try(paths: &Paths, source: usize, header: &RequestHeader) -> Result<boo
     // SAFETY: `region` is the base of this rank's mapped region.
     let _held = unsafe { lock_stripe::take(region, lock_stripe) };
     Ok(state.acquire(source, false))
+}
+
+fn serve_withdrawal(paths: &Paths, source: usize, header: &RequestHeader) -> Result<()> {
+    let (state, region, lock_stripe) = own_state(paths, header)?;
+    let next = {
+        // SAFETY: `region` is the base of this rank's mapped region.
+        let _held = unsafe { lock_stripe::take(region, lock_stripe) };
+        state.withdraw(source)
+    };
+    hand_over(paths, state, MutexName::of(header), Ok(next), paths.rank())
 }
 
 fn serve_unlock(paths: &Paths, source: usize, header: &RequestHeader) -> Result<()> {

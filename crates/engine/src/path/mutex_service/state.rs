@@ -80,6 +80,31 @@ impl MutexState {
         }
         Ok(Some(first))
     }
+
+    /// Removes `rank` from the queue, or releases the mutex if `rank` holds it. Returns the rank that
+    /// the caller must notify. The caller holds the stripe lock.
+    pub(crate) fn withdraw(&self, rank: usize) -> Option<usize> {
+        if let Ok(next) = self.release(rank) {
+            return next;
+        }
+        let (head, tail, me) = (self.word(1), self.word(2), rank as u32 + 1);
+        let (mut before, mut at) = (0, head.load(Ordering::Relaxed));
+        while at != me {
+            if at == 0 {
+                return None;
+            }
+            (before, at) = (at, self.next(at as usize - 1).load(Ordering::Relaxed));
+        }
+        let after = self.next(rank).load(Ordering::Relaxed);
+        match before {
+            0 => head.store(after, Ordering::Relaxed),
+            _ => self.next(before as usize - 1).store(after, Ordering::Relaxed),
+        }
+        if after == 0 {
+            tail.store(before, Ordering::Relaxed);
+        }
+        None
+    }
 }
 
 #[cfg(test)]
@@ -102,5 +127,26 @@ mod tests {
         assert_eq!(state.release(3), Ok(Some(2)));
         assert_eq!(state.release(2), Ok(None));
         assert!(state.acquire(1, false));
+    }
+
+    #[test]
+    fn a_rank_that_gives_up_leaves_the_queue() {
+        for gone in [0, 1, 2] {
+            let mut memory = vec![0u32; state_bytes(4) / 4];
+            // SAFETY: the vector is a zeroed state for four ranks.
+            let state = unsafe { MutexState::at(memory.as_mut_ptr().cast()) };
+            assert!(state.acquire(3, true));
+            assert!((0..3).all(|rank| !state.acquire(rank, true)));
+            assert_eq!(state.withdraw(gone), None);
+            assert_eq!(state.withdraw(gone), None, "it does not wait");
+            let mut holder = 3;
+            for next in (0..3).filter(|&next| next != gone) {
+                assert_eq!(state.release(holder), Ok(Some(next)));
+                holder = next;
+            }
+            assert!(!state.acquire(gone, true));
+            assert_eq!(state.withdraw(holder), Some(gone), "it holds the mutex");
+            assert_eq!(state.release(gone), Ok(None));
+        }
     }
 }

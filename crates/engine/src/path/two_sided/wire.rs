@@ -42,14 +42,16 @@ pub enum RequestKind {
     Announce = 19,
     /// Changes a number of the sender through its window (`path::rma::delegate`).
     RmwOfSender = 20,
+    /// The sender waits for a mutex no more.
+    LockWithdrawal = 21,
 }
 
 impl RequestKind {
-    pub const COUNT: usize = RequestKind::RmwOfSender as usize + 1;
+    pub const COUNT: usize = RequestKind::LockWithdrawal as usize + 1;
 
     fn from_raw(raw: u8) -> Option<RequestKind> {
         use RequestKind::*;
-        const ALL: [RequestKind; 20] = [
+        const ALL: [RequestKind; 21] = [
             Put,
             PutRndv,
             Accumulate,
@@ -70,6 +72,7 @@ impl RequestKind {
             AmControl,
             Announce,
             RmwOfSender,
+            LockWithdrawal,
         ];
         ALL.get(usize::from(raw).wrapping_sub(1)).copied()
     }
@@ -82,7 +85,7 @@ impl RequestKind {
             Get | GetBlocks => trace::Served::Get,
             Accumulate | AccumulateBlocks => trace::Served::Acc,
             Rmw | RmwOfSender => trace::Served::Rmw,
-            Lock | TryLock | Unlock => trace::Served::Lock,
+            Lock | TryLock | Unlock | LockWithdrawal => trace::Served::Lock,
             FlushReq => trace::Served::Fence,
             CreditAck | LockGrant | LockSuccessor | AmEager | AmRts | AmControl | Announce => {
                 return None;
@@ -105,6 +108,7 @@ impl RequestKind {
             RequestKind::Lock
             | RequestKind::TryLock
             | RequestKind::Unlock
+            | RequestKind::LockWithdrawal
             | RequestKind::Rmw
             | RequestKind::RmwOfSender => Weight::Bare,
             _ => Weight::Data,
