@@ -2,7 +2,7 @@
 //! watchdog reports about them.
 
 use crate::launch::{ALONE_BASE, Alone, End};
-use crate::{messages, system_limits};
+use crate::{lifecycle, messages, system_limits};
 
 pub const ALONE: &[Alone] = &[
     Alone { name: "messages", label: "one write each", run: messages::whole, ..ALONE_BASE },
@@ -19,6 +19,18 @@ pub const ALONE: &[Alone] = &[
         label: "ulimit -f",
         end: End::Says(&["cannot continue the trace of this rank"]),
         run: system_limits::trace_too_long,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_in_use",
+        label: "a lock of another process",
+        run: lifecycle::traces_in_use,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "functions_end",
+        label: "MPI of the program",
+        run: lifecycle::functions_end,
         ..ALONE_BASE
     },
     Alone { name: "long_files", label: "ulimit -f", run: system_limits::long_files, ..ALONE_BASE },

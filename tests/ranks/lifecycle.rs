@@ -1,11 +1,15 @@
 //! Tests start and stop, with MPI initialised by the engine or by the program.
 
 use crate::child::{self, Ctx, own, refused, step};
+use crate::trace_file::trace_dir;
 use mpi::ffi;
-use portolan::ErrorKind;
+use portolan::{ErrorKind, Runtime};
 use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::mpi::{Datatype, Window, WindowShape, WindowTransfer};
+use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine};
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Allocates and puts a little. Leaves the segment behind if `leave` is set.
 fn use_engine(leave: bool) {
@@ -151,6 +155,65 @@ pub fn settings_differ() {
             std::env::remove_var(name);
         }
     }
+    drop(child::start());
+    use_engine(false);
+    Engine::stop().expect("stop");
+    child::host_finalize();
+}
+
+/// Functions that the program gives for one runtime are not called for the next one.
+pub fn functions_end() {
+    static STOPS: AtomicBool = AtomicBool::new(false);
+    child::host_init(ThreadLevel::Multiple);
+    let builder = Runtime::builder().caller(|| Some("program:1".into()));
+    // SAFETY: no wait of this runtime is interrupted.
+    let builder = unsafe { builder.interrupted(|| STOPS.load(Ordering::Relaxed)) };
+    let first = builder.init().expect("start");
+    assert_eq!(process::caller().as_deref(), Some("program:1"));
+    first.finalize().expect("the end");
+    STOPS.store(true, Ordering::Relaxed);
+    assert_eq!(process::caller(), None);
+    let second = Runtime::init().expect("start");
+    if second.rank() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    second.world().barrier().expect("not interrupted");
+    second.finalize().expect("the end");
+    child::host_finalize();
+}
+
+/// A process of another job, here rank 1, holds the directory of traces.
+pub fn traces_in_use() {
+    child::host_init(ThreadLevel::Multiple);
+    let dir = trace_dir();
+    std::fs::create_dir_all(&dir).expect("the directory");
+    // SAFETY: no engine runs, so no thread reads the environment.
+    unsafe { std::env::set_var("PORTOLAN_TRACE", &dir) };
+    let meet = || {
+        // SAFETY: MPI is initialised.
+        assert_eq!(unsafe { ffi::MPI_Barrier(ffi::RSMPI_COMM_WORLD) }, 0, "MPI_Barrier");
+    };
+    let mut held = None;
+    if child::rank_of_launcher() == 1 {
+        let mut options = std::fs::File::options();
+        let file = options.write(true).create(true).truncate(false).open(dir.join(".lock"));
+        let file = file.expect("the lock");
+        // SAFETY: zeros are a valid lock of all bytes, and the descriptor is open.
+        let taken = unsafe {
+            let mut lock: libc::flock = std::mem::zeroed();
+            lock.l_type = libc::F_WRLCK as libc::c_short;
+            libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock)
+        };
+        assert_eq!(taken, 0, "the lock is free");
+        held = Some(file);
+    }
+    meet();
+    // SAFETY: no communicator is passed, so none has to be valid.
+    let text = refused(ErrorKind::State, "in use", unsafe { Engine::start(None) });
+    assert!(text.contains("PORTOLAN_TRACE") && text.contains(dir.to_str().expect("UTF-8")));
+    meet();
+    drop(held);
+    meet();
     drop(child::start());
     use_engine(false);
     Engine::stop().expect("stop");

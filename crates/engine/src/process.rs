@@ -22,6 +22,10 @@ fn leave<F>(place: &Left<F>, function: F) {
     *place.write().unwrap_or_else(PoisonError::into_inner) = Some(function);
 }
 
+fn forget<F>(place: &Left<F>) {
+    *place.write().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
 pub fn world_rank() -> Option<usize> {
     WORLD_RANK.load(Ordering::Relaxed).checked_sub(1)
 }
@@ -173,6 +177,14 @@ pub fn caller() -> Option<String> {
         return None;
     }
     left(&CALLER).and_then(called)
+}
+
+/// Forgets the functions that the program has given for the runtime that ends.
+pub(crate) fn forget_functions() {
+    HAS_CALLER.store(false, Ordering::Relaxed);
+    forget(&CALLER);
+    forget(&INTERRUPTED);
+    forget(&KEEPS_MAPPED);
 }
 
 /// Runs `body` with SIGXFSZ blocked and discarded: beyond `ulimit -f`, a system call then fails

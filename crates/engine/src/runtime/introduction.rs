@@ -25,7 +25,9 @@ pub(super) struct Introduction {
     /// The key of the world group, used if this is rank 0.
     pub key: u32,
     /// Nonzero if the engine may carry out this rank's waits inside MPI.
-    pub may_wait: u64,
+    pub may_wait: u32,
+    /// Nonzero if another job holds the directory of traces, and this is rank 0.
+    pub traces_in_use: u32,
     pub settings: Agreed,
 }
 
@@ -46,7 +48,7 @@ pub(super) fn boot_number() -> u64 {
 }
 
 impl Introduction {
-    pub(super) fn own(config: &Config, may_wait: bool) -> Introduction {
+    pub(super) fn own(config: &Config, may_wait: bool, traces_in_use: bool) -> Introduction {
         let boot = boot_number();
         let dir = std::fs::metadata(&config.shm_dir).map(|meta| (meta.dev(), meta.ino())).ok();
         Introduction {
@@ -55,7 +57,8 @@ impl Introduction {
             cores: own_cores(),
             available: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             key: crate::group::next_key(),
-            may_wait: u64::from(may_wait),
+            may_wait: u32::from(may_wait),
+            traces_in_use: u32::from(traces_in_use),
             settings: agreed::settings(config),
         }
     }
@@ -77,7 +80,7 @@ mod tests {
 
     #[test]
     fn ranks_of_one_machine_share_a_node() {
-        let here = Introduction::own(&Config::default(), true);
+        let here = Introduction::own(&Config::default(), true, false);
         assert_ne!(here.boot, 0);
         let elsewhere = Introduction { host: here.host ^ 1, ..here };
         let unknown = Introduction { boot: 0, ..here };
@@ -89,7 +92,7 @@ mod tests {
     fn another_directory_for_shared_memory_is_another_node() {
         let of = |dir: &str| {
             let config = Config { shm_dir: dir.into(), ..Config::default() };
-            Introduction::own(&config, true).host
+            Introduction::own(&config, true, false).host
         };
         assert_eq!(of("/dev/shm"), of("/dev/shm"));
         assert_ne!(of("/dev/shm"), of("/proc"));

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result, unless_forked};
 use crate::progress::ProgressThread;
 use crate::watchdog::Watchdog;
 use parking_lot::{Mutex, RwLock};
+use std::fs::File;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -28,6 +29,7 @@ mod oversubscription;
 mod path_selection;
 mod start;
 pub mod statistics;
+mod trace_lock;
 mod tracing;
 mod trial;
 
@@ -43,6 +45,7 @@ pub struct Engine {
     started: Instant,
     counted_since: Mutex<Instant>,
     watchdog: Mutex<Option<Watchdog>>,
+    trace_lock: Mutex<Option<File>>,
     host_waits: bool,
     /// Whether these waits may poll the engine.
     host_open: RwLock<bool>,

@@ -8,7 +8,9 @@
 //! other, except for the creation of windows, if they may be used.
 
 use super::introduction::{self, Introduction};
-use super::{CURRENT, Engine, OWNER, admission, host, log_sink, oversubscription, path_selection};
+use super::{
+    CURRENT, Engine, OWNER, admission, host, log_sink, oversubscription, path_selection, trace_lock,
+};
 use crate::am::shm_transport::ShmTransport;
 use crate::am::{self, Am, Owner};
 use crate::any_memory::AnyMemory;
@@ -140,8 +142,17 @@ impl Engine {
     fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
         let wire = Arc::new(Wire::new(world.dup()?));
         let may_wait = host::may_take_part(&config, &world)?;
-        let all = wire.introduce(&Introduction::own(&config, may_wait))?;
+        let (trace_lock, in_use) = trace_lock::of(&config, world.rank());
+        let all = wire.introduce(&Introduction::own(&config, may_wait, in_use))?;
         agreed::compare(all.iter().map(|one| &one.settings))?;
+        if all[0].traces_in_use != 0 {
+            fail!(
+                State,
+                "PORTOLAN_TRACE: another job that is still running writes its traces to {}; name \
+                 another directory, or wait until that job has ended",
+                trace_lock::directory(&config).display()
+            );
+        }
         let labels = introduction::labels(&all);
         let topology = Arc::new(Topology::from_labels(world.rank(), &labels, config.node_size));
         let any_crowded = oversubscription::is_any_crowded(&all, &topology);
@@ -174,6 +185,7 @@ impl Engine {
             started: Instant::now(),
             counted_since: Mutex::new(Instant::now()),
             watchdog: Mutex::new(None),
+            trace_lock: Mutex::new(trace_lock),
             host_waits,
             host_open: RwLock::new(true),
         })
@@ -267,6 +279,7 @@ impl Engine {
 
     fn forget() {
         process::set_running(false);
+        process::forget_functions();
         CURRENT.store(std::ptr::null_mut(), Ordering::Release);
         *OWNER.lock() = None;
         admission::gone();
@@ -326,6 +339,7 @@ impl Engine {
         let freed = self.free();
         self.set_closed();
         self.observer().close();
+        drop(self.trace_lock.lock().take());
         drop(self.watchdog.lock().take());
         freed
     }
