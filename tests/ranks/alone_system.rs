@@ -1,8 +1,8 @@
-//! Launches that run a single check of messages, environment variables, system limits, or what the
-//! watchdog reports about them.
+//! Launches that run a single check of messages, environment variables, system limits, frees that
+//! differ, or what the watchdog reports about them.
 
 use crate::launch::{ALONE_BASE, Alone, End};
-use crate::{lifecycle, messages, system_limits};
+use crate::{lifecycle, messages, mismatches, system_limits};
 
 pub const ALONE: &[Alone] = &[
     Alone { name: "messages", label: "one write each", run: messages::whole, ..ALONE_BASE },
@@ -31,6 +31,20 @@ pub const ALONE: &[Alone] = &[
         name: "functions_end",
         label: "MPI of the program",
         run: lifecycle::functions_end,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "group_frees_differ",
+        label: "default",
+        ranks: 3,
+        run: mismatches::frees_alone,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "group_frees_differ_nodes",
+        label: "node_size=1",
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
+        run: mismatches::frees_alone,
         ..ALONE_BASE
     },
     Alone { name: "long_files", label: "ulimit -f", run: system_limits::long_files, ..ALONE_BASE },

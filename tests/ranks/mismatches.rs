@@ -224,6 +224,19 @@ pub fn orders(ctx: &Ctx) {
     ctx.barrier();
 }
 
+/// The ranks free different groups of the same ranks.
+pub fn frees_alone() {
+    let ctx = Ctx::new(crate::child::start());
+    let groups = [(); 2].map(|()| group_of_all(&ctx).expect("a group"));
+    let mine = &groups[usize::from(ctx.me > 0)];
+    let text = refused(ErrorKind::Mismatch, "different groups", ctx.engine.free_group(mine));
+    assert!(text.contains("rank 0: free of a group (number "), "{text}");
+    assert!(!mine.is_freed());
+    drop(groups);
+    drop(ctx);
+    Engine::stop().expect("stop");
+}
+
 pub fn orders_alone() {
     let ctx = Ctx::new(crate::child::start());
     orders(&ctx);

@@ -377,6 +377,12 @@ impl Group {
         self.freed.load(Ordering::Relaxed)
     }
 
+    /// Waits until all members free this group. They do not use its own collectives, because a rank
+    /// that frees another group would not learn of the mistake.
+    pub(crate) fn agree_to_free<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+        self.team.wire().agree_on_group(self.members(), progress, &self.key).map(drop)
+    }
+
     pub(crate) fn mark_freed(&self) {
         self.freed.store(true, Ordering::Relaxed);
     }

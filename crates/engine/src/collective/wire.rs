@@ -71,9 +71,9 @@ impl Wire {
         Ok(all.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
     }
 
-    /// Exchanges a value among the world ranks that create a group, in their order. The caller's
-    /// [scope](super::call::scope_of) contains the list of ranks. Collective over the ranks. Fails
-    /// with `Mismatch` if the lists differ.
+    /// Exchanges a value among the world ranks that create or free a group, in their order. The
+    /// caller's [scope](super::call::scope_of) contains the list of ranks or the group. Collective
+    /// over the ranks. Fails with `Mismatch` if the calls differ.
     pub(crate) fn agree_on_group<T: Pod, P: Progress + ?Sized>(
         self: &Arc<Wire>,
         ranks: &[usize],
@@ -91,7 +91,7 @@ impl Wire {
         }
         let running = Running {
             progress,
-            what: &|| format!("the creation of a group of {} ranks", ranks.len()),
+            what: &|| format!("the creation or the free of a group of {} ranks", ranks.len()),
             call: Signature::here(Kind::AllGather),
             alarm: &alarm,
             warns: &|| true,

@@ -147,7 +147,8 @@ impl Ops {
         Ok(group)
     }
 
-    /// Collective. Segments of the group stay until they are freed.
+    /// Collective. Segments of the group stay until they are freed. Fails with `Mismatch` if the ranks
+    /// free different groups of the same ranks.
     pub fn free_group(&self, group: &Arc<Group>) -> Result<()> {
         if Arc::ptr_eq(group, self.world()) {
             fail!(Argument, "the group of all ranks cannot be freed");
@@ -155,10 +156,14 @@ impl Ops {
         if group.is_freed() {
             fail!(State, "the group was freed already");
         }
-        group.mark_freed();
+        let free = || {
+            group.agree_to_free(self.core())?;
+            group.mark_freed();
+            self.group_may_go(group)
+        };
         self.observed(
             || CallInfo::new(Call::Other),
-            || collective::scope(Kind::FreeGroup, group.key(), || self.group_may_go(group)),
+            || collective::scope(Kind::FreeGroup, group.key(), free),
         )
     }
 

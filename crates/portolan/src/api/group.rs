@@ -82,7 +82,8 @@ impl<'rt> Group<'rt> {
     /// Frees the group. Its segments stay valid until they are freed. Collective.
     ///
     /// # Errors
-    /// Returns `Argument` for the world, or `State` if a clone was already freed.
+    /// Returns `Argument` for the world, `State` if a clone was already freed, or `Mismatch` if the
+    /// ranks free different groups of the same ranks.
     #[track_caller]
     pub fn free(self) -> Result<()> {
         public("Group::free", || self.engine().free_group(&self.inner))
