@@ -26,8 +26,8 @@ pub(crate) unsafe fn now(
     // SAFETY: the caller guarantees that the local bytes are valid for the direction.
     unsafe {
         match direction {
-            Direction::Put => engine.put_anywhere(target, spans),
-            Direction::Get => engine.get_anywhere(target, spans),
+            Direction::Write => engine.put_anywhere(target, spans),
+            Direction::Read => engine.get_anywhere(target, spans),
         }
     }
 }
@@ -46,8 +46,8 @@ pub(crate) unsafe fn start(
     // SAFETY: the caller guarantees that the local bytes stay valid until the counter is zero.
     unsafe {
         match direction {
-            Direction::Put => engine.start_put_anywhere(target, spans, counter),
-            Direction::Get => engine.start_get_anywhere(target, spans, counter),
+            Direction::Write => engine.start_put_anywhere(target, spans, counter),
+            Direction::Read => engine.start_get_anywhere(target, spans, counter),
         }
     }
 }
@@ -64,7 +64,7 @@ pub(crate) unsafe fn blocking(
 ) -> Result<()> {
     if engine.may_wait().is_err() {
         // All parts are checked before the first one starts.
-        parts(&mut |target, spans| engine.may_wait_for(target, spans, direction.into()))?;
+        parts(&mut |target, spans| engine.may_wait_for(target, spans, direction))?;
     }
     let counter = Arc::new(CompletionCounter::default());
     // SAFETY: the caller guarantees the local bytes. The wait lasts until the counter is zero.
@@ -109,7 +109,7 @@ unsafe fn contiguous(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int {
     // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
-    code("x10_get", |engine| unsafe { contiguous(engine, Direction::Get, src, dest, n, None) })
+    code("x10_get", |engine| unsafe { contiguous(engine, Direction::Read, src, dest, n, None) })
 }
 
 /// `dest` must be valid for writes of `n` bytes until the transfer is complete.
@@ -122,7 +122,7 @@ pub(crate) unsafe extern "C" fn x10_get_nb(
 ) -> c_int {
     // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
     code("x10_get_nb", |engine| unsafe {
-        contiguous(engine, Direction::Get, src, dest, n, Some(hndl))
+        contiguous(engine, Direction::Read, src, dest, n, Some(hndl))
     })
 }
 
@@ -130,7 +130,7 @@ pub(crate) unsafe extern "C" fn x10_get_nb(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int {
     // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
-    code("x10_put", |engine| unsafe { contiguous(engine, Direction::Put, dest, src, n, None) })
+    code("x10_put", |engine| unsafe { contiguous(engine, Direction::Write, dest, src, n, None) })
 }
 
 /// `src` must be valid for reads of `n` bytes and unchanged until the transfer is complete.
@@ -143,6 +143,6 @@ pub(crate) unsafe extern "C" fn x10_put_nb(
 ) -> c_int {
     // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
     code("x10_put_nb", |engine| unsafe {
-        contiguous(engine, Direction::Put, dest, src, n, Some(hndl))
+        contiguous(engine, Direction::Write, dest, src, n, Some(hndl))
     })
 }

@@ -1,26 +1,9 @@
 //! Global references, and the argument checks that all calls share.
 
 use portolan_engine::error::{Result, fail};
-use portolan_engine::path::cma;
+pub(crate) use portolan_engine::path::cma::Direction;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// From the caller to the place.
-    Put,
-    /// From the place to the caller.
-    Get,
-}
-
-impl From<Direction> for cma::Direction {
-    fn from(direction: Direction) -> cma::Direction {
-        match direction {
-            Direction::Put => cma::Direction::Write,
-            Direction::Get => cma::Direction::Read,
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]

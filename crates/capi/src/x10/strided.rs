@@ -154,25 +154,25 @@ strided! {
     /// # Safety
     /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
     /// bytes must be valid for writes.
-    x10_get_s, Get, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
+    x10_get_s, Read, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
     (src, src_stride), (dest, dest_stride)
 }
 strided! {
     /// # Safety
     /// The contract of `x10_get_s` applies, until the transfer is complete.
-    x10_get_s_nb, Get, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
+    x10_get_s_nb, Read, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
     (src, src_stride), (dest, dest_stride), hndl
 }
 strided! {
     /// # Safety
     /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
     /// bytes must be valid for reads.
-    x10_put_s, Put, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
+    x10_put_s, Write, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
     (dest, dest_stride), (src, src_stride)
 }
 strided! {
     /// # Safety
     /// The contract of `x10_put_s` applies, and the bytes must not change before completion.
-    x10_put_s_nb, Put, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
+    x10_put_s_nb, Write, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
     (dest, dest_stride), (src, src_stride), hndl
 }

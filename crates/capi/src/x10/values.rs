@@ -25,12 +25,12 @@ fn get<T: bytemuck::Pod>(call: &'static str, src: GasRef) -> T {
         unsafe {
             copy::now(
                 engine,
-                Direction::Get,
+                Direction::Read,
                 target,
                 &[Span { local, remote: src.address(), bytes }],
             )?
         };
-        environment::count_transfer(Direction::Get, bytes);
+        environment::count_transfer(Direction::Read, bytes);
         STATUS.set(OK);
         Ok(value)
     };
@@ -48,9 +48,14 @@ fn put<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef) -> Result<()> 
     let local = (&raw const value) as usize;
     // SAFETY: `value` is a local variable that outlives the blocking call.
     unsafe {
-        copy::now(engine, Direction::Put, target, &[Span { local, remote: dest.address(), bytes }])?
+        copy::now(
+            engine,
+            Direction::Write,
+            target,
+            &[Span { local, remote: dest.address(), bytes }],
+        )?
     };
-    environment::count_transfer(Direction::Put, bytes);
+    environment::count_transfer(Direction::Write, bytes);
     Ok(())
 }
 
@@ -61,9 +66,9 @@ fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize
     switch.with_kept(bytemuck::bytes_of(&value), |local| {
         let span = Span { local, remote: dest.address(), bytes };
         // SAFETY: `with_kept` keeps the copy until no transfer on the switch is outstanding.
-        unsafe { copy::start(engine, Direction::Put, target, &[span], switch.counter()) }
+        unsafe { copy::start(engine, Direction::Write, target, &[span], switch.counter()) }
     })?;
-    environment::count_transfer(Direction::Put, bytes);
+    environment::count_transfer(Direction::Write, bytes);
     Ok(())
 }
 

@@ -111,7 +111,7 @@ unsafe fn vector(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int {
     // SAFETY: the caller upholds the contract of `vector`, which is the same.
-    code("x10_get_v", |engine| unsafe { vector(engine, Direction::Get, dsrc, len, None) })
+    code("x10_get_v", |engine| unsafe { vector(engine, Direction::Read, dsrc, len, None) })
 }
 
 /// The contract of `x10_get_v` applies, until the transfer is complete.
@@ -122,14 +122,14 @@ pub(crate) unsafe extern "C" fn x10_get_v_nb(
     hndl: usize,
 ) -> c_int {
     // SAFETY: the caller upholds the contract of `vector`, which is the same.
-    code("x10_get_v_nb", |engine| unsafe { vector(engine, Direction::Get, dsrc, len, Some(hndl)) })
+    code("x10_get_v_nb", |engine| unsafe { vector(engine, Direction::Read, dsrc, len, Some(hndl)) })
 }
 
 /// The elements must be valid, and their local blocks must be valid for reads.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int {
     // SAFETY: the caller upholds the contract of `vector`, which is the same.
-    code("x10_put_v", |engine| unsafe { vector(engine, Direction::Put, dsrc, len, None) })
+    code("x10_put_v", |engine| unsafe { vector(engine, Direction::Write, dsrc, len, None) })
 }
 
 /// The contract of `x10_put_v` applies, and the blocks must not change before completion.
@@ -140,7 +140,9 @@ pub(crate) unsafe extern "C" fn x10_put_v_nb(
     hndl: usize,
 ) -> c_int {
     // SAFETY: the caller upholds the contract of `vector`, which is the same.
-    code("x10_put_v_nb", |engine| unsafe { vector(engine, Direction::Put, dsrc, len, Some(hndl)) })
+    code("x10_put_v_nb", |engine| unsafe {
+        vector(engine, Direction::Write, dsrc, len, Some(hndl))
+    })
 }
 
 #[cfg(test)]
