@@ -4,7 +4,7 @@ use crate::am::{pattern, register, unregister};
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use portolan_engine::am::aggregate::Aggregator;
-use portolan_engine::am::{Accept, Am, Arrival, Destination, Then};
+use portolan_engine::am::{Accept, Am, Arrival, Completion, Destination, Then};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -80,6 +80,39 @@ pub fn aggregates(ctx: &Ctx) {
     ctx.barrier();
     drop(again);
     unregister(ctx, id);
+}
+
+/// Completion handlers flush the items of a thread that may be sending a batch of them.
+pub fn flushes(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let items = Arc::new(AtomicU64::new(0));
+    let count = items.clone();
+    let item = register(ctx, "flushed items", |_| {
+        move |_: &Am, m: &Arrival<'_>| {
+            count.fetch_add(m.len as u64 / 8, Ordering::Relaxed);
+            Ok(Accept::DONE)
+        }
+    });
+    let aggregator = Aggregator::new(engine, item, b"", 8, 64).expect("aggregator");
+    let flushed = aggregator.clone();
+    let flush = register(ctx, "flushes", |_| {
+        move |_: &Am, m: &Arrival<'_>| {
+            let flushed = flushed.clone();
+            let run: Completion = Box::new(move |am, _| flushed.flush(am).expect("flush"));
+            let then = if m.header[0] == 0 { Then::Inline(run) } else { Then::Later(run) };
+            Ok(Accept { to: Destination::Taken, then })
+        }
+    });
+    let (right, rounds) = ((ctx.me + 1) % ctx.n, if ctx.quick { 2000 } else { 20_000 });
+    for round in 0..rounds {
+        step(format!("flushes: round {round}"));
+        (0..10).for_each(|_| aggregator.push_value(engine, right, 1u64).expect("push"));
+        engine.send_message(right, flush, &[(round % 2) as u8], &[]).expect("send");
+    }
+    engine.quiesce().expect("quiesce");
+    assert_eq!(items.load(Ordering::Relaxed), 10 * rounds);
+    unregister(ctx, flush);
+    unregister(ctx, item);
 }
 
 pub fn senders(ctx: &Ctx) {

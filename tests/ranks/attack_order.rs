@@ -10,6 +10,7 @@ use portolan::compose::Composer;
 use portolan::messages::{Context, Handlers, Message};
 use portolan::reduce::{Min, Sum};
 use portolan::{ErrorKind, Group, Result, Runtime};
+use portolan_engine::collective::{Kind, MULTIPLIERS};
 use serde::{Deserialize, Serialize};
 
 pub const ALONE: &[Alone] = &[
@@ -391,7 +392,6 @@ fn ghosts_and_composer(rt: &Runtime) -> Result<()> {
 /// Rank 1 computes the number of elements without bytes for which its gather has the digest of the
 /// access of rank 0, except for the secret (`collective::call`). There is no view.
 fn digests(rt: &Runtime) -> Result<()> {
-    const MULTIPLIERS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0x1656_67b1_9e37_79f9];
     let world = rt.world();
     let mut array = DistArray::<u64, Ix1>::new(&world, [8])?;
     for _ in 0..8 {
@@ -403,10 +403,12 @@ fn digests(rt: &Runtime) -> Result<()> {
         panic!("there is a view: {}", held.local());
     }
     let word = |bytes: [u8; 8]| {
-        (u64::from_ne_bytes(bytes) ^ MULTIPLIERS[1]).wrapping_mul(MULTIPLIERS[0]).rotate_left(29)
+        (u64::from_ne_bytes(bytes) ^ MULTIPLIERS[2]).wrapping_mul(MULTIPLIERS[0]).rotate_left(29)
     };
-    // The kinds of the access and of its barrier; the kind, the type and the root of the gather.
-    let (access, gather) = (word([26, 1, 0, 0, 0, 0, 0, 0]), word([0, 8, 16, 0, 1, 0, 0, 0]));
+    let (access, barrier, gather) = (Kind::Access as u8, Kind::Barrier as u8, Kind::Gather as u8);
+    let access = word([access, barrier, 0, 0, 0, 0, 0, 0]);
+    // With the number of a type without bytes, and the root.
+    let gather = word([Kind::Plain as u8, gather, 16, 0, 1, 0, 0, 0]);
     world.gather(0, &vec![(); access.wrapping_sub(gather) as usize]).map(drop)
 }
 

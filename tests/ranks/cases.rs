@@ -291,6 +291,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "am_fences", seconds: 60, on: always, run: am::fences },
     Check { name: "am_computing", seconds: 60, on: two_served, run: am::computing },
     Check { name: "am_aggregates", seconds: 60, on: always, run: am_aggregates::aggregates },
+    Check { name: "am_flushes", seconds: 60, on: always, run: am_aggregates::flushes },
     Check { name: "am_many_handlers", seconds: 60, on: always, run: am_many::many_handlers },
     Check { name: "am_late_items", seconds: 60, on: always, run: am_rest::late_items },
     Check { name: "am_many_batches", seconds: 60, on: always, run: am_many::many_batches },

@@ -22,7 +22,7 @@ mod team;
 mod transfer;
 mod wire;
 pub(crate) use call::{ANY_COUNT, Signature};
-pub use call::{ElementType, Kind, scope, scope_of};
+pub use call::{ElementType, Kind, MULTIPLIERS, scope, scope_of};
 pub use reduce::{Operator, Reducible};
 pub use share::share;
 pub(crate) use team::reduction;

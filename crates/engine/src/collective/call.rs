@@ -223,8 +223,6 @@ impl Signature {
     /// A 48-bit digest. The secret prevents a program from choosing arguments with equal digests.
     #[inline]
     pub(super) fn digest(&self, secret: u64) -> u64 {
-        const MULTIPLIERS: [u64; 3] =
-            [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
         let [a, b, c]: [u64; 3] = bytemuck::cast(*self);
         let mixed = (a ^ MULTIPLIERS[2] ^ secret)
             .wrapping_mul(MULTIPLIERS[0])
@@ -242,6 +240,10 @@ impl Signature {
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Detail {
+/// The multipliers of [`Signature::digest`]. Public for tests that look for equal digests.
+pub const MULTIPLIERS: [u64; 3] =
+    [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
+
     len: u32,
     text: [u8; TEXT],
 }
