@@ -1,9 +1,11 @@
 //! Tests transfers to any memory of any rank: stack, heap, globals and segments.
 
-use crate::child::{Ctx, step};
+use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use portolan::ErrorKind;
-use portolan_engine::any_memory::Span;
+use portolan_engine::any_memory::{Span, Within};
+use portolan_engine::memory::registered::Registration;
+use portolan_engine::path::cma::Direction;
 use portolan_engine::peer::CompletionCounter;
 use std::sync::Arc;
 
@@ -188,6 +190,31 @@ pub fn together(ctx: &Ctx) {
     }
     ctx.barrier();
     std::hint::black_box(&heap);
+}
+
+/// A rank copies its own registered memory only while it is registered, also if the table of the node
+/// has no entry for it.
+pub fn withdrawn(ctx: &Ctx) {
+    const ID: u64 = u64::MAX - 1;
+    let engine = &*ctx.engine;
+    start(ctx);
+    let (mut there, mut here) = (vec![7u8; 64], vec![0u8; 64]);
+    let (local, remote) = (here.as_mut_ptr(), there.as_mut_ptr() as usize);
+    let registration = Registration::new(ID, vec![(remote, 64)], (true, false), None);
+    registration.open();
+    assert_eq!(registration.describe(0, || None), 0, "an entry in no table");
+    let copy = |bytes, direction| {
+        let (counter, spans) = (Arc::default(), [span(local, remote, bytes)]);
+        let whose = (Within { id: ID, place: 0 }, &counter);
+        // SAFETY: both vectors have the bytes of the calls that are not refused.
+        unsafe { engine.start_registered(ctx.me, &spans, direction, whose, |_, _| 0, || false) }
+    };
+    copy(64, Direction::Read).expect("registered");
+    assert!(here.iter().all(|&byte| byte == 7));
+    refused(ErrorKind::Address, "more than is registered", copy(65, Direction::Read));
+    refused(ErrorKind::Address, "a write", copy(64, Direction::Write));
+    registration.withdraw(engine, || ());
+    refused(ErrorKind::Handle, "withdrawn", copy(64, Direction::Read));
 }
 
 pub fn errors(ctx: &Ctx) {

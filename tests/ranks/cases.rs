@@ -305,6 +305,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "am_errors", seconds: 60, on: always, run: am_errors::errors },
     Check { name: "anywhere", seconds: 60, on: always, run: anywhere::anywhere },
     Check { name: "anywhere_together", seconds: 60, on: always, run: anywhere::together },
+    Check { name: "anywhere_withdrawn", seconds: 60, on: always, run: anywhere::withdrawn },
     Check { name: "anywhere_errors", seconds: 60, on: always, run: anywhere::errors },
     Check { name: "compose_random", seconds: 90, on: always, run: compose::random },
     Check { name: "compose_patterns", seconds: 60, on: always, run: compose::patterns },

@@ -51,7 +51,9 @@ impl Alignment {
                 let length = (after.time - before.time) as i128;
                 let into = (time - before.time) as i128;
                 let change = (after.offset as i128) - (before.offset as i128);
-                (before.offset as i128 + change * into / length) as i64
+                // Samples of a damaged file may have any values.
+                let at = before.offset as i128 + change.saturating_mul(into) / length;
+                at.clamp(i64::MIN.into(), i64::MAX.into()) as i64
             }
             (Some(one), None) | (None, Some(one)) => one.offset,
             (None, None) => 0,
@@ -63,10 +65,12 @@ impl Alignment {
         match self.around(time) {
             (Some(before), Some(after)) => {
                 let near = (time - before.time).min(after.time - time);
-                Some(before.bound.max(after.bound) + near * STRAY / 1_000_000)
+                let stray = near.saturating_mul(STRAY) / 1_000_000;
+                Some(before.bound.max(after.bound).saturating_add(stray))
             }
             (Some(one), None) | (None, Some(one)) => {
-                Some(one.bound + one.time.abs_diff(time).saturating_mul(DRIFT) / 1_000_000)
+                let drift = one.time.abs_diff(time).saturating_mul(DRIFT) / 1_000_000;
+                Some(one.bound.saturating_add(drift))
             }
             (None, None) => None,
         }
@@ -76,7 +80,8 @@ impl Alignment {
     pub fn drift(&self) -> Option<f64> {
         let (first, last) = (self.samples.first()?, self.samples.last()?);
         let length = last.time - first.time;
-        (length > 0).then(|| (last.offset - first.offset) as f64 / length as f64 * 1e6)
+        let change = i128::from(last.offset) - i128::from(first.offset);
+        (length > 0).then(|| change as f64 / length as f64 * 1e6)
     }
 
     /// Returns the last sample at or before a time, and the first one after it.
@@ -110,5 +115,18 @@ mod tests {
         assert_eq!((none.aligned(77), none.bound(77), none.drift()), (77, None, None));
         // The aligned time would be negative.
         assert_eq!(Alignment::new(vec![sample(9, -5, 0)]).aligned(3), 0);
+    }
+
+    #[test]
+    fn samples_of_a_damaged_file_may_have_any_values() {
+        let sample = |time, offset| Sample { time, offset, bound: u64::MAX };
+        let clock = Alignment::new(vec![sample(0, i64::MIN), sample(u64::MAX, i64::MAX)]);
+        for time in [0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
+            assert_eq!(clock.bound(time), Some(u64::MAX));
+            clock.aligned(time);
+        }
+        assert!((clock.drift().unwrap() - 1e6).abs() < 1.0);
+        let one = Alignment::new(vec![sample(5, 0)]);
+        assert_eq!(one.bound(u64::MAX), Some(u64::MAX));
     }
 }

@@ -49,7 +49,8 @@ impl Done {
 
 impl Pending {
     /// Finishes the completed transfers. Returns whether there were any. Fails if a completion
-    /// action fails, after the others have run. A failed transfer is reported to the error handler and ends the job.
+    /// action fails, after the others have run. A failed transfer is reported to the error handler
+    /// and ends the job.
     #[inline]
     pub(crate) fn advance(&self, context: &Context, engine: &Am) -> Result<bool> {
         if self.left() == 0 { Ok(false) } else { self.finish(context, engine) }

@@ -96,9 +96,14 @@ twin! {
             *next += 1;
             let transports = traffic::transports(engine);
             context::install(Context::new(handle, info.err_hndlr, handlers, deferral, transports));
-            finish::hook_up(engine)?;
             // After the barrier every task has a context, so no message arrives without one.
-            engine.barrier_of(engine.world())?;
+            let met = finish::hook_up(engine).and_then(|()| engine.barrier_of(engine.world()));
+            if let Err(error) = met {
+                // A later call must report this error again, and not a context in use.
+                finish::unhook(engine)?;
+                context::remove();
+                return Err(error.into());
+            }
             // SAFETY: `hndl` is not null, and the caller guarantees that it is writable.
             unsafe { hndl.write(handle) };
             Ok(())

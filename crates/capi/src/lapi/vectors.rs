@@ -103,6 +103,10 @@ impl Blocks {
                     side.name()
                 );
             }
+            if (address as u64).checked_add(len).is_none() {
+                let code = side.code(m::ORG_VEC_LEN, m::TGT_VEC_LEN);
+                refuse!(code, "block {i} of the {} vector ends outside of memory", side.name());
+            }
             bytes = match bytes.checked_add(len).filter(|&b| b <= MAX_MSG_SZ) {
                 Some(bytes) => bytes,
                 None => refuse!(
@@ -134,10 +138,15 @@ impl Blocks {
                 "the {name} vector has a stride of {stride}, less than its block of {block}"
             );
         }
-        let extent = stride.checked_mul(n).filter(|&e| e <= MAX_MSG_SZ);
-        if block > MAX_MSG_SZ || extent.is_none_or(|e| base.checked_add(e).is_none()) {
+        let extent = stride.checked_mul(n).filter(|&e| e <= MAX_MSG_SZ && block <= MAX_MSG_SZ);
+        // The block of a single stride may be longer than the stride.
+        if extent.is_none_or(|extent| base.checked_add(extent.max(block)).is_none()) {
             let code = side.code(m::ORG_EXTENT, m::TGT_EXTENT);
-            refuse!(code, "the extent of the {name} vector, {n} times {stride}, is too large");
+            refuse!(
+                code,
+                "the extent of the {name} vector, {n} times {stride} with a block of {block}, is \
+                 too large"
+            );
         }
         let mut list = room_for(n as usize, side)?;
         list.extend((0..n).map(|i| ((base + i * stride) as usize, block as usize)));
@@ -424,6 +433,17 @@ mod tests {
         // SAFETY: the array has three elements.
         unsafe { *info.add(2) = (i64::MAX - 1) as *mut c_void };
         assert_eq!(code(&v, Side::Origin), m::ORG_EXTENT);
+        // SAFETY: the array has three elements.
+        unsafe { *info.add(2) = 8 as *mut c_void };
+        v.num_vecs = 1;
+        // SAFETY: the array has three elements.
+        unsafe { (*info, *info.add(1)) = ((usize::MAX - 20) as *mut c_void, 64 as *mut c_void) };
+        assert_eq!(code(&v, Side::Target), m::TGT_EXTENT, "the block ends outside of memory");
+        v.vec_type = IOVECTOR;
+        // SAFETY: the array has three elements.
+        unsafe { *len = 64 };
+        assert_eq!(code(&v, Side::Origin), m::ORG_VEC_LEN, "the block ends outside of memory");
+        v.vec_type = STRIDED;
         // SAFETY: the array has three elements.
         unsafe { *info = ptr::null_mut() };
         assert_eq!(code(&v, Side::Origin), m::STRIDE_ORG_VEC_ADDR_NULL);

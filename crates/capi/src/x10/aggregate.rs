@@ -76,18 +76,17 @@ fn find(engine: &Engine, key: Key) -> Result<&'static Entry> {
     let generation = function::generation();
     let name = function::name(key.f, key.n as u32)?;
     let mut entries = ENTRIES.lock();
-    let known = entries.iter().rposition(|e| e.key == key);
-    let at = match known.filter(|&at| entries[at].name == name) {
+    if entries.iter().any(|e| e.key == key && e.name != name) {
+        // The index of the function was registered anew. Send items of the old names first.
+        parking_lot::MutexGuard::unlocked(&mut entries, || flush(engine, |other| *other == key))?;
+    }
+    // Another thread may have added the entry meanwhile.
+    let at = match entries.iter().position(|e| e.key == key && e.name == name) {
         Some(at) => {
             entries[at].generation.store(generation, Ordering::Relaxed);
             at
         }
         None => {
-            if let Some(old) = known {
-                // The index of the function was registered anew. Send items of the old name first.
-                let old = entries[old].aggregator.clone();
-                parking_lot::MutexGuard::unlocked(&mut entries, || old.flush(engine))?;
-            }
             let item = key.n * 8;
             let limit = environment::aggregate_limit() * item.max(8);
             let header = bytemuck::bytes_of(&name);

@@ -19,7 +19,7 @@ use crate::am::Am;
 use crate::am::shm_transport::ShmTransport;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
-use crate::memory::registered::Table;
+use crate::memory::registered::{self, Table};
 use crate::path::cma::Direction;
 use crate::path::kernel;
 pub use crate::path::ops::Span;
@@ -216,6 +216,14 @@ impl AnyMemory {
         if copying.is_some() && borrowed() {
             return Ok(());
         }
+        // Without an entry in the table, the owner checks, and here this rank is the owner.
+        let _inside = match copying.is_none() && target == self.rank() {
+            true => {
+                let ranges = spans.iter().map(|span| (span.remote, span.bytes));
+                Some(registered::enter(within.id, direction == Direction::Write, ranges)?)
+            }
+            false => None,
+        };
         let wants = Wants { within, alone: copying.is_some(), waits: false };
         // SAFETY: the caller guarantees the memory on both sides until the counter is done.
         unsafe { self.start_anywhere(target, spans, direction, counter, wants) }

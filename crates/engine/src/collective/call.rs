@@ -78,9 +78,10 @@ kinds! {
 /// Each rank chooses its own number of elements.
 pub(crate) const ANY_COUNT: usize = usize::MAX;
 
-/// A number, and the size in bytes of a type longer than [`ElementType::LONGEST`], or 0.
+/// A number, and the size in bytes of a type longer than [`ElementType::LONGEST`], or 0. Values of a
+/// type that is too long for a signature count as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ElementType(u8, u32);
+pub struct ElementType(u8, usize);
 
 impl ElementType {
     const NAMES: [&str; 16] = [
@@ -137,16 +138,20 @@ impl ElementType {
         );
         match size_of::<T>() {
             size @ 0..=Self::LONGEST => ElementType(Self::UNNAMED + size as u8, 0),
-            size => ElementType(u8::MAX, size as u32),
+            size => ElementType(u8::MAX, size),
         }
     }
 
+    /// Returns the number of the type and the count, as a signature contains them.
     #[inline]
-    fn counted(self, count: usize) -> u64 {
+    fn counted(self, count: usize) -> (u8, u64) {
         let limit = (1 << Self::COUNT_BITS) - 1;
         match self.1 {
-            0 => count as u64,
-            size => u64::from(size) << Self::COUNT_BITS | (count as u64).min(limit),
+            0 => (self.0, count as u64),
+            size if size >> (u64::BITS - Self::COUNT_BITS) != 0 => {
+                (Self::BYTES.0, size.saturating_mul(count) as u64)
+            }
+            size => (self.0, (size as u64) << Self::COUNT_BITS | (count as u64).min(limit)),
         }
     }
 
@@ -198,8 +203,7 @@ impl Signature {
 
     #[inline]
     pub fn of(mut self, element: ElementType, count: usize) -> Signature {
-        self.element = element.0;
-        self.count = element.counted(count);
+        (self.element, self.count) = element.counted(count);
         self
     }
 
@@ -236,14 +240,14 @@ impl Signature {
     }
 }
 
-/// A text that distinguishes objects of the same kind, for example the shape of an array.
-#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-pub(super) struct Detail {
 /// The multipliers of [`Signature::digest`]. Public for tests that look for equal digests.
 pub const MULTIPLIERS: [u64; 3] =
     [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
 
+/// A text that distinguishes objects of the same kind, for example the shape of an array.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct Detail {
     len: u32,
     text: [u8; TEXT],
 }
@@ -428,7 +432,13 @@ mod tests {
     fn a_difference_anywhere_changes_the_digest() {
         let base =
             Signature::here(Kind::AllReduce).of(ElementType::of::<f64>(), 2).by(Operator::Sum);
+        const LONG: usize = 1 << 28;
+        let long = base.of(ElementType::of::<[u8; LONG]>(), 1);
         let others = [
+            long,
+            base.of(ElementType::of::<[u8; LONG]>(), 2),
+            base.of(ElementType::of::<[u8; LONG + 1]>(), 1),
+            base.of(ElementType::of::<[u8; 2 * LONG - 1]>(), 1),
             Signature::here(Kind::Reduce).of(ElementType::of::<f64>(), 2).by(Operator::Sum),
             base.of(ElementType::of::<f64>(), 3),
             base.of(ElementType::of::<i64>(), 2),

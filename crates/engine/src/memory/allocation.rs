@@ -214,7 +214,8 @@ impl Memory {
             }
         };
         let number = arena.number().into();
-        arena.complete(group, PerRank::of(slices.iter().map(|made| made.base as usize)))?;
+        let bases = PerRank::of(slices.iter().map(|made| made.base as usize));
+        arena.complete(group, bases).inspect_err(|_| self.registry.remove_arena(&arena))?;
         self.registry.complete_arena();
         holdings.arenas.lock().push(arena);
         for (partition, made) in

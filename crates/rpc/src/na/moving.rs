@@ -8,6 +8,7 @@ use crate::na::memory::Run;
 use crate::na::wire::{Head, Kind};
 use parking_lot::Mutex;
 use portolan_engine::error::{Error, ErrorKind};
+use portolan_engine::memory::shared_bytes;
 use portolan_engine::peer::CompletionCounter;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -102,10 +103,7 @@ impl Moving {
             let (part, after) = rest.split_at(run.len);
             // SAFETY: the transfer keeps its local handle alive until the counter is done, which
             // happens below.
-            unsafe {
-                let to = run.address as *mut u8;
-                std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
-            }
+            unsafe { shared_bytes::store(part, run.address as *mut u8) };
             rest = after;
         }
         self.counter.end();
