@@ -172,11 +172,9 @@ pub fn set_caller(caller: fn() -> Option<String>) {
 }
 
 /// Returns the source line of the program in a call of this thread, if a binding knows it.
+#[inline]
 pub fn caller() -> Option<String> {
-    if !HAS_CALLER.load(Ordering::Relaxed) {
-        return None;
-    }
-    left(&CALLER).and_then(called)
+    if HAS_CALLER.load(Ordering::Relaxed) { left(&CALLER).and_then(called) } else { None }
 }
 
 /// Forgets the functions that the program has given for the runtime that ends.

@@ -22,7 +22,7 @@ impl Ops {
     #[cold]
     #[inline(never)]
     fn rmw_traced(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
-        let near = target < self.size() && self.reaches_directly(target, self.rank());
+        let near = || target < self.size() && self.reaches_directly(target, self.rank());
         let leave = |entered: Entered<'_>, &(_, path): &(i64, Path)| {
             entered.leave_by(Call::Rmw, path.into(), op.size(), |entered| {
                 let place = entered.place(target, remote, || self.block_of(target, remote));

@@ -168,7 +168,7 @@ impl Core {
         body: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
         unless_forked()?;
-        let entered = self.observer.enter(short);
+        let entered = self.observer.enter(|| short);
         let done = body()?;
         if let Some(entered) = entered.filter(Entered::counts) {
             entered.leave(&call_info(&done));
@@ -180,7 +180,7 @@ impl Core {
     #[inline(always)]
     pub(crate) fn record<R>(
         &self,
-        short: bool,
+        short: impl FnOnce() -> bool,
         leave: impl FnOnce(Entered<'_>, &R),
         body: impl FnOnce() -> Result<R>,
     ) -> Result<R> {

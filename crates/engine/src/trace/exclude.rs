@@ -20,7 +20,7 @@ pub struct Included<'a> {
 impl Observer {
     /// Excludes the calls of this thread, but not their waits, until the result is dropped.
     pub fn exclude_calls(&self) -> Option<Excluded<'_>> {
-        let entered = self.enter(false)?;
+        let entered = self.enter(|| false)?;
         Some(Excluded { meeting: entered.log.meeting.get(), entered })
     }
 

@@ -127,7 +127,7 @@ impl ThreadLog {
     }
 
     /// Or drops and counts it. Returns true if a chunk is full: the caller wakes the writer.
-    #[inline]
+    #[inline(always)]
     pub fn record(&self, event: &Event<'_>) -> bool {
         let mut full = false;
         if self.at.get() + MAX_EVENT > CHUNK {

@@ -115,12 +115,12 @@ impl Observer {
 
     /// Statistics need not time each `short` call.
     #[inline]
-    pub fn enter(&self, short: bool) -> Option<Entered<'_>> {
+    pub fn enter(&self, short: impl FnOnce() -> bool) -> Option<Entered<'_>> {
         let running = self.running.as_deref()?;
         let log = self.log(running);
         let depth = log.depth.get();
         log.depth.set(depth + 1);
-        let timed = depth == 0 && (running.settings.traces || !short || log.is_turn());
+        let timed = depth == 0 && (running.settings.traces || !short() || log.is_turn());
         let begun = if timed { running.clock.ticks() } else { 0 };
         Some(Entered { running, log, outer: depth == 0, timed, begun })
     }
@@ -129,7 +129,7 @@ impl Observer {
     pub fn meet<R>(&self, call: Call, bytes: usize, body: impl FnOnce() -> Result<R>) -> Result<R> {
         unless_forked()?;
         let Some(running) = self.running.as_deref() else { return body() };
-        let (entered, log) = (self.enter(false), self.log(running));
+        let (entered, log) = (self.enter(|| false), self.log(running));
         let (begun, before) = (running.clock.ticks(), log.meeting.replace(true));
         let done = body();
         log.meeting.set(before);
@@ -363,7 +363,7 @@ impl Recording {
         Some(site)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn record(
         &self,
         log: &ThreadLog,
@@ -382,7 +382,7 @@ impl Recording {
         self.put(log, &event(begin, duration));
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, log: &ThreadLog, event: &Event<'_>) {
         if log.record(event)
             && let Some(thread) = self.thread.get()

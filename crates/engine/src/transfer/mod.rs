@@ -137,18 +137,34 @@ impl Ops {
     ) -> Result<()> {
         let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
         // SAFETY: the caller upholds the same requirements.
-        unsafe {
-            self.observed_transfer(kind, target, remote, local, &Shape::contiguous(bytes), None)
-        }
+        unsafe { self.observe(kind, target, remote, local, &Shape::contiguous(bytes), None) }
     }
 
-    /// Performs a transfer that is counted or traced. With `counter`, only issues it.
-    ///
     /// # Safety
-    /// See [`Ops::blocking`]; with `counter`, as for [`Ops::issue`].
+    /// See [`Ops::observe`].
     #[cold]
     #[inline(never)]
     unsafe fn observed_transfer(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<()> {
+        // SAFETY: the caller upholds the same requirements.
+        unsafe { self.observe(kind, target, remote, local, shape, counter) }
+    }
+
+    /// Performs a transfer that is counted or traced. With `counter`, only issues it. Its callers
+    /// are cold, so that the branches to them are unlikely. This function is not, because a cold
+    /// function is optimised for size.
+    ///
+    /// # Safety
+    /// See [`Ops::blocking`]; with `counter`, as for [`Ops::issue`].
+    #[inline(never)]
+    unsafe fn observe(
         &self,
         kind: TransferKind,
         target: usize,
@@ -176,7 +192,7 @@ impl Ops {
             Ok(self.issue_by_path(kind, target, remote, local, shape, counter)?.path)
         };
         // A message takes microseconds, and its time varies too much for samples.
-        let short = bytes <= SHORT && self.reaches_directly(target, self.rank());
+        let short = || bytes <= SHORT && self.reaches_directly(target, self.rank());
         self.record(short, leave, body).map(drop)
     }
 

@@ -252,7 +252,7 @@ impl Origin {
         let class = self.class();
         class.check_open()?;
         class.na.shared.attend()?;
-        let traced = class.na.shared.engine().and_then(|engine| engine.observer().enter(false));
+        let traced = class.na.shared.engine().and_then(|engine| engine.observer().enter(|| false));
         let (target, request) = {
             let mut state = self.state.lock();
             state.check_free()?;

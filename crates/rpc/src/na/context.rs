@@ -163,7 +163,7 @@ impl ContextShared {
         let begun = observer.and_then(|observer| observer.begin());
         // Messages that the transfer sends are recorded separately.
         let ended = transfer.advance();
-        if let Some(told) = observer.and_then(|observer| observer.enter(false)) {
+        if let Some(told) = observer.and_then(|observer| observer.enter(|| false)) {
             told.since(begun).leave(&transfer.call_info());
         }
         if let Some(status) = ended {

@@ -4,8 +4,8 @@
 use super::MAX_EVENT;
 use super::{
     CALL, CLOCK, COUNTER, Delays, END, Event, HAS_BLOCKS, HAS_DELAYS, HAS_PLACE, HAS_SITE,
-    HAS_WEIGHT, MARK, Place, REGION_BEGIN, REGION_END, SEGMENT, SERVED, SITE, STRING, USAGE, Usage,
-    WAIT,
+    HAS_WEIGHT, Interface, MARK, PathTaken, Place, REGION_BEGIN, REGION_END, SEGMENT, SERVED, SITE,
+    STRING, USAGE, Usage, WAIT,
 };
 
 /// Encodes the events of a block.
@@ -33,8 +33,60 @@ impl Encoder {
     ///
     /// # Panics
     /// Panics if `out` is too short. [`MAX_EVENT`] bytes suffice, plus the text of a string.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, event: &Event<'_>, out: &mut [u8]) -> usize {
+        match *event {
+            // The usual short call: numbers have fixed lengths, so that few stores suffice.
+            Event::Call {
+                begin,
+                duration,
+                call,
+                interface,
+                path,
+                peer,
+                bytes,
+                blocks: 1,
+                place,
+                weight: 1,
+                site,
+            } => {
+                let (gap, peer) = (zigzag(begin.wrapping_sub(self.last) as i64), rank(peer));
+                let (number, segment, offset) = match place {
+                    None => (site.unwrap_or(0), 0, 0),
+                    Some(place) => (site.unwrap_or(0), segment(place), place.offset),
+                };
+                if (gap | offset) >= 1 << 14
+                    || segment >= 1 << 28
+                    || (duration | peer | bytes | number) >= 1 << 7
+                {
+                    return self.put_any(event, out);
+                }
+                let place_flag = if place.is_some() { HAS_PLACE } else { 0 };
+                let site_flag = if site.is_some() { HAS_SITE } else { 0 };
+                let (kind, taken) = (CALL | place_flag | site_flag, taken(interface, path));
+                let [time, peer, bytes] = [duration, peer, bytes].map(|number| number as u8);
+                let [gap, rest] = two(gap);
+                out[..8].copy_from_slice(&[kind, call as u8, taken, gap, rest, time, peer, bytes]);
+                let mut at = 8;
+                if place.is_some() {
+                    let ([a, b], [c, d]) = (two(segment), two(segment >> 14));
+                    let [e, f] = two(offset);
+                    out[at..at + 6].copy_from_slice(&[a, b | 0x80, c, d, e, f]);
+                    at += 6;
+                }
+                if site.is_some() {
+                    out[at] = number as u8;
+                    at += 1;
+                }
+                self.last = begin.wrapping_add(duration);
+                at
+            }
+            _ => self.put_any(event, out),
+        }
+    }
+
+    #[inline(never)]
+    fn put_any(&mut self, event: &Event<'_>, out: &mut [u8]) -> usize {
         let mut to = Out { bytes: out, at: 0 };
         match *event {
             Event::Call {
@@ -56,7 +108,7 @@ impl Encoder {
                 let site_flag = if site.is_some() { HAS_SITE } else { 0 };
                 to.byte(CALL | blocks_flag | place_flag | weight_flag | site_flag);
                 to.byte(call as u8);
-                to.byte((interface as u8) << 4 | path as u8);
+                to.byte(taken(interface, path));
                 self.span(&mut to, begin, duration);
                 to.rank(peer);
                 to.number(bytes);
@@ -189,6 +241,11 @@ impl Out<'_> {
         if value < 0x80 {
             return self.byte(value as u8);
         }
+        if value < 0x4000 {
+            self.bytes[self.at..self.at + 2].copy_from_slice(&two(value));
+            self.at += 2;
+            return;
+        }
         while value >= 0x80 {
             self.byte(value as u8 | 0x80);
             value >>= 7;
@@ -198,17 +255,81 @@ impl Out<'_> {
 
     #[inline]
     fn rank(&mut self, rank: Option<u32>) {
-        self.number(rank.map_or(0, |rank| u64::from(rank) + 1));
+        self.number(self::rank(rank));
     }
 
     #[inline]
     fn place(&mut self, place: Place) {
-        self.number(place.segment.map_or(0, |segment| segment.saturating_add(1)));
+        self.number(segment(place));
         self.number(place.offset);
     }
 }
 
 #[inline]
+fn taken(interface: Interface, path: PathTaken) -> u8 {
+    (interface as u8) << 4 | path as u8
+}
+
+/// A number below 2^14 as two bytes, even if one would do.
+#[inline]
+fn two(number: u64) -> [u8; 2] {
+    [number as u8 | 0x80, (number >> 7) as u8 & 0x7f]
+}
+
+/// Zero is no segment.
+#[inline]
+fn segment(place: Place) -> u64 {
+    place.segment.map_or(0, |segment| segment.saturating_add(1))
+}
+
+/// Zero is no rank.
+#[inline]
+fn rank(rank: Option<u32>) -> u64 {
+    rank.map_or(0, |rank| u64::from(rank) + 1)
+}
+
+#[inline]
 fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Call, Events, MAX_EVENT};
+
+    #[test]
+    fn short_calls_come_back_near_the_limits_of_their_encoding() {
+        let near = [0, 1, 127, 128];
+        let gaps = [-8193, -8192, -1, 0, 63, 64, 8191, 8192];
+        let segments = [0, 1, (1 << 14) - 1, 1 << 14, (1 << 28) - 2, (1 << 28) - 1];
+        let offsets = [0, 127, 128, (1 << 14) - 1, 1 << 14];
+        let place = |segment: u64, offset| Place { segment: segment.checked_sub(1), offset };
+        let places = segments.iter().flat_map(|&s| offsets.map(|offset| Some(place(s, offset))));
+        let places: Vec<_> = places.chain([None]).collect();
+        let all = (0..256).flat_map(|n| gaps.map(|gap| (n, gap)));
+        for ((n, gap), &place) in all.flat_map(|of| places.iter().map(move |place| (of, place))) {
+            let [duration, bytes, peer, site] = [0, 2, 4, 6].map(|shift| near[n >> shift & 3]);
+            let (first, call, interface) = (10_000u64, Call::Get, Interface::X10);
+            let event = Event::Call {
+                begin: first.wrapping_add_signed(gap),
+                duration,
+                call,
+                interface,
+                path: PathTaken::Ring,
+                peer: peer.checked_sub(1).map(|peer| peer as u32),
+                bytes,
+                blocks: 1,
+                place,
+                weight: 1,
+                site: site.checked_sub(1),
+            };
+            let (mut out, mut encoder) = ([0; MAX_EVENT], Encoder::new(first));
+            let length = encoder.put(&event, &mut out);
+            let end = Event::End { time: encoder.last() };
+            let all = length + encoder.put(&end, &mut out[length..]);
+            let back: Result<Vec<_>, _> = Events::new(&out[..all], first).collect();
+            assert_eq!(back, Ok(vec![event, end]));
+        }
+    }
 }
