@@ -78,6 +78,7 @@ pub(crate) struct Checked<'a> {
 }
 
 impl Message {
+    #[inline]
     pub(crate) fn check(&self, context: &Context) -> Outcome<Checked<'_>> {
         let target = context.target(self.tgt)?;
         if self.hdr_hdl == 0 {
@@ -182,10 +183,19 @@ impl Checked<'_> {
                 }))
             }
         };
-        let signals = Signals { origin, completion: Signal::None };
+        let handler = context.handlers.message;
         // SAFETY: by contract, the data is valid until local completion, the counters until they
         // count.
-        unsafe { engine.send_am(target, context.handlers.message, header, data, signals) }?;
+        unsafe {
+            if len <= engine.eager_limit(target) {
+                // The message is a copy, so its data has left when the call returns.
+                engine.send_message(target, handler, header, data.bytes()?)?;
+                origin.notify(engine);
+            } else {
+                let signals = Signals { origin, completion: Signal::None };
+                engine.send_am(target, handler, header, data, signals)?;
+            }
+        }
         let traffic = context.traffic(target);
         add(&traffic.sent, 1);
         add(&traffic.bytes_sent, len);
@@ -205,6 +215,7 @@ pub(crate) fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
 
 /// # Safety
 /// The contract of `Checked::send` applies.
+#[inline]
 pub(crate) unsafe fn send(
     hndl: Handle,
     message: &Message,

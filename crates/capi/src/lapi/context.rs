@@ -234,21 +234,34 @@ pub(crate) fn is_live() -> bool {
 pub(crate) fn current() -> Result<&'static Context> {
     let context = CURRENT.load(Ordering::Acquire);
     if context.is_null() {
-        return Err(Error::new(
-            ErrorKind::State,
-            "no LAPI context exists; create it with LAPI_Init",
-        ));
+        return Err(missing());
     }
     // SAFETY: the pointer refers to the context in OWNER, which lives until LAPI_Term. All messages
     // are handled by then, and the interface requires that calls on other threads have returned.
     Ok(unsafe { &*context })
 }
 
+#[cold]
+fn missing() -> Error {
+    Error::new(ErrorKind::State, "no LAPI context exists; create it with LAPI_Init")
+}
+
 /// Fails with `HNDL_INVALID` if the handle does not belong to the current context.
 #[inline]
 pub(crate) fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
+    if let Ok(context) = current()
+        && let Ok(engine) = runtime::current()
+        && context.handle() == hndl
+    {
+        return Ok((context, engine));
+    }
+    invalid(hndl)
+}
+
+#[cold]
+#[inline(never)]
+fn invalid<R>(hndl: Handle) -> Outcome<R> {
     match (current(), runtime::current()) {
-        (Ok(context), Ok(engine)) if context.handle() == hndl => Ok((context, engine)),
         (Ok(context), Ok(_)) => {
             let live = context.handle();
             refuse!(

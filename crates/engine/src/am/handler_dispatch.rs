@@ -53,20 +53,24 @@ impl HandlerEntry {
     }
 }
 
+/// Runs as a handler, which must not wait: others may need this thread or its locks.
+#[inline(never)]
+fn called(am: &Am, call: Box<dyn FnOnce(&Am) + Send>) {
+    let called = handler::run_as("a completion signal", || call(am));
+    called.unwrap_or_else(|panic| resume_unwind(panic));
+}
+
 impl Signal {
+    #[inline]
     pub fn notify(self, am: &Am) {
         match self {
             Signal::None => {}
-            Signal::Counter(counter) => counter.end(),
             Signal::Count(counter) => {
                 // SAFETY: the signal's creator guarantees that the counter outlives the message.
                 unsafe { (*counter).fetch_add(1, Ordering::Release) };
             }
-            Signal::Call(call) => {
-                // Runs as a handler, which must not wait: others may need this thread or its locks.
-                let called = handler::run_as("a completion signal", || call(am));
-                called.unwrap_or_else(|panic| resume_unwind(panic));
-            }
+            Signal::Counter(counter) => counter.end(),
+            Signal::Call(call) => called(am, call),
         }
     }
 }

@@ -121,29 +121,33 @@ impl Writer {
         self.place.counts().freed.load(Ordering::Acquire)
     }
 
-    fn position(&self, size: usize) -> u64 {
-        let store = self.place.store as u64;
-        let left = store - self.put % store;
-        // A record is contiguous, so bytes at the end of the store may be skipped.
-        if left < size as u64 { self.put + left } else { self.put }
-    }
-
     #[inline]
     pub fn has_room(&mut self, size: usize) -> bool {
+        self.room(size).is_some()
+    }
+
+    /// Returns the position of the next record in the store, if there is room. It has no meaning if
+    /// the record fits in its cell.
+    #[inline]
+    fn room(&mut self, size: usize) -> Option<u64> {
         if self.next - self.taken == CELLS {
             self.taken = self.done();
             if self.next - self.taken == CELLS {
-                return false;
+                return None;
             }
         }
         if size <= INLINE {
-            return true;
+            return Some(self.put);
         }
-        let end = self.position(size) + size as u64;
-        if end - self.freed > self.place.store as u64 {
+        let (size, store) = (size as u64, self.place.store as u64);
+        let left = store - self.put % store;
+        // A record is contiguous, so bytes at the end of the store may be skipped.
+        let position = if left < size { self.put + left } else { self.put };
+        let end = position + size;
+        if end - self.freed > store {
             self.freed = self.freed();
         }
-        end - self.freed <= self.place.store as u64
+        (end - self.freed <= store).then_some(position)
     }
 
     /// For `records` records of `bytes` bytes in total, of at most `longest` bytes each.
@@ -160,16 +164,13 @@ impl Writer {
     pub fn write(&mut self, parts: &[&[u8]]) -> bool {
         let size = parts.iter().map(|p| p.len()).sum::<usize>();
         assert!(size <= self.longest().max(INLINE), "a record exceeds the capacity of the ring");
-        if !self.has_room(size) {
-            return false;
-        }
+        let Some(position) = self.room(size) else { return false };
         let cell = self.place.cell(self.next);
-        // SAFETY: `has_room` found that the reader is done with these bytes until the stamp.
+        // SAFETY: `room` found that the reader is done with these bytes until the stamp.
         unsafe {
             let mut to = if size <= INLINE {
                 (&raw mut (*cell).bytes).cast::<u8>()
             } else {
-                let position = self.position(size);
                 (&raw mut (*cell).bytes).cast::<u64>().write_unaligned(position);
                 self.put = (position + size as u64).next_multiple_of(LINE as u64);
                 self.place.store_at(position)

@@ -21,7 +21,7 @@ impl Data<'_> {
     /// # Safety
     /// The memory of [`Data::At`] must be valid, unless its address is null.
     #[inline]
-    unsafe fn bytes(&self) -> Result<&[u8]> {
+    pub unsafe fn bytes(&self) -> Result<&[u8]> {
         match self {
             Data::Bytes(bytes) => Ok(bytes),
             Data::Owned(bytes) => Ok(bytes),
