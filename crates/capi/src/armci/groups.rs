@@ -109,9 +109,9 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
         // collective. Sorting gives all ranks the same order.
         gone.sort_by_key(|g| g.key());
         for scope in gone.iter().filter(|g| g.key() != found.key()) {
-            engine.free_group(scope)?;
+            engine.free_group_unordered(scope)?;
         }
-        engine.free_group(&found)?;
+        engine.free_group_unordered(&found)?;
         if let Some(groups) = &mut *GROUPS.lock() {
             groups.by_comm.remove(&key(given.comm));
         }

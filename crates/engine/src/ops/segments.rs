@@ -150,6 +150,20 @@ impl Ops {
     /// Collective. Segments of the group stay until they are freed. Fails with `Mismatch` if the ranks
     /// free different groups of the same ranks.
     pub fn free_group(&self, group: &Arc<Group>) -> Result<()> {
+        self.free_group_after(group, || group.agree_to_free(self.core()))
+    }
+
+    /// [`Ops::free_group`] that waits for the other members only if the group has windows. For
+    /// programs that were written for implementations of ARMCI whose frees do not wait.
+    pub fn free_group_unordered(&self, group: &Arc<Group>) -> Result<()> {
+        self.free_group_after(group, || Ok(()))
+    }
+
+    fn free_group_after(
+        &self,
+        group: &Arc<Group>,
+        agree: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         if Arc::ptr_eq(group, self.world()) {
             fail!(Argument, "the group of all ranks cannot be freed");
         }
@@ -157,7 +171,7 @@ impl Ops {
             fail!(State, "the group was freed already");
         }
         let free = || {
-            group.agree_to_free(self.core())?;
+            agree()?;
             group.mark_freed();
             self.group_may_go(group)
         };
