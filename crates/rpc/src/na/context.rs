@@ -163,8 +163,8 @@ impl ContextShared {
         let begun = observer.and_then(|observer| observer.begin());
         // Messages that the transfer sends are recorded separately.
         let ended = transfer.advance();
-        if let Some(told) = observer.and_then(|observer| observer.enter(|| false)) {
-            told.since(begun).leave(&transfer.call_info());
+        if let Some(entered) = observer.and_then(|observer| observer.enter(|| false)) {
+            entered.since(begun).leave(&transfer.call_info());
         }
         if let Some(status) = ended {
             self.complete(callback, Event { status, what: transfer.what() });

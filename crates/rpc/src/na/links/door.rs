@@ -312,12 +312,12 @@ mod tests {
     fn a_lasting_error_is_told_once() {
         let mut trouble = Trouble::none();
         let full = io::Error::from_raw_os_error(libc::EMFILE);
-        let told: Vec<(Duration, bool)> = (0..100).map(|_| trouble.add(&full)).collect();
-        assert_eq!(told[0], (PAUSES[0], true));
+        let reports: Vec<(Duration, bool)> = (0..100).map(|_| trouble.add(&full)).collect();
+        assert_eq!(reports[0], (PAUSES[0], true));
         assert!(
-            told[1..].iter().all(|(pause, new)| (PAUSES[0]..=PAUSES[1]).contains(pause) && !new)
+            reports[1..].iter().all(|(pause, new)| (PAUSES[0]..=PAUSES[1]).contains(pause) && !new)
         );
-        assert_eq!(told[99].0, PAUSES[1]);
+        assert_eq!(reports[99].0, PAUSES[1]);
         assert!(trouble.add(&io::Error::from_raw_os_error(libc::ENOBUFS)).1, "another error");
         assert!(trouble.add(&full).1);
         trouble.end();

@@ -126,8 +126,8 @@ fn wrong_proofs_and_replays_are_refused() {
     for proof in [vec![0; 32], vec![0xff; 500], nonce.to_vec()] {
         let mut socket = reach(&place);
         socket.write_all(&[hello(1, &nonce, ""), proof].concat()).unwrap();
-        let told = heard(socket);
-        assert!(told.len() == FRONT || told[FRONT..] == [2], "{told:?}");
+        let answer = heard(socket);
+        assert!(answer.len() == FRONT || answer[FRONT..] == [2], "{answer:?}");
     }
     // A recorded greeting proves nothing, because the server's number differs.
     let (mut socket, said) = proven(&place);
@@ -137,8 +137,8 @@ fn wrong_proofs_and_replays_are_refused() {
     for _ in 0..3 {
         let mut socket = reach(&place);
         socket.write_all(&said).unwrap();
-        let told = heard(socket);
-        assert!(told.len() == FRONT || told[FRONT..] == [2], "{told:?}");
+        let answer = heard(socket);
+        assert!(answer.len() == FRONT || answer[FRONT..] == [2], "{answer:?}");
     }
     refuses(&server, 6);
     admits(&server);
