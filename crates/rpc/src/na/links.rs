@@ -117,22 +117,27 @@ impl Links {
         let (accepted, dialled) = (Mutex::default(), Mutex::default());
         let arrivals = Arc::new(Arrivals { poller, peers, accepted, dialled, any });
         let (tcp, sm) = match network.scheme {
-            // Memory of a class that does not listen may be reached too, as in Mercury.
-            Scheme::Sm => (None, Some(sm::Sm::open(true, None, arrivals.clone())?)),
+            // Memory of a class that does not listen may be reached too. Only a class that listens
+            // can choose its address. Both are as in Mercury.
+            Scheme::Sm => {
+                let place = Some(network.place).filter(|at| listen && sm::check_place(at).is_ok());
+                (None, Some(sm::Sm::open(true, place, None, arrivals.clone())?))
+            }
             _ => {
                 let file = secret::site_secret(&config.rpc_secret_file)?;
                 let key = options.auth_key.or(file.as_deref()).map(Key::of_secret);
                 let tls = tls::Tls::chosen(options.tls_dir, &config.rpc_tls_dir)?;
                 let bound = tcp::bind(network.place, &config.rpc_listen, listen)?;
                 let place = &*bound.1;
-                let open = || sm::Sm::open(listen, Some(place), arrivals.clone());
+                let open = || sm::Sm::open(listen, None, Some(place), arrivals.clone());
                 let sm = options.auto_sm.then(open).transpose()?;
                 let memory = sm.as_ref().map(|sm| sm.place().to_string());
                 (Some(tcp::Tcp::open(bound, key, tls, memory, arrivals.clone())?), sm)
             }
         };
         Ok(Links {
-            prefix: network.name.into(),
+            // As in Mercury, whatever name of the network the program wrote.
+            prefix: if network.scheme == Scheme::Sm { "na+sm" } else { network.name }.into(),
             networks: Arc::new(Networks { tcp, sm, arrivals }),
             dialling: Dialling::default(),
             polling: Mutex::new(Polling { buffer: vec![0; BUFFER], polls: 0 }),

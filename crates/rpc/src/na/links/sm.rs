@@ -107,9 +107,15 @@ pub(super) fn check_place(place: &str) -> Result<()> {
 }
 
 impl Sm {
-    /// Creates the shared memory of a class, and starts to listen if requested. `name` is the
-    /// address of a class over TCP.
-    pub fn open(listen: bool, name: Option<&str>, arrivals: Arc<Arrivals>) -> Result<Sm> {
+    /// Creates the shared memory of a class, and starts to listen if requested. `chosen` is the
+    /// address that the program has asked for, `name` the address of a class over TCP. Returns
+    /// `ADDRNOTAVAIL` if another class has the chosen address.
+    pub fn open(
+        listen: bool,
+        chosen: Option<&str>,
+        name: Option<&str>,
+        arrivals: Arc<Arrivals>,
+    ) -> Result<Sm> {
         let failed = |e: io::Error| Failure::new(Status::NOMEM, format!("na+sm: {e}"));
         let n = CLASSES.fetch_add(1, Ordering::Relaxed);
         let mut place = format!("{}-{n}", std::process::id());
@@ -117,13 +123,22 @@ impl Sm {
             let random = u64::from_ne_bytes(crate::na::secret::random()?);
             place = format!("{place}-{random:016x}");
         }
+        if let Some(chosen) = chosen {
+            place = chosen.into();
+        }
         let name = name.unwrap_or(&place).to_string();
         let (bell, file) = Bell::create().map_err(failed)?;
         let mine = Arc::new(Mine { place, name, bell, file, arrivals });
         let door = match listen {
             true => {
                 let listener = address(&mine.place).and_then(|at| UnixListener::bind_addr(&at));
-                let listener = listener.map_err(failed)?;
+                let listener = listener.map_err(|e| match e.kind() {
+                    io::ErrorKind::AddrInUse => {
+                        let text = format!("cannot listen at na+sm://{}: {e}", mine.place);
+                        Failure::new(Status::ADDRNOTAVAIL, text)
+                    }
+                    _ => failed(e),
+                })?;
                 Some(Door::open(Socket { listener, mine: mine.clone() }).map_err(failed)?)
             }
             false => None,

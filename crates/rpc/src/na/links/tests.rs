@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 mod ended;
 mod held;
 mod net;
+mod places;
 #[cfg(feature = "tls")]
 mod secured;
 mod strangers;

@@ -1,0 +1,30 @@
+//! Addresses of shared memory that programs choose.
+
+use super::{End, meet};
+use crate::failure::Status;
+use crate::na::{Class, Options};
+
+#[test]
+fn a_class_listens_at_the_address_that_it_asks_for() {
+    let asked = format!("na+sm://{}-4000000000", std::process::id());
+    // The second round uses the address again after its class has ended.
+    for _ in 0..2 {
+        let server = End::open(&asked, Options::default());
+        assert_eq!(server.name(), asked);
+        let second = Class::with(&asked, true, Options::default()).map(drop);
+        assert_eq!(second.unwrap_err().status(), Status::ADDRNOTAVAIL);
+        let client = End::with("na+sm", false, Options::default());
+        let there = client.class.lookup(&asked).unwrap();
+        meet(&client, &server, &there);
+        client.close();
+        server.close();
+    }
+    let client = End::with(&asked, false, Options::default());
+    let other = End::open("na+sm://host:7000", Options::default());
+    assert!(client.name() != asked && !other.name().contains("host"));
+    client.close();
+    other.close();
+    let short = End::open("sm", Options::default());
+    assert!(short.name().starts_with("na+sm://"));
+    short.close();
+}
