@@ -154,7 +154,7 @@ impl<T> Table<T> {
 
     /// Runs `body` with the object of `token`. `body` runs under the table's lock and must not use
     /// the table. Fails with `INVALID_ARG` if `token` is not a live handle of this table.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn with<R>(&self, token: Token, body: impl Fn(&mut T) -> R) -> Result<R> {
         let handle = self.handle(token);
         let find = |things: &mut Things<T>| things.get_mut(handle).map(&body);

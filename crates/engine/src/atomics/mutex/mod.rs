@@ -283,7 +283,7 @@ impl Ops {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn release_mutex(&self, found: &FoundMutex<'_>) -> Result<()> {
         let name = found.name;
         match found.place.access {
