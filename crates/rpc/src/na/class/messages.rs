@@ -199,7 +199,7 @@ impl Shared {
         let op = self.new_op();
         let callback = Arc::new(Mutex::new(Some(callback)));
         let (class, later, there) = (Arc::downgrade(self), callback.clone(), context.clone());
-        let told = what.clone();
+        let kept = what.clone();
         let wait = || {
             self.note(op, Pending::Send(peer), context);
             let sent: OnSent = Box::new(move |status| {
@@ -207,7 +207,7 @@ impl Shared {
                     class.pending.lock().remove(&op);
                 }
                 if let Some(callback) = later.lock().take() {
-                    there.complete(callback, Event { status, what: told });
+                    there.complete(callback, Event { status, what: kept });
                 }
             });
             (op, Some(sent))

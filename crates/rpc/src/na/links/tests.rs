@@ -115,23 +115,6 @@ fn messages_of_all_lengths_arrive_in_order() {
     }
 }
 
-#[test]
-fn a_process_reaches_itself() {
-    for net in Net::all() {
-        let (a, b, _) = net.pair();
-        for bad in ["na+sm://x", "na+sm://1", "tcp://host", "tcp://:1", "tcp://host:x", "mpi://0"] {
-            assert!(a.class.lookup(bad).is_err(), "{bad}");
-        }
-        assert!(a.class.lookup(&a.name()).unwrap().is_self());
-        let own = a.class.own_address();
-        a.context.recv_unexpected(a.callback()).unwrap();
-        a.context.send_unexpected(&own, 1, b"me", a.callback()).unwrap();
-        pump(&a, &b, "an own message", || a.events.lock().len() == 2);
-        a.close();
-        b.close();
-    }
-}
-
 /// Refused connections are logged, and a process of a service has no runtime that installs a
 /// logger.
 #[test]

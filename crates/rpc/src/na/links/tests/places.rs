@@ -1,8 +1,26 @@
-//! Addresses of shared memory that programs choose.
+//! Own addresses, and those that programs choose.
 
-use super::{End, meet};
+use super::net::Net;
+use super::{End, meet, pump};
 use crate::failure::Status;
 use crate::na::{Class, Options};
+
+#[test]
+fn a_process_reaches_itself() {
+    for net in Net::all() {
+        let (a, b, _) = net.pair();
+        for bad in ["na+sm://x", "na+sm://1", "tcp://host", "tcp://:1", "tcp://host:x", "mpi://0"] {
+            assert!(a.class.lookup(bad).is_err(), "{bad}");
+        }
+        assert!(a.class.lookup(&a.name()).unwrap().is_self());
+        let own = a.class.own_address();
+        a.context.recv_unexpected(a.callback()).unwrap();
+        a.context.send_unexpected(&own, 1, b"me", a.callback()).unwrap();
+        pump(&a, &b, "an own message", || a.events.lock().len() == 2);
+        a.close();
+        b.close();
+    }
+}
 
 #[test]
 fn a_class_listens_at_the_address_that_it_asks_for() {
