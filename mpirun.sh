@@ -21,7 +21,7 @@
 #                  that PORTOLAN_TRACE names, by default target/trace/PROGRAM
 #
 # PORTOLAN_MPIRUN_FLAGS contains additional flags for the MPI's launcher. All variables whose
-# names begin with PORTOLAN_ or ARMCI_ reach every rank. The exit code is the launcher's.
+# names begin with PORTOLAN_, ARMCI_ or X10_ reach every rank. The exit code is the launcher's.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/scripts/env.sh"
 
@@ -175,7 +175,8 @@ if [[ -d $PREFIX/lib ]]; then
 fi
 if [[ $MPI == openmpi ]]; then
   # Open MPI passes only the variables named with -x to ranks on other hosts.
-  for variable in LD_LIBRARY_PATH $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
+  for variable in LD_LIBRARY_PATH $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true) \
+    $(compgen -e X10_ || true); do
     if [[ -v $variable ]]; then LAUNCH+=(-x "$variable"); fi
   done
 fi

@@ -38,6 +38,7 @@ static void gop_scope(void)       { armci_msg_gop_scope(9, item, 4, (char[]){ "+
 static void gop_count(void)       { armci_msg_igop(item, -1, (char[]){ "+" }); }
 static void gop_null(void)        { armci_msg_igop(NULL, 4, (char[]){ "+" }); }
 static void gop_bits(void)        { double x = 1; armci_msg_dgop(&x, 1, (char[]){ "&" }); }
+static void gop_or(void)          { double x = 1; armci_msg_dgop(&x, 1, (char[]){ "bor" }); }
 static void sel_op(void)          { armci_msg_sel(item, 16, (char[]){ "+" }, ARMCI_INT, 1); }
 static void bcast_root(void)      { armci_msg_bcast(item, 4, nproc); }
 static void bcast_length(void)    { armci_msg_bcast(item, -4, 0); }
@@ -114,6 +115,7 @@ static const struct {
   { "gop-count", gop_count, ALL, NULL },
   { "gop-null", gop_null, ALL, NULL },
   { "gop-bits", gop_bits, ALL, NULL },
+  { "gop-or", gop_or, ALL, NULL },
   { "sel-op", sel_op, ALL, NULL },
   { "bcast-root", bcast_root, ALL, NULL },
   { "bcast-length", bcast_length, ALL, NULL },

@@ -117,9 +117,12 @@ static void aggregate_handles(void)
 
   memset(base[me], 0, 8);
   ARMCI_Barrier();
-  ARMCI_SET_AGGREGATE_HANDLE(&handle);
-  for (int i = 0; i < 10; i++)
+  for (int i = 0; i < 10; i++) {
+    ARMCI_SET_AGGREGATE_HANDLE(&handle);              /* no effect but the first time */
     CHECK_OK(ARMCI_NbAcc(ARMCI_ACC_DBL, &one, &one, base[0], 8, 0, &handle));
+  }
+  ARMCI_SET_AGGREGATE_HANDLE(&handle);
+  CHECK_EQ(ARMCI_NbPut(&one, check_at(base, me, 64), 8, me, &handle), PORTOLAN_ERR_HANDLE);
   CHECK_OK(ARMCI_Wait(&handle));
   ARMCI_UNSET_AGGREGATE_HANDLE(&handle);
   ARMCI_Barrier();

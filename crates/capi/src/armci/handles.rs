@@ -396,7 +396,9 @@ pub(crate) unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHan
         // SAFETY: the caller guarantees that the handle is valid, and it is not null.
         unsafe {
             with(handle, Handle::set_aggregate)?;
-            set_kind(&mut *handle, AGGREGATE);
+            if kind_of(&*handle).is_none_or(|kind| kind == PLAIN) {
+                set_kind(&mut *handle, AGGREGATE);
+            }
         }
         Ok(())
     });

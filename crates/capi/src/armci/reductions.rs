@@ -100,7 +100,10 @@ unsafe fn reduce(
     let (n, ty) = (types::length(n)?, Type::from_c(ty)?);
     // SAFETY: the caller guarantees that `op` is readable up to the deciding character.
     let operator = unsafe { operator(op) }?;
-    let bits = matches!(operator, Operator::And);
+    // "or" is defined for all types.
+    // SAFETY: the call above has read the first character.
+    let bits = matches!(unsafe { *op.cast::<u8>() }, b'&' | b'|' | b'b')
+        && matches!(operator, Operator::And | Operator::Or);
     if bits && matches!(ty, Type::Float | Type::Double) {
         fail!(Type, "a bitwise operation on floating-point numbers");
     }

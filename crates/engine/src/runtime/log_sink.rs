@@ -26,7 +26,8 @@ pub fn set_level(level: LevelFilter) {
 pub fn start(config: &Config) {
     let verbose = std::env::var("ARMCI_VERBOSE")
         .is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "n" | "no" | "f" | "false"));
-    let filter = if verbose && config.log == Config::default().log { "info" } else { &config.log };
+    let verbose = verbose && std::env::var_os("PORTOLAN_LOG").is_none();
+    let filter = if verbose { "info" } else { &config.log };
     let mut logger = env_logger::Builder::new();
     logger.target(env_logger::Target::Pipe(Box::new(std::io::sink()))).format(|_, record| {
         write(record);

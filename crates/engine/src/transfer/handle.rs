@@ -48,9 +48,9 @@ impl Handle {
         self.aggregate.is_some()
     }
 
-    /// Fails with `Handle` if transfers are unfinished.
+    /// No effect if the handle is aggregate. Fails with `Handle` if transfers are unfinished.
     pub fn set_aggregate(&mut self) -> Result<()> {
-        if self.counter.as_ref().is_some_and(|t| t.outstanding() > 0) {
+        if self.aggregate.is_none() && self.counter.as_ref().is_some_and(|t| t.outstanding() > 0) {
             fail!(
                 Handle,
                 "a handle with unfinished transfers cannot become aggregate; wait for it first"
