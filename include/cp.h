@@ -109,7 +109,8 @@ int cp_destroy(int compnum);
  * A file identifies an address by an allocation of cp_malloc (or ARMCI_Malloc and so on) and an
  * offset. So all addresses must lie in such memory, and the loading run must have the same number
  * of ranks and must have allocated the same lengths in the same order. cp_load rejects a file that
- * is damaged or of another rank, version or program. It fails with CP_ERR_ADDRESS if the file names
+ * is damaged, has another version, is from another rank or number of ranks, or needs allocations
+ * that this run lacks. It fails with CP_ERR_ADDRESS if the file names
  * memory of the library itself, such as mutexes.
  */
 int cp_load(int filenum);

@@ -31,8 +31,8 @@ int portolan_malloc_many(int count, const size_t *bytes, void **ptrs);
 
 /*
  * Statistics. Without PORTOLAN_STATS=1 or PORTOLAN_TRACE, the member complete is 0 and the library
- * counts only the waits in which a thread slept, naps, rendezvous, aggregation, served requests and
- * memory.
+ * counts only the waits that outlast their first polls, naps, rendezvous, aggregation, served
+ * requests and memory.
  */
 
 /* Kinds of calls: the indices of portolan_stats_t.call. */

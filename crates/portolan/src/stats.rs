@@ -20,8 +20,8 @@
 //!
 //! # What is counted
 //! All calls are counted if `PORTOLAN_STATS=1` or `PORTOLAN_TRACE` is set. Otherwise a wait is
-//! counted only if the thread yielded its core or slept ([`Stats::is_complete`]). A call is counted
-//! when it returns. Times are wall-clock times, and those of short calls are estimated from a
+//! counted only if it outlasts its first polls ([`Stats::is_complete`]). A call is counted when it
+//! returns. Times are wall-clock times, and those of short calls are estimated from a
 //! sample. Regions and marks have an effect only in a trace (`PORTOLAN_TRACE`).
 
 pub use crate::api::{Aggregated, CallStats, PeerWait, Region, Stats, TimeStats};

@@ -18,8 +18,8 @@ const SERVED: f64 = 12e-6;
 const SHARED_AREA: f64 = 30e-6;
 /// Bytes that a rank contributes at the start and for a segment, and bytes that one step of a
 /// shared-memory collective area moves.
-const TOLD_AT_START: usize = 160;
-const TOLD_FOR_SEGMENT: usize = 64;
+const INTRODUCTION: usize = 248;
+const LAYOUT: usize = 64;
 const SHARED_AREA_BYTES: usize = 8 << 10;
 /// Bytes that a rank holds for each rank that it has communicated with.
 const USED: usize = 1_088;
@@ -36,13 +36,13 @@ fn rounds(parties: usize) -> f64 {
 
 /// Each rank exchanges with all others, and all data for the ranks of a node arrives over one link.
 fn start(n: usize) -> f64 {
-    3.0 * rounds(n) * HALF_ROUND_TRIP + (TOLD_AT_START * n * NODE) as f64 / RATE
+    3.0 * rounds(n) * HALF_ROUND_TRIP + (INTRODUCTION * n * NODE) as f64 / RATE
 }
 
 /// Returns the time of an allocation. One rank of each node exchanges with the other nodes and
 /// distributes the result on its node in steps of the shared-memory collective area.
 fn allocate(n: usize) -> f64 {
-    let bytes = TOLD_FOR_SEGMENT * n;
+    let bytes = LAYOUT * n;
     let steps = 1 + bytes.div_ceil(SHARED_AREA_BYTES);
     rounds(nodes(n)) * HALF_ROUND_TRIP + bytes as f64 / RATE + steps as f64 * SHARED_AREA
 }
@@ -75,11 +75,11 @@ fn memory(bytes: usize) -> String {
 pub fn page() -> String {
     let mut page = format!(
         "\n## A thousand to a million ranks\n\n\
-         On paper, for nodes of {NODE} ranks: the number of steps and of bytes is the simulation's, and what a \
-         step costs was measured on two cores and between two hosts on TCP: half a round trip \
-         {:.1} us, {:.0} GB/s into a host, {:.0} us of its owner's processor for a request and its answer, {:.0} us for \
-         a step of a board (16 ranks on two cores). Beside it, what was measured up to 256 ranks: \
-         [growth, measured](scale-measured.md).\n\n\
+         These figures are estimates for nodes of {NODE} ranks. The numbers of steps and bytes come from the\n\
+         simulation. The costs were measured on two cores and between two hosts over TCP: {:.1} us for half a\n\
+         round trip, {:.0} GB/s into a host, {:.0} us of the owner's processor for a request and its answer, {:.0} us\n\
+         for a step of a shared-memory collective area (16 ranks on two cores). [Growth,\n\
+         measured](scale-measured.md) has measurements of up to 256 ranks.\n\n\
          ![What was measured](scale-measured.svg)\n\n| |",
         HALF_ROUND_TRIP * 1e6,
         RATE / 1e9,
@@ -95,7 +95,7 @@ pub fn page() -> String {
     row("start, beyond MPI_Init: two duplicates of a communicator, one exchange", &|n| {
         time(start(n))
     });
-    row("data of that exchange at the ranks of a node", &|n| memory(TOLD_AT_START * n * NODE));
+    row("data of that exchange at the ranks of a node", &|n| memory(INTRODUCTION * n * NODE));
     row("allocate a segment, or 1,000 in one call", &|n| time(allocate(n)));
     row("barrier", &|n| time(barrier(n)));
     row("a counter on one rank, once by all", &|n| time(counter(n)));
@@ -103,14 +103,20 @@ pub fn page() -> String {
     row("the same for all ranks of a node", &|n| memory(held::paper(n, 20, 1_000) * NODE));
     row("memory of a rank that has used all others", &|n| memory(USED * n));
     page += "\n\
-        **What breaks first.** With ten thousand ranks nothing does. With a hundred thousand, one counter for all: its owner \
-        is busy for as long as a short task lasts. With a million, memory: each rank of a node keeps the same \
-        addresses as its neighbours, and at the start takes in the same introductions, which also take seconds to arrive. \
-        Telling a node's ranks of a new segment, 8 KiB at a step of its board, is next.\n\n\
-        **What would be done.** Introductions by one rank of a node, which it knows by 8 bytes of each instead of 160, and \
-        the tables of addresses once a node, in its shared memory: both divide by the ranks of a node. A segment \
-        for which all ranks ask the same needs no exchange of what each has cut, but a reduction of 64 bytes. \
-        Counters are the program's: one a node, which draws many numbers at a time. None of this is built: nobody \
-        here could have measured it.\n";
+        **The first limits.** With ten thousand ranks there is none. With a hundred thousand, it is a\n\
+        counter that all ranks use: its owner is busy for as long as a short task takes. With a million, it\n\
+        is memory: the ranks of a node each keep the same addresses, and each receive the same data at the\n\
+        start, which takes seconds to arrive. The next limit is the allocation of a segment, because the\n\
+        ranks of a node exchange its addresses in steps of 8 KiB.\n\
+        \n\
+        **Possible remedies.** None of these is implemented, because they could not be measured on two\n\
+        cores:\n\
+        \n\
+        * One rank of each node introduces all ranks of the node, with 8 bytes of each rank instead of 248,\n\
+        \x20 and the tables of addresses are kept once per node, in shared memory. Both divide the cost by the\n\
+        \x20 number of ranks of a node.\n\
+        * If all ranks request the same length of a segment, a reduction of 64 bytes replaces the exchange\n\
+        \x20 of their layouts.\n\
+        * A program uses one counter per node, which takes many numbers at a time from the global counter.\n";
     page
 }

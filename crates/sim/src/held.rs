@@ -65,7 +65,7 @@ pub fn paper(n: usize, arenas: usize, segments: usize) -> usize {
 pub fn page() -> String {
     let mut page = String::from(
         "\n## What a rank holds, by structure\n\nFor n ranks in nodes of 16, in bytes of heap. \
-         `crates/sim/src/held.rs` compares each line with what 16, 64 and 256 ranks hold.\n\n\
+         `crates/sim/src/held.rs` compares each line with what\n16, 64 and 256 ranks hold.\n\n\
          | what | formula | 256 ranks | 100,000 ranks |\n|---|---|---|---|\n",
     );
     for Phase { name, text, bytes } in PHASES {
@@ -74,11 +74,11 @@ pub fn page() -> String {
     let mib = |bytes: usize| bytes as f64 / (1 << 20) as f64;
     let each = ((PHASES[0].bytes)(100_000) - (PHASES[0].bytes)(0)) / 100_000 + 8;
     page += &format!(
-        "\nSo a rank holds {each} bytes for a rank that it never uses, and 8 for each further arena. \
-         With 1,000 segments in 20 arenas (arenas become larger, so there are few) a rank of 100,000 has \
-         {:.1} MiB, and one of a million {:.0} MiB. Active messages add 4n for the numbers of \
-         ranks on the node and 16 ⌈n/32⌉ for gates; an aggregator adds 64n; what is on a node is in \
-         shared memory.\n",
+        "\nSo a rank holds {each} bytes for a rank that it never uses, and 8 for each further arena. With 1,000\n\
+         segments in 20 arenas (arenas become larger, so there are few) a rank of 100,000 has {:.1} MiB, and\n\
+         one of a million {:.0} MiB. Active messages add 4n for the numbers of ranks on the node and 16 ⌈n/32⌉\n\
+         for gates. An aggregator adds 64n. Rings and collective areas of a node are in shared memory, which\n\
+         is not counted.\n",
         mib(paper(100_000, 20, 1_000)),
         mib(paper(1_000_000, 20, 1_000)),
     );

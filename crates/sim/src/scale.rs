@@ -172,39 +172,43 @@ pub fn run(seed: u64, ranks: usize) -> Outcome {
 const HEAD: &str = "\
 # How cost grows with the number of ranks
 
-`PORTOLAN_BLESS=1 cargo test --release --test sim -- --table` writes this page (with `--most 4096`, a larger job too). It simulates all
-ranks in one process: it runs the engine's code over a simulated MPI. The tables count the engine's calls of
-MPI and the memory that it holds; they do not show time.
+`PORTOLAN_BLESS=1 cargo test --release --test sim -- --table` writes this page; `--most 4096` adds a
+job of 4,096 ranks. The command simulates all ranks in one process: it runs the engine's code over a
+simulated MPI. The tables count the engine's calls of MPI and the memory that it holds. They do not
+show time.
 
-* All transfers go by messages, also on a node, as they do between ranks on different hosts. Active
-  messages go by rings on a node, and between nodes by MPI.
+* All transfers go by messages, as between hosts, also on a node. Active messages go by rings on a
+  node, and by MPI between nodes.
 * *Messages* and *bytes* are those of MPI's two-sided messages that ranks sent in the phase, on
   average and for the rank that sent most. *Collectives* are calls of MPI's collectives, each of
   which costs MPI messages of its own.
-* *Heap* is the heap memory of the engine and of the small test program after the phase, on
-  average, and the most that any rank has held until then. It excludes shared memory.
+* *Heap* is the heap memory of the engine and of the small test program after the phase, on average,
+  and the most that any rank has held until then. It excludes shared memory.
 
 With 4,096 ranks the simulation takes some minutes and 11 GB.
 
 ## What grows, and why
 
-* **Memory.** For a rank that it never uses, a rank keeps an address for each arena, a pointer in the
-  registry, its node and number, and a byte that says that nothing is outstanding. The records of operations
-  to a rank, of its handled requests and of its parts of the arenas are created when the rank is first used.
-  A segment that has the same layout on all ranks, which holds while they request the same lengths, is one record
-  and one entry of an index. The formulas are below.
-* **Fixed cost.** About 260 KiB, nearly all of it 16 posted receives of 16 KiB, and 64 KiB for the table of
-  active message handlers when the first is registered.
-* **Allocation.** A segment costs one exchange while there is room in an arena, and two with a new arena,
-  however many ranks there are; so do many segments at once (`Group::allocate_many`, `portolan_malloc_many`).
-* **Messages.** A put with a fence costs three messages for any size of the job: a fence asks only the ranks to
-  which something was sent. In the counter phase, rank 0 sends a reply to each rank that asks, so the time to serve a
-  counter on one rank grows with the number of ranks.
-* **Collectives** are the engine's own messages, except for four calls of MPI at the start: for each of them a rank
-  sends log2(ranks) messages, and the result of an allgather grows with the number of ranks. Ranks share no memory
-  here, so each rank sends its own messages; otherwise one rank of each node exchanges them.
-* **Aggregated messages** go straight to their targets, a message for each target that has items. An aggregator
-  allocates a whole batch for each of them, so use small batches for many targets.
+* **Memory.** For each rank of the job, a rank keeps an address for each arena, a pointer in the
+  registry, the node and number of the rank, and a byte that marks outstanding operations. The
+  records of operations to a rank, of its handled requests and of its parts of the arenas are
+  created when the rank is first used. A segment with the same layout on all ranks is one record and
+  one entry of an index. Layouts are the same as long as the ranks request the same lengths. The
+  formulas are below.
+* **Fixed cost.** About 260 KiB, nearly all of it 16 posted receives of 16 KiB. The first active
+  message handler adds 64 KiB for the table of handlers.
+* **Allocation.** A segment costs one exchange if an arena has room, and two if it needs a new
+  arena, for any number of ranks. Many segments in one call cost the same (`Group::allocate_many`,
+  `portolan_malloc_many`).
+* **Messages.** A put with a fence costs three messages for any size of the job: a fence asks only
+  the ranks to which something was sent. In the counter phase, rank 0 sends a reply to each rank
+  that asks, so the time to serve a counter on one rank grows with the number of ranks.
+* **Collectives** are the engine's own messages, except for four duplications of communicators at
+  the start. In a collective, a rank sends log2(ranks) messages. The result of an allgather grows
+  with the number of ranks. Ranks share no memory here, so each rank sends its own messages. If they
+  share memory, only one rank of each node sends messages.
+* **Aggregated messages** go straight to their targets, a message for each target that has items. An
+  aggregator allocates a whole batch for each such target, so use small batches for many targets.
 ";
 
 /// Returns the maximum resident memory of this process, in KiB.
@@ -265,7 +269,7 @@ pub fn table(most: usize) {
         }
     }
     summary +=
-        "\n*All memory* is that of the process with its stacks, rings and the simulation itself.\n";
+        "\n*All memory* is the memory of the process, including its stacks, the rings and the simulation.\n";
     page += &(held::page() + &extrapolate::page() + &summary + &tables);
     print!("{page}");
     if std::env::var_os("PORTOLAN_BLESS").is_some() {

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""A wire between two network interfaces that delays, loses and throttles frames.
+"""Connects two network interfaces, and delays, loses and throttles frames.
 
     wire.py A B [--delay 100ms] [--loss 5%] [--rate 10mbit] [--seed N] [--ready FILE]
 
-For kernels without netem. Frames that arrive on A leave by B and the reverse. Each
-direction has a delay, a share of frames that get lost, and a rate with a queue
-in front of it that drops what does not fit, as a router's does. The process id is
-written to FILE when frames flow. The segments that a TCP sender hands down in one
-piece stay in one piece, and their checksums are completed by the receiver: both is
-what the header says that the kernel puts before each frame (PACKET_VNET_HDR).
+For kernels without netem. Frames that arrive on A are sent on B, and vice versa. Each
+direction has a delay, a loss rate, and a bandwidth with a queue that drops the frames
+that do not fit, as in a router. When the connection works, the process ID is written
+to FILE. Each frame has a header of the kernel (PACKET_VNET_HDR). It says that the
+segments of a TCP sender stay together, and that the receiver completes the checksum.
 """
 
 import argparse

@@ -149,8 +149,8 @@ impl Observer {
         self.running.as_deref().map(|running| running.clock.ticks())
     }
 
-    /// Records the end of a wait. Without statistics and trace, a wait is counted only if the
-    /// thread yielded or slept; `rested` is the time since it first did so. A wait for a collective
+    /// Records the end of a wait. Without statistics and trace, a wait is counted only if it
+    /// outlasts its first polls; `rested` is the time since then. A wait for a collective
     /// inside [`Observer::meet`] is part of the wait that `meet` records.
     pub fn waited(&self, begun: Option<u64>, awaited: Awaited, rested: Option<Duration>) {
         if let (Some(running), Some(begun)) = (self.running.as_deref(), begun) {

@@ -326,7 +326,6 @@ impl<'rt> Composition<'rt> {
     /// # Errors
     /// Fails as [`Composition::add`] does. Returns `Argument` if the sides have different numbers
     /// of elements.
-    /// of elements.
     pub fn add_slice<T: Element>(
         &mut self,
         here: &Segment<'rt, T>,
