@@ -18,15 +18,16 @@
  * non-blocking operation is complete locally after its wait, and complete at the target after a
  * fence that follows the wait.
  *
- * Zero length. An operation on no bytes succeeds and does nothing. Its addresses may be NULL, one
- * past the end, or any other value.
+ * Zero length. An operation on no bytes succeeds and does nothing. Its addresses are not checked:
+ * they may be NULL, one past the end, or any other value. Its rank must be valid.
  *
- * Errors. Calls that return int return ARMCI_SUCCESS or a PORTOLAN_ERR_ code. A call that returns
- * an error has moved nothing. Calls that cannot return a code report errors through ARMCI_Error,
- * which ends the job. portolan_last_error() in portolan.h returns the text of the last error.
+ * Errors. Unless its comment says otherwise, a call that returns int returns ARMCI_SUCCESS or a
+ * PORTOLAN_ERR_ code. A call that returns an error has moved nothing. In a call that returns
+ * nothing, an error ends the job with a message. portolan_last_error() in portolan.h returns the
+ * text of the last error.
  *
- * Names. Every call marked (P) has an equivalent with a PARMCI_ name. A profiling tool may define
- * the ARMCI_ name and call the PARMCI_ name.
+ * Names. Every call marked (P) has an equivalent for profiling, PARMCI_X for ARMCI_X and parmci_x
+ * for armci_x. A profiling tool may define the first name and call the equivalent.
  */
 #ifndef PORTOLAN_ARMCI_H
 #define PORTOLAN_ARMCI_H
@@ -49,7 +50,7 @@ typedef long armci_size_t;
 #ifndef ARMCI_SUCCESS
 #define ARMCI_SUCCESS 0
 #endif
-#ifndef PORTOLAN_ERR_ARG            /* negative count or stride, or NULL with bytes to move */
+#ifndef PORTOLAN_ERR_ARG            /* bad argument, such as a negative count, or NULL with bytes */
 #define PORTOLAN_ERR_ARG 1
 #endif
 #ifndef PORTOLAN_ERR_RANK           /* rank outside the group */
@@ -96,27 +97,31 @@ int   ARMCI_Init_thread(int armci_requested);
 int   ARMCI_Init_thread_comm(int armci_requested, MPI_Comm comm);
 /*
  * Like ARMCI_Init, collective over comm. The ranks of comm become the world group, in the same
- * order; other ranks do not call. If ARMCI is running on other ranks, returns PORTOLAN_ERR_STATE.
- * If comm is MPI_COMM_NULL, returns PORTOLAN_ERR_ARG. (P)
+ * order. Other ranks do not call. Returns PORTOLAN_ERR_STATE if ARMCI is running and its world
+ * group has different ranks or another order, and PORTOLAN_ERR_ARG if comm is MPI_COMM_NULL or an
+ * intercommunicator. (P)
  */
 int   ARMCI_Init_mpi_comm(MPI_Comm comm);
-/* Non-zero between the first ARMCI_Init and the last ARMCI_Finalize. (P) */
+/* Returns non-zero between the first ARMCI_Init and the last ARMCI_Finalize. (P) */
 int   ARMCI_Initialized(void);
 
 /*
- * Undoes one ARMCI_Init. Collective. The last call completes all operations and frees all segments
- * and mutexes, and ends MPI if ARMCI_Init started it and the program has not called MPI_Init. An
- * extra call, or a call after MPI_Finalize, does nothing and returns ARMCI_SUCCESS. (P)
+ * Undoes one ARMCI_Init. Collective. The last call completes all operations. If the program uses no
+ * other interface of the library, such as LAPI, this call also frees all segments and mutexes, and
+ * ends MPI if ARMCI_Init started it. If the program has called MPI_Init since, but not yet
+ * MPI_Finalize, MPI ends in MPI_Finalize instead. An extra call, or a call after the end of MPI,
+ * does nothing and returns ARMCI_SUCCESS. (P)
  */
 int   ARMCI_Finalize(void);
 /*
  * Flushes the output streams. Local. For use before a program ends abnormally. Shared memory needs
- * no cleanup: it has no names, so it ends with its processes.
+ * no cleanup, because it ends with its processes.
  */
 void  ARMCI_Cleanup(void);
 /*
- * Prints msg, code and the rank, and ends the job through MPI_Abort. The exit status is code, or 1
- * if the low eight bits of code are zero, because the system would read that as success.
+ * Prints msg, code and the rank to standard error, and ends the job through MPI_Abort. The exit
+ * status is code, or 1 if the low eight bits of code are zero, because the system would read them
+ * as success.
  */
 void  ARMCI_Error(const char *msg, int code);
 
@@ -130,12 +135,12 @@ void  ARMCI_Error(const char *msg, int code);
  */
 int   ARMCI_Malloc(void **base_ptrs, armci_size_t size);
 /*
- * Frees a segment. Collective. Each rank passes its own address, or NULL if its part is empty.
- * Waits for operations on the segment. (P)
+ * Frees a segment of ARMCI_Malloc. Collective. Each rank passes its own address, or NULL if its
+ * part is empty. Waits for operations on the segment. (P)
  */
 int   ARMCI_Free(void *ptr);
 
-/* Allocates local memory for sources and destinations. Returns NULL on failure. (P) */
+/* Allocates local memory. Returns NULL on failure and for 0 bytes. (P) */
 void *ARMCI_Malloc_local(armci_size_t size);
 /* Frees memory of ARMCI_Malloc_local. Local. Does nothing if ptr is NULL. (P) */
 int   ARMCI_Free_local(void *ptr);
@@ -168,9 +173,9 @@ void  ARMCI_Fence(int proc);
 void  ARMCI_AllFence(void);
 
 /*
- * Notifies proc that all earlier operations of the caller on its memory are complete there. Does
- * not wait for a matching armci_notify_wait. Returns the number of notifications that the caller
- * has sent to proc, including this one, or a negative error code. (P)
+ * Notifies proc that all earlier operations of the caller on the memory of proc are complete there.
+ * Does not wait for a matching armci_notify_wait. Returns the number of notifications that the
+ * caller has sent to proc, including this one, or a negative error code. (P)
  */
 int   armci_notify(int proc);
 /*
@@ -208,8 +213,9 @@ enum  ARMCI_Acc_e {
 int   ARMCI_Acc(int datatype, void *scale, void *src, void *dst, int bytes, int proc);
 
 /*
- * Puts the data, then stores value in the int at flag on the same rank. A reader that sees the
- * value there sees the data. With size 0 the call still stores the flag. (P)
+ * Puts the data, then stores value in the int at flag on the same rank. A rank that sees the value
+ * also sees the data. With size 0 the call still stores the flag. An unaligned flag is
+ * PORTOLAN_ERR_TYPE. (P)
  */
 int   ARMCI_Put_flag(void *src, void *dst, int size, int *flag, int value, int proc);
 
@@ -248,9 +254,9 @@ void  armci_read_strided(void *ptr, int stride_levels, int stride_arr[], int cou
 #define ARMCI_MAX_STRIDE_LEVEL 8
 
 /*
- * Iterates over the segments of strided memory, innermost level first. The memory may be local or
- * remote, because the calls only compute addresses. The caller owns the structure, may copy it, and
- * need not destroy it. Its members are read-only.
+ * Iterates over the segments of strided memory, its contiguous blocks, innermost level first. The
+ * memory may be local or remote, because the calls only compute addresses. The caller owns the
+ * structure, may copy it, and need not destroy it. Its members are read-only.
  */
 typedef struct {
   char *base_ptr;
@@ -296,7 +302,7 @@ int   armci_stride_info_seg_count(stride_info_t *sinfo);
 #define PORTOLAN_UNION union
 #endif
 
-/* A set of blocks of equal length. Some members have two names, because programs use both. */
+/* A set of blocks of equal length. Some members have two names: programs use either. */
 typedef struct {
 #ifdef PORTOLAN_UNION
   PORTOLAN_UNION { void **src_ptr_array; void **src_ptr_ar; };  /* source of each block */
@@ -326,7 +332,7 @@ int   ARMCI_AccV(int datatype, void *scale, armci_giov_t *iov, int iov_len, int 
  * Identifies a non-blocking operation, or an aggregate of several. The library owns the members. A
  * handle that no operation uses counts as complete, whatever bytes it contains. Passing a handle to
  * a second operation before its wait first completes the earlier operation, unless the handle is an
- * aggregate. After a call that fails, there is nothing to wait for.
+ * aggregate. A call that fails adds no operation to the handle.
  */
 typedef struct armci_hdl_s {
   int target;
@@ -337,11 +343,11 @@ typedef struct armci_hdl_s {
 void  ARMCI_INIT_HANDLE(armci_hdl_t *hdl);
 /*
  * ARMCI_SET_AGGREGATE_HANDLE makes a handle collect several operations, which complete together at
- * its wait. They must be all puts, all gets or all accumulates; another kind fails with
- * PORTOLAN_ERR_HANDLE. It ends the job if operations of an ordinary handle are unfinished, and has
- * no effect on a handle that is aggregate already.
- * ARMCI_UNSET_AGGREGATE_HANDLE makes the handle an ordinary one; operations that are not complete
- * yet complete at its wait.
+ * its wait. They must be all puts, all gets or all accumulates: a call of another kind returns
+ * PORTOLAN_ERR_HANDLE. ARMCI_SET_AGGREGATE_HANDLE has no effect on an aggregate handle, and ends
+ * the job if the handle is an ordinary one with unfinished operations.
+ * ARMCI_UNSET_AGGREGATE_HANDLE makes the handle an ordinary one. Its unfinished operations complete
+ * at its wait.
  */
 void  ARMCI_SET_AGGREGATE_HANDLE(armci_hdl_t *handle);
 void  ARMCI_UNSET_AGGREGATE_HANDLE(armci_hdl_t *handle);
@@ -396,7 +402,7 @@ int    ARMCI_PutValueDouble(double src, void *dst, int proc);
 
 /*
  * Put one value without blocking. The value is complete at the target after the handle's wait and a
- * fence. (P)
+ * fence. If hdl is NULL, the calls are like the blocking ones. (P)
  */
 int    ARMCI_NbPutValueInt(int src, void *dst, int proc, armci_hdl_t *hdl);
 int    ARMCI_NbPutValueLong(long src, void *dst, int proc, armci_hdl_t *hdl);
@@ -433,8 +439,9 @@ int   ARMCI_Create_mutexes(int count);
 /* Frees the set. Collective. Returns PORTOLAN_ERR_STATE if there is none. (P) */
 int   ARMCI_Destroy_mutexes(void);
 /*
- * Acquire and release a mutex of proc. The following errors end the job: the mutex does not exist,
- * the caller already holds the mutex it acquires, or does not hold the mutex it releases. (P)
+ * Acquire and release a mutex of proc. The call ends the job if the mutex does not exist, if the
+ * thread that acquires the mutex already holds it, or if the rank that releases the mutex does not
+ * hold it. (P)
  */
 void  ARMCI_Lock(int mutex, int proc);
 void  ARMCI_Unlock(int mutex, int proc);
@@ -473,7 +480,8 @@ void ARMCI_Group_size(ARMCI_Group *group, int *size);
 
 /*
  * The default group is the parent group of ARMCI_Group_create and affects no other call. It is the
- * world group until the program sets another one.
+ * world group until the program sets another one, and again after the program frees that one. The
+ * caller of ARMCI_Group_set_default must be a member of the group.
  */
 void ARMCI_Group_set_default(ARMCI_Group *group);
 void ARMCI_Group_get_default(ARMCI_Group *group_out);
@@ -494,7 +502,10 @@ int  ARMCI_Absolute_id(ARMCI_Group *group, int group_rank);
  */
 int  ARMCI_Malloc_group(void **ptr_arr, armci_size_t bytes, ARMCI_Group *group);
 int  ARMCI_Free_group(void *ptr, ARMCI_Group *group);
-/* Like ARMCI_Malloc_group, with the device hint of ARMCI_Malloc_memdev. (P) */
+/*
+ * Like ARMCI_Malloc_group, with the device hint of ARMCI_Malloc_memdev. ARMCI_Free_group frees the
+ * segment. (P)
+ */
 int  ARMCI_Malloc_group_memdev(void **ptr_arr, armci_size_t bytes, ARMCI_Group *group,
                                const char *device);
 
@@ -517,8 +528,8 @@ enum armci_domain_e { ARMCI_DOMAIN_SMP };
 typedef int armci_domain_t;
 
 /*
- * In all of these calls a negative domain id means the caller's domain. The result is negative on
- * an error.
+ * A negative domain id means the caller's domain. On an error, the calls for domains return a
+ * negative error code.
  */
 
 /* Number of ranks in a domain. */

@@ -33,9 +33,9 @@ struct armcix_mutex_hdl_s {
 typedef struct armcix_mutex_hdl_s *armcix_mutex_hdl_t;
 
 /*
- * ARMCIX_Create_mutexes_hdl creates a set with count mutexes on this rank and returns NULL on
- * failure. Any number of sets may exist. ARMCIX_Destroy_mutexes_hdl destroys a set. Both are
- * collective over the group.
+ * ARMCIX_Create_mutexes_hdl creates a set with count mutexes on this rank, numbered from 0, and
+ * returns NULL on failure. Any number of sets may exist. ARMCIX_Destroy_mutexes_hdl destroys a set.
+ * Both are collective over the group.
  */
 armcix_mutex_hdl_t ARMCIX_Create_mutexes_hdl(int count, ARMCI_Group *pgroup);
 int  ARMCIX_Destroy_mutexes_hdl(armcix_mutex_hdl_t hdl);

@@ -15,9 +15,9 @@
  * Addresses. Addresses, lengths and strides are in bytes. A remote address is an address in the
  * target's address space. Memory of cp_malloc, or of another interface of the library such as
  * ARMCI_Malloc, is fastest to access. Any other memory of a rank is valid too; an address that
- * another rank has not mapped is an error of cp_perform. Invalid addresses of the caller's own memory
- * cause a fault, as in memcpy. Freeing memory of cp_malloc invalidates the compositions that are
- * mapped to it: performing them is an error.
+ * another rank has not mapped is an error of cp_perform. Invalid addresses of the caller's own
+ * memory cause a fault, as in memcpy. Freeing memory of cp_malloc invalidates the compositions that
+ * are mapped to it: performing them is an error.
  *
  * Performing. On a node no bytes are buffered, so the ranks must first agree that the destinations
  * may be overwritten:
@@ -62,8 +62,8 @@ extern "C" {
 /*
  * cp_init starts the library over all ranks, and MPI too if it is not running. Collective. Calls
  * nest, also with the initialisation calls of the library's other interfaces: a program that has
- * called ARMCI_Init need not call cp_init. The last cp_finalize destroys all compositions; it fails if
- * another thread is in cp_sync, cp_perform or cp_waitfor.
+ * called ARMCI_Init need not call cp_init. The last cp_finalize is collective and destroys all
+ * compositions. It fails if another thread is in a call that performs, waits, or uses a file.
  */
 int cp_init(void);
 int cp_finalize(void);
@@ -110,8 +110,8 @@ int cp_destroy(int compnum);
  * offset. So all addresses must lie in such memory, and the loading run must have the same number
  * of ranks and must have allocated the same lengths in the same order. cp_load rejects a file that
  * is damaged, has another version, is from another rank or number of ranks, or needs allocations
- * that this run lacks. It fails with CP_ERR_ADDRESS if the file names
- * memory of the library itself, such as mutexes.
+ * that this run lacks. cp_store and cp_load fail with CP_ERR_ADDRESS for memory of the library
+ * itself, such as mutexes, and of distributed arrays.
  */
 int cp_load(int filenum);
 int cp_store(int filenum, int compnum);

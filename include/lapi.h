@@ -2,13 +2,13 @@
  * lapi.h - the LAPI active message interface, for C and C++. Link with -llapi_r.
  *
  * The layouts are those of 64-bit programs. Each LAPI_X has a profiling equivalent PLAPI_X. Every
- * call returns LAPI_SUCCESS or one of the error codes below. A call that returns an error has
- * changed nothing; LAPI_Msg_string returns the text of the code. The calls check all arguments,
- * whatever the value of ERROR_CHK. docs/errors-lapi.md lists the errors of each call. docs/lapi.md
- * describes what is particular to this library.
+ * call returns LAPI_SUCCESS or one of the error codes below. LAPI_Msg_string returns the text of a
+ * code. The calls check all arguments, whatever the value of ERROR_CHK. A call that refuses an
+ * argument has changed nothing. docs/errors-lapi.md lists the errors of each call. docs/lapi.md
+ * describes the properties of this implementation.
  *
- * If contiguous bytes and their copy overlap, which is possible in the caller's own task, the
- * result is that of memmove.
+ * If source and destination of a contiguous put or get overlap, which is possible in the caller's
+ * own task, the result is that of memmove.
  */
 #ifndef LAPI_H
 #define LAPI_H
@@ -245,7 +245,7 @@ typedef enum {
 } lapi_query_t;
 #endif
 
-/* COMPARE_AND_SWAP takes two operands and returns whether it swapped. */
+/* COMPARE_AND_SWAP takes two operands. Its result is 1 if it swapped, else 0. */
 typedef enum { FETCH_AND_ADD = 0, FETCH_AND_OR = 1, SWAP = 2, COMPARE_AND_SWAP = 3 } RMW_ops_t;
 
 typedef enum {
@@ -277,12 +277,12 @@ typedef enum {
 typedef enum {
   LAPI_GEN_IOVECTOR = 0,        /* info: addresses; len: lengths in bytes */
   LAPI_GEN_STRIDED_XFER = 1,    /* info: base, block, stride */
-  LAPI_GEN_GENERIC = 2          /* like the first; each side may have its own block lengths */
+  LAPI_GEN_GENERIC = 2          /* like the first; only the total lengths must be equal */
 } lapi_vectype_t;
 
 /* Bits that a header handler may set in ret_flags. */
 typedef int lapi_ret_flags_t;
-#define LAPI_NORMAL      0      /* the completion handler runs on its own thread */
+#define LAPI_NORMAL      0      /* the completion handler runs on the library's thread */
 #define LAPI_LOCAL_STATE 1      /* it runs at once; without a reply, so cmpl_cntr never changes */
 #define LAPI_SEND_REPLY  2      /* it runs at once */
 
@@ -293,7 +293,10 @@ typedef enum {
   LAPI_DROP_PKT = 2             /* keep the message and call the handler again later */
 } lapi_ctl_flags_t;
 
-/* Bits that LAPI_Msgpoll reports. */
+/*
+ * The status that LAPI_Msgpoll reports: LAPI_SEND_COMPLETE, LAPI_RECV_COMPLETE or both, or
+ * LAPI_DISP_CNTR if nothing has completed. The other values are not used.
+ */
 typedef uint lapi_msg_state_t;
 #define LAPI_COMPLETE      0
 #define LAPI_SEND_COMPLETE 1
@@ -331,8 +334,8 @@ typedef union {
 } lapi_cntr_t;
 
 /*
- * An error handler. Its arguments are the handle, the error code, the kind of error, this task and
- * the other task. The job ends after it returns.
+ * An error handler, for errors that no call can return. Its arguments are the handle, the error
+ * code, the kind of error, this task and the other task. The job ends after it returns.
  */
 typedef void (LAPI_err_hndlr)(lapi_handle_t *hndl, int *error_code, lapi_err_t *err_type,
                               int *task_id, int *src);
@@ -347,7 +350,7 @@ typedef void (LAPI_err_hndlr)(lapi_handle_t *hndl, int *error_code, lapi_err_t *
 
 /* Argument of LAPI_Init. Set all members to zero, then err_hndlr and protocol if needed. */
 typedef struct {
-  lapi_dev_t protocol;          /* 0 or LAPI_INTERRUPT_OFF and the other flags */
+  lapi_dev_t protocol;          /* 0, or the protocol flags above */
   lapi_lib_t lib_vers;          /* any lapi_lib_t */
   uint epoch_num;
   int num_compl_hndlr_thr;      /* ignored */
@@ -382,7 +385,7 @@ typedef struct {
 } lapi_vec_t;
 
 typedef struct {
-  uint src;                     /* the target of the sent message */
+  uint src;                     /* the target of the message; the group of a multicast */
   uint reason;                  /* a return code */
   ulong reserve[6];
 } lapi_sh_info_t;
@@ -413,8 +416,8 @@ typedef void (scompl_hndlr_t)(lapi_handle_t *hndl, void *completion_param,
 typedef void *(hdr_hndlr_t)(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len,
                             compl_hndlr_t **comp_h, void **user_info);
 /*
- * A header handler of LAPI_Amsendv. Receives the lengths and returns the destinations of the
- * blocks.
+ * A header handler of LAPI_Amsendv. It gets the lengths of the blocks and returns their
+ * destinations. The data has arrived.
  */
 typedef lapi_vec_t *(vhdr_hndlr_t)(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len,
                                    ulong *len_vec, compl_hndlr_t **comp_h, void **user_info);
@@ -430,14 +433,14 @@ typedef struct {
   ulong len;
   lapi_long_t tgt_cntr;
   lapi_cntr_t *org_cntr;
-  compl_hndlr_t *chndlr;        /* runs when the data has arrived */
+  compl_hndlr_t *chndlr;        /* runs after the data has arrived */
   void *cinfo;
 } lapi_get_t;
 
 /*
  * LAPI_AM_LW_XFER is a lightweight active message. Header and data have at most 128 bytes together
- * and may be changed when the call returns. hdr_hdl is an index that this task has set too. The
- * members after udata_len are ignored.
+ * and may be changed when the call returns. hdr_hdl is an index of the address table. This task
+ * must also have set a handler for the index. The members after udata_len are ignored.
  */
 typedef struct {
   lapi_xfer_type_t Xfer_type;   /* LAPI_AM_XFER, or LAPI_AM_LW_XFER: see above */
@@ -533,7 +536,7 @@ typedef struct {
   int flags;
   lapi_group_t group;
   uint pad;
-  lapi_long_t hdr_hdl;          /* an index, or as for LAPI_AM_XFER */
+  lapi_long_t hdr_hdl;          /* as for LAPI_AM_XFER */
   uint uhdr_len;
   void *uhdr;
   void *udata;
@@ -580,11 +583,14 @@ typedef union {
 } lapi_cond_t;
 
 /*
- * The functions of LAPI_GET_THREAD_FUNC. While a thread holds the lock, no header handler and no
- * inline completion handler of this task runs, except within a call of that thread that waits or
- * polls, which releases the lock meanwhile. The lock is recursive. The functions return 0, EBUSY
- * (trylock), EPERM (not the owner), ETIMEDOUT, EINVAL, or a LAPI code. The time of cond_timedwait
- * is absolute, on CLOCK_REALTIME. Waits may wake up spuriously.
+ * The functions of LAPI_GET_THREAD_FUNC: a recursive lock and condition variables.
+ *
+ * While a thread holds the lock, this task runs no header handler, and no completion handler of
+ * LAPI_LOCAL_STATE or LAPI_SEND_REPLY. A LAPI call of that thread that waits or polls releases the
+ * lock meanwhile.
+ *
+ * The functions return 0, EBUSY (trylock), EPERM (not the owner), ETIMEDOUT, EINVAL, or a LAPI
+ * code. The time of cond_timedwait is absolute, on CLOCK_REALTIME. Waits may wake up spuriously.
  */
 typedef int (*lapi_mutex_lock_t)(lapi_handle_t);
 typedef int (*lapi_mutex_unlock_t)(lapi_handle_t);
@@ -671,7 +677,7 @@ int LAPI_Address_init64(lapi_handle_t hndl, lapi_long_t my_addr, lapi_long_t *ad
 int LAPI_Addr_set(lapi_handle_t hndl, void *addr, int addr_hndl);
 int LAPI_Addr_get(lapi_handle_t hndl, void **addr, int addr_hndl);
 
-/* Active messages. Groups are local: a task creates the groups that it sends to. */
+/* Active messages. The calls for groups are local: a task creates the groups that it sends to. */
 int LAPI_Amsend(lapi_handle_t hndl, uint tgt, void *hdr_hdl, void *uhdr, uint uhdr_len,
     void *udata, ulong udata_len, lapi_cntr_t *tgt_cntr, lapi_cntr_t *org_cntr,
     lapi_cntr_t *cmpl_cntr);
@@ -699,8 +705,8 @@ int LAPI_Rmw64(lapi_handle_t hndl, RMW_ops_t op, uint tgt, long long *tgt_var, l
 
 /*
  * Counters, progress and order. LAPI_Gfence is collective. LAPI_Setcntr_wstatus sets the counter to
- * zero and makes it keep the status of each of val destinations. Without a list of destinations or
- * a status array it sets the counter to val instead.
+ * zero and tracks the status of each of the val tasks in dest. If dest or dest_status is NULL, it
+ * sets the counter to val instead.
  */
 int LAPI_Setcntr(lapi_handle_t hndl, lapi_cntr_t *cntr, int val);
 int LAPI_Setcntr_wstatus(lapi_handle_t hndl, lapi_cntr_t *cntr, int val, uint *dest, int

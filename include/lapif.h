@@ -1,14 +1,18 @@
-! lapif.h - the LAPI active message interface, for Fortran 2008 and newer, in free or
-! fixed form. Write INCLUDE 'lapif.h' after IMPLICIT. Link with -llapi_r.
+! lapif.h - the LAPI active message interface, for Fortran with TYPE(*) (Fortran 2018), in
+! free or fixed form. Write INCLUDE 'lapif.h' after IMPLICIT. Link with -llapi_r.
 !
 ! The calls are those of lapi.h, with the return code as an additional last argument. An
 ! argument that is a pointer in C is one of the following:
-!   buffer   the variable itself: uhdr, org_addr of LAPI_PUT, counters of this task
 !   address  an INTEGER (KIND=LAPI_ADDR_TYPE) or TYPE (LAPI_ADDR_T) that holds an address
 !            from LAPI_ADDRESS or LAPI_ADDRESS_INIT: udata, org_addr of LAPI_GET,
-!            tgt_addr, tgt_var, tgt_vec, tgt_cntr, hdr_hdl
-! Any of them may be LAPI_ADDR_NULL, or another constant that begins with eight zero
-! bytes. hdr_hdl may also be the function itself, or an index of the address table.
+!            tgt_addr, tgt_var, tgt_cntr, hdr_hdl, my_addr of LAPI_ADDRESS_INIT and
+!            LAPI_ADDRESS_INIT64, addr of LAPI_ADDR_SET
+!   buffer   the variable itself: all others, such as uhdr, org_addr of LAPI_PUT and the
+!            counters of this task
+! org_vec and tgt_vec may be of either kind. Every one of these arguments may be
+! LAPI_ADDR_NULL, or another constant that begins with eight zero bytes. hdr_hdl and addr
+! of LAPI_ADDR_SET may also be the function itself. hdr_hdl may also be an index of the
+! address table, as an INTEGER (KIND=LAPI_ADDR_TYPE).
 !
 ! A header handler is an INTEGER (KIND=LAPI_ADDR_TYPE) FUNCTION, because it returns an
 ! address. It declares comp_h as INTEGER (KIND=LAPI_ADDR_TYPE) and sets it with

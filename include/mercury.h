@@ -7,7 +7,8 @@
  *
  * Inputs and outputs may have any length: if one does not fit in a message, the receiver pulls it.
  * If the server fails (the function is not registered, the input cannot be decoded, or the handler
- * fails), HG_Wait returns that error at the client. Null and freed handles are HG_INVALID_ARG.
+ * fails), HG_Wait returns that error at the client. A null or freed handle is HG_INVALID_ARG, but
+ * HG_Destroy, HG_Addr_free, HG_Bulk_free and HG_Bulk_handle_free accept NULL.
  * docs/errors-mercury.md lists the errors of each call.
  */
 #ifndef MERCURY_H
@@ -51,8 +52,9 @@ HG_EXPORT hg_return_t HG_Forward(na_addr_t addr, hg_id_t id, void *in_struct, vo
                                  hg_request_t *request);
 
 /*
- * Waits for a call. The status says whether the call has ended. Meanwhile runs calls that arrive
- * from other processes, as HG_Handler_process does.
+ * Waits for a call. The status says whether the call has ended. Without a status, the code
+ * HG_TIMEOUT says that it has not. Meanwhile runs calls that arrive from other processes, as
+ * HG_Handler_process does.
  */
 HG_EXPORT hg_return_t HG_Wait(hg_request_t request, unsigned int timeout, hg_status_t *status);
 
@@ -93,7 +95,8 @@ struct hg_info {
 /* Options of a class. Zeros select the defaults. */
 struct hg_init_info {
   na_class_t *na_class;  /* a network to use instead of creating one */
-  const char *checksum;  /* crc64, crc32c, crc16, adler32 or none */
+  const char *checksum;  /* crc64, crc32c, crc16, adler32 or none; NULL selects
+                            PORTOLAN_RPC_CHECKSUM */
 };
 
 #define HG_INIT_INFO_INITIALIZER { NULL, NULL }

@@ -19,7 +19,7 @@ extern "C" {
 /* Waits for calls and runs them. The status says whether any have run. */
 HG_EXPORT hg_return_t HG_Handler_process(unsigned int timeout, hg_status_t *status);
 
-/* Returns the address of the caller. It is freed with the handle; NA_Addr_dup keeps it. */
+/* Returns the address of the caller, which is freed with the handle. NA_Addr_dup copies it. */
 HG_EXPORT na_addr_t HG_Handler_get_addr(hg_handle_t handle);
 
 HG_EXPORT hg_return_t HG_Handler_get_input(hg_handle_t handle, void *in_struct);

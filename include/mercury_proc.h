@@ -2,14 +2,14 @@
  * mercury_proc.h - encoding and decoding of parameters.
  *
  * A proc processes parameters: it encodes them into a buffer, decodes them from a buffer, or frees
- * what decoding has allocated. hg_proc_get_op returns which. A function hg_proc_TYPE(proc, pointer)
- * handles all three operations. MERCURY_GEN_PROC (mercury_macros.h) generates such functions for
- * structs.
+ * what decoding has allocated. hg_proc_get_op returns the operation. A function
+ * hg_proc_TYPE(proc, pointer) handles all three operations. MERCURY_GEN_PROC (mercury_macros.h)
+ * generates such functions for structs.
  *
  * Encoding. Integers and floats are little-endian, have the size of their type and follow each
  * other without gaps. A string is its size, including the terminating zero, as 8 bytes, then its
- * bytes. A bulk handle is its size as 8 bytes, then its serialised form. A null string or handle
- * has size 0.
+ * bytes, then 2 bytes that are 0 and that decoding ignores. A bulk handle is its size as 8 bytes,
+ * then its serialised form. A null string or handle is only a size of 0.
  *
  * Errors. Calls that return hg_return_t return HG_OVERFLOW if the bytes end too early (or a size in
  * them exceeds the bytes), HG_PROTOCOL_ERROR if the bytes are invalid, HG_CHECKSUM_ERROR, HG_NOMEM

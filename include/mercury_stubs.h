@@ -24,11 +24,16 @@
  * defines the callback that calls open_file, for MERCURY_REGISTER("open_file", ..., open_cb).
  *
  * If the function has a return value, the output struct begins with ret. Output parameters are
- * pointers. With bulk data, the function has a buffer (void *) and its size (hg_uint64_t) between
- * input and output parameters, and the input struct has the last field ((hg_bulk_t)(bulk_handle)).
- * If bulk_read is true, the server reads the client's buffer; otherwise it writes it. The client
- * finds its server through the environment variable that HG_PORT_NAME names. On failure a stub
- * returns its failure value, or nothing.
+ * pointers. They must not be strings or bulk handles, because the client's stub frees the decoded
+ * output before it returns.
+ *
+ * With bulk data, the function has a buffer (void *) and its size (hg_uint64_t) between input and
+ * output parameters, and the input struct has the last field ((hg_bulk_t)(bulk_handle)). If
+ * bulk_read is true, the server reads the client's buffer; otherwise the server writes it.
+ *
+ * The client finds its server through the environment variable that HG_PORT_NAME names, by default
+ * MERCURY_PORT_NAME. On failure a client's stub returns the failure value (-1 above), or nothing if
+ * the function has no return value.
  */
 #ifndef MERCURY_STUBS_H
 #define MERCURY_STUBS_H

@@ -1,9 +1,10 @@
 /*
  * message.h - ARMCI's messages and collective operations, by Portolan.
  *
- * Lengths (len, buflen) are in bytes. Counts (n) are in items, except in armci_msg_sel. Ranks are
- * world ranks, even in calls that take a group. No call returns an error code: an error ends the
- * job through ARMCI_Error. A buffer may be NULL if its length or count is 0.
+ * Lengths (len, buflen) are in bytes. Counts (n) are in items, except in armci_msg_sel and
+ * armci_msg_sel_scope. Ranks are world ranks, even in calls that take a group, except in
+ * armci_grp_clus_brdcst. No call returns an error code: an error ends the job with a message. A
+ * buffer may be NULL if its length or count is 0.
  *
  * Operators, for every type of armci_type_e. The result replaces x, item by item:
  *   "+" "*" "min" "max"       sum, product, minimum, maximum
@@ -14,7 +15,8 @@
  *   "&&" "land", "||" "lor"   logical and, or: 1 or 0
  *   "&" "band", "|" "bor"     bitwise and, or; integers only
  * The leading characters determine the operator. The library does not read beyond the character
- * that decides, so the address of a single char '+' is valid. Results are the same on all ranks.
+ * that decides, so the address of a single char '+' is valid. All ranks that get the result of a
+ * reduction get the same bits.
  */
 #ifndef PORTOLAN_MESSAGE_H
 #define PORTOLAN_MESSAGE_H
@@ -39,7 +41,11 @@ enum armci_type_e { ARMCI_INT, ARMCI_LONG, ARMCI_LONG_LONG, ARMCI_FLOAT, ARMCI_D
 
 /* Starts MPI unless it is running. The arguments are not changed and may be NULL. */
 void   armci_msg_init(int *argc, char ***argv);
-/* Ends MPI, and ARMCI if it is still running. Does nothing if MPI is not running. */
+/*
+ * Ends MPI, and ARMCI if it is still running. Does nothing if MPI is not running. If the library
+ * started MPI and the program has called MPI_Init since, but not yet MPI_Finalize, both end in
+ * MPI_Finalize instead.
+ */
 void   armci_msg_finalize(void);
 
 /* armci_msg_me and armci_msg_nproc refer to MPI_COMM_WORLD if MPI is running but ARMCI is not. */
@@ -65,7 +71,7 @@ int    armci_msg_rcvany(int tag, void *buffer, int buflen, int *msglen);
 
 /* ----------------------------------------------------- barrier, broadcast */
 
-/* Barriers. They do not fence. */
+/* Barriers. They do not fence. (P) */
 void   armci_msg_barrier(void);
 void   armci_msg_group_barrier(ARMCI_Group *group);
 
@@ -78,7 +84,7 @@ void   armci_msg_bintree(int scope, int *Root, int *Up, int *Left, int *Right);
 
 /*
  * Broadcasts from root, which must belong to the scope. armci_msg_bcast and armci_msg_brdcst are
- * the same call.
+ * the same call: they broadcast to all ranks.
  */
 void   armci_msg_bcast(void *buffer, int len, int root);
 void   armci_msg_bcast_scope(int scope, void *buffer, int len, int root);
@@ -96,7 +102,7 @@ void   armci_grp_clus_brdcst(void *buf, int len, int grp_master, int grp_clus_np
 
 /* -------------------------------------------------------------- reductions */
 
-/* Reduces x over the scope. Every rank of the scope gets the result. */
+/* Reduces x over the ranks of the scope, or over all ranks. Each of them gets the result. */
 void   armci_msg_gop_scope(int scope, void *x, int n, char *op, int type);
 void   armci_msg_igop(int *x, int n, char *op);
 void   armci_msg_lgop(long *x, int n, char *op);
@@ -120,15 +126,15 @@ void   armci_msg_clus_llgop(long long *x, int n, char *op);
 void   armci_msg_clus_fgop(float *x, int n, char *op);
 void   armci_msg_clus_dgop(double *x, int n, char *op);
 
-/* Reduces x to the first rank of the scope. On other ranks x is unchanged. */
+/* Reduces x to the first rank of the scope or of all ranks. On other ranks x is unchanged. */
 void   armci_msg_reduce(void *x, int n, char *op, int type);
 void   armci_msg_reduce_scope(int scope, void *x, int n, char *op, int type);
 
 /*
  * Selects one record. x is a record of n bytes that begins with an item of the given type. The
- * record with the smallest ("min") or largest ("max") item replaces x on every rank of the scope.
- * Only ranks with a nonzero contribute take part in the selection. If items are equal, the record
- * of the lowest rank wins. If no rank contributes, x is unchanged.
+ * record with the smallest ("min") or largest ("max") item replaces x on every rank of the scope,
+ * or on all ranks. Only records of ranks with a nonzero contribute are candidates. If items are
+ * equal, the record of the lowest rank wins. If no rank contributes, x is unchanged.
  */
 void   armci_msg_sel(void *x, int n, char *op, int type, int contribute);
 void   armci_msg_sel_scope(int scope, void *x, int n, char *op, int type, int contribute);

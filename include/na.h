@@ -161,7 +161,10 @@ NA_EXPORT na_bool_t NA_Is_listening(na_class_t *na_class);
 
 NA_EXPORT na_context_t *NA_Context_create(na_class_t *na_class);
 
-/* Destroys a context. Cancels its pending operations; their callbacks do not run. */
+/*
+ * Destroys a context. Cancels its pending operations; their callbacks do not run. Returns NA_BUSY
+ * while a put or get of the context is in progress.
+ */
 NA_EXPORT na_return_t NA_Context_destroy(na_class_t *na_class, na_context_t *context);
 
 /* -------------------------------------------------------------------- addresses */
@@ -195,8 +198,8 @@ NA_EXPORT na_tag_t NA_Msg_get_max_tag(na_class_t *na_class) NA_WARN_UNUSED_RESUL
 
 /*
  * Sends a message. No message is lost. Messages without a receive are buffered at the destination
- * up to a window of at least several hundred kilobytes, and beyond that at the sender, whose send
- * then completes later.
+ * up to a window of at least 256 KiB, and beyond that at the sender, whose send then completes
+ * later.
  */
 NA_EXPORT na_return_t NA_Msg_send_unexpected(na_class_t *na_class, na_context_t *context,
                                              na_cb_t callback, void *arg, const void *buf,
@@ -255,8 +258,9 @@ NA_EXPORT na_return_t NA_Mem_handle_deserialize(na_class_t *na_class,
                                                 na_size_t buf_size);
 
 /*
- * NA_Put and NA_Get return NA_PERMISSION if a handle does not allow the access, NA_ACCESS if the
- * memory is not registered, and NA_OVERFLOW if a range exceeds the memory.
+ * NA_Put and NA_Get fail with NA_PERMISSION if a handle does not allow the access, NA_ACCESS if the
+ * memory is not registered, and NA_OVERFLOW if a range exceeds the memory. If only the owner of the
+ * remote memory knows the error, the callback receives it.
  */
 NA_EXPORT na_return_t NA_Put(na_class_t *na_class, na_context_t *context, na_cb_t callback,
                              void *arg, na_mem_handle_t local_mem_handle,

@@ -30,9 +30,10 @@ const char *portolan_path_name(int target);
 int portolan_malloc_many(int count, const size_t *bytes, void **ptrs);
 
 /*
- * Statistics. Without PORTOLAN_STATS=1 or PORTOLAN_TRACE, the member complete is 0 and the library
- * counts only the waits that outlast their first polls, naps, rendezvous, aggregation, served
- * requests and memory.
+ * Statistics. The library counts all calls only if PORTOLAN_STATS=1 or PORTOLAN_TRACE is set.
+ * Otherwise the member complete is 0, and the library counts only:
+ *   wait      number and ns, of waits that outlast their first polls
+ *   requests, naps, rendezvous, aggregated_messages, aggregated_items, peak_memory_bytes
  */
 
 /* Kinds of calls: the indices of portolan_stats_t.call. */
@@ -120,7 +121,7 @@ typedef struct {
 typedef struct {
   uint64_t number; /* number of waits, or of requests served */
   uint64_t ns;     /* total time */
-  uint64_t longest_ns; /* longest one since initialisation; a reset keeps it */
+  uint64_t longest_ns; /* longest one since initialisation, also after a reset; 0 if number is 0 */
 } portolan_spent_t;
 
 typedef struct {

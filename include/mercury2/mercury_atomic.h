@@ -1,6 +1,6 @@
 /*
- * mercury_atomic.h - Mercury 2.4: atomic integers. Increments and the bitwise calls return what
- * Mercury's return: incr and decr the new value, or, xor and and the previous one.
+ * mercury_atomic.h - Mercury 2.4: atomic integers. As in Mercury, hg_atomic_incr and hg_atomic_decr
+ * return the new value; hg_atomic_or, hg_atomic_xor and hg_atomic_and return the previous one.
  */
 #ifndef MERCURY_ATOMIC_H
 #define MERCURY_ATOMIC_H

@@ -8,9 +8,11 @@
 #define HG_BULK_WRITE_ONLY (1 << 1)
 #define HG_BULK_READWRITE (HG_BULK_READ_ONLY | HG_BULK_WRITE_ONLY)
 
-/* Flags of HG_Bulk_serialize. With HG_BULK_EAGER, the bytes of a handle of this process that is
- * HG_BULK_READ_ONLY contain the data, as it is then, and a transfer copies it from there. HG_BULK_SM
- * has no effect: the library uses shared memory whenever it can. */
+/*
+ * Flags of HG_Bulk_serialize. With HG_BULK_EAGER, the serialised form of a HG_BULK_READ_ONLY handle
+ * of this process contains the current data, and a transfer copies the data from there. HG_BULK_SM
+ * has no effect: the library uses shared memory whenever it can.
+ */
 #define HG_BULK_EAGER (1 << 2)
 #define HG_BULK_SM (1 << 3)
 

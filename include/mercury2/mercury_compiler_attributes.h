@@ -2,7 +2,7 @@
 #ifndef MERCURY_COMPILER_ATTRIBUTES_H
 #define MERCURY_COMPILER_ATTRIBUTES_H
 
-/* The header is then not empty for a compiler that gets it alone. */
+/* Avoids an empty translation unit if the header is compiled alone. */
 #include <stddef.h>
 
 #define HG_ATTR_ABI_IMPORT __attribute__((visibility("default")))

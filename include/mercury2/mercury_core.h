@@ -1,13 +1,15 @@
 /*
  * mercury_core.h - the lower layer of Mercury 2.4: calls of functions with encoded bytes.
  *
- * HG_Core_get_input returns the buffer into which the origin encodes, and HG_Core_forward sends the
- * given number of bytes of it. HG_Core_get_output and HG_Core_respond do the same for the response.
- * Classes, contexts, addresses and handles are the same objects in both layers.
+ * At the origin, HG_Core_get_input returns the buffer for the encoded input, and HG_Core_forward
+ * sends the given number of bytes of it. At the target, HG_Core_get_input returns the input that
+ * has arrived. HG_Core_get_output and HG_Core_respond do the same for the response. Classes,
+ * contexts, addresses and handles are the same objects in both layers.
  *
- * With HG_CORE_MORE_DATA, the receiver first calls more_data_acquire_callback, which gets the rest of
- * the data, for example by a bulk transfer, and then calls its argument done_callback, from any
- * thread. more_data_release_callback runs before the handle is freed or used again.
+ * If a message was sent with HG_CORE_MORE_DATA, its receiver first runs more_data_acquire_callback.
+ * This callback gets the rest of the data, for example by a bulk transfer. When it has the data, it
+ * or another thread calls done_callback. more_data_release_callback runs before the handle is freed
+ * or used again.
  */
 #ifndef MERCURY_CORE_H
 #define MERCURY_CORE_H

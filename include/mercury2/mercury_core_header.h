@@ -1,6 +1,6 @@
 /*
- * mercury_core_header.h - the headers of requests and responses are internal to the library. This
- * header gives their sizes, and the numbers in Mercury's own headers.
+ * mercury_core_header.h - the sizes of the headers of requests and responses, whose contents are
+ * internal to the library, and constants of Mercury's own headers.
  */
 #ifndef MERCURY_CORE_HEADER_H
 #define MERCURY_CORE_HEADER_H

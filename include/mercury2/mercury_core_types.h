@@ -16,14 +16,15 @@ typedef enum hg_checksum_level {
 
 /*
  * Options of a class. Initialise with HG_INIT_INFO_INITIALIZER. Options without a comment are
- * accepted and have no effect over MPI.
+ * accepted and have no effect.
  */
 struct hg_init_info {
-  struct na_init_info_4_0 na_init_info;
+  struct na_init_info_4_0 na_init_info; /* auth_key, see na_types.h */
   na_class_t *na_class; /* a class of NA_Initialize (../na.h) to build on */
   uint32_t request_post_init;
   int32_t request_post_incr;
-  uint8_t auto_sm;
+  uint8_t auto_sm; /* over tcp: processes of one user on one host that both set it use shared
+                      memory */
   const char *sm_info_string;
   hg_checksum_level_t checksum_level; /* RPC_PAYLOAD: checksum parameters even if
                                          PORTOLAN_RPC_CHECKSUM is none */
@@ -33,7 +34,8 @@ struct hg_init_info {
   uint8_t no_multi_recv;
   uint8_t release_input_early;
   enum na_traffic_class traffic_class;
-  bool no_overflow; /* fail with HG_OVERFLOW if parameters exceed a message */
+  bool no_overflow; /* fail with HG_OVERFLOW if parameters exceed a message; needs HG_Init_opt2 with
+                       a version of at least HG_VERSION(2, 4) */
   unsigned int multi_recv_op_max;
   unsigned int multi_recv_copy_threshold;
 };

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A log begins with these 8 bytes and its name, which help to find it in a core file. */
+/* A log begins with HG_DLOG_STDMAGIC and its name, which help to find it in a core file. */
 #define HG_DLOG_MAGICLEN 16
 #define HG_DLOG_STDMAGIC ">D.LO.G<"
 

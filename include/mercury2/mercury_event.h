@@ -27,7 +27,7 @@ static HG_UTIL_INLINE int hg_event_set(int fd)
   return eventfd_write(fd, 1) == 0 ? HG_UTIL_SUCCESS : HG_UTIL_FAIL;
 }
 
-/* Writes whether the event was set, and takes one hg_event_set back. */
+/* Writes whether the event was set, and undoes one hg_event_set. */
 static HG_UTIL_INLINE int hg_event_get(int fd, bool *notified)
 {
   eventfd_t count = 0;

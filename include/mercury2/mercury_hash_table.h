@@ -175,8 +175,10 @@ static HG_UTIL_INLINE void hg_hash_table_seek_(hg_hash_table_iter_t *iter)
     iter->next_entry = iter->hash_table->chains[iter->next_chain++];
 }
 
-/* Begins an iteration. The table must not change meanwhile, except that the last entry returned
- * may be removed. */
+/*
+ * Begins an iteration. The table must not change meanwhile, except that the last entry returned may
+ * be removed.
+ */
 static HG_UTIL_INLINE void hg_hash_table_iterate(hg_hash_table_t *table,
                                                  hg_hash_table_iter_t *iter)
 {

@@ -30,7 +30,8 @@
 
 /*
  * Levels from few to many lines: constant, name, other name, stream. MIN_DEBUG prints no debug
- * lines, but the debug log of the outlet keeps their places, and an error prints them.
+ * lines. Instead the debug log of the outlet records where they are in the program, and an error
+ * prints this log.
  */
 #define HG_LOG_LEVELS                                      \
   X(HG_LOG_LEVEL_NONE, "", "", NULL)                       \
@@ -46,7 +47,10 @@
 enum hg_log_level { HG_LOG_LEVELS };
 #undef X
 
-/* PASS: as the list or the parent says. OFF: only if the list has the name. ON: always. */
+/*
+ * PASS: prints as the list says, or like the parent if the list does not name it. OFF: prints only
+ * if the list names it. ON: always prints.
+ */
 enum hg_log_state { HG_LOG_PASS, HG_LOG_OFF, HG_LOG_ON };
 
 struct hg_log_outlet {

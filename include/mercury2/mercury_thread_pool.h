@@ -1,5 +1,5 @@
 /*
- * mercury_thread_pool.h - Mercury 2.4: a fixed number of threads that run posted work in its order.
+ * mercury_thread_pool.h - Mercury 2.4: a fixed number of threads that start posted work in order.
  */
 #ifndef MERCURY_THREAD_POOL_H
 #define MERCURY_THREAD_POOL_H

@@ -38,8 +38,8 @@ enum na_mem_type {
 };
 
 /*
- * Preferences for a network. auth_key is the key of processes that connect over tcp. The others are
- * accepted without effect.
+ * Preferences for a network. auth_key is the key of processes that connect over tcp. The other
+ * members have no effect.
  */
 struct na_init_info {
   const char *ip_subnet;
@@ -126,7 +126,7 @@ typedef enum na_cb_type { NA_CB_TYPES } na_cb_type_t;
 
 struct na_cb_info_recv_unexpected {
   size_t actual_buf_size;
-  na_addr_t *source; /* to be freed by NA_Addr_free; null unless the receive has succeeded */
+  na_addr_t *source; /* free with NA_Addr_free; NULL if ret is neither NA_SUCCESS nor NA_MSGSIZE */
   na_tag_t tag;
 };
 

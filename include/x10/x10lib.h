@@ -5,16 +5,16 @@
  * listed at the end and are equivalent to the C ones. The following holds for every call:
  *
  * Places. A place is an MPI process, numbered as in the communicator on which the library was first
- * started, normally MPI_COMM_WORLD. A global reference consists of
- * a place and any address in that place: of a global, on the stack or on the heap. References to
- * the caller's own place are always valid.
+ * started, normally MPI_COMM_WORLD. A global reference consists of a place and any address in that
+ * place: of a global, on the stack or on the heap. References to the caller's own place are always
+ * valid.
  *
- * Errors. Calls return X10_OK or X10_ERR_LAPI; x10_last_error returns the reason. A call with
- * invalid arguments moves nothing. An address that its place has not mapped is an invalid argument;
- * if only part of the bytes is mapped, that part may have moved. Invalid addresses of the caller's
- * own memory cause a fault, as in memcpy. Before x10_init and after x10_finalize every call returns
- * X10_ERR_LAPI, except x10_init, x10_last_error and the calls that make and read references.
- * docs/errors-x10.md lists the errors of each call.
+ * Errors. Calls return X10_OK or X10_ERR_LAPI. The reason goes to standard error, and
+ * x10_last_error returns it. A call with invalid arguments moves nothing. An address that its place
+ * has not mapped is an invalid argument; if only part of the bytes is mapped, that part may have
+ * moved. Invalid addresses of the caller's own memory cause a fault, as in memcpy. Before x10_init
+ * and after x10_finalize every call fails, except x10_init, x10_last_error, x10_get_value_status
+ * and the calls that make and read references. docs/errors-x10.md lists the errors of each call.
  *
  * Overlap. If contiguous bytes and their copy overlap, which is possible in the caller's own place,
  * the result is that of memmove. Addresses need no alignment.
@@ -209,16 +209,16 @@ typedef struct {
 
 /*
  * Starts X10Lib, and MPI if it is not running. Collective. Registers handlers[i], for i below n, at
- * index i + 1; registers nothing if handlers is NULL or n is 0. All places have registered their
- * handlers before any async arrives. If one place passes more than X10_TABLE_SIZE handlers, the
- * call fails at all places.
+ * index i + 1; registers nothing if handlers is NULL or n is not positive. All places have
+ * registered their handlers before any async arrives. If one place passes more than X10_TABLE_SIZE
+ * handlers, the call fails at all places.
  */
 int x10_init(x10_async_handler_t *handlers, int n);
 
 /*
  * Completes everything, as x10_gfence does, and ends X10Lib. Collective. MPI keeps running unless
- * x10_init started it; while MPI runs, x10_init may be called again. No other thread may be in a call
- * of X10Lib.
+ * x10_init started it; while MPI runs, x10_init may be called again. No other thread may be in a
+ * call of X10Lib.
  */
 int x10_finalize(void);
 
@@ -292,9 +292,8 @@ int x10_put_s_nb(void *src, int src_stride[], x10_gas_ref_t dest, int dest_strid
 /* ---------------------------------------------------------------------- values */
 
 /*
- * A get of a value cannot return an error code. On failure it returns 0 and writes the reason to
- * standard error, and x10_get_value_status returns X10_ERR_LAPI until this thread's next get of a
- * value.
+ * A get of a value cannot return an error code. On failure it returns 0, and x10_get_value_status
+ * returns X10_ERR_LAPI until this thread's next get of a value.
  */
 int x10_get_value_int(x10_gas_ref_t src);
 long x10_get_value_long(x10_gas_ref_t src);
@@ -374,10 +373,11 @@ int x10_setenv(int query, int set_val);
  * converted to async_arg_t, integers and pointers by value. To pass a floating-point number, copy
  * its bits into an integer.
  *
- * The first call sends the async immediately and returns when it has handed the async over. At the
- * caller's own place f has then run, on the caller's stack, also if asyncs spawn asyncs. The second
- * call aggregates: asyncs with the same f, n and handle are sent in batches, when X10_AGG_LIMIT of
- * them wait for one place, at a flush or a fence, and after a millisecond.
+ * The first call sends the async immediately and returns when it has handed the async over. If dest
+ * is the caller's own place, f has run on the caller's stack when the call returns, even if an
+ * async makes the call. The second call aggregates: asyncs with the same f, n and handle are sent
+ * in batches, when X10_AGG_LIMIT of them wait for one place, at a flush or a fence, and after a
+ * millisecond.
  *
  * In C these are macros over the functions below, which take the arguments as an array, with their
  * number in given.

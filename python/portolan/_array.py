@@ -38,7 +38,10 @@ def irregular(*starts: Sequence[int]) -> tuple[Any, ...]:
 
 
 def cyclic(block: Sequence[int], grid: Optional[Sequence[int]] = None) -> tuple[Any, ...]:
-    """Return the distribution that deals out blocks of a fixed shape cyclically, as ScaLAPACK does."""
+    """Return the distribution that deals out blocks of a fixed shape cyclically, as ScaLAPACK does.
+
+    `grid` has the number of ranks along each axis. By default, a suitable grid is chosen.
+    """
     return ("cyclic", list(block), None if grid is None else list(grid))
 
 
@@ -62,7 +65,7 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
     """A dense array whose elements are distributed over the ranks of a group.
 
     `zeros`, `array`, `load` and similar functions create arrays; all are collective. An array that
-    is no longer referenced on any rank is freed when the group creates its next array.
+    is no longer referenced on any rank is freed when the group creates its next object.
     """
 
     __array_priority__ = 1000.0
@@ -254,8 +257,9 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
     def transpose(self, *axes: Any, **options: Any) -> "Array":
         """Return a new array with the axes in the given order, by default in reverse. Collective.
 
-        The order is one argument for each axis, or a tuple. The options are those of `zeros`.
-        Raises ValueError if the order does not name each axis once.
+        The order is one argument for each axis, or a tuple. The options are those of `zeros`; by
+        default, the group is that of this array. Raises ValueError if the order does not name
+        each axis once.
         """
         order = axes[0] if len(axes) == 1 and (axes[0] is None or np.ndim(axes[0])) else axes
         reverse = tuple(range(self.ndim))[::-1]
@@ -288,7 +292,7 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
     def redistribute(self, distribution: Any, name: str = "", **options: Any) -> "Array":
         """Return a copy with another distribution. Collective.
 
-        The options are those of `zeros`.
+        The options are those of `zeros`; by default, the group is that of this array.
         """
         options.setdefault("group", self._group)
         self._settle()
@@ -305,6 +309,9 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
         together cover this rank's elements once, the interior while the ghost cells are in flight.
         `new` is a box of `to`, and `first` is the index of its first element. `old` is the same box
         of this array, extended on all sides by the width of the ghost cells.
+
+        Raises ValueError if the arrays are not distributed alike or are block-cyclic, and TypeError
+        if their dtypes differ.
         """
         # All ranks release, also if the step raises on some of them.
         with contextlib.ExitStack() as accesses:

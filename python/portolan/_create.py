@@ -43,7 +43,8 @@ def ones(shape: Shape, dtype: Any = float, **options: Any) -> Array:
 def array(values: Any, dtype: Any = None, **options: Any) -> Array:
     """Create an array from a numpy array that all ranks have. Collective.
 
-    Each rank copies the elements that it will own. The options are those of `zeros`.
+    Each rank copies the elements that it will own; rank 0 puts all elements if the distribution is
+    block-cyclic. The options are those of `zeros`.
     """
     values = np.asarray(values, dtype)
     made = empty(values.shape, values.dtype, **options)

@@ -125,7 +125,11 @@ class Mutex(_native.Mutexes):  # type: ignore[misc,name-defined]
         return self
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Lock the mutex. Return whether this rank holds it now."""
+        """Lock the mutex and return True.
+
+        Waits while another rank holds the mutex, and raises Error if this rank holds it already.
+        With `blocking=False`, returns False instead of both.
+        """
         if not blocking:
             return bool(self._try_lock(self._owner, 0))
         self._lock(self._owner, 0)

@@ -33,8 +33,8 @@ class Reductions:
         Bools and small integers are summed as 64-bit integers, as in NumPy. The result is stored in
         `out`, if it is given: a numpy array of the result's shape, of the same dtype on all ranks.
         `initial` is added once. `where` selects elements, as for ufuncs: an array of bools of equal
-        distribution, or what broadcasts to the shape. Raises numpy.exceptions.AxisError for an axis
-        that the array does not have.
+        distribution, or a bool or numpy array of bools that broadcasts to the shape. Raises
+        numpy.exceptions.AxisError for an axis that the array does not have.
         """
         as_it_is = self.dtype.kind in "fc" or self.dtype.kind in "iu" and self.dtype.itemsize == 8
         plain = axis is None and dtype is None and out is None and not keepdims
@@ -88,7 +88,7 @@ class Reductions:
         """Return the variance of the elements, of all or along axes; see `mean`. Collective.
 
         The sum of the squared distances to the mean is divided by the number of elements less
-        `ddof`. Each rank needs memory for a copy of its elements.
+        `ddof`. Each rank needs memory for two copies of its elements, or three if they are complex.
         """
         return variance(self, False, axis, dtype, out, ddof, keepdims, where)
 
@@ -116,7 +116,8 @@ class Reductions:
         """Return the least element, of all or along axes; see `sum`. Collective.
 
         It is NaN if an element is NaN; `numpy.nanmin` and `numpy.fmin.reduce` ignore NaNs. Raises
-        ValueError if there are no elements and no `initial`, and TypeError for complex ones.
+        ValueError without `initial` if there are no elements or `where` is given, and TypeError for
+        complex elements.
         """
         plain = axis is None and out is None and not keepdims and initial is None
         if plain and where is True and self.dtype.kind != "f":
@@ -152,9 +153,10 @@ class Reductions:
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
         """Return the position of the least element, of all or along an axis. Collective.
 
-        Without an axis, elements are counted in row-major order. Of several equal elements, the
-        first is meant, and the first NaN if there is one. Raises ValueError if there are no
-        elements, and TypeError for complex ones. `out` is that of `sum`.
+        Without an axis, the position is that in row-major order. It is the position of the first
+        NaN if there is one, and otherwise of the first of several equal elements. `out` is that of
+        `sum`, with an integer dtype. Raises ValueError if there are no elements, and TypeError for
+        complex elements.
         """
         return self._position(False, axis, out, keepdims)
 
@@ -167,8 +169,8 @@ class Reductions:
             return self._extremum_position(largest)
         return position(self, MAX if largest else MIN, axis, keepdims, out)
 
-    def _extremum_position(self, largest: bool) -> int:
-        return int(np.ravel_multi_index(self._found(largest)[1], self.shape))
+    def _extremum_position(self, largest: bool) -> np.intp:
+        return np.intp(np.ravel_multi_index(self._found(largest)[1], self.shape))
 
     def _found(self, largest: bool) -> Any:
         found = self._extremum(largest)

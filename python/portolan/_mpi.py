@@ -2,14 +2,15 @@
 
 The package contains one native module for each of the three binary interfaces of MPI, and no MPI. A
 native module finds the functions of MPI in the libraries that the process has loaded, so ``load``
-first loads ``libmpi`` with global symbols, and then the module that was built for it. It tries, in
-this order:
+first loads ``libmpi`` with global symbols, and then the module that was built for it. It tries only
+the libraries of the first of these rules that applies:
 
-1. the library that ``PORTOLAN_MPI`` names: ``mpich``, ``openmpi``, ``abi``, or the path of a
-   ``libmpi``;
-2. the library that the process has already loaded, for example through mpi4py;
-3. the interface of the launcher that started the process, by its environment variables;
-4. any library that it finds.
+1. If ``PORTOLAN_MPI`` is set: the libraries that it names (``mpich``, ``openmpi``, ``abi``, or the
+   path of a ``libmpi``).
+2. If the process has already loaded a library, for example through mpi4py: this library.
+3. If the environment variables of a launcher are set: the libraries of the launcher's interface,
+   and then those of the standard interface.
+4. Otherwise: all libraries that it finds.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 #: The binary interfaces, and the names of their libraries: MPICH and its relatives (Intel MPI, Cray
-#: MPICH, MVAPICH), Open MPI, and the standard interface, which new versions of all MPIs offer.
+#: MPICH, MVAPICH), Open MPI, and the standard interface of MPI 5.
 LIBRARIES = {
     "mpich": ("libmpi.so.12", "libmpich.so.12", "libmpi_cray.so.12", "libmpi_gnu.so.12"),
     "openmpi": ("libmpi.so.40",),

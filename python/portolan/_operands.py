@@ -66,7 +66,7 @@ def mask(name: str, where: Any, model: Any) -> Any:
 
 
 def promoted(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return two arrays of the dtype of their product, copies if necessary. Collective."""
+    """Return two arrays, converted to the dtype of their product if necessary. Collective."""
     dtype = np.result_type(a.dtype, b.dtype)
     for x in (a, b):
         x._settle()
@@ -98,8 +98,8 @@ def is_comparable(array: Any, other: Any) -> bool:
 class Agreement:
     """A block of a collective call. If it raises on one rank, it raises on all. Its end is collective.
 
-    Ranks without an exception raise that of the first rank that has one, as the class of Python from
-    which its class derives.
+    A rank without an exception raises that of the first rank that has one, with the built-in class
+    from which the class of the exception derives.
     """
 
     def __init__(self, array: Any) -> None:

@@ -102,7 +102,10 @@ def reduce(
 
 
 def count(array: Any, axis: Any, keepdims: bool = False, where: Any = True) -> Any:
-    """Return the number of elements that a reduction along axes takes. Collective if `where` is."""
+    """Return the number of elements that a reduction along axes combines.
+
+    Collective if `where` is a distributed array.
+    """
     if isinstance(where, _native.ArrayBase):
         mask("count", where, array)
         return reduce(where, SUM, axis, keepdims)

@@ -1,4 +1,4 @@
-"""The start and the end of the runtime, which the import of the package brings about."""
+"""Starts the runtime when the package is imported, and ends it at exit."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ import numpy as np
 
 
 def source(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return `value` as an array of a dtype and a shape, as an assignment of NumPy would use it.
+    """Return `value` as an array of a dtype and a shape, as an assignment would use it.
 
-    Raises TypeError if the cast may lose more than precision, and ValueError if the value does not
-    broadcast to the shape.
+    Raises TypeError if the cast is not of the kind `same_kind`, OverflowError if an integer outside
+    a numpy array is out of bounds, and ValueError if the value does not broadcast to the shape.
     """
     found = np.asarray(value)
     if found.dtype != dtype:
@@ -111,7 +111,7 @@ _lines: dict[tuple[str, int, str], str] = {}
 
 
 def program_line() -> Optional[str]:
-    """Return the innermost line of the program outside of this package, as `file:line (function)`."""
+    """Return the innermost line outside of this package and NumPy, as `file:line (function)`."""
     frame = sys._getframe(0)
     while frame.f_code.co_filename.startswith(_LIBRARIES):
         if frame.f_back is None:

@@ -57,7 +57,11 @@ impl PyAccess {
     fn view<'py>(&self, py: Python<'py>, padded: bool) -> PyResult<Bound<'py, PyAny>> {
         let core = self.open()?;
         let lease = Bound::new(py, Lease::new(core))?.into_any();
-        core.with_mut(|a| a.view(padded, lease))
+        core.with_mut(|a| {
+            // A started update is waited for here, where other threads and Ctrl-C can interrupt.
+            a.finish_update(py)?;
+            a.view(padded, lease)
+        })
     }
 
     /// Stores a value in a view. The value may be such a view that was changed in place.
@@ -119,6 +123,7 @@ impl PyAccess {
     /// Raises IndexError for an axis that the array does not have.
     fn indices<'py>(&self, py: Python<'py>, axis: isize) -> PyResult<Bound<'py, PyArray1<isize>>> {
         let indices = self.open()?.with_mut(|a| {
+            a.finish_update(py)?;
             let ndim = a.facts().shape.len();
             let known = if axis < 0 { axis.checked_add_unsigned(ndim) } else { Some(axis) };
             match known.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < ndim) {
@@ -138,6 +143,9 @@ impl PyAccess {
     }
 
     /// Start to fill the ghost cells. Collective. Raises BufferError while views are alive.
+    ///
+    /// `local` and `padded` wait until the ghost cells are filled. To compute meanwhile, use
+    /// `stencil` instead.
     fn start_update(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.open()?;
         core.no_views("an update of ghost cells is started")?;
@@ -151,8 +159,8 @@ impl PyAccess {
 
     /// Compute the elements of another access from those of this one; see `Array.stencil`.
     ///
-    /// Collective. Raises ValueError if the arrays are not distributed alike, and TypeError if
-    /// their dtypes differ.
+    /// Collective. Raises ValueError if the arrays are not distributed alike or are block-cyclic,
+    /// and TypeError if their dtypes differ.
     fn stencil(
         &self,
         py: Python<'_>,

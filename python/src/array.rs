@@ -130,7 +130,7 @@ impl PyArray {
         self.core()?.with(|a| Ok(a.facts().shape[0]))
     }
 
-    /// The rank that owns an element.
+    /// Return the rank, in the array's group, that owns an element.
     fn owner(&self, index: &Bound<'_, PyAny>) -> PyResult<usize> {
         self.core()?.with(|a| match self.key(a, index)? {
             Key::Element(index) => at_once(a.owner(&index)),
@@ -138,7 +138,9 @@ impl PyArray {
         })
     }
 
-    /// The ranks that own elements of a patch.
+    /// Return the ranks, in the array's group, that own elements of a patch.
+    ///
+    /// The index of the patch must have no arrays.
     fn owners(&self, index: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
         self.core()?.with(|a| {
             let selection = self.selection(a, index)?;
@@ -146,7 +148,9 @@ impl PyArray {
         })
     }
 
-    /// The slices of the elements that a rank owns, or None if they form several blocks.
+    /// Return the slices of the elements that a rank of the array's group owns.
+    ///
+    /// The default is this rank. Returns None if the array is block-cyclic over several ranks.
     #[pyo3(signature = (rank=None))]
     fn bounds<'py>(
         &self,
@@ -215,8 +219,8 @@ impl PyArray {
     /// Add `alpha` times a value to the elements that an index selects, each atomically.
     ///
     /// The value broadcasts to the shape of the selection. Index arrays may name an element more than
-    /// once. Raises TypeError for int8, uint8, int16 and uint16, and Error during an access. Not
-    /// collective; `sync` makes the sums visible to all ranks.
+    /// once. Raises TypeError for bool, int8, uint8, int16 and uint16, and Error during an access.
+    /// Not collective; `sync` makes the sums visible to all ranks.
     #[pyo3(signature = (index, value, alpha=None))]
     fn add(
         &self,
@@ -235,7 +239,7 @@ impl PyArray {
     /// Return the elements that an index selects, as `a[index]` does.
     ///
     /// With `out`, a numpy array of the right dtype and shape, the elements are written to it, and
-    /// it is returned. Not collective.
+    /// it is returned; the index must have no arrays then. Not collective.
     #[pyo3(signature = (index, out=None))]
     fn get<'py>(
         &self,
@@ -302,10 +306,11 @@ impl PyArray {
         })
     }
 
-    /// Complete all operations of all ranks, on any array, and wait for all ranks. Collective.
+    /// Complete the operations of all ranks of the group, on any array, and wait for these ranks.
     ///
-    /// Afterwards all ranks see the same elements. With PORTOLAN_CHECK=1, raises Error on all ranks
-    /// if two of them have used an element without a sync in between, and one has written it.
+    /// Collective. Afterwards all ranks see the same elements. With PORTOLAN_CHECK=1, raises Error on
+    /// all ranks if two of them have used an element without a sync in between, and one of them has
+    /// written it.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.settled(py)?.with(|a| a.sync(py))
     }

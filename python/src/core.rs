@@ -37,7 +37,7 @@ enum Lent {
     No,
     Open,
     /// An exception has ended the block of the access. Other ranks may not have raised and may wait in
-    /// the release, so it comes with the next collective call on the array.
+    /// the release, so the next collective call on the array releases the access.
     Left,
 }
 

@@ -100,9 +100,9 @@ pub trait Scalar: numpy::Element + NpyElement + Magnitude + LinalgScalar {
     fn all_reduce(_: &Group<'_>, _: &mut [Self], _: Op) -> Outcome<()>;
 }
 
-/// Converts a scalar of NumPy that Python's own conversions treat otherwise: bools, which they
-/// refuse as integers, and complex numbers, whose imaginary part they would drop. Returns `None`
-/// for other values.
+/// Converts a bool of NumPy, which Python's own conversions refuse as an integer. Returns `None` for
+/// other values. Fails for a complex scalar of NumPy if the dtype is not complex, because Python's
+/// conversions would drop the imaginary part.
 fn numpy_number<'py>(
     value: &Bound<'py, PyAny>,
     dtype: &str,
@@ -121,7 +121,7 @@ fn numpy_number<'py>(
     }
 }
 
-/// Gives the error of a number that a type cannot hold the text that NumPy gives it.
+/// Replaces the text of an overflow error with the text that NumPy uses.
 #[cold]
 fn out_of_bounds(error: PyErr, value: &Bound<'_, PyAny>, dtype: &str) -> PyErr {
     match value.str() {

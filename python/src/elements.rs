@@ -2,8 +2,8 @@
 //!
 //! [`Elements`] is the object-safe interface of [`Dist`] for all [`Scalar`] types. Its functions
 //! convert between NumPy arrays and views of `ndarray`, and run the library's call, without the
-//! interpreter lock if the call may wait ([`wait`], [`transfer`]). NumPy arrays that are passed in
-//! have the right dtype and shape: `portolan._values` has cast and broadcast them.
+//! interpreter lock if the call may wait ([`wait`], [`transfer`]). NumPy arrays of values have the
+//! right dtype and shape: `portolan._values` has cast and broadcast them.
 
 use crate::Dist;
 use crate::call::{raise, transfer, wait};

@@ -6,8 +6,8 @@
 //! have dropped, in the order of their numbers. The numbers count the creations, so they agree on all
 //! ranks.
 //!
-//! A group that is freed before its objects ends when the last of them is freed. The world's
-//! creations take care of such groups.
+//! If a group is freed before its objects, it ends when the last object is freed. The creation of an
+//! object in the world also collects the objects of such groups.
 //!
 //! Freeing a group is collective, too. A group that Python has dropped is therefore kept, and the next
 //! one of the same ranks is the same group. So the number of groups, and of MPI's communicators, is

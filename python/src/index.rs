@@ -191,7 +191,7 @@ impl Selection {
         if steps.iter().all(|s| *s == 1) { Ok(patch) } else { patch.every(&steps) }
     }
 
-    /// Gives a view of the result's shape the axes and the order of the patch.
+    /// Converts a view of the result's shape to the axes and the order of the patch.
     pub fn to_patch<S: RawData>(&self, mut view: ArrayBase<S, IxDyn>) -> ArrayBase<S, IxDyn> {
         for (axis, pick) in self.0.iter().enumerate() {
             match pick {
@@ -203,7 +203,7 @@ impl Selection {
         view
     }
 
-    /// Gives an array of the patch's shape the axes and the order of the result.
+    /// Converts an array of the patch's shape to the axes and the order of the result.
     pub fn to_result<T>(
         &self,
         mut array: ArrayBase<OwnedRepr<T>, IxDyn>,

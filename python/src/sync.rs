@@ -83,7 +83,7 @@ impl PyCounter {
         PyCounter::make(py, 0, group, call)
     }
 
-    /// Adds `step` and returns the previous value.
+    /// Add `step` and return the previous value, atomically.
     #[pyo3(signature = (step=1))]
     fn next(&self, py: Python<'_>, step: i64) -> PyResult<i64> {
         self.with(py, |s| s.fetch_add(0, 0, step))
@@ -110,7 +110,7 @@ impl PyCounter {
     }
 }
 
-/// A set of mutexes, with those that this rank holds.
+/// A set of mutexes, and the guards of those that this rank holds.
 struct Held {
     /// The guards borrow from `set`, so they are dropped first.
     guards: RefCell<HashMap<(usize, usize), MutexGuard<'static>>>,

@@ -58,7 +58,7 @@ impl PyTiles {
         Ok(None)
     }
 
-    /// Frees the counters before the end of the iteration. Collective.
+    /// Free the counters before the end of the iteration. Collective.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let freed = || Error_::new_err("the tiles have been freed");
         let shared = self.0.get()?;

@@ -48,7 +48,7 @@ impl PyTransfer {
 
 #[pymethods]
 impl PyTransfer {
-    /// Waits until the transfer is complete locally, and returns the elements of a get.
+    /// Wait until the transfer is complete locally. Return the elements of a get, or None.
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Moving { transfer, core } = self.state.get()?;
         let taken = transfer.take();
@@ -58,7 +58,7 @@ impl PyTransfer {
         transfer.finish(py)
     }
 
-    /// Whether `wait` would return at once.
+    /// Return whether `wait` would return at once.
     fn done(&self) -> PyResult<bool> {
         let moving = self.state.get()?;
         match &*moving.transfer.borrow() {

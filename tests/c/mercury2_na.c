@@ -208,6 +208,48 @@ static void memory(na_addr_t *right)
   free(shared);
 }
 
+/* A class with a key is reached only by classes with the same one. */
+static void keys(void)
+{
+  struct na_init_info with = NA_INIT_INFO_INITIALIZER, without = NA_INIT_INFO_INITIALIZER;
+  char name[CHECK_ADDRESS], out[8] = "message";
+  size_t size = sizeof name;
+  na_addr_t *there;
+  with.auth_key = "a key of NA";
+  na_class_t *server = NA_Initialize_opt2("tcp", true, NA_VERSION, &with);
+  CHECK(server != NULL, "NA_Initialize_opt2: %s", portolan_last_error());
+  na_context_t *served = NA_Context_create(server);
+  NA_MUST(NA_Addr_self(server, &there));
+  NA_MUST(NA_Addr_to_string(server, name, &size, there));
+  NA_Addr_free(server, there);
+  for (int knows = 0; knows < 2; knows++) {
+    na_class_t *client = NA_Initialize_opt("tcp", false, knows ? &with : &without);
+    CHECK(client != NULL, "NA_Initialize_opt: %s", portolan_last_error());
+    na_context_t *own = NA_Context_create(client);
+    na_op_id_t *op = NA_Op_create(client, NA_OP_SINGLE);
+    const double begun = check_seconds();
+    NA_MUST(NA_Addr_lookup(client, name, &there));
+    ended = 0;
+    last = NA_Msg_send_unexpected(client, own, on_end, ARG(NA_CB_SEND_UNEXPECTED), out, 8, NULL,
+                                  there, 0, 3, op);
+    while (last == NA_SUCCESS && ended == 0) {
+      unsigned int ran;
+      (void)NA_Poll(client, own, NULL);
+      (void)NA_Poll(server, served, NULL);
+      NA_MUST(NA_Trigger(own, 1, &ran));
+      CHECK(check_seconds() - begun < CHECK_HANG, "a message %s the key", knows ? "with" : "without");
+    }
+    CHECK((last == NA_SUCCESS) == knows, "%s the key: %s", knows ? "with" : "without",
+          NA_Error_to_string(last));
+    NA_Op_destroy(client, op);
+    NA_Addr_free(client, there);
+    NA_MUST(NA_Context_destroy(client, own));
+    NA_MUST(NA_Finalize(client));
+  }
+  NA_MUST(NA_Context_destroy(server, served));
+  NA_MUST(NA_Finalize(server));
+}
+
 int main(int argc, char **argv)
 {
   unsigned int major, minor;
@@ -223,6 +265,8 @@ int main(int argc, char **argv)
   CHECK(options.auth_key == before.auth_key && options.max_contexts == 5 &&
             options.traffic_class == NA_TC_UNSPEC,
         "other options");
+
+  keys();
 
   /* The network of an HG class. */
   na = HG_Core_class_get_na((hg_core_class_t *)hg_class);

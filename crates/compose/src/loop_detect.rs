@@ -149,7 +149,7 @@ pub(crate) fn detect_loops(normal: Pairs) -> Result<Pairs> {
         })?;
         if next.len() == strided_blocks.len() {
             left.shrink_to_fit();
-            // In write order again.
+            // Restores the order of writing.
             next.sort_by_key(|p| p.remote);
             return Ok(Pairs { runs: left, strided_blocks: next });
         }

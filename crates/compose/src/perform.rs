@@ -1,5 +1,6 @@
-//! Performances: sync, perform, wait. No call waits for a target, except for flow control and for
-//! flushes of MPI windows, and then the rank serves others.
+//! Performances: sync, perform, wait. A performance waits for a target only for flow control, for
+//! flushes of MPI windows, and for transfers to memory outside segments. The rank serves others
+//! meanwhile.
 
 use super::file::Files;
 use super::notify::ArrivalCounters;

@@ -51,12 +51,18 @@
 //!   is a progress thread ([`Runtime::has_progress_thread`]) or none is needed.
 //!
 //! # Collective calls
-//! `init`, `finalize`, `allocate`, `free`, `subgroup`, `mutexes`, `barrier` and the functions of
-//! [`Group`] that exchange data (`broadcast`, reductions, scans, gathers, `scatter` and exchanges
-//! of all ranks) are *collective*: all ranks of the group call them, in the same order. A single
-//! rank makes all other calls on its own. Ranks drop objects at different times, so the destructor
-//! of [`Runtime`] is the only collective one. A segment that is dropped without being freed keeps
-//! its memory until the runtime ends, and a warning is logged.
+//! All ranks of the group make a *collective* call, in the same order. These calls are collective:
+//!
+//! - `init`, `finalize`, `allocate`, `free`, `mutexes` and `barrier`;
+//! - `subgroup`, over the ranks of the new group;
+//! - the functions of [`Group`] that exchange data: `broadcast`, reductions, scans, gathers,
+//!   `scatter` and exchanges of all ranks;
+//! - calls of the modules `array`, [`compose`], [`messages`] and [`rpc`] whose documentation says
+//!   so.
+//!
+//! A single rank makes all other calls on its own. Ranks drop objects at different times, so the
+//! destructor of [`Runtime`] is the only collective one. A segment that is dropped without being
+//! freed keeps its memory until the runtime ends, and a warning is logged.
 //!
 //! # What the compiler checks
 //! Elements are [`Element`]s: every bit pattern is a valid value, so no race between ranks can
@@ -118,10 +124,10 @@
 //!   for calls in progress. A [`Bulk`](rpc::bulk::Bulk) keeps its memory, which can still be read and
 //!   written.
 //! - *A thread that must not call MPI calls it.* The runtime is not `Send`. Below
-//!   `MPI_THREAD_MULTIPLE`, [`Messages::endpoint`](messages::Messages::endpoint) returns an error
-//!   if messages use MPI, and [`rpc`] works only on the thread that started the runtime. At
-//!   `MPI_THREAD_SINGLE` and `MPI_THREAD_FUNNELED`, the runtime starts only on the thread that
-//!   initialised MPI.
+//!   `MPI_THREAD_MULTIPLE`, if messages use MPI,
+//!   [`Messages::endpoint`](messages::Messages::endpoint) returns an error, and classes of [`rpc`]
+//!   over MPI work only on the thread that started the runtime. At `MPI_THREAD_SINGLE` and
+//!   `MPI_THREAD_FUNNELED`, the runtime starts only on the thread that initialised MPI.
 //! - *A safe binding finalises MPI while the runtime is alive.* Later calls return errors. If other
 //!   threads may be in calls that borrow from the runtime, the job is aborted.
 //! - *Damaged or forged messages, files and traces.* Decoders check and reject them

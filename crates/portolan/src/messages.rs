@@ -64,7 +64,8 @@
 //! - [`Messages::call`] returns a [`Reply`]. [`Reply::wait`] returns when the handler has run and
 //!   its reply has arrived.
 //! - A pushed item ([`Messages::aggregate`], [`Batches::push`]) is sent when its batch is full, at
-//!   the age of a millisecond, or by [`Messages::flush`].
+//!   the age of a millisecond, or by [`Messages::flush`]. The progress thread checks the age. If
+//!   there is none, calls that wait check it.
 //! - [`Messages::quiesce`] is collective. It returns when every message and item of the job has
 //!   been handled, including those that handlers have sent.
 //! - A [`Group::barrier`](crate::Group::barrier) and a fence do not complete messages.

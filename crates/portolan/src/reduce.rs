@@ -31,8 +31,8 @@
 //! | [`And`], [`Or`], [`Xor`] | yes | | |
 //!
 //! # Order
-//! Values are combined in the order of the ranks, but not always from the left. Sums of floats
-//! therefore depend on the number of ranks and on their nodes. All ranks of
+//! Reductions do not always combine values in rank order. The order depends on the number of ranks,
+//! on their nodes and on the root, and so do the last bits of a sum of floats. All ranks of
 //! [`all_reduce`](crate::Group::all_reduce) get the same bits for up to 64 KiB of data.
 
 pub use crate::api::operator::{And, Max, Min, Operator, Or, Product, Sum, Xor};

@@ -80,12 +80,13 @@
 //!   is cancelled. The callback then runs once, in [`Context::trigger`].
 //! - [`Context::call`] and [`Handle::wait`] wait for the end of a call, and run incoming calls
 //!   meanwhile.
-//! - Calls, callbacks and transfers advance in [`Context::progress`]. Functions and callbacks run
-//!   only in [`Context::trigger`] and in the two waits. A process that serves functions calls both
-//!   in a loop.
+//! - Calls, callbacks and transfers advance in [`Context::progress`]. Functions run only in
+//!   [`Context::trigger`] and in the two waits, and callbacks also in [`Context::destroy`]. A
+//!   process that serves functions calls `progress` and `trigger` in a loop.
 //! - Calls are not ordered with respect to each other, nor with respect to puts into segments.
 //! - A call that is dropped at the server without an answer fails at its origin.
-//! - A one-way call ([`Rpc::without_answer`]) ends when its request has been sent.
+//! - A one-way call ([`Rpc::without_answer`]) ends when its request has been sent and, if the input
+//!   does not fit a message, the server has pulled it.
 //! - Creating the first class over MPI and finalising the last one are collective over the job. No
 //!   other call of this module is collective.
 //!
@@ -129,9 +130,10 @@ pub mod bulk {
     //! ```
     //!
     //! # Completion
-    //! A transfer has moved all of its bytes when its callback runs. The callback receives the
-    //! [`Buffer`] back, also if the transfer fails. The memory of the peer must stay registered
-    //! until then: the peer keeps its [`Bulk`] until the call has been answered.
+    //! A transfer has ended when its callback runs, and has moved all of its bytes if it succeeded.
+    //! The callback receives the [`Buffer`] back, also if the transfer fails. The memory of the
+    //! peer must stay registered until then: the peer keeps its [`Bulk`] until the call has been
+    //! answered.
     //!
     //! # Threads
     //! [`Bulk`] is `Send`, `Sync` and `Clone`, and several threads and ranks may use its bytes
@@ -153,7 +155,7 @@ pub mod encoding {
     //! The encoding of parameters: serde types to bytes and back.
     //!
     //! Calls encode their inputs and outputs themselves. A program needs the functions of this
-    //! module only if it stores parameters or sends them on another way. C programs that describe
+    //! module only if it stores parameters or sends them in another way. C programs that describe
     //! the same parameters by procs of Mercury (`hg_proc_*`, `MERCURY_GEN_PROC`) produce the same
     //! bytes.
     //!

@@ -19,9 +19,16 @@
 //! ```
 //!
 //! # What is counted
-//! All calls are counted if `PORTOLAN_STATS=1` or `PORTOLAN_TRACE` is set. Otherwise a wait is
-//! counted only if it outlasts its first polls ([`Stats::is_complete`]). A call is counted when it
-//! returns. Times are wall-clock times, and those of short calls are estimated from a
-//! sample. Regions and marks have an effect only in a trace (`PORTOLAN_TRACE`).
+//! If `PORTOLAN_STATS=1` or `PORTOLAN_TRACE` is set, all calls, waits and requests of other ranks
+//! are counted. Otherwise ([`Stats::is_complete`] returns false):
+//!
+//! - [`Stats::calls`], [`Stats::served`] and [`Stats::waited_for`] are empty, and
+//!   [`Stats::longest_delay`] is zero;
+//! - [`Stats::waits`] has only waits that outlast their first polls, with the time after these
+//!   polls, and no longest time.
+//!
+//! A call is counted when it returns without an error. Times are wall-clock times, and those of
+//! short calls are estimated from a sample. Regions and marks have an effect only in a trace
+//! (`PORTOLAN_TRACE`).
 
 pub use crate::api::{Aggregated, CallStats, PeerWait, Region, Stats, TimeStats};

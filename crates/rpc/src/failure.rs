@@ -1,7 +1,8 @@
 //! The errors of function shipping: a status that both ranks understand, and a text.
 //!
 //! A [`Status`] is a number. The statuses of this library have names, and a handler may answer with
-//! any other number. Names and meanings are the same as in current Mercury.
+//! any other number. The meanings are those of Mercury, and so are the names, except that Mercury
+//! 2.4 calls `NO_MATCH` `HG_NOENTRY` and `FAIL` `HG_OTHER_ERROR`.
 
 use crate::proc;
 use portolan_engine::error::{Error, ErrorKind};

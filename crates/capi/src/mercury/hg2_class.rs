@@ -78,7 +78,8 @@ calls! { V1:
         context::progress(V1, context, milliseconds)
     }
 
-    /// Makes progress first if there is nothing to run. Returns `HG_TIMEOUT` if nothing has run.
+    /// Makes progress first if there is nothing to run and the timeout is not 0. Returns
+    /// `HG_TIMEOUT` if nothing has run.
     HG_Trigger(
         context: Token,
         milliseconds: c_uint,

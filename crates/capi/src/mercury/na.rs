@@ -242,7 +242,8 @@ calls! { V1:
         Ok(())
     }
 
-    /// Makes progress first if none is queued. Returns `NA_TIMEOUT` if none has run.
+    /// Makes progress first if none is queued and the timeout is not 0. Returns `NA_TIMEOUT` if
+    /// none has run.
     NA_Trigger(context: Token, milliseconds: c_uint, max_count: c_uint, actual_count: *mut c_uint) {
         // SAFETY: the caller guarantees that `actual_count` is null or valid for writes.
         let actual = unsafe { maybe(actual_count) };

@@ -56,10 +56,10 @@ pub(super) struct Runner {
     pub attached: Attached,
 }
 
-/// Runs the procs of 2013, which have neither a class nor a handle.
 /// `HG_PROC_BULK_EAGER`: bulk handles of memory that others only read may carry its bytes.
 pub(super) const EAGER: u8 = 2;
 
+/// Runs the procs of 2013, which have neither a class nor a handle.
 pub(super) const V1: Runner = Runner {
     interface: Interface::V1,
     attached: Attached { class: ptr::null_mut(), handle: ptr::null_mut(), flags: 0 },

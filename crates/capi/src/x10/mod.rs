@@ -4,7 +4,8 @@
 //! memory of its own: a reference names any address of any place ([`portolan_engine::any_memory`]).
 //! Asyncs are active messages ([`portolan_engine::am`]).
 //!
-//! **Errors.** A call returns `X10_OK`, or `X10_ERR_LAPI` and changes nothing. The reason goes to
+//! **Errors.** A call returns `X10_OK` or `X10_ERR_LAPI`. A call with invalid arguments changes
+//! nothing, except that bytes may have moved if a remote address is not mapped. The reason goes to
 //! standard error and to `x10_last_error`.
 
 pub(crate) mod aggregate;

@@ -32,7 +32,7 @@ pub use portolan_compose::CompositionKind;
 /// fn main() -> portolan::Result<()> {
 ///     let rt = Runtime::init()?;
 ///     let field = rt.world().allocate::<f64>(100)?;
-///     let mut composer = Composer::new(&rt)?;
+///     let composer = Composer::new(&rt)?;
 ///     let next = (rt.rank() + 1) % rt.size();
 ///     let mut edge = composer.simple(next)?;
 ///     edge.add(&field, 98..99, &field, next, 0)?; // my last to its first
@@ -371,6 +371,9 @@ impl<'rt> Composition<'rt> {
     }
 
     /// Returns a composition with the current elements of both.
+    ///
+    /// # Errors
+    /// Never fails at present.
     pub fn merge(&self, other: &Composition<'rt>) -> Result<Composition<'rt>> {
         let inner = self.inner.merge(&other.inner).in_call("Composition::merge")?;
         Ok(Composition { rt: self.rt, inner, raw: self.raw || other.raw })

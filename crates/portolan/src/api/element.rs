@@ -31,8 +31,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// An [`Element`] that can be accumulated: the six types of ARMCI, and the unsigned integers, whose
-/// sums have the same bits as signed sums. Integer sums wrap.
+/// An [`Element`] that can be accumulated: the six types of ARMCI (`i32`, `i64`, `f32`, `f64`,
+/// `Complex<f32>`, `Complex<f64>`), and `u32`, `u64`, `isize` and `usize`. Integer sums wrap.
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` cannot be accumulated",
     label = "no element type of accumulates",

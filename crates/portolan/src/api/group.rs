@@ -71,8 +71,8 @@ impl<'rt> Group<'rt> {
     /// must all pass the same list. A caller that is not in the list gets `None` and does not wait.
     ///
     /// # Errors
-    /// Returns `Rank` if a rank is outside this group or named twice, or `Mismatch` if the ranks
-    /// pass different lists.
+    /// Returns `Rank` if a rank is outside this group or named twice, `Mismatch` if the ranks pass
+    /// different lists, or `State` if this group was freed.
     #[track_caller]
     pub fn subgroup(&self, ranks: &[usize]) -> Result<Option<Group<'rt>>> {
         let made = public("Group::subgroup", || self.engine().create_group(&self.inner, ranks))?;
@@ -103,9 +103,10 @@ impl<'rt> Group<'rt> {
         public("Group::barrier", || self.engine().barrier_of(&self.inner))
     }
 
-    /// Runs `body` as one collective call, whose arguments must be the same on all ranks. `call` is a
-    /// text with these arguments. If the texts differ, the group's collective calls in `body` fail
-    /// with `Mismatch` on all ranks, and the error contains each text and its ranks.
+    /// Runs `body` as one collective call, whose arguments must be the same on all ranks. `call` is
+    /// a text with these arguments. If the texts differ, the group's collective calls in `body`
+    /// fail with `Mismatch` on all ranks, and the error contains the first 92 bytes of each text
+    /// and its ranks.
     ///
     /// ```no_run
     /// # fn make(group: &portolan::Group<'_>, start: i64) -> portolan::Result<()> {
@@ -141,7 +142,7 @@ impl<'rt> Group<'rt> {
     ///
     /// # Errors
     /// Returns `Rank` if `root` is outside the group, `Mismatch` if the ranks make different
-    /// collective calls, or `Mpi` if communication fails.
+    /// collective calls, `State` if the group was freed, or `Mpi` if communication fails.
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, data: &mut [T]) -> Result<()> {
         const CALL: &str = "Group::broadcast";
@@ -249,7 +250,8 @@ impl<'rt> Group<'rt> {
     /// Collective: all ranks pass the same number of elements, at most 2^31-1, and the same root.
     ///
     /// # Errors
-    /// Fails as [`Group::broadcast`] does. Returns `Argument` if there are too many elements.
+    /// Fails as [`Group::broadcast`] does. Returns `Argument` on all ranks if there are too many
+    /// elements.
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, data: &[T]) -> Result<Option<Vec<T>>> {
         const CALL: &str = "Group::gather";
@@ -277,8 +279,8 @@ impl<'rt> Group<'rt> {
     /// Collective: all ranks pass the same number of elements, at most 2^31-1.
     ///
     /// # Errors
-    /// Returns `Mismatch` if the ranks make different collective calls, or `Argument` if the number
-    /// of elements is not divisible by the number of ranks or is too large.
+    /// Fails as [`Group::all_reduce`] does. Returns `Argument` on all ranks if the number of
+    /// elements is not divisible by the number of ranks or is too large.
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, data: &[T]) -> Result<Vec<T>> {
         public("Group::all_to_all", || self.inner.all_to_all(self.engine(), data))
@@ -299,9 +301,8 @@ impl<'rt> Group<'rt> {
     /// ```
     ///
     /// # Errors
-    /// Returns `Mismatch` if the ranks make different collective calls. Returns `Argument` on all
-    /// ranks if one of them does not pass a part for each rank, or would send or receive more than
-    /// 2^31-1 elements.
+    /// Fails as [`Group::all_reduce`] does. Returns `Argument` on all ranks if one of them does not
+    /// pass a part for each rank, or would send or receive more than 2^31-1 elements.
     #[track_caller]
     pub fn all_to_all_varied<T: Element>(&self, parts: &[impl AsRef<[T]>]) -> Result<Vec<Vec<T>>> {
         let counts: Vec<usize> = parts.iter().map(|part| part.as_ref().len()).collect();

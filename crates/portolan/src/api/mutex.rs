@@ -62,7 +62,8 @@ impl MutexSet<'_> {
         Ok(MutexGuard { set: self, rank, index, held: true })
     }
 
-    /// Locks mutex `index` of `rank` if it is free. Returns `None` if it is not.
+    /// Locks mutex `index` of `rank` if it is free. Returns `None` if any rank holds it, also this
+    /// one.
     ///
     /// # Errors
     /// Returns `Rank` if `rank` is outside the group, or `Argument` if the mutex does not exist.

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 /// Initialises the runtime, runs `body`, and finalises the runtime. Collective over all ranks.
 ///
-/// If `body` fails on any rank, this function prints the error with the rank and aborts the whole
-/// job with exit code 1, because the other ranks would wait for that rank forever.
+/// If `body`, or the start or end of the runtime, fails on any rank, this function prints the error
+/// with the rank and aborts the whole job with exit code 1. Otherwise the other ranks would wait
+/// for that rank forever.
 ///
 /// ```no_run
 /// fn main() -> std::process::ExitCode {

@@ -156,8 +156,10 @@ impl Runtime {
     /// has already initialised it. Collective.
     ///
     /// # Errors
-    /// Returns `State` if a runtime is already running or MPI cannot be used, or `Argument` if an
-    /// environment variable is invalid.
+    /// Returns `State` if a runtime is already running, MPI cannot be used, or another job writes
+    /// its traces to the directory in `PORTOLAN_TRACE`. Returns `Argument` if an environment
+    /// variable is invalid or differs between ranks, `Memory` if memory runs out, or `Mpi` if a
+    /// call of MPI fails.
     pub fn init() -> Result<Runtime> {
         Runtime::builder().init()
     }
@@ -191,7 +193,7 @@ impl Runtime {
     }
 
     /// Ends all ranks of the job with an exit code, or with 1 if the code is 0. Can be called at
-    /// any time, even if no runtime is running.
+    /// any time. Before the first start of a runtime, it ends only the calling process.
     pub fn abort(code: i32) -> ! {
         unfreed::forget();
         process::end_job(code)
@@ -216,7 +218,8 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
-    /// Returns `State` if the program has already finalised MPI.
+    /// Returns `State` if the program has already finalised MPI, or `Mpi` if the operations cannot
+    /// be completed.
     #[track_caller]
     pub fn finalize(mut self) -> Result<()> {
         self.finalized = true;
@@ -309,7 +312,7 @@ impl Runtime {
     }
 
     /// Returns the number of the node of this rank. Ranks of one node access each other's memory by
-    /// load and store.
+    /// load and store, unless `PORTOLAN_PATH` chooses another path ([`Runtime::path_to`]).
     pub fn node(&self) -> usize {
         self.engine.topology.my_node()
     }
@@ -348,7 +351,8 @@ impl Runtime {
     }
 
     /// Returns whether a progress thread serves other ranks while this rank computes. If all ranks
-    /// share a node, none is needed and there is none.
+    /// share a node, transfers need none. It then starts with the first messages, composer or RPC
+    /// class over MPI.
     pub fn has_progress_thread(&self) -> bool {
         self.engine.has_thread()
     }
@@ -357,7 +361,7 @@ impl Runtime {
     /// are visible at the target.
     ///
     /// # Errors
-    /// Returns `Rank` if `rank` is outside the job.
+    /// Returns `Rank` if `rank` is outside the job, or `Mpi` if the operations cannot be completed.
     #[track_caller]
     pub fn fence(&self, rank: usize) -> Result<()> {
         public("Runtime::fence", || self.engine.fence(rank))
@@ -365,6 +369,9 @@ impl Runtime {
 
     /// Completes all operations that this rank has issued to any rank, as [`Runtime::fence`] does
     /// for one.
+    ///
+    /// # Errors
+    /// Returns `Mpi` if the operations cannot be completed.
     #[track_caller]
     pub fn fence_all(&self) -> Result<()> {
         public("Runtime::fence_all", || self.engine.fence_all())

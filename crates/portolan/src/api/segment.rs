@@ -55,6 +55,8 @@ impl<'rt> Group<'rt> {
     /// Allocates a segment with `here` elements on this rank. Each rank passes the length of its
     /// own part. All elements are zero on return. Collective.
     ///
+    /// The program does not compile if elements have no size or an alignment above 64 bytes.
+    ///
     /// # Errors
     /// Returns `Memory` on all ranks if the allocation fails on one of them. The error names that
     /// rank, the requested size and the free memory. Returns `State` if the group was freed.

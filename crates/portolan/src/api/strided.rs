@@ -78,9 +78,9 @@ impl<T: Element> Segment<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// Returns `Rank` if `rank` is outside the group, `Address` if a block leaves the slice or the
-    /// part, or `Argument` if the counts of the blocks differ and neither block is contiguous. No
-    /// data moves in these cases.
+    /// Returns `Rank` if `rank` is outside the group, or `Address` if a block leaves the slice or
+    /// the part. Returns `Argument` if the blocks have different numbers of elements, or if their
+    /// counts differ and neither block is contiguous. No data moves in these cases.
     pub fn put_block(
         &self,
         rank: usize,

@@ -79,12 +79,18 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     }
 
     /// Returns a view of this rank's elements, without ghost cells. No element is copied.
+    ///
+    /// # Panics
+    /// Panics if an update of the ghost cells is in progress and fails.
     #[track_caller]
     pub fn local(&self) -> ArrayView<'_, T, D> {
         self.view(false)
     }
 
     /// Returns a mutable view of this rank's elements, without ghost cells. No element is copied.
+    ///
+    /// # Panics
+    /// Panics as [`Access::local`] does.
     #[track_caller]
     pub fn local_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         self.view_mut(false)
@@ -92,12 +98,18 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
 
     /// Returns a view of this rank's elements and the ghost cells around them. The first element
     /// has index `[g, ..]`, where `g` is the width of the ghost cells.
+    ///
+    /// # Panics
+    /// Panics as [`Access::local`] does.
     #[track_caller]
     pub fn padded(&self) -> ArrayView<'_, T, D> {
         self.view(true)
     }
 
     /// Returns a mutable view of this rank's elements and the ghost cells around them.
+    ///
+    /// # Panics
+    /// Panics as [`Access::local`] does.
     #[track_caller]
     pub fn padded_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         self.view_mut(true)
@@ -118,8 +130,11 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
         self.array.inner.part.view_mut(&window)
     }
 
-    /// Calls `each` with the global index of, and a mutable reference to, each of this rank's
-    /// elements.
+    /// Calls `each` for each of this rank's elements, with the element's global index and a mutable
+    /// reference to the element.
+    ///
+    /// # Panics
+    /// Panics as [`Access::local`] does.
     pub fn for_each(&mut self, mut each: impl FnMut(&[usize], &mut T)) {
         let boxes = self.array.own_boxes();
         let mut view = self.local_mut().into_dyn();
@@ -175,6 +190,9 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     ///
     /// # Errors
     /// Returns `Mpi` if the barrier fails, and `State` if `PORTOLAN_CHECK` detects a race.
+    ///
+    /// # Panics
+    /// Panics as [`Access::local`] does.
     #[track_caller]
     pub fn release(self) -> Result<()> {
         const CALL: &str = "Access::release";

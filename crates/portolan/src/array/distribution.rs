@@ -9,7 +9,6 @@
 //! `isize::MAX` bytes, where an axis of length 0 counts as length 1 ([`Layout::new`] checks this).
 //! Element counts, offsets and strides are products of some of these extents and therefore do not
 //! overflow.
-//! overflow.
 
 use super::axis::{AxisMap, AxisRun, Runs};
 use super::common::Dims;

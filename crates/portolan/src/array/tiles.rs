@@ -33,8 +33,8 @@ impl From<&Tile> for Patch {
 
 /// Hands out tiles that the ranks of a group share; created by [`DistArray::tiles`].
 ///
-/// An error or a panic of a rank that works on a tile ends the whole job, so no result lacks a
-/// tile.
+/// In a program that uses [`run`](crate::run), an error or a panic of a rank that works on a tile
+/// ends the whole job, so no result lacks a tile.
 ///
 /// ```no_run
 /// # fn work(a: &portolan::array::DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<()> {

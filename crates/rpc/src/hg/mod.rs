@@ -3,8 +3,8 @@
 //! **Life of a call.** The origin encodes the input behind a head (`origin::Origin::forward`),
 //! registers a token for the answer, and sends the request as an unexpected message. Progress at
 //! the server finds the function by its number and queues the call in a context; trigger runs it.
-//! The server answers at once or later, with a message that carries the token. Parameters of any
-//! length that do not fit a message are registered as memory, and the receiver pulls them.
+//! The server answers at once or later, with a message that carries the token. Parameters that do
+//! not fit a message are registered as memory, and the receiver pulls them.
 //!
 //! A call to the own process is queued directly.
 //!

@@ -39,25 +39,34 @@ impl Class {
     /// |---|---|
     /// | `mpi` | the ranks of the job |
     /// | `na+sm` | processes of the same user on this host, started separately |
-    /// | `tcp`, `tcp://PLACE` | processes on any host, started separately; listens at `PLACE` or loopback |
+    /// | `tcp`, `tcp://PLACE` | processes on any host, started separately |
     /// | `self` | the calling process |
     ///
-    /// The first class over MPI is collective over the job, and starts MPI and the runtime if
-    /// needed. The networks `na+sm` and `tcp` use neither.
+    /// A class over `tcp` listens at `PLACE`, else at the place in `PORTOLAN_RPC_LISTEN`, else on
+    /// loopback. The first class over MPI is collective over the job, and starts MPI and the
+    /// runtime if needed. The networks `na+sm` and `tcp` use neither.
     ///
     /// # Errors
     /// Returns `PROTONOSUPPORT` if `info` names an unknown network, `INVALID_ARG` if it is empty,
-    /// and `NA_ERROR` if MPI lacks a required feature.
+    /// `ADDRNOTAVAIL` if the class cannot listen there, `BUSY` if the process has 256 classes, and
+    /// `NA_ERROR` if MPI fails.
     pub fn init(info: &str, listen: Listen) -> Result<Class> {
         Class::init_with(info, listen, Method::default())
     }
 
     /// Like [`Class::init`], with a checksum method.
+    ///
+    /// # Errors
+    /// Fails like [`Class::init`].
     pub fn init_with(info: &str, listen: Listen, method: Method) -> Result<Class> {
         Class::init_with_options(info, listen, method, Options::default())
     }
 
     /// Like [`Class::init_with`], with options of the network.
+    ///
+    /// # Errors
+    /// Fails like [`Class::init`]. Returns `OPNOTSUPPORTED` for TLS without the feature `tls`, and
+    /// another status if a secret or a certificate cannot be used.
     pub fn init_with_options(
         info: &str,
         listen: Listen,
@@ -84,11 +93,12 @@ impl Class {
     }
 
     /// Finalises the class and cancels its calls. Other ranks can still pull promised outputs for
-    /// some seconds. Collective over the job if it ends the last network.
+    /// some seconds. Collective over the job if it ends the last network over MPI.
     ///
     /// # Errors
-    /// Returns `INVALID_ARG` if the class is finalised already. If it has its own network, returns
-    /// `BUSY` while contexts or calls in progress exist; class and network then stay open.
+    /// Returns `INVALID_ARG` if the class is finalised already. Returns `BUSY` if a context of the
+    /// class is neither destroyed nor dropped; the class then stays open. A handle or a call keeps
+    /// its context.
     pub fn finalize(&self) -> Result<()> {
         if self.own_network {
             self.shared.na.check_idle()?;
@@ -108,11 +118,17 @@ impl Class {
     }
 
     /// Creates a context with number 0.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the class is finalised.
     pub fn context(&self) -> Result<Context> {
         self.context_numbered(0)
     }
 
-    /// Creates a context with a number, which callers can ask for.
+    /// Creates a context with a number, by which a caller in C chooses it (`HG_Set_target_id`).
+    ///
+    /// # Errors
+    /// Fails like [`Class::context`].
     pub fn context_numbered(&self, id: u8) -> Result<Context> {
         Ok(Context { shared: ContextShared::new(self.shared.clone(), id)? })
     }
@@ -150,6 +166,9 @@ pub struct Context {
 impl Context {
     /// Makes progress until trigger has work, a call without a callback has ended, or the time is
     /// over. Returns false if the time is over.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the class is finalised, or the error of the network.
     pub fn progress(&self, timeout: Duration) -> Result<bool> {
         self.shared.progress(timeout)
     }
@@ -160,7 +179,7 @@ impl Context {
     }
 
     /// Runs `body` in trigger, on the thread that serves the context, and wakes that thread. Other
-    /// threads use this to hand over their results.
+    /// threads use this to hand over their results. If the context is destroyed, `body` is dropped.
     pub fn defer(&self, body: impl FnOnce() + Send + 'static) {
         self.shared.push(Work::Run(Box::new(body)));
     }
@@ -174,8 +193,8 @@ impl Context {
     }
 
     /// Destroys the context. Cancels its calls and transfers and runs their callbacks before it
-    /// returns. Answers waiting incoming calls with a failure. The class can be finalised once the
-    /// context and its handles are dropped.
+    /// returns. Answers waiting incoming calls with a failure. Afterwards, clones and handles of
+    /// the context no longer keep the class from being finalised.
     ///
     /// # Errors
     /// Returns `BUSY`, and changes nothing, if a call or callback of the context is running, and

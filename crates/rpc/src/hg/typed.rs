@@ -40,7 +40,8 @@ impl<I, O> std::fmt::Debug for Rpc<I, O> {
 }
 
 impl<I, O> Rpc<I, O> {
-    /// Makes calls one-way: they have no answer and end when the request has left.
+    /// Makes calls one-way: they have no answer. They end when the request has left and, if the
+    /// input does not fit a message, the server has pulled it.
     pub fn without_answer(self) -> Self {
         self.function.set_quiet(true);
         self
@@ -61,7 +62,8 @@ impl Class {
     /// call and answer later. If it fails before it has answered, the origin receives that status.
     ///
     /// # Errors
-    /// Returns `EXIST` if a function of another name has the same number.
+    /// Returns `EXIST` if a function of another name has the same number, and `INVALID_ARG` if the
+    /// name is empty.
     pub fn serve<I, O, F>(&self, name: &str, handler: F) -> Result<Rpc<I, O>>
     where
         I: Serialize + DeserializeOwned + 'static,
@@ -102,7 +104,8 @@ impl Class {
         self.serve(name, move |call: Call<I, O>| call.answer(&function(call.input()?)?))
     }
 
-    /// Returns a function for calls, registered unless this class serves one of this name.
+    /// Returns a function for calls. Registers it, unless this class serves a function of this
+    /// name.
     ///
     /// # Errors
     /// Fails like [`Class::serve`].
@@ -122,7 +125,7 @@ impl Class {
     /// Returns the address of a rank of the job.
     ///
     /// # Errors
-    /// Returns `ADDRNOTAVAIL` if the rank is outside the job.
+    /// Returns `ADDRNOTAVAIL` if the rank is outside the job, or the class is not over MPI.
     pub fn rank(&self, rank: usize) -> Result<Address> {
         self.lookup(&format!("mpi://{rank}"))
     }
@@ -150,8 +153,9 @@ impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
     /// Decodes the input.
     ///
     /// # Errors
-    /// Returns `PROTOCOL_ERROR`, `OVERFLOW` or `CHECKSUM_ERROR` if the input is invalid. The origin
-    /// receives the same status unless the handler answers the call.
+    /// Returns `PROTOCOL_ERROR`, `OVERFLOW` or `CHECKSUM_ERROR` if the input is invalid, or `NOMEM`
+    /// if memory is exhausted. The origin receives the same status unless the handler answers the
+    /// call.
     pub fn input(&self) -> Result<I> {
         proc::from_slice(self.target.input(), self.target.method()).map_err(|fault| {
             let failure = Failure::from(fault);
@@ -163,8 +167,9 @@ impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
     /// Answers with an output.
     ///
     /// # Errors
-    /// Returns `INVALID_ARG` if the call was answered already, or the error of encoding or sending;
-    /// in that case the call is still unanswered.
+    /// Returns `INVALID_ARG` if the call was answered already or the class is finalised, or the
+    /// error of encoding or sending. After an error of encoding or sending, the call is still
+    /// unanswered.
     pub fn answer(&self, output: &O) -> Result<()> {
         self.target.answer(encode(output), None)
     }
@@ -222,7 +227,8 @@ impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
     ///
     /// # Errors
     /// Returns `BUSY` if the call is under way or its last callback has not run, `INVALID_ARG` if
-    /// the context is destroyed or the class finalised, or the error of encoding or sending.
+    /// the context is destroyed or the class finalised, `ADDRNOTAVAIL` if the address belongs to
+    /// another class, or the error of encoding or sending.
     pub fn forward(
         &self,
         input: &I,
@@ -242,10 +248,15 @@ impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
 
     /// Waits until the call has ended; returns false if the time is over first. Runs incoming calls
     /// meanwhile.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the call was never forwarded or the class is finalised, or the
+    /// error of the network.
     pub fn wait(&self, timeout: Duration) -> Result<bool> {
         self.origin.wait(timeout)
     }
 
+    /// Returns whether the call has ended.
     pub fn is_done(&self) -> bool {
         self.origin.is_done()
     }
@@ -253,7 +264,8 @@ impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
     /// Returns the output of the call, which must have ended.
     ///
     /// # Errors
-    /// Returns the failure of the call, or `INVALID_ARG` if it has not ended.
+    /// Returns the failure of the call, `INVALID_ARG` if it has not ended, or the error of decoding
+    /// the output.
     pub fn output(&self) -> Result<O> {
         output_of(&self.origin)
     }

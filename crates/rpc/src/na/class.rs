@@ -186,10 +186,8 @@ impl Shared {
             Name::Own => Peer::Own,
             Name::Rank(rank) => {
                 let Some(engine) = self.engine() else {
-                    refuse!(
-                        ADDRNOTAVAIL,
-                        "a class over self reaches only its own process, not '{name}'"
-                    );
+                    let own = self.scheme.name();
+                    refuse!(ADDRNOTAVAIL, "a class over {own} does not reach '{name}'");
                 };
                 if rank >= engine.size() {
                     refuse!(

@@ -136,7 +136,7 @@ impl Links {
             }
         };
         Ok(Links {
-            // As in Mercury, whatever name of the network the program wrote.
+            // As in Mercury, addresses over TCP have the network's name as the program wrote it.
             prefix: if network.scheme == Scheme::Sm { "na+sm" } else { network.name }.into(),
             networks: Arc::new(Networks { tcp, sm, arrivals }),
             dialling: Dialling::default(),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Options of a class. The default is none.
+/// Options of a class. By default none is set.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Options<'a> {

@@ -45,10 +45,10 @@ pub struct Part<'a> {
     pub offset: usize,
 }
 
-/// Returns the peer to ask for the memory of `remote`: the process itself if the peer is another
-/// one of its classes. A peer that is not connected is asked, and refuses if it does not own the
-/// memory. Returns `INVALID_ARG` if the memory does not belong to the peer. A client may have sent
-/// a handle of this process back.
+/// Returns the peer to ask for the memory of `remote`. If the peer is another class of this
+/// process, this is the process itself. A peer that is not connected refuses the request if it does
+/// not own the memory. Returns `INVALID_ARG` if the memory does not belong to the peer, for example
+/// if a client has sent a handle of this process back.
 fn peer_with(class: &Shared, peer: Peer, remote: &Mem) -> Result<Peer> {
     if remote.is_local() == (peer == Peer::Own) {
         return Ok(peer);

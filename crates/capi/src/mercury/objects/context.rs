@@ -53,8 +53,9 @@ pub(crate) fn progress(
     CONTEXTS[interface].get(token)?.context.progress(timeout(milliseconds)).map(Happened)
 }
 
-/// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. With
-/// `milliseconds`, makes progress first if none is queued, and returns whether one has run.
+/// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. If
+/// `milliseconds` is not 0, makes progress first if none is queued. Returns whether one has run;
+/// always true without `milliseconds` or if `most` is 0.
 ///
 /// # Safety
 /// `actual` must be null or valid for a write.

@@ -1,6 +1,6 @@
 //! Classes: creation, end and attached data.
 
-use super::types::{Counters, HgInitInfo};
+use super::types::{Counters, HgInitInfo, NaInitInfo};
 use crate::mercury::entry::place;
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::attached::{Attached, CreateCallback, FreeCallback, OnCreate};
@@ -11,7 +11,6 @@ use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Result, refuse};
 use portolan_rpc::na::Options;
 use portolan_rpc::na::address::Scheme;
-use std::ffi::CStr;
 use std::os::raw::{c_char, c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,8 +40,7 @@ unsafe fn init(
         let (na_class, level) = unsafe { ((*options).na_class, (*options).checksum_level) };
         // SAFETY: as above. The key is null or NUL-terminated, and stays so during the call.
         unsafe {
-            let key = (*options).na_init_info.auth_key;
-            chosen.auth_key = (!key.is_null()).then(|| CStr::from_ptr(key).to_bytes());
+            chosen.auth_key = NaInitInfo::key(&raw const (*options).na_init_info);
             chosen.auto_sm = (*options).auto_sm != 0;
             bulk_eager = (*options).no_bulk_eager == 0;
         }

@@ -1,4 +1,4 @@
-//! The `hg_return_t` of 2.4.
+//! Conversion between statuses and the `hg_return_t` of 2.4.
 
 use portolan_rpc::failure::Status;
 use std::ffi::CStr;

@@ -124,7 +124,8 @@ calls! { V2:
         context::progress(V2, context, milliseconds)
     }
 
-    /// Makes progress first if none is queued. Returns `HG_TIMEOUT` if none has run.
+    /// Makes progress first if none is queued and the timeout is not 0. Returns `HG_TIMEOUT` if
+    /// none has run.
     HG_Trigger | HG_Core_trigger(
         context: Token,
         milliseconds: c_uint,

@@ -14,7 +14,7 @@ use crate::mercury::objects::class::CLASSES;
 use crate::mercury::objects::context::CONTEXTS;
 use crate::mercury::table::{NA_CLASSES, NA_CONTEXTS, Token};
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
-use portolan_rpc::na::{Class, Context, MAX_TAG};
+use portolan_rpc::na::{Class, Context, MAX_TAG, Options};
 use std::os::raw::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::time::Duration;
@@ -55,11 +55,18 @@ pub(super) fn context_of(class_token: Token, token: Token) -> Result<Context> {
 }
 
 /// # Safety
-/// `info` must be null or a NUL-terminated string.
-unsafe fn initialize(info: *const c_char, listen: bool) -> Result<Token> {
+/// `info` must be null or a NUL-terminated string. [`NaInitInfo::key`] defines the requirement for
+/// `options`.
+unsafe fn initialize(
+    info: *const c_char,
+    listen: bool,
+    options: *const NaInitInfo,
+) -> Result<Token> {
     // SAFETY: by this function's contract, `info` is null or NUL-terminated.
     let info = unsafe { text(info, "information string") }?;
-    Ok(NA_CLASSES.insert(Class::new(&info, listen)?))
+    // SAFETY: the caller guarantees `options`.
+    let options = Options { auth_key: unsafe { NaInitInfo::key(options) }, ..Options::default() };
+    Ok(NA_CLASSES.insert(Class::with(&info, listen, options)?))
 }
 
 fn poll(class: Token, token: Token, time: Duration) -> Result<c_uint> {
@@ -94,28 +101,28 @@ calls! { V2:
 
     NA_Initialize(info: *const c_char, listen: bool) -> Token, ptr::null_mut(), {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated.
-        unsafe { initialize(info, listen) }
+        unsafe { initialize(info, listen, ptr::null()) }
     }
 
-    /// The options are ignored. Returns null on failure.
+    /// The options except the key are ignored. Returns null on failure.
     NA_Initialize_opt(
         info: *const c_char,
         listen: bool,
-        _options: *const NaInitInfo,
+        options: *const NaInitInfo,
     ) -> Token, ptr::null_mut(), {
-        // SAFETY: by the call's contract, `info` is null or NUL-terminated.
-        unsafe { initialize(info, listen) }
+        // SAFETY: by the call's contract, the strings are null or NUL-terminated.
+        unsafe { initialize(info, listen, options) }
     }
 
-    /// The options are ignored. Returns null on failure.
+    /// The options except the key are ignored. Returns null on failure.
     NA_Initialize_opt2(
         info: *const c_char,
         listen: bool,
         _version: c_uint,
-        _options: *const NaInitInfo,
+        options: *const NaInitInfo,
     ) -> Token, ptr::null_mut(), {
-        // SAFETY: by the call's contract, `info` is null or NUL-terminated.
-        unsafe { initialize(info, listen) }
+        // SAFETY: by the call's contract, the strings are null or NUL-terminated.
+        unsafe { initialize(info, listen, options) }
     }
 
     NA_Finalize(class: Token) {

@@ -5,6 +5,7 @@ pub(crate) use crate::mercury::callbacks::{BulkInfo, CB_BULK, CB_FORWARD, CB_LOO
 use crate::mercury::objects::class::Counts;
 use crate::mercury::table::Token;
 use portolan_rpc::failure::Status;
+use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,7 +29,7 @@ unsafe impl Sync for HgInfo {}
 pub(crate) struct NaInitInfo {
     ip_subnet: *const c_char,
     /// The secret that both sides of a TCP connection must know, or null.
-    pub(super) auth_key: *const c_char,
+    auth_key: *const c_char,
     max_unexpected_size: usize,
     max_expected_size: usize,
     progress_mode: u8,
@@ -36,6 +37,24 @@ pub(crate) struct NaInitInfo {
     max_contexts: u8,
     thread_mode: u8,
     request_mem_device: bool,
+}
+
+impl NaInitInfo {
+    /// Returns the key, if there is one. Every version of the structure has it at this place.
+    ///
+    /// # Safety
+    /// `this` must be null or a structure of any version, whose key is null or NUL-terminated for
+    /// `'a`.
+    pub(super) unsafe fn key<'a>(this: *const NaInitInfo) -> Option<&'a [u8]> {
+        if this.is_null() {
+            return None;
+        }
+        // SAFETY: `this` is a structure, whose beginning has a key. The caller guarantees the text.
+        unsafe {
+            let key = (*this).auth_key;
+            (!key.is_null()).then(|| CStr::from_ptr(key).to_bytes())
+        }
+    }
 }
 
 /// `struct hg_init_info`. The structs of 2.2 and 2.3 are prefixes of it, so there may be no

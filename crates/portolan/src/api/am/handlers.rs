@@ -75,12 +75,13 @@ impl Handlers {
         self
     }
 
-    /// Adds an item type.
+    /// Adds an item type, with batches of at most 64 KiB.
     pub fn item<I: Item>(self) -> Handlers {
         self.item_with::<I>(DEFAULT_LIMIT)
     }
 
-    /// Adds an item type whose batches have at most `limit` bytes, but at least one item.
+    /// Adds an item type whose batches have at most `limit` bytes, but at least one item. The
+    /// transport may limit batches further, and no batch has more than 8,192 items.
     pub fn item_with<I: Item>(mut self, limit: usize) -> Handlers {
         self.planned.push(Planned {
             name: I::name().to_string(),
@@ -110,8 +111,8 @@ impl Handlers {
     ///
     /// # Errors
     /// Returns `Argument` on all ranks if they name different types or a different order, if a type
-    /// is already registered, or if two states have the same type. Returns `Memory` if there is no
-    /// memory for the message rings.
+    /// is already registered, or if a rank adds two states of one type. Returns `Memory` if there
+    /// is no memory for the message rings.
     pub fn register(self, rt: &Runtime) -> Result<Messages<'_>> {
         self.register_in(rt.engine()).in_call("Handlers::register")
     }

@@ -17,7 +17,8 @@ pub trait Message: Serialize + DeserializeOwned + Send + 'static {
     /// registered by [`Handlers::blocking_message`](super::Handlers::blocking_message).
     fn handle(self, context: &Context<'_>) -> Self::Reply;
 
-    /// Returns the name for errors. It must be unique, and the same on all ranks.
+    /// Returns the name under which the type is registered. It must be unique, and the same on all
+    /// ranks. Errors show it.
     fn name() -> &'static str {
         std::any::type_name::<Self>()
     }
@@ -29,7 +30,8 @@ pub trait Item: Pod + Send + Sync {
     /// wait.
     fn apply(batch: &[Self], context: &Context<'_>);
 
-    /// Returns the name for errors. It must be unique, and the same on all ranks.
+    /// Returns the name under which the type is registered. It must be unique, and the same on all
+    /// ranks. Errors show it.
     fn name() -> &'static str {
         std::any::type_name::<Self>()
     }

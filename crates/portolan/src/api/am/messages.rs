@@ -135,8 +135,8 @@ macro_rules! sending {
         /// Adds an item to the batch for `rank`. For many items, [`Batches::push`] is faster.
         ///
         /// # Errors
-        /// Returns `Rank` if `rank` is outside the job, or `Argument` if the type is not
-        /// registered.
+        /// Returns `Rank` if `rank` is outside the job, `Argument` if the type is not registered,
+        /// or the error of the send.
         #[inline]
         pub fn aggregate<I: Item>(&self, rank: usize, item: I) -> Result<()> {
             use crate::api::in_call::InCall;
@@ -221,8 +221,8 @@ impl<'rt> Messages<'rt> {
         self.engine.probe().in_call("Messages::poll")
     }
 
-    /// Completes all messages and unregisters the handlers. Their types can be registered again.
-    /// Collective over all ranks.
+    /// Completes all messages and unregisters the handlers. Their types can then be registered
+    /// again. Collective over all ranks.
     ///
     /// # Errors
     /// Fails as [`Messages::quiesce`] does.

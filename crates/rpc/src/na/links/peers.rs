@@ -189,7 +189,7 @@ impl Peers {
         }
     }
 
-    /// Returns the life that the peer with this address is sent.
+    /// Returns the life to send to the peer with this address.
     pub fn life_for(&self, name: &str) -> u64 {
         let table = self.table.read();
         let slot = table.names.get(name).and_then(|&n| table.get(n));

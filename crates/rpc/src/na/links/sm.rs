@@ -150,7 +150,7 @@ impl Sm {
         &self.mine.place
     }
 
-    /// Connects to the process at `place`, which has the number `n` and gets to know `life`.
+    /// Connects to the process at `place`, which has the number `n`, and sends it `life`.
     pub fn dial(&self, place: &str, n: u32, life: u64) -> Result<Opened> {
         let dialled = door::greeted(|| {
             let connect = |at| loop {

@@ -197,7 +197,7 @@ impl Tcp {
         &self.mine.own.place
     }
 
-    /// Connects to the process at `place`, which gets to know `life`. If both sides may use shared
+    /// Connects to the process at `place`, and sends it `life`. If both sides may use shared
     /// memory, `share` tries to connect through it.
     pub fn dial(
         &self,

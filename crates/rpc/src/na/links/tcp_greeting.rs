@@ -178,9 +178,9 @@ pub(super) fn decline(socket: &mut impl Write) -> io::Result<()> {
     socket.write_all(&Front { flags: TLS, life: 0, nonce: [0; NONCE] }.bytes())
 }
 
-/// Greets a server, which gets to know `life`. The bytes `channel` belong to this TLS connection.
-/// If both sides may use shared memory, the client must then call [`choose`]. Fails if the server
-/// refuses this process, does not prove that it knows the key, or does not follow the protocol.
+/// Greets a server, and sends it `life`. The bytes `channel` belong to this TLS connection. If both
+/// sides may use shared memory, the client must then call [`choose`]. Fails if the server refuses
+/// this process, does not prove that it knows the key, or does not follow the protocol.
 pub fn as_client(
     socket: &mut (impl Read + Write),
     own: &Own,
@@ -241,7 +241,7 @@ pub fn ask(
 }
 
 /// Greets a client, or answers a question about a greeting of this process and returns `None`.
-/// `life_for` returns the life that a client with an address is sent, and `confirms` checks a nonce
+/// `life_for` returns the life to send to a client with an address, and `confirms` checks a nonce
 /// at an address. `keep` is called before the client learns that this socket is its connection.
 /// Fails if the client does not prove the key, or violates the protocol.
 pub fn as_server(

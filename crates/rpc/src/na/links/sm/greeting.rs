@@ -184,7 +184,7 @@ impl Greeted {
     }
 }
 
-/// Greets a server, which has the given number and gets to know the given life.
+/// Greets a server. `numbers` are the number of the server at this process, and the life to send.
 pub(super) fn as_client(
     socket: UnixStream,
     own: &Own<'_>,
@@ -210,7 +210,7 @@ pub(super) fn as_client(
     Ok(Greeted { rings, name: hello.name, life: hello.life })
 }
 
-/// Greets a client. `numbers` returns its number, and the life that it is sent, by its name.
+/// Greets a client. `numbers` returns the client's number, and the life to send, by its name.
 pub(super) fn as_server(
     socket: UnixStream,
     own: &Own<'_>,

@@ -153,7 +153,7 @@ fn server(
     Ok(Arc::new(config))
 }
 
-/// Returns who accepts servers as a process with the certificates in `dir` does.
+/// Returns the verifier of servers that a process with the certificates in `dir` uses.
 #[cfg(test)]
 pub(super) fn members_of(dir: &Path) -> Arc<dyn ServerCertVerifier> {
     let mut roots = RootCertStore::empty();
