@@ -216,7 +216,7 @@ static void keys(void)
   size_t size = sizeof name;
   na_addr_t *there;
   with.auth_key = "a key of NA";
-  na_class_t *server = NA_Initialize_opt2("tcp", true, NA_VERSION, &with);
+  na_class_t *server = NA_Initialize_opt2("tcp", true, NA_VERSION(6, 0), &with);
   CHECK(server != NULL, "NA_Initialize_opt2: %s", portolan_last_error());
   na_context_t *served = NA_Context_create(server);
   NA_MUST(NA_Addr_self(server, &there));

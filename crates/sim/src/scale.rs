@@ -268,8 +268,7 @@ pub fn table(most: usize) {
             );
         }
     }
-    summary +=
-        "\n*All memory* is the memory of the process, including its stacks, the rings and the simulation.\n";
+    summary += "\n*All memory* is the memory of the process, including its stacks, the rings and the simulation.\n";
     page += &(held::page() + &extrapolate::page() + &summary + &tables);
     print!("{page}");
     if std::env::var_os("PORTOLAN_BLESS").is_some() {

@@ -11,6 +11,7 @@ use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Result, refuse};
 use portolan_rpc::na::Options;
 use portolan_rpc::na::address::Scheme;
+use std::ffi::CStr;
 use std::os::raw::{c_char, c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -64,9 +64,10 @@ unsafe fn initialize(
 ) -> Result<Token> {
     // SAFETY: by this function's contract, `info` is null or NUL-terminated.
     let info = unsafe { text(info, "information string") }?;
+    let mut chosen = Options::default();
     // SAFETY: the caller guarantees `options`.
-    let options = Options { auth_key: unsafe { NaInitInfo::key(options) }, ..Options::default() };
-    Ok(NA_CLASSES.insert(Class::with(&info, listen, options)?))
+    chosen.auth_key = unsafe { NaInitInfo::key(options) };
+    Ok(NA_CLASSES.insert(Class::with(&info, listen, chosen)?))
 }
 
 fn poll(class: Token, token: Token, time: Duration) -> Result<c_uint> {
