@@ -26,7 +26,8 @@ impl Interface {
         }
     }
 
-    /// Converts the failure of decoding a memory handle: in 2013, missing bytes are no `OVERFLOW`.
+    /// Converts a failure to decode a memory handle. The interface of 2013 has another code for
+    /// missing bytes.
     pub(super) fn decoded<T>(self, handle: Result<T>) -> Result<T> {
         handle.map_err(|failure| match failure.status() {
             Status::OVERFLOW if self == Interface::V1 => {

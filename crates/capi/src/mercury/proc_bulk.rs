@@ -29,7 +29,7 @@ pub(super) fn go_over(
         Op::Encode => {
             let held = BULKS[interface].get(*slot).map_err(|f| proc.fail(failed(f)))?;
             super::v2::handle::lend(proc.attached.handle, *slot);
-            // As in Mercury, short memory goes with its handle if it fits into the message.
+            // Mercury, too, sends short memory with its handle if it fits into the message.
             let with_data = proc.attached.flags & EAGER != 0
                 && held.bulk.len() <= MOST_EAGER
                 && proc.left() >= size_of::<u64>() + held.serialized_len(true);

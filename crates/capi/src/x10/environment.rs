@@ -1,7 +1,7 @@
 //! Settings, queries and statistics.
 //!
 //! Queries that LAPI has too keep LAPI's numbers; X10Lib's own begin at 100. The header describes
-//! each query. A setting that it calls *stored* has no other effect.
+//! each query. A setting that it calls *stored* is only returned by queries.
 
 use super::function_table::TABLE_SIZE;
 use super::refs::Direction;

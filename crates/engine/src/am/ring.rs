@@ -126,8 +126,8 @@ impl Writer {
         self.room(size).is_some()
     }
 
-    /// Returns the position of the next record in the store, if there is room. It has no meaning if
-    /// the record fits in its cell.
+    /// Returns the position of the next record in the store, if there is room. A record that fits
+    /// in its cell does not use it.
     #[inline]
     fn room(&mut self, size: usize) -> Option<u64> {
         if self.next - self.taken == CELLS {

@@ -286,8 +286,8 @@ impl Engine {
     }
 
     /// Completes all operations, frees all segments and communicators, and ends the engine's
-    /// threads. Collective. A second call has no effect, unless the first one has failed before all
-    /// ranks had completed their operations. Fails as a flush hook or MPI.
+    /// threads. Collective. If it fails before all ranks have completed their operations, it can be
+    /// repeated. Otherwise a second call does nothing. Fails as a flush hook or MPI.
     pub fn close(&self) -> Result<()> {
         if self.stopped.load(Ordering::Acquire) {
             return Ok(());

@@ -10,7 +10,7 @@ use std::path::Path;
 
 const NAME: &str = ".lock";
 
-/// Returns the directory of the first start, which contains those of later starts.
+/// Returns the directory of the first start. Later starts write to directories inside it.
 pub(super) fn directory(config: &Config) -> &Path {
     let own = Path::new(&config.trace);
     own.parent().filter(|_| config.trace_start > 0).unwrap_or(own)

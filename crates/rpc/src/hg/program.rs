@@ -125,7 +125,7 @@ impl Class {
         self.context_numbered(0)
     }
 
-    /// Creates a context with a number, by which a caller in C chooses it (`HG_Set_target_id`).
+    /// Creates a context with a number. Callers in C choose it by this number (`HG_Set_target_id`).
     ///
     /// # Errors
     /// Fails like [`Class::context`].

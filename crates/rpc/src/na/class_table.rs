@@ -257,7 +257,7 @@ pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
         inside.unregister_handlers(&[handler])
     });
     SLOTS.write().iter_mut().for_each(ClassSlot::forget_early);
-    // Even after a failure, because the class is no user of the engine any more.
+    // Even after a failure, because the class no longer uses the engine.
     let detached = sharing::detach_service();
     Ok(unregistered.and(detached)?)
 }

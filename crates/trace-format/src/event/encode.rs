@@ -276,13 +276,13 @@ fn two(number: u64) -> [u8; 2] {
     [number as u8 | 0x80, (number >> 7) as u8 & 0x7f]
 }
 
-/// Zero is no segment.
+/// Encodes `None` as zero.
 #[inline]
 fn segment(place: Place) -> u64 {
     place.segment.map_or(0, |segment| segment.saturating_add(1))
 }
 
-/// Zero is no rank.
+/// Encodes `None` as zero.
 #[inline]
 fn rank(rank: Option<u32>) -> u64 {
     rank.map_or(0, |rank| u64::from(rank) + 1)

@@ -42,7 +42,7 @@ pub enum RequestKind {
     Announce = 19,
     /// Changes a number of the sender through its window (`path::rma::delegate`).
     RmwOfSender = 20,
-    /// The sender waits for a mutex no more.
+    /// The sender no longer waits for a mutex.
     LockWithdrawal = 21,
 }
 
