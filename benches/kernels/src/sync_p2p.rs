@@ -144,26 +144,34 @@ fn pipeline(
     Ok(())
 }
 
+/// Words of a row's place: the value in two words, its flag, and padding to an aligned size.
+const CELL: usize = 4;
+const FLAG: usize = 2;
+
 fn notify<const HOPS: bool>(job: &Job<'_>, size: usize) -> Result<Outcome> {
     let mut grid = Grid::new::<HOPS>(job, size);
     let group = job.rt()?.world();
     let next = (job.me() + 1) % job.n();
     // A rank passes on row r again only after the corner of this round, hence after the next rank
     // has read it. So each row needs one place and one flag.
-    let values = group.allocate::<f64>(grid.rows)?;
-    let flags = group.allocate::<i32>(grid.rows)?;
+    //
+    // Both lie in one cache line, as in the programs of the peers, so the waiting rank fetches one
+    // line. A segment has one type, so the value travels as two words of 32 bits.
+    let cells = group.allocate::<i32>(CELL * grid.rows)?;
     let mut round = 0;
     let samples = job.repeat(|| {
         let receive = |row, round| {
-            flags.wait_notify(row, round)?;
-            Ok(values.local().read(row))
+            cells.wait_notify(CELL * row + FLAG, round)?;
+            let words = [cells.local().read(CELL * row), cells.local().read(CELL * row + 1)];
+            Ok(bytemuck::cast(words))
         };
-        let send =
-            |row, round, value| Ok(values.put_notify(next, row, &[value], &flags, row, round)?);
+        let send = |row, round, value: f64| {
+            let words: [i32; 2] = bytemuck::cast(value);
+            Ok(cells.put_notify(next, CELL * row, &words, &cells, CELL * row + FLAG, round)?)
+        };
         pipeline(job, &mut grid, &mut round, &receive, &send)
     })?;
-    values.free()?;
-    flags.free()?;
+    cells.free()?;
     grid.finish(job, samples)
 }
 
