@@ -5,6 +5,14 @@
 //! ranks are equal, and the same as in the round before, no message is under way: one that was
 //! counted on one side only would have changed a sum between the two rounds.
 //!
+//! In a job of few ranks, messages are counted by target. The sums then state how many messages a
+//! rank must have handled, and it waits for them before the next round. So there is one round for
+//! each generation of messages, not one after another until they arrive. The next round confirms
+//! the result if no rank has sent anything between its two counts: before the second one, every
+//! rank has handled all messages that the first ones include. The earliest message that is sent
+//! after its sender's second count would be caused by one that is handled after such a count, which
+//! the first counts do not include. That message would have been sent even earlier.
+//!
 //! Before it counts, each rank sends all items that were collected before the round. Items that
 //! handlers collect later show in the count of handled messages, and are sent in the next round.
 
@@ -14,7 +22,7 @@ use crate::collective::{self, Kind, Operator};
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::mutation::{self, Fault};
-use crate::trace::{Call, CallInfo};
+use crate::trace::{Call, CallInfo, Cause};
 use crate::wait::{Progress, Turns};
 use std::sync::atomic::Ordering;
 
@@ -54,19 +62,25 @@ impl Am {
             self.flush_hooks(false)?;
             // Handle what has arrived before counting.
             while state.poll(self)? {}
-            let mut sums = [state.all_sent(), handled(state)].map(u64::cast_signed);
+            let mut sums = state.sent_by_target();
+            sums.push(handled(state));
             mutation::window(Fault::CountedOnce);
             self.world().reduce(self, &mut sums, Operator::Sum, None)?;
-            if sums[0] == sums[1] && (before == Some(sums) || mutation::is(Fault::CountedOnce)) {
+            let done = sums.pop().unwrap_or_default();
+            let sent: u64 = sums.iter().sum();
+            let again = before == Some((sent, done)) || mutation::is(Fault::CountedOnce);
+            if sent == done && again {
                 return Ok(());
             }
-            before = Some(sums);
-            if sums[0] != sums[1] {
-                let [sent, handled] = sums;
-                turns.again(self, sums, &|| {
-                    format!(
-                        "all messages to be handled: the ranks sent {sent} and handled {handled}"
-                    )
+            before = Some((sent, done));
+            if sums.len() == self.size() {
+                let expected = sums[self.rank()];
+                let what = || format!("{expected} active messages to be handled by this rank");
+                self.wait_for(Cause::Message, &what, || Ok(handled(state) >= expected))?;
+                before = Some((sent, sent));
+            } else if sent != done {
+                turns.again(self, (sent, done), &|| {
+                    format!("all messages to be handled: the ranks sent {sent} and handled {done}")
                 })?;
             }
         }

@@ -211,7 +211,7 @@ impl Am {
         // SAFETY: the caller guarantees the data.
         let bytes = unsafe { data.bytes() }?;
         if target == self.rank() {
-            self.counted(state, || self.send_locally(handler, header, bytes, token))?;
+            self.counted(state, target, || self.send_locally(handler, header, bytes, token))?;
             origin.notify(self);
             return Ok(());
         }
@@ -221,7 +221,7 @@ impl Am {
             let parts = [head.bytes(), header, bytes];
             match on_node {
                 Some((node, index)) => node.send(self, index, &parts, (true, may_wait))?,
-                None => self.counted(state, || self.send_eager(target, &parts))?,
+                None => self.counted(state, target, || self.send_eager(target, &parts))?,
             }
             origin.notify(self);
             return Ok(());
@@ -252,7 +252,7 @@ impl Am {
         let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source), header];
         let sent = match on_node {
             Some((node, index)) => node.send(self, index, &parts, (true, may_wait)),
-            None => self.counted(state, || {
+            None => self.counted(state, target, || {
                 // SAFETY: until the data has left, the caller or token keeps it, or this waits.
                 unsafe { self.send_rndv(target, &parts, (at, len), name) }
             }),
@@ -273,11 +273,17 @@ impl Am {
 
     /// Counts a message before it leaves. The node's rings count their own.
     #[inline]
-    fn counted(&self, state: &AmState, send: impl FnOnce() -> Result<()>) -> Result<()> {
-        state.sent.fetch_add(1, Ordering::AcqRel);
+    fn counted(
+        &self,
+        state: &AmState,
+        target: usize,
+        send: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let count = state.sent_to(target);
+        count.fetch_add(1, Ordering::AcqRel);
         let sent = send();
         if sent.is_err() {
-            state.sent.fetch_sub(1, Ordering::AcqRel);
+            count.fetch_sub(1, Ordering::AcqRel);
         }
         sent
     }

@@ -294,8 +294,9 @@ impl ShmTransport {
         )
     }
 
-    pub fn messages(&self) -> u64 {
-        self.out.iter().map(|out| out.lock().messages).sum()
+    /// Returns each rank of the node with the number of messages sent to it.
+    pub fn messages(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.ranks.iter().zip(&self.out).map(|(rank, out)| (*rank, out.lock().messages))
     }
 
     /// Writes a record if there is room now and none is kept before it. Returns whether it did.

@@ -144,6 +144,10 @@ pub(super) struct Towards {
     pub fenced: AtomicU64,
 }
 
+/// Largest number of ranks whose messages are counted by target. A quiescence sums all counts over
+/// the ranks.
+const COUNTED_TARGETS: usize = 64;
+
 /// Sends collected items, or with the flag only aged ones. Returns whether it sent anything.
 pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<bool> + Send + Sync>;
 
@@ -171,8 +175,9 @@ pub struct AmState {
     /// Messages that deferral queues hold. Other interfaces do not wait for them.
     pub(super) set_aside: AtomicU64,
     pub(super) towards: Sparse<Towards>,
-    /// Without those in the rings of the node.
-    pub(super) sent: AtomicU64,
+    /// Messages for each target, without those in the rings of the node. One count for all targets
+    /// if there are more than [`COUNTED_TARGETS`].
+    pub(super) sent: Box<[AtomicU64]>,
     /// Under the dispatcher's lock.
     pub(super) handled: AtomicU64,
     /// Without that lock.
@@ -192,6 +197,7 @@ impl std::fmt::Debug for AmState {
 impl AmState {
     pub fn new(node: Option<ShmTransport>, node_ranks: usize, ranks: usize) -> AmState {
         let incoming = node.as_ref().map(Incoming::new);
+        let counts = if ranks <= COUNTED_TARGETS { ranks } else { 1 };
         AmState {
             node,
             cma: (0..node_ranks).map(|_| AtomicU8::new(0)).collect(),
@@ -212,7 +218,7 @@ impl AmState {
             behind_deferrals: AtomicUsize::new(0),
             set_aside: AtomicU64::new(0),
             towards: Sparse::new(ranks),
-            sent: AtomicU64::new(0),
+            sent: (0..counts).map(|_| AtomicU64::new(0)).collect(),
             handled: AtomicU64::new(0),
             handled_on_thread: AtomicU64::new(0),
         }

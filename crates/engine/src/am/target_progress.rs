@@ -13,7 +13,7 @@ use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::watchdog::{self, ProgressEvent};
 use parking_lot::MutexGuard;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const PER_POLL: usize = 64;
 /// Checks of empty rings in a poll, if at most [`FEW`] are open: cheaper than the lock.
@@ -21,9 +21,22 @@ const POLLS: usize = 8;
 const FEW: usize = 4;
 
 impl AmState {
+    /// Returns the count of sent messages for `target`, or for all targets.
+    pub(super) fn sent_to(&self, target: usize) -> &AtomicU64 {
+        &self.sent[target % self.sent.len()]
+    }
+
+    /// Returns how many messages were sent to each target, or to all if they are counted together.
+    pub fn sent_by_target(&self) -> Vec<u64> {
+        let mut sent: Vec<u64> = self.sent.iter().map(|n| n.load(Ordering::Acquire)).collect();
+        for (target, messages) in self.node.iter().flat_map(ShmTransport::messages) {
+            sent[target % self.sent.len()] += messages;
+        }
+        sent
+    }
+
     pub fn all_sent(&self) -> u64 {
-        let in_rings = self.node.as_ref().map_or(0, ShmTransport::messages);
-        self.sent.load(Ordering::Acquire) + in_rings
+        self.sent_by_target().iter().sum()
     }
 
     pub(crate) fn all_handled(&self) -> u64 {
