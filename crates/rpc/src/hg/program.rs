@@ -77,7 +77,10 @@ impl Class {
         match ClassShared::over(&na, method) {
             Ok(shared) => Ok(Class { shared, own_network: true }),
             Err(failure) => {
-                na.finalize()?;
+                // The caller needs the cause, so an error of the clean-up goes to the log.
+                if let Err(second) = na.finalize() {
+                    log::warn!("the network of a class that fails to start stays open: {second}");
+                }
                 Err(failure)
             }
         }

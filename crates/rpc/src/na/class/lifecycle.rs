@@ -28,8 +28,11 @@ impl Shared {
             let engine = Some((engine.clone(), handler));
             Shared::over(network, listen, options, engine)
         });
-        if made.is_err() {
-            class_table::detach(&engine)?;
+        if made.is_err()
+            && let Err(second) = class_table::detach(&engine)
+        {
+            // The caller needs the cause, so an error of the clean-up goes to the log.
+            log::warn!("a network that fails to start stays attached to the engine: {second}");
         }
         made
     }
