@@ -9,13 +9,13 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, ToSocketAddrs};
 /// lacks the address, the interface or the free port.
 pub(super) fn listen_at(place: &str) -> Result<(TcpListener, String)> {
     let failed = |e: std::io::Error| {
-        let text = format!("cannot listen at tcp://{place}: {e}");
+        let text = format!("cannot listen at '{place}' over TCP: {e}");
         Failure::new(Status::ADDRNOTAVAIL, text)
     };
     let (host, port) = match place.rsplit_once(':') {
         Some((host, port)) if host.ends_with(']') || !host.contains(':') => {
             let Ok(port) = port.parse::<u16>() else {
-                refuse!(INVALID_ARG, "'{port}' of tcp://{place} is not a port");
+                refuse!(INVALID_ARG, "'{port}' of '{place}' is not a port");
             };
             (host, port)
         }

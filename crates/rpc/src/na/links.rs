@@ -132,7 +132,7 @@ impl Links {
                 let open = || sm::Sm::open(listen, None, Some(place), arrivals.clone());
                 let sm = options.auto_sm.then(open).transpose()?;
                 let memory = sm.as_ref().map(|sm| sm.place().to_string());
-                (Some(tcp::Tcp::open(bound, key, tls, memory, arrivals.clone())?), sm)
+                (Some(tcp::Tcp::open(network.name, bound, key, tls, memory, arrivals.clone())?), sm)
             }
         };
         Ok(Links {

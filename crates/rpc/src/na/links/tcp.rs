@@ -92,6 +92,8 @@ impl Mine {
 }
 
 pub(super) struct Tcp {
+    /// The network's name as the program wrote it, for errors.
+    network: String,
     mine: Arc<Mine>,
     /// `None` once the class does not listen.
     door: Mutex<Option<Door<Socket>>>,
@@ -179,18 +181,19 @@ impl Tcp {
     /// Creates the sockets of a class, and starts to listen if it is bound. `memory` is the name of
     /// its shared memory if peers on this host may use it.
     pub fn open(
+        network: &str,
         (listener, place): Bound,
         key: Option<Key>,
         tls: Option<Tls>,
         memory: Option<String>,
         arrivals: Arc<Arrivals>,
     ) -> Result<Tcp> {
-        let failed = |e: io::Error| Failure::new(Status::ADDRNOTAVAIL, format!("tcp: {e}"));
+        let failed = |e: io::Error| Failure::new(Status::ADDRNOTAVAIL, format!("{network}: {e}"));
         let own = Own { place, key, memory, dials: Dials::default() };
         let mine = Arc::new(Mine { own, tls, arrivals, asked: AtomicUsize::new(0) });
         let door = listener.map(|listener| Door::open(Socket { listener, mine: mine.clone() }));
         let door = Mutex::new(door.transpose().map_err(failed)?);
-        Ok(Tcp { mine, door })
+        Ok(Tcp { network: network.into(), mine, door })
     }
 
     pub fn place(&self) -> &str {
@@ -205,12 +208,13 @@ impl Tcp {
         life: u64,
         share: impl Fn(&str) -> Option<Opened>,
     ) -> Result<Opened> {
+        let network = &self.network;
         if place.ends_with(":0") {
-            refuse!(HOSTUNREACH, "tcp://{place} does not listen and is not connected");
+            refuse!(HOSTUNREACH, "{network}://{place} does not listen and is not connected");
         }
         let addresses: Vec<SocketAddr> = match place.to_socket_addrs() {
             Ok(addresses) => addresses.collect(),
-            Err(error) => refuse!(ADDRNOTAVAIL, "tcp://{place}: {error}"),
+            Err(error) => refuse!(ADDRNOTAVAIL, "{network}://{place}: {error}"),
         };
         let dialled = door::greeted(|| {
             let socket = connect(&addresses)?;
@@ -238,7 +242,7 @@ impl Tcp {
                 Refusal::Silent => Status::TIMEOUT,
                 _ => Status::HOSTUNREACH,
             };
-            Failure::new(status, format!("tcp://{place}: {refusal}"))
+            Failure::new(status, format!("{network}://{place}: {refusal}"))
         })
     }
 

@@ -1,6 +1,7 @@
 //! The flow-control windows of peers that are not there, or not any more.
 
-use super::{Net, Status, meet, pump};
+use super::{End, Net, Status, meet, pump};
+use crate::na::Options;
 use crate::na::address::{INDEX_BITS, Peer};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -58,6 +59,15 @@ fn refused_messages_leave_the_window_open() {
         let sent = a.context.send_unexpected(&nobody, 1, &[7; LEN], a.callback());
         assert_eq!(sent.unwrap_err().status(), Status::HOSTUNREACH, "message {n}");
     }
+    a.close();
+}
+
+#[test]
+fn errors_name_the_network_as_the_program_wrote_it() {
+    let a = End::with("ofi+tcp", false, Options::default());
+    let nobody = a.class.lookup("ofi+tcp://127.0.0.1:1").unwrap();
+    let refused = a.context.send_unexpected(&nobody, 1, b"one", a.callback()).unwrap_err();
+    assert!(refused.text().starts_with("ofi+tcp://127.0.0.1:1: "), "{}", refused.text());
     a.close();
 }
 
