@@ -6,12 +6,14 @@
 //! counted on one side only would have changed a sum between the two rounds.
 //!
 //! In a job of few ranks, messages are counted by target. The sums then state how many messages a
-//! rank must have handled, and it waits for them before the next round. So there is one round for
-//! each generation of messages, not one after another until they arrive. The next round confirms
-//! the result if no rank has sent anything between its two counts: before the second one, every
-//! rank has handled all messages that the first ones include. The earliest message that is sent
-//! after its sender's second count would be caused by one that is handled after such a count, which
-//! the first counts do not include. That message would have been sent even earlier.
+//! rank must handle, and it waits for them before the next round. So a generation of messages takes
+//! one round, instead of rounds until it has arrived. If the next round finds that nothing was sent
+//! since the last one, no message is under way. Proof: let `m` be the first message that its sender
+//! sends after its count of the second round. A handler sends `m`, or collects an item of it, for a
+//! message `c` that is handled after that count. `c` was sent before `m`, hence before the counts of
+//! the first round, because nothing was sent between the two. The target of `c` handled as many
+//! messages as the sums of the first round state before it counted again, and all of them were sent
+//! before those counts. So `c` was among them, which is a contradiction.
 //!
 //! Before it counts, each rank sends all items that were collected before the round. Items that
 //! handlers collect later show in the count of handled messages, and are sent in the next round.
@@ -72,17 +74,25 @@ impl Am {
             if sent == done && again {
                 return Ok(());
             }
-            before = Some((sent, done));
-            if sums.len() == self.size() {
+            before = Some(if sums.len() == self.size() {
                 let expected = sums[self.rank()];
-                let what = || format!("{expected} active messages to be handled by this rank");
+                let what = || {
+                    let done = handled(state);
+                    format!("all messages to be handled: this rank handled {done} of {expected}")
+                };
                 self.wait_for(Cause::Message, &what, || Ok(handled(state) >= expected))?;
-                before = Some((sent, sent));
-            } else if sent != done {
-                turns.again(self, (sent, done), &|| {
-                    format!("all messages to be handled: the ranks sent {sent} and handled {done}")
-                })?;
-            }
+                // All ranks wait like this, so all these messages are handled.
+                (sent, sent)
+            } else {
+                if sent != done {
+                    turns.again(self, (sent, done), &|| {
+                        format!(
+                            "all messages to be handled: the ranks sent {sent} and handled {done}"
+                        )
+                    })?;
+                }
+                (sent, done)
+            });
         }
     }
 
