@@ -92,7 +92,6 @@ struct Polling {
 }
 
 pub(crate) struct Links {
-    prefix: String,
     networks: Arc<Networks>,
     dialling: Dialling,
     polling: Mutex<Polling>,
@@ -132,13 +131,13 @@ impl Links {
                 let open = || sm::Sm::open(listen, None, Some(place), arrivals.clone());
                 let sm = options.auto_sm.then(open).transpose()?;
                 let memory = sm.as_ref().map(|sm| sm.place().to_string());
-                (Some(tcp::Tcp::open(network.name, bound, key, tls, memory, arrivals.clone())?), sm)
+                (Some(tcp::Tcp::open(bound, key, tls, memory, arrivals.clone())?), sm)
             }
         };
+        // As in Mercury, addresses over TCP have the network's name as the program wrote it.
+        let name = if network.scheme == Scheme::Sm { "na+sm" } else { network.name }.into();
         Ok(Links {
-            // As in Mercury, addresses over TCP have the network's name as the program wrote it.
-            prefix: if network.scheme == Scheme::Sm { "na+sm" } else { network.name }.into(),
-            networks: Arc::new(Networks { tcp, sm, arrivals }),
+            networks: Arc::new(Networks { name, tcp, sm, arrivals }),
             dialling: Dialling::default(),
             polling: Mutex::new(Polling { buffer: vec![0; BUFFER], polls: 0 }),
             ready: Mutex::default(),
@@ -265,7 +264,7 @@ impl Links {
         let broken = links.iter().find(|link| !link.is_open()).or(links.first());
         let Some(first) = broken else { return };
         let why = first.break_off("the connection has ended".into());
-        log::debug!("{}://{}: {why}", self.prefix, first.name());
+        log::debug!("{}://{}: {why}", self.networks.name, first.name());
         for link in &links {
             link.break_off(why.clone());
             self.networks.arrivals.poller.forget(link.descriptor());
@@ -301,12 +300,12 @@ impl Plugin for Links {
     }
 
     fn own_name(&self) -> Option<String> {
-        Some(format!("{}://{}", self.prefix, self.place()))
+        Some(format!("{}://{}", self.networks.name, self.place()))
     }
 
     fn name_of(&self, n: u32) -> String {
         let name = self.peers().name_of(n);
-        format!("{}://{}", self.prefix, name.as_deref().unwrap_or("gone"))
+        format!("{}://{}", self.networks.name, name.as_deref().unwrap_or("gone"))
     }
 
     fn connect(&self, place: &str) -> Result<Peer> {

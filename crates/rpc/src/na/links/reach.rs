@@ -16,6 +16,8 @@ use std::sync::atomic::Ordering;
 
 /// The networks of a class, which the threads that connect share.
 pub(super) struct Networks {
+    /// The name in addresses and errors.
+    pub name: String,
     pub tcp: Option<tcp::Tcp>,
     pub sm: Option<sm::Sm>,
     pub arrivals: Arc<Arrivals>,
@@ -29,7 +31,7 @@ impl Networks {
             None => refuse!(NODEV, "the class has no shared memory"),
         };
         let opened = match &self.tcp {
-            Some(tcp) => tcp.dial(place, life, |memory| {
+            Some(tcp) => tcp.dial((&self.name, place), life, |memory| {
                 let shared = share(memory).inspect_err(|failure| log::info!("{failure}"));
                 shared.ok()
             }),

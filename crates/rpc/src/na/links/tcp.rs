@@ -92,8 +92,6 @@ impl Mine {
 }
 
 pub(super) struct Tcp {
-    /// The network's name as the program wrote it, for errors.
-    network: String,
     mine: Arc<Mine>,
     /// `None` once the class does not listen.
     door: Mutex<Option<Door<Socket>>>,
@@ -181,34 +179,32 @@ impl Tcp {
     /// Creates the sockets of a class, and starts to listen if it is bound. `memory` is the name of
     /// its shared memory if peers on this host may use it.
     pub fn open(
-        network: &str,
         (listener, place): Bound,
         key: Option<Key>,
         tls: Option<Tls>,
         memory: Option<String>,
         arrivals: Arc<Arrivals>,
     ) -> Result<Tcp> {
-        let failed = |e: io::Error| Failure::new(Status::ADDRNOTAVAIL, format!("{network}: {e}"));
+        let failed = |e: io::Error| Failure::new(Status::ADDRNOTAVAIL, format!("tcp: {e}"));
         let own = Own { place, key, memory, dials: Dials::default() };
         let mine = Arc::new(Mine { own, tls, arrivals, asked: AtomicUsize::new(0) });
         let door = listener.map(|listener| Door::open(Socket { listener, mine: mine.clone() }));
         let door = Mutex::new(door.transpose().map_err(failed)?);
-        Ok(Tcp { network: network.into(), mine, door })
+        Ok(Tcp { mine, door })
     }
 
     pub fn place(&self) -> &str {
         &self.mine.own.place
     }
 
-    /// Connects to the process at `place`, and sends it `life`. If both sides may use shared
-    /// memory, `share` tries to connect through it.
+    /// Connects to the process at `place` of `network`, and sends it `life`. If both sides may use
+    /// shared memory, `share` tries to connect through it.
     pub fn dial(
         &self,
-        place: &str,
+        (network, place): (&str, &str),
         life: u64,
         share: impl Fn(&str) -> Option<Opened>,
     ) -> Result<Opened> {
-        let network = &self.network;
         if place.ends_with(":0") {
             refuse!(HOSTUNREACH, "{network}://{place} does not listen and is not connected");
         }
