@@ -67,6 +67,28 @@ fn register(engine: &Engine, deferral: &Arc<Deferral>) -> Result<Handlers> {
     Ok(Handlers { message: ids[0], count: ids[1], run: ids[2], rmw: ids[3], answer: ids[4] })
 }
 
+/// Creates the context. Undoes everything if it fails, so that a later call reports its own error
+/// and not a context in use.
+fn begin(engine: &Engine, handle: Handle, info: &Info) -> Result<()> {
+    let _own = engine.observer().exclude_calls();
+    let deferral = Deferral::new(info.protocol as u32 & INTERRUPT_OFF != 0);
+    let handlers = register(engine, &deferral)?;
+    let ids = handlers.all();
+    let transports = traffic::transports(engine);
+    context::install(Context::new(handle, info.err_hndlr, handlers, deferral, transports));
+    // After the barrier every task has a context, so no message arrives without one.
+    let met = finish::hook_up(engine).and_then(|()| engine.barrier_of(engine.world()));
+    if met.is_err() {
+        for undone in [engine.unregister_handlers(&ids), finish::unhook(engine)] {
+            if let Err(second) = undone {
+                log::warn!("LAPI_Init fails, and leaves a part of its context: {second}");
+            }
+        }
+        context::remove();
+    }
+    met
+}
+
 twin! {
     /// Starts MPI, unless the program has. Collective: if the arguments of one task are refused,
     /// the others wait until it calls again.
@@ -89,19 +111,13 @@ twin! {
             context::remove(); // MPI_Finalize has closed its engine
             // SAFETY: `None` passes no communicator, so no handle has to be valid.
             let engine = unsafe { sharing::attach(None) }?;
-            let _own = engine.observer().exclude_calls();
-            let deferral = Deferral::new(info.protocol as u32 & INTERRUPT_OFF != 0);
-            let handlers = register(engine, &deferral)?;
             let handle = *next;
             *next += 1;
-            let transports = traffic::transports(engine);
-            context::install(Context::new(handle, info.err_hndlr, handlers, deferral, transports));
-            // After the barrier every task has a context, so no message arrives without one.
-            let met = finish::hook_up(engine).and_then(|()| engine.barrier_of(engine.world()));
-            if let Err(error) = met {
-                // A later call must report this error again, and not a context in use.
-                finish::unhook(engine)?;
-                context::remove();
+            if let Err(error) = begin(engine, handle, info) {
+                // The caller needs the cause, so an error of the clean-up goes to the log.
+                if let Err(second) = sharing::detach() {
+                    log::warn!("LAPI_Init fails, and leaves the engine running: {second}");
+                }
                 return Err(error.into());
             }
             // SAFETY: `hndl` is not null, and the caller guarantees that it is writable.

@@ -1,6 +1,7 @@
 //! Registration of handlers, with the same numbers on all ranks.
 
 use super::cooperative_copy::{HELP, Help};
+use super::state::AmState;
 use super::{Am, Handler, HandlerId, Hook, state};
 use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
@@ -8,6 +9,13 @@ use crate::trace::{Call, CallInfo};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+fn withdraw(state: &AmState, ids: &[HandlerId]) {
+    for entry in ids.iter().filter_map(|id| state.handlers.get(*id)) {
+        entry.gone.store(true, Ordering::Relaxed);
+    }
+    state.deferrals.write().retain(|deferral| state.handlers.has_deferral(deferral));
+}
 
 impl Am {
     pub(super) fn register_own(&self) -> Result<()> {
@@ -55,16 +63,22 @@ impl Am {
         if let Some((_, (name, _))) = taken {
             fail!(Argument, "the handler name {name:?} is in use");
         }
-        let ids = handlers
-            .into_iter()
-            .map(|(name, handler)| {
-                state.add_deferral(&*handler);
-                state.handlers.add(state::intern(&name), handler)
-            })
-            .collect();
+        let mut ids = Vec::new();
+        let added = handlers.into_iter().try_for_each(|(name, handler)| {
+            state.add_deferral(&*handler);
+            ids.push(state.handlers.add(state::intern(&name), handler)?);
+            Ok(())
+        });
         // No message may arrive before all ranks know its handler.
-        world.barrier(self)?;
-        ids
+        let met = world.barrier(self);
+        match added.and(met) {
+            Ok(()) => Ok(ids),
+            Err(error) => {
+                // The caller gets no number, so only this call can free the names.
+                withdraw(state, &ids);
+                Err(error)
+            }
+        }
     }
 
     /// Collective, after [`Am::quiesce`]. Fails with `Argument` for an unknown number.
