@@ -28,6 +28,14 @@ pub const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "abort_before_start",
+        label: "MPI of the program",
+        // MPI_Abort of MPICH, MPI_ABORT of Open MPI. Neither launcher prints this otherwise.
+        end: End::Fails(&["MPI_A"]),
+        run: lifecycle::abort_before_start,
+        ..ALONE_BASE
+    },
+    Alone {
         name: "functions_end",
         label: "MPI of the program",
         run: lifecycle::functions_end,

@@ -220,6 +220,17 @@ pub fn traces_in_use() {
     child::host_finalize();
 }
 
+/// A rank aborts while MPI runs, but before the runtime has started.
+pub fn abort_before_start() {
+    child::host_init(ThreadLevel::Multiple);
+    step("abort");
+    if child::rank_of_launcher() == 0 {
+        Runtime::abort(7);
+    }
+    // SAFETY: MPI is running.
+    unsafe { ffi::MPI_Barrier(ffi::RSMPI_COMM_WORLD) };
+}
+
 /// One rank fails while the other waits for it.
 pub fn fail_on_purpose() {
     let ctx = Ctx::new(child::start());

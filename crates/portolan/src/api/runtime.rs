@@ -4,7 +4,7 @@ use super::in_call::{InCall, public};
 use super::{Group, TransferPath, panic, unfreed};
 use mpi::ffi::MPI_Comm;
 use portolan_engine::error::Result;
-use portolan_engine::mpi::init::ThreadLevel;
+use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine, admission};
 use portolan_engine::trace::{Interface, interface};
@@ -193,10 +193,10 @@ impl Runtime {
     }
 
     /// Ends all ranks of the job with an exit code, or with 1 if the code is 0. Can be called at
-    /// any time. Before the first start of a runtime, it ends only the calling process.
+    /// any time. It ends only the calling process in a forked child, and while MPI does not run.
     pub fn abort(code: i32) -> ! {
         unfreed::forget();
-        process::end_job(code)
+        init::abort(code)
     }
 
     /// Completes all operations, frees everything that was not freed, and finalises MPI if the
