@@ -136,7 +136,8 @@ void  ARMCI_Error(const char *msg, int code);
 int   ARMCI_Malloc(void **base_ptrs, armci_size_t size);
 /*
  * Frees a segment of ARMCI_Malloc. Collective. Each rank passes its own address, or NULL if its
- * part is empty. Waits for operations on the segment. (P)
+ * part is empty. Waits for operations on the segment. Also frees a segment of ARMCI_Malloc_group if
+ * every member has bytes of it; otherwise ends the job, because NULL names no group. (P)
  */
 int   ARMCI_Free(void *ptr);
 
@@ -498,7 +499,7 @@ int  ARMCI_Absolute_id(ARMCI_Group *group, int group_rank);
 
 /*
  * ARMCI_Malloc and ARMCI_Free over a group. Collective over its members. ptr_arr has one entry per
- * member.
+ * member. A member without bytes passes NULL to ARMCI_Free_group.
  */
 int  ARMCI_Malloc_group(void **ptr_arr, armci_size_t bytes, ARMCI_Group *group);
 int  ARMCI_Free_group(void *ptr, ARMCI_Group *group);

@@ -15,10 +15,11 @@ extern "C" {
 /*
  * Splits parent into groups of equal color, ordered by key and then by parent rank, as
  * MPI_Comm_split does. Collective over the parent. A caller with color MPI_UNDEFINED, or another
- * negative color, gets a group without members.
+ * negative color, gets a group without members. If new_group is NULL on one rank, all ranks get
+ * PORTOLAN_ERR_ARG. A parent that is NULL or was freed is an error of the caller alone.
  */
 int ARMCIX_Group_split(ARMCI_Group *parent, int color, int key, ARMCI_Group *new_group);
-/* Creates a group of the same ranks in the same order. Collective over the parent. */
+/* Creates a group of the same ranks in the same order. Otherwise like ARMCIX_Group_split. */
 int ARMCIX_Group_dup(ARMCI_Group *parent, ARMCI_Group *new_group);
 
 /* A set of mutexes. The library owns the members. */

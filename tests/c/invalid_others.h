@@ -6,6 +6,7 @@
 #define INVALID_OTHERS_H
 
 static ARMCI_Group world, dead, evens;      /* all ranks, freed, even ranks */
+static ARMCI_Group made;
 static void *table[64];
 static int value;
 static const size_t one_length = 8;
@@ -88,6 +89,14 @@ static int mixed(void)              /* an aggregate cannot mix gets and puts */
     IS(PORTOLAN_ERR_ARG, ARMCI_Free_group(all_segments[me], NULL)))                                       \
   X(free_group_wrong, "ARMCI_Free_group", "a segment of another group", "`PORTOLAN_ERR_ADDRESS`",         \
     me % 2 != 0 || IS(PORTOLAN_ERR_ADDRESS, ARMCI_Free_group(all_segments[me], &evens)))                  \
+  X(split_out, "ARMCIX_Group_split", "`NULL` for the new group on one rank", "`PORTOLAN_ERR_ARG` on all ranks", \
+    IS(PORTOLAN_ERR_ARG, ARMCIX_Group_split(&world, me, 0, me == 0 ? NULL : &made)))                      \
+  X(split_null, "ARMCIX_Group_split", "a null parent", "`PORTOLAN_ERR_ARG`",                              \
+    IS(PORTOLAN_ERR_ARG, ARMCIX_Group_split(NULL, me, 0, &made)))                                         \
+  X(dup_out, "ARMCIX_Group_dup", "`NULL` for the new group on one rank", "`PORTOLAN_ERR_ARG` on all ranks", \
+    IS(PORTOLAN_ERR_ARG, ARMCIX_Group_dup(&world, me == 0 ? NULL : &made)))                               \
+  X(dup_dead, "ARMCIX_Group_dup", "a parent that was freed", "`PORTOLAN_ERR_STATE`",                      \
+    IS(PORTOLAN_ERR_STATE, ARMCIX_Group_dup(&dead, &made)))                                               \
   X(group_rank_null, "ARMCI_Group_rank", "a null group", "not 0", ARMCI_Group_rank(NULL, &value) != 0)    \
   X(group_rank_dead, "ARMCI_Group_rank", "a group that was freed", "not 0", ARMCI_Group_rank(&dead, &value) != 0) \
   X(group_rank_out, "ARMCI_Group_rank", "a group without the caller", "not 0, and the rank is -1",        \
@@ -154,7 +163,6 @@ static int numbers[4] = { 1, 2, 3, 4 };
 static double reals[2] = { 1, 2 };
 static char add[] = "+", slash[] = "/", both[] = "&";
 static int two[2] = { 8, 2 }, eight[1] = { 8 }, no_list[2] = { 0, -1 };
-static ARMCI_Group made;
 
 static stride_info_t segments;
 
@@ -171,6 +179,14 @@ static void lock_gone(void)
   armcix_mutex_hdl_t set = ARMCIX_Create_mutexes_hdl(1, &world);
   CHECK_EQ(ARMCIX_Destroy_mutexes_hdl(set), 0);
   ARMCIX_Lock_hdl(set, 0, 0);
+}
+
+static void free_of_group(void)     /* rank 0 has no bytes, so it cannot name the segment */
+{
+  void *ptrs[64];
+  CHECK_OK(ARMCIX_Group_dup(&world, &made));
+  CHECK_OK(ARMCI_Malloc_group(ptrs, me == 0 ? 0 : 8, &made));
+  ARMCI_Free(ptrs[me]);
 }
 
 #define FATALS(X)                                                                                          \
@@ -219,6 +235,7 @@ static void lock_gone(void)
   X(group_out, "group-out", "ARMCI_Group_create", "a null group", ALL, ARMCI_Group_create(1, numbers, NULL)) \
   X(child_dead, "child-dead", "ARMCI_Group_create_child", "a parent that was freed", ALL,                  \
     ARMCI_Group_create_child(1, no_list, &made, &dead))                                                    \
+  X(free_empty, "free-empty", "ARMCI_Free", "a group's segment in which a rank has no bytes", ALL, free_of_group()) \
   X(free_world, "free-world", "ARMCI_Group_free", "the group of all ranks", ALL, ARMCI_Group_free(&world)) \
   X(free_twice, "free-twice", "ARMCI_Group_free", "a group that was freed", ALL, ARMCI_Group_free(&dead))   \
   X(free_null, "free-null", "ARMCI_Group_free", "a null group", ALL, ARMCI_Group_free(NULL))               \

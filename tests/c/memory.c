@@ -5,6 +5,8 @@
 // TEST: n=2 -- 2500
 #include "check.h"
 
+#include <malloc.h>
+
 /* Reads and writes all of the right neighbour's part, and checks that the owner sees the writes.
  * sizes[p] is the size of rank p's part in bytes. */
 static void exercise(void **base, const long *sizes, int seed)
@@ -105,6 +107,26 @@ static void many_at_once(void)
   free(sizes);
 }
 
+/* Segments without bytes on any rank hold nothing, so they need no free and leave nothing. */
+static void many_empty(void)
+{
+  enum { COUNT = 500, TIMES = 200 };
+  static const size_t none[COUNT];
+  void **all = check_calloc(COUNT * nproc * (long)sizeof(void *));
+  size_t before = 0;
+  for (int time = 0; time < TIMES; time++) {
+    if (time == 1)
+      before = mallinfo2().uordblks;
+    all[COUNT * nproc - 1] = &before;               /* the call must overwrite it */
+    CHECK_OK(portolan_malloc_many(COUNT, none, all));
+    for (int i = 0; i < COUNT * nproc; i++)
+      CHECK(all[i] == NULL, "%p for no bytes", all[i]);
+  }
+  const size_t after = mallinfo2().uordblks;
+  CHECK(after < before + COUNT * TIMES, "%zu bytes in use, then %zu", before, after);
+  free(all);
+}
+
 static void local_memory(void)
 {
   void *kept[40];
@@ -199,6 +221,7 @@ int main(int argc, char **argv)
   odd_sizes();
   empty_parts();
   many_at_once();
+  many_empty();
   local_memory();
   devices();
   cycles(crowded ? 100 : 300);

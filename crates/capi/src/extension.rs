@@ -38,12 +38,13 @@ pub(crate) unsafe extern "C" fn portolan_malloc_many(
             unsafe { array(bytes, count, "the array of the lengths") }
         };
         let segments = engine.allocate_many(engine.world(), asked())?;
-        for (n, segment) in segments.iter().enumerate() {
+        for (n, segment) in segments.into_iter().enumerate() {
             for (rank, part) in segment.parts().enumerate() {
                 let at = ptrs.wrapping_add(n * engine.size() + rank);
                 // SAFETY: by contract, `ptrs` has an element for each segment and rank.
                 unsafe { at.write(part.address() as *mut c_void) };
             }
+            engine.release_if_empty(segment)?;
         }
         Ok(())
     })

@@ -95,6 +95,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
         }
         // SAFETY: `given` is a reference to the caller's group.
         let found = unsafe { find(engine, given) }?;
+        engine.check_freeable(&found)?;
         let mut gone = Vec::new();
         if let Some(groups) = &mut *GROUPS.lock() {
             if key(groups.default.comm) == key(given.comm) {
@@ -213,6 +214,36 @@ pub(crate) unsafe extern "C" fn ARMCI_Absolute_id(
     guard("ARMCI_Absolute_id", |_| -1, world)
 }
 
+/// If `new_group` is null on one rank, all ranks fail and none waits. An invalid `parent` is an
+/// error of its rank alone, as in `ARMCI_Malloc_group`.
+///
+/// # Safety
+/// `parent` and `new_group` must be null or valid.
+unsafe fn split(
+    engine: &Engine,
+    parent: *const ArmciGroup,
+    color: c_int,
+    sort_key: c_int,
+    new_group: *mut ArmciGroup,
+) -> Result<()> {
+    // SAFETY: the caller guarantees that `parent` is null or valid.
+    let parent = unsafe { find(engine, parent) }?;
+    let all = parent.allgather(engine, &[color, sort_key, c_int::from(new_group.is_null())])?;
+    if new_group.is_null() {
+        fail!(Argument, "the pointer to the new group is null");
+    }
+    if let Some(rank) = all.iter().position(|[.., refused]| *refused != 0) {
+        let rank = parent.members()[rank];
+        fail!(Argument, "the pointer to the new group is null on rank {rank}");
+    }
+    let mut mine: Vec<usize> = (0..all.len()).filter(|&r| all[r][0] == color).collect();
+    mine.sort_by_key(|&r| (all[r][1], r));
+    let made = if color < 0 { None } else { engine.create_group(&parent, &mine)? };
+    // SAFETY: the caller guarantees that `new_group` is valid, and it is not null.
+    unsafe { *new_group = register(engine, made)? };
+    Ok(())
+}
+
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCIX_Group_split(
     parent: *mut ArmciGroup,
@@ -220,19 +251,9 @@ pub(crate) unsafe extern "C" fn ARMCIX_Group_split(
     sort_key: c_int,
     new_group: *mut ArmciGroup,
 ) -> c_int {
-    code("ARMCIX_Group_split", |engine| {
-        if new_group.is_null() {
-            fail!(Argument, "the pointer to the new group is null");
-        }
-        // SAFETY: the caller guarantees that `parent` is valid.
-        let parent = unsafe { find(engine, parent) }?;
-        let all = parent.allgather(engine, &[color, sort_key])?;
-        let mut mine: Vec<usize> = (0..all.len()).filter(|&r| all[r][0] == color).collect();
-        mine.sort_by_key(|&r| (all[r][1], r));
-        let made = if color < 0 { None } else { engine.create_group(&parent, &mine)? };
-        // SAFETY: the caller guarantees that `new_group` is valid, and it is not null.
-        unsafe { *new_group = register(engine, made)? };
-        Ok(())
+    // SAFETY: the caller guarantees that `parent` and `new_group` are valid.
+    code("ARMCIX_Group_split", |engine| unsafe {
+        split(engine, parent, color, sort_key, new_group)
     })
 }
 
@@ -241,16 +262,6 @@ pub(crate) unsafe extern "C" fn ARMCIX_Group_dup(
     parent: *mut ArmciGroup,
     new_group: *mut ArmciGroup,
 ) -> c_int {
-    code("ARMCIX_Group_dup", |engine| {
-        if new_group.is_null() {
-            fail!(Argument, "the pointer to the new group is null");
-        }
-        // SAFETY: the caller guarantees that `parent` and `new_group` are valid.
-        unsafe {
-            let parent = find(engine, parent)?;
-            let all: Vec<usize> = (0..parent.size()).collect();
-            *new_group = register(engine, engine.create_group(&parent, &all)?)?;
-        }
-        Ok(())
-    })
+    // SAFETY: the caller guarantees that `parent` and `new_group` are valid.
+    code("ARMCIX_Group_dup", |engine| unsafe { split(engine, parent, 0, 0, new_group) })
 }

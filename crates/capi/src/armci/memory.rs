@@ -2,8 +2,8 @@
 
 use super::types::{ArmciGroup, ArmciSize};
 use super::{group_table, twin};
-use crate::boundary::{code, guard, or_abort, reported};
-use portolan_engine::error::{Result, fail};
+use crate::boundary::{abort, code, guard, or_abort, reported};
+use portolan_engine::error::{ErrorKind, Result, fail};
 use portolan_engine::group::Group;
 use portolan_engine::path::kernel;
 use portolan_engine::runtime::{Engine, current};
@@ -36,20 +36,34 @@ unsafe fn allocate(
         // SAFETY: the caller guarantees room for one pointer per rank, and `base_ptrs` is not null.
         unsafe { *base_ptrs.add(rank) = part.address() as *mut c_void };
     }
-    if segment.parts().all(|part| part.is_empty()) {
-        // All ranks get null, so no rank can free the segment later.
-        engine.memory.release(segment)?;
-    }
-    Ok(())
+    engine.release_if_empty(segment)
 }
 
-/// Returns the group of the segment that begins at `ptr` on this rank, or `otherwise` if `ptr` is
-/// null or none begins there. In the latter case, `release_at` reports the faulty rank.
-fn group_of(engine: &Engine, ptr: *mut c_void, otherwise: Arc<Group>) -> Arc<Group> {
-    match engine.memory.segment_at(ptr as usize) {
-        Some(segment) if !ptr.is_null() => segment.group().clone(),
-        _ => otherwise,
+/// `ARMCI_Free`, which names no group: frees over the group of the segment that begins at `ptr` on
+/// this rank, and over the world group if `ptr` is null or no segment begins there. In the latter
+/// case `release_at` reports the faulty rank.
+///
+/// A rank without bytes of a group's segment passes null, so it would wait for the world group
+/// while the others wait for it. The ranks with bytes see that it has none, and end the job.
+fn free(call: &'static str, engine: &Engine, ptr: *mut c_void) -> Result<()> {
+    let segment = engine.memory.segment_at(ptr as usize).filter(|_| !ptr.is_null());
+    let Some(segment) = segment else {
+        return engine.release_at(engine.world(), own(ptr));
+    };
+    let group = segment.group();
+    let empty = || (0..group.size()).find(|&rank| segment.len_at(rank) == 0);
+    if !Arc::ptr_eq(group, engine.world())
+        && let Some(rank) = empty()
+    {
+        let text = format!(
+            "{call}: {ptr:p} is the segment of a group of {} ranks, of which rank {} has no bytes \
+             and cannot name it; call ARMCI_Free_group on all ranks of the group",
+            group.size(),
+            group.members()[rank]
+        );
+        abort(&text, ErrorKind::Argument.code());
     }
+    engine.release_at(group, own(ptr))
 }
 
 fn own(ptr: *mut c_void) -> Option<usize> {
@@ -65,9 +79,7 @@ twin! {
 
 twin! {
     ARMCI_Free / PARMCI_Free(ptr: *mut c_void) -> c_int {
-        code("ARMCI_Free", |engine| {
-            engine.release_at(&group_of(engine, ptr, engine.world().clone()), own(ptr))
-        })
+        code("ARMCI_Free", |engine| free("ARMCI_Free", engine, ptr))
     }
 }
 
@@ -137,9 +149,7 @@ twin! {
 
 twin! {
     ARMCI_Free_memdev / PARMCI_Free_memdev(ptr: *mut c_void) -> c_int {
-        code("ARMCI_Free_memdev", |engine| {
-            engine.release_at(&group_of(engine, ptr, engine.world().clone()), own(ptr))
-        })
+        code("ARMCI_Free_memdev", |engine| free("ARMCI_Free_memdev", engine, ptr))
     }
 }
 

@@ -111,6 +111,15 @@ impl Ops {
         )
     }
 
+    /// Frees a new segment if it has no bytes on any rank: all ranks have a null address of it, so
+    /// none can free it later. Collective, but waits for no rank.
+    pub fn release_if_empty(&self, segment: Arc<Segment>) -> Result<()> {
+        if segment.parts().all(|part| part.is_empty()) {
+            return self.memory.release(segment);
+        }
+        Ok(())
+    }
+
     /// Collective. `mine` is the segment's address here, or `None` if this rank has no bytes of it.
     pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
         self.observer().segments_change();
@@ -159,17 +168,24 @@ impl Ops {
         self.free_group_after(group, || Ok(()))
     }
 
-    fn free_group_after(
-        &self,
-        group: &Arc<Group>,
-        agree: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
+    /// Fails if no rank may free the group: with `Argument` for the group of all ranks, and with
+    /// `State` for a group that was freed.
+    pub fn check_freeable(&self, group: &Arc<Group>) -> Result<()> {
         if Arc::ptr_eq(group, self.world()) {
             fail!(Argument, "the group of all ranks cannot be freed");
         }
         if group.is_freed() {
             fail!(State, "the group was freed already");
         }
+        Ok(())
+    }
+
+    fn free_group_after(
+        &self,
+        group: &Arc<Group>,
+        agree: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        self.check_freeable(group)?;
         let free = || {
             agree()?;
             group.mark_freed();
