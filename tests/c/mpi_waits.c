@@ -3,7 +3,7 @@
  * calls also keep MPI's semantics. */
 // TEST: n={2,3} thread=0 node-size=1
 // TEST: n=2 level=single node-size=1
-// TEST: one of n=2 | n=4 node-size=2 | n=3 path=rma | n=3 node-size=1 waits=0
+// TEST: one of n=2 | n=4 node-size=2 | n=3 path=rma | n=3 node-size=1 interpose=init
 #include "check.h"
 
 #define ROUNDS 20

@@ -170,7 +170,7 @@ const ALONE: &[Alone] = &[
         name: "later_below_multiple",
         label: "level=single",
         one_node: true,
-        env: &[("PORTOLAN_RAISE_THREAD_LEVEL", "0")],
+        env: &[("PORTOLAN_INTERPOSE", "waits")],
         run: am_errors::later_below_multiple,
         ..ALONE_BASE
     },
@@ -324,12 +324,6 @@ const ALONE: &[Alone] = &[
         name: "trace_limit",
         label: "PORTOLAN_TRACE_BYTES",
         run: traces::limited,
-        ..ALONE_BASE
-    },
-    Alone {
-        name: "trace_sample",
-        label: "PORTOLAN_TRACE_SAMPLE",
-        run: traces::sampled,
         ..ALONE_BASE
     },
     Alone {

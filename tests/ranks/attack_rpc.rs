@@ -17,9 +17,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const NODES: &[(&str, &str)] = &[("PORTOLAN_NODE_SIZE", "1")];
-const BELOW: &[(&str, &str)] = &[("PORTOLAN_RAISE_THREAD_LEVEL", "0")];
+const BELOW: &[(&str, &str)] = &[("PORTOLAN_INTERPOSE", "waits")];
 const BELOW_NODES: &[(&str, &str)] =
-    &[("PORTOLAN_RAISE_THREAD_LEVEL", "0"), ("PORTOLAN_NODE_SIZE", "1")];
+    &[("PORTOLAN_INTERPOSE", "waits"), ("PORTOLAN_NODE_SIZE", "1")];
 
 const fn row(name: &'static str, env: &'static [(&'static str, &'static str)], run: fn()) -> Alone {
     Alone { name, label: "safe code", env, run, ..ALONE_BASE }

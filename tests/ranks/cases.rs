@@ -164,7 +164,7 @@ pub const CONFIGS: &[Config] = &[
         label: "path=message host=single",
         env: &[
             ("PORTOLAN_PATH", "message"),
-            ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
+            ("PORTOLAN_INTERPOSE", "waits"),
             ("PORTOLAN_TEST_HOST", "single"),
         ],
         release: &[2],
@@ -176,7 +176,7 @@ pub const CONFIGS: &[Config] = &[
         label: "node_size=1 host=single",
         env: &[
             ("PORTOLAN_NODE_SIZE", "1"),
-            ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
+            ("PORTOLAN_INTERPOSE", "waits"),
             ("PORTOLAN_TEST_HOST", "single"),
         ],
         ranks: &[2],

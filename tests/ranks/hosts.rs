@@ -50,14 +50,14 @@ pub const CONFIGS: &[Config] = &[
     Config { label: "thread=0", env: &[("PORTOLAN_PROGRESS_THREAD", "0")], served: false, ..BASE },
     Config {
         label: "host=single",
-        env: &[("PORTOLAN_RAISE_THREAD_LEVEL", "0"), ("PORTOLAN_TEST_HOST", "single")],
+        env: &[("PORTOLAN_INTERPOSE", "waits"), ("PORTOLAN_TEST_HOST", "single")],
         ..SINGLE
     },
     Config {
         label: "path=message host=single",
         env: &[
             ("PORTOLAN_PATH", "message"),
-            ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
+            ("PORTOLAN_INTERPOSE", "waits"),
             ("PORTOLAN_TEST_HOST", "single"),
         ],
         ..SINGLE
@@ -66,7 +66,7 @@ pub const CONFIGS: &[Config] = &[
         label: "path=rma host=single",
         env: &[
             ("PORTOLAN_PATH", "rma"),
-            ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
+            ("PORTOLAN_INTERPOSE", "waits"),
             ("PORTOLAN_TEST_HOST", "single"),
         ],
         ..SINGLE

@@ -92,12 +92,12 @@ impl Read {
     pub fn calls(&self, wanted: Call, to: Option<usize>) -> (u64, Vec<PathTaken>, u64) {
         let (mut number, mut paths, mut moved) = (0, Vec::new(), 0);
         for event in self.events() {
-            if let Event::Call { call, peer, path, bytes, weight, .. } = *event
+            if let Event::Call { call, peer, path, bytes, .. } = *event
                 && call == wanted
                 && (to.is_none() || peer == to.map(|to| to as u32))
             {
-                number += weight;
-                moved += bytes * weight;
+                number += 1;
+                moved += bytes;
                 paths.push(path);
             }
         }

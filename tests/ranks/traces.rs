@@ -332,24 +332,6 @@ pub fn limited() {
     assert!(length < 290 << 10, "{length} bytes");
 }
 
-pub fn sampled() {
-    const TIMES: usize = 10_000;
-    set("PORTOLAN_TRACE", trace_dir());
-    set("PORTOLAN_TRACE_SAMPLE", "10");
-    let runtime = start();
-    let me = runtime.rank();
-    puts(&runtime, TIMES);
-    let counted = runtime.stats().calls().iter().filter(|c| c.call == "put").map(|c| c.calls).sum();
-    assert_eq!((TIMES as u64, TIMES as u64 * 8), (counted, counted * 8));
-    runtime.finalize().expect("the end");
-    let read = Read::own(me);
-    let found = read.calls(Call::Put, None).0;
-    let events = read.events().filter(|e| matches!(e, Event::Call { call: Call::Put, .. })).count();
-    assert!((TIMES - 9..=TIMES).contains(&(found as usize)), "{found}");
-    assert!(events < TIMES / 2, "{events}");
-    assert_eq!((read.dropped, read.metadata.sample), (0, 10));
-}
-
 /// While the job runs, the file lacks at most the last second, which is all that a killed job
 /// loses.
 pub fn while_running() {

@@ -142,7 +142,6 @@ pub struct Config {
     pub trace: String,
     /// 0 means no limit.
     pub trace_bytes: usize,
-    pub trace_sample: u32,
     /// The time-stamp counter may be used.
     pub trace_counter: bool,
     /// Offset added to the clock of traces, for tests.
@@ -186,7 +185,6 @@ impl Default for Config {
             stats: false,
             trace: String::new(),
             trace_bytes: 0,
-            trace_sample: 1,
             trace_counter: true,
             trace_shift: Duration::ZERO,
             trace_start: 0,

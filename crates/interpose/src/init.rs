@@ -1,6 +1,6 @@
 //! `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize`, in C and Fortran. The first two raise the
 //! thread level to `MPI_THREAD_MULTIPLE`, which a progress thread needs (unless
-//! `PORTOLAN_RAISE_THREAD_LEVEL=0`), and succeed if the library has already initialised MPI.
+//! `PORTOLAN_INTERPOSE` excludes `init`), and succeed if the library has already initialised MPI.
 //! `MPI_Finalize` leaves the end to the library while the library still uses MPI
 //! ([`portolan_engine::mpi::life`]). All else is passed on through MPI's profiling interface. If a
 //! tool defines these functions itself, its definitions are called instead, and must not initialise
@@ -33,9 +33,9 @@ unsafe extern "C" {
 /// Reads only this one variable and accepts any value, because invalid settings are reported when
 /// the runtime starts.
 fn raise() -> bool {
-    let row = VARIABLES.iter().find(|v| v.name == "PORTOLAN_RAISE_THREAD_LEVEL");
+    let row = VARIABLES.iter().find(|v| v.name == "PORTOLAN_INTERPOSE");
     match row.and_then(|v| v.current()) {
-        Some(value) => !matches!(value.trim(), "0" | "off" | "no" | "false"),
+        Some(value) => !matches!(value.trim(), "waits" | "none"),
         None => Config::default().raise_thread_level,
     }
 }

@@ -6,7 +6,7 @@
 //! briefly. The progress thread then reaches MPI late and delays every rank that waits for this
 //! one. The wrappers therefore start the nonblocking form of the call and wait as a call of this
 //! library does: the thread serves other ranks, and yields its core after a long wait.
-//! `PORTOLAN_MPI_WAITS=0` leaves the calls to MPI.
+//! `PORTOLAN_INTERPOSE=init` leaves the calls to MPI.
 //!
 //! With Open MPI the wrappers replace only collectives of at most `SHORT` bytes. Its nonblocking
 //! collectives are slower than the blocking ones for large data (reductions of 1 MiB up to four

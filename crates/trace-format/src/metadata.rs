@@ -46,10 +46,6 @@ pub struct Metadata {
     pub started_clock: u64,
     /// Source of the event clock, `tsc` or `monotonic`; both count nanoseconds.
     pub clock: String,
-    /// Sampling interval of short calls: one call in `sample` is recorded.
-    pub sample: u64,
-    /// Calls shorter than this time in nanoseconds are sampled.
-    pub sample_below: u64,
     /// Size limit of the file in bytes; 0 means no limit.
     pub limit_bytes: u64,
 }
@@ -67,8 +63,6 @@ impl Metadata {
             ("engine", self.engine),
             ("started_wall", self.started_wall),
             ("started_clock", self.started_clock),
-            ("sample", self.sample),
-            ("sample_below", self.sample_below),
             ("limit_bytes", self.limit_bytes),
             ("progress_thread", self.progress_thread),
             ("usable_cores", self.usable_cores),

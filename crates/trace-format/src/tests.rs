@@ -45,12 +45,12 @@ fn event() -> impl Strategy<Value = Event<'static>> {
     prop_oneof![
         (
             (span(), of(Call::ALL), of(Interface::ALL), of(PathTaken::ALL)),
-            ((rank(), number(), number()), (place(), number(), proptest::option::of(number())))
+            ((rank(), number(), number()), (place(), proptest::option::of(number())))
         )
             .prop_map(
                 |(
                     ((begin, duration), call, interface, path),
-                    ((peer, bytes, blocks), (place, weight, site)),
+                    ((peer, bytes, blocks), (place, site)),
                 )| {
                     Event::Call {
                         begin,
@@ -62,7 +62,6 @@ fn event() -> impl Strategy<Value = Event<'static>> {
                         bytes,
                         blocks,
                         place,
-                        weight,
                         site,
                     }
                 }
@@ -220,7 +219,6 @@ fn a_call_on_eight_bytes_is_short() {
         bytes: 8,
         blocks: 1,
         place: None,
-        weight: 1,
         site: None,
     };
     let mut room = [0; MAX_EVENT];

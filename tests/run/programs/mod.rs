@@ -56,7 +56,7 @@ pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
         let name = match name {
             "path" => "PORTOLAN_PATH",
             "node-size" => "PORTOLAN_NODE_SIZE",
-            "waits" => "PORTOLAN_MPI_WAITS",
+            "interpose" => "PORTOLAN_INTERPOSE",
             "thread" => "PORTOLAN_PROGRESS_THREAD",
             "am" => "PORTOLAN_AM",
             "cross-memory" => "PORTOLAN_CROSS_MEMORY",
@@ -65,7 +65,7 @@ pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
             "network" => "PORTOLAN_TEST_NETWORK",
             // Most programs do not request a higher thread level themselves.
             "level" if value == "single" => {
-                all.push(("PORTOLAN_RAISE_THREAD_LEVEL".into(), "0".into()));
+                all.push(("PORTOLAN_INTERPOSE".into(), "waits".into()));
                 continue;
             }
             "hosts" | "shm" => continue,

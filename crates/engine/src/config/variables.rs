@@ -229,12 +229,21 @@ pub static VARIABLES: &[Variable] = &[
         set: |c, v| put(&mut c.compose_dir, Ok(v.to_string())),
     },
     Variable {
-        name: "PORTOLAN_RAISE_THREAD_LEVEL",
+        name: "PORTOLAN_INTERPOSE",
         group: Group::Tuning,
         alias: None,
-        default: "1",
-        meaning: "MPI_Init and MPI_Init_thread of a program linked with the C library ask for MPI_THREAD_MULTIPLE, which the progress thread needs; 0 leaves the level alone",
-        set: |c, v| put(&mut c.raise_thread_level, parse_bool(v)),
+        default: "all",
+        meaning: "which MPI calls of a program linked with the C library are changed: init (MPI_Init and MPI_Init_thread ask for MPI_THREAD_MULTIPLE, which the progress thread needs), waits (if other nodes are served by messages, or ranks share cores, MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv serve other ranks while they wait, and yield the core in long waits, unless the program itself requests MPI_THREAD_MULTIPLE), all, or none",
+        set: |c, v| {
+            (c.raise_thread_level, c.mpi_waits) = match v {
+                "all" => (true, true),
+                "init" => (true, false),
+                "waits" => (false, true),
+                "none" => (false, false),
+                _ => return Err("expected all, init, waits or none".into()),
+            };
+            Ok(())
+        },
     },
     Variable {
         name: "PORTOLAN_LAUNCHER_CHECK",
@@ -243,14 +252,6 @@ pub static VARIABLES: &[Variable] = &[
         default: "1",
         meaning: "report an error at start if a launcher (srun, or the other MPI's mpiexec) started several processes that MPI treats as jobs of one rank each; 0 turns the check off, for jobs of one rank that are intended",
         set: |c, v| put(&mut c.launcher_check, parse_bool(v)),
-    },
-    Variable {
-        name: "PORTOLAN_MPI_WAITS",
-        group: Group::Tuning,
-        alias: None,
-        default: "1",
-        meaning: "if other nodes are served by messages, or ranks share cores, the program's MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv serve other ranks while they wait, and yield the core in long waits, unless the program itself requests MPI_THREAD_MULTIPLE; 0 leaves these calls to MPI",
-        set: |c, v| put(&mut c.mpi_waits, parse_bool(v)),
     },
     Variable {
         name: "PORTOLAN_RPC_CHECKSUM",
@@ -305,18 +306,6 @@ pub static VARIABLES: &[Variable] = &[
         set: |c, v| {
             let items: usize = parse(v, "a number of asyncs")?;
             c.x10_aggregate = items.clamp(1, 8192);
-            Ok(())
-        },
-    },
-    Variable {
-        name: "PORTOLAN_TRACE_SAMPLE",
-        group: Group::Tuning,
-        alias: None,
-        default: "1",
-        meaning: "sampling interval of calls shorter than 1 us: of each kind, one in this many is written to the trace, with the number of calls that it represents; the last calls of a kind, fewer than the interval, are missing",
-        set: |c, v| {
-            let sample: u32 = parse(v, "a number of calls")?;
-            c.trace_sample = sample.max(1);
             Ok(())
         },
     },

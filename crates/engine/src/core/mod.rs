@@ -77,7 +77,6 @@ impl Core {
         let observer = Box::new(Observer::new(Settings {
             stats: config.stats,
             traces: !config.trace.is_empty(),
-            sample: config.trace_sample,
             limit: config.trace_bytes as u64,
             counter: config.trace_counter,
             shift: config.trace_shift,

@@ -33,7 +33,7 @@ impl HostWait {
     }
 }
 
-/// Returns whether this rank may take part: `PORTOLAN_MPI_WAITS` allows it, `world` has all ranks
+/// Returns whether this rank may take part: `PORTOLAN_INTERPOSE` allows it, `world` has all ranks
 /// of a job of several ranks, and the program has not requested `MPI_THREAD_MULTIPLE`. With it, a
 /// collective of one thread may overlap with the start of the engine by another, which only some
 /// ranks have completed.

@@ -17,7 +17,7 @@ use crate::config::VARIABLES;
 use crate::error::Result;
 use crate::mpi::{Comm, init, p2p};
 use crate::topology::host_name;
-use crate::trace::{self, Awaited, Cause, SHORT_NS};
+use crate::trace::{self, Awaited, Cause};
 use crate::wait;
 use portolan_trace_format::format::{FILE_MAGIC, file_name};
 use portolan_trace_format::metadata::Metadata;
@@ -175,8 +175,6 @@ impl Engine {
             started_wall: trace::wall(),
             started_clock: now,
             clock: clock.into(),
-            sample: u64::from(settings.sample),
-            sample_below: SHORT_NS,
             limit_bytes: settings.limit,
         }
     }

@@ -10,8 +10,6 @@ use std::time::Duration;
 pub struct Settings {
     pub stats: bool,
     pub traces: bool,
-    /// Every `sample`-th short call of a kind is recorded in the trace.
-    pub sample: u32,
     /// In bytes; 0 means no limit.
     pub limit: u64,
     pub counter: bool,

@@ -9,9 +9,6 @@ use portolan_trace_format::kinds::{Call, PathTaken, Served};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// Length below which calls are sampled, if sampling is enabled.
-pub const SHORT_NS: u64 = 1_000;
-
 /// A call that is being recorded, until this is dropped.
 #[derive(Debug)]
 pub struct Entered<'a> {
@@ -77,13 +74,6 @@ impl Entered<'_> {
 
     fn record(&self, call_info: &CallInfo, ticks: u64) {
         let running = self.running;
-        let mut weight = 1;
-        if running.settings.sample > 1 && running.clock.length(ticks) < SHORT_NS {
-            match self.log.is_sampled(call_info.call, running.settings.sample) {
-                Some(stands_for) => weight = stands_for,
-                None => return,
-            }
-        }
         running.record(self.log, self.begun, ticks, |begin, duration| Event::Call {
             begin,
             duration,
@@ -94,7 +84,6 @@ impl Entered<'_> {
             bytes: call_info.bytes as u64,
             blocks: call_info.blocks as u64,
             place: call_info.place,
-            weight,
             site: match crate::process::caller() {
                 Some(line) => running.line(&line),
                 None => self.log.sites.find(call_info.call as usize, &|chain| running.site(chain)),

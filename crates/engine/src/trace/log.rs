@@ -13,7 +13,6 @@ use super::call_site::CallSites;
 use super::counters::Counters;
 use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
 use portolan_trace_format::format::Role;
-use portolan_trace_format::kinds::Call;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -73,8 +72,6 @@ pub(crate) struct ThreadLog {
     /// Number of calls until the next timed one, and the generator's state that chooses it.
     pub(super) untimed: Cell<u32>,
     pub(super) dice: Cell<u32>,
-    /// By kind of call: calls that sampling has skipped since the last recorded one.
-    pub(super) unsampled: [Cell<u32>; super::counters::CALLS],
     memory: UnsafeCell<Box<[u8]>>,
     chunks: [Published; CHUNKS],
     /// Chunks that the thread has filled, and that the writer has released.
@@ -110,7 +107,6 @@ impl ThreadLog {
             meeting: Cell::new(false),
             untimed: Cell::new(0),
             dice: Cell::new(number.wrapping_mul(0x9e37_79b9) | 1),
-            unsampled: [const { Cell::new(0) }; super::counters::CALLS],
             // The kernel allocates these pages when they are touched.
             memory: UnsafeCell::new(vec![0; if traces { CHUNK * CHUNKS } else { 0 }].into()),
             chunks: std::array::from_fn(|_| Published::default()),
@@ -175,15 +171,6 @@ impl ThreadLog {
         dice ^= dice << 5;
         self.dice.set(dice);
         self.untimed.set(dice % 61);
-    }
-
-    /// How many calls the event of this short call stands for, or `None` to skip it.
-    #[inline]
-    pub(super) fn is_sampled(&self, call: Call, sample: u32) -> Option<u64> {
-        let skipped = &self.unsampled[call as usize];
-        let weight = skipped.get() + 1;
-        skipped.set(if weight < sample { weight } else { 0 });
-        (weight >= sample).then_some(u64::from(weight))
     }
 
     #[cold]

@@ -22,7 +22,7 @@ mod writer;
 
 pub use call_info::{Awaited, CallInfo, Settings, count};
 pub use clock::wall;
-pub use entered::{Entered, SHORT_NS, Serving};
+pub use entered::{Entered, Serving};
 pub use observer::Observer;
 pub use portolan_trace_format::event::Place;
 pub use portolan_trace_format::kinds::{Call, Cause, Interface, PathTaken, SegmentKind, Served};

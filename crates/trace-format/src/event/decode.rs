@@ -2,8 +2,8 @@
 
 use super::{
     CALL, CLOCK, COUNTER, Call, Cause, Delays, END, Event, HAS_BLOCKS, HAS_DELAYS, HAS_PLACE,
-    HAS_SITE, HAS_WEIGHT, Interface, MARK, PathTaken, Place, REGION_BEGIN, REGION_END, SEGMENT,
-    SERVED, SITE, STRING, SegmentKind, Served, USAGE, Usage, WAIT,
+    HAS_SITE, Interface, MARK, PathTaken, Place, REGION_BEGIN, REGION_END, SEGMENT, SERVED, SITE,
+    STRING, SegmentKind, Served, USAGE, Usage, WAIT, WAS_SAMPLED,
 };
 use crate::format::Fault;
 
@@ -85,7 +85,9 @@ impl<'a> Events<'a> {
                 let (peer, bytes) = (self.rank()?, self.number()?);
                 let blocks = if first & HAS_BLOCKS != 0 { self.number()? } else { 1 };
                 let place = self.place(first)?;
-                let weight = if first & HAS_WEIGHT != 0 { self.number()? } else { 1 };
+                if first & WAS_SAMPLED != 0 {
+                    return Err(Fault::Value("event, of an earlier version that sampled calls,"));
+                }
                 let site = if first & HAS_SITE != 0 { Some(self.number()?) } else { None };
                 Event::Call {
                     begin,
@@ -97,7 +99,6 @@ impl<'a> Events<'a> {
                     bytes,
                     blocks,
                     place,
-                    weight,
                     site,
                 }
             }

@@ -4,8 +4,8 @@
 use super::MAX_EVENT;
 use super::{
     CALL, CLOCK, COUNTER, Delays, END, Event, HAS_BLOCKS, HAS_DELAYS, HAS_PLACE, HAS_SITE,
-    HAS_WEIGHT, Interface, MARK, PathTaken, Place, REGION_BEGIN, REGION_END, SEGMENT, SERVED, SITE,
-    STRING, USAGE, Usage, WAIT,
+    Interface, MARK, PathTaken, Place, REGION_BEGIN, REGION_END, SEGMENT, SERVED, SITE, STRING,
+    USAGE, Usage, WAIT,
 };
 
 /// Encodes the events of a block.
@@ -47,7 +47,6 @@ impl Encoder {
                 bytes,
                 blocks: 1,
                 place,
-                weight: 1,
                 site,
             } => {
                 let (gap, peer) = (zigzag(begin.wrapping_sub(self.last) as i64), rank(peer));
@@ -99,14 +98,12 @@ impl Encoder {
                 bytes,
                 blocks,
                 place,
-                weight,
                 site,
             } => {
                 let blocks_flag = if blocks != 1 { HAS_BLOCKS } else { 0 };
                 let place_flag = if place.is_some() { HAS_PLACE } else { 0 };
-                let weight_flag = if weight != 1 { HAS_WEIGHT } else { 0 };
                 let site_flag = if site.is_some() { HAS_SITE } else { 0 };
-                to.byte(CALL | blocks_flag | place_flag | weight_flag | site_flag);
+                to.byte(CALL | blocks_flag | place_flag | site_flag);
                 to.byte(call as u8);
                 to.byte(taken(interface, path));
                 self.span(&mut to, begin, duration);
@@ -117,9 +114,6 @@ impl Encoder {
                 }
                 if let Some(place) = place {
                     to.place(place);
-                }
-                if weight != 1 {
-                    to.number(weight);
                 }
                 if let Some(site) = site {
                     to.number(site);
@@ -321,7 +315,6 @@ mod tests {
                 bytes,
                 blocks: 1,
                 place,
-                weight: 1,
                 site: site.checked_sub(1),
             };
             let (mut out, mut encoder) = ([0; MAX_EVENT], Encoder::new(first));

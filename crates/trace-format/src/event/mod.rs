@@ -11,7 +11,7 @@
 //!
 //! | type | bytes after the first |
 //! |---|---|
-//! | 1 call | call, interface × 16 + path, begin, duration, peer + 1, bytes, \[blocks\], \[segment + 1, offset\], \[weight\], \[site\] |
+//! | 1 call | call, interface × 16 + path, begin, duration, peer + 1, bytes, \[blocks\], \[segment + 1, offset\], \[site\] |
 //! | 2 wait | cause, begin, duration, peer + 1, \[segment + 1, offset\] |
 //! | 3 served | kind, begin, duration, origin + 1, bytes, waited + 1 |
 //! | 4 region begins | begin, string |
@@ -96,8 +96,6 @@ pub enum Event<'a> {
         blocks: u64,
         /// Location of a read-modify-write, an accumulate or a mutex, for which ranks may contend.
         place: Option<Place>,
-        /// Number of calls that the event represents: more than 1 if short calls are sampled.
-        weight: u64,
         /// Number of the call site, if it is known.
         site: Option<u64>,
     },
@@ -226,7 +224,8 @@ const SITE: u8 = 13;
 
 const HAS_BLOCKS: u8 = 0x10;
 const HAS_PLACE: u8 = 0x20;
-const HAS_WEIGHT: u8 = 0x40;
+/// Earlier versions could record one of several calls.
+const WAS_SAMPLED: u8 = 0x40;
 const HAS_SITE: u8 = 0x80;
 /// Of a usage event.
 const HAS_DELAYS: u8 = 0x10;

@@ -114,9 +114,9 @@ fn measure(args: &Args, tests: &[&'static cases::Test]) -> Result<Option<Report>
     let (universe, _) =
         mpi::initialize_with_threading(wanted).ok_or("MPI is initialised already")?;
     let world = universe.world();
-    if std::env::var_os("PORTOLAN_MPI_WAITS").is_none() {
+    if std::env::var_os("PORTOLAN_INTERPOSE").is_none() {
         // Portolan is compared with MPI's own blocking calls, so it must not wrap them.
-        run::set_variables(&[("PORTOLAN_MPI_WAITS", Some("0"))]);
+        run::set_variables(&[("PORTOLAN_INTERPOSE", Some("init"))]);
     }
     let report = over(args, tests, &world);
     if report.is_err() {

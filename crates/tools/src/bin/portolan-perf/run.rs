@@ -45,7 +45,7 @@ pub fn describe(rt: &Runtime) -> Result<Report> {
     let mpi: Vec<&str> = mpi.lines().next().unwrap_or_default().split_whitespace().collect();
     let variables = VARIABLES.iter().flat_map(|v| [Some(v.name), v.alias]).flatten();
     let settings = variables
-        .filter(|name| *name != "PORTOLAN_MPI_WAITS" && *name != "PORTOLAN_PATH")
+        .filter(|name| *name != "PORTOLAN_INTERPOSE" && *name != "PORTOLAN_PATH")
         .filter_map(|name| Some((name.to_string(), std::env::var(name).ok()?)));
     Ok(Report {
         format: FORMAT,

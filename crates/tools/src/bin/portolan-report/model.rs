@@ -154,8 +154,6 @@ pub struct TraceSpan {
     /// Number of blocks of a strided or vector transfer; 1 if contiguous.
     pub blocks: u64,
     pub place: Option<Place>,
-    /// Number of calls that this span represents; more than 1 if calls are sampled.
-    pub weight: u64,
     /// Time that a served request waited before, in nanoseconds.
     pub queued: Option<u64>,
     /// Number of the place in the program that made the call.
@@ -183,23 +181,21 @@ impl TraceSpan {
                 bytes: 0,
                 blocks: 1,
                 place: None,
-                weight: 1,
                 queued: None,
                 site: None,
             }
         };
         Some(match *event {
-            Event::Call {
-                begin, duration, call, path, peer, bytes, blocks, place, weight, ..
-            } => TraceSpan {
-                path,
-                peer,
-                bytes,
-                blocks: blocks.max(1),
-                place,
-                weight: weight.max(1),
-                ..span(begin, duration, Activity::Call(call))
-            },
+            Event::Call { begin, duration, call, path, peer, bytes, blocks, place, .. } => {
+                TraceSpan {
+                    path,
+                    peer,
+                    bytes,
+                    blocks: blocks.max(1),
+                    place,
+                    ..span(begin, duration, Activity::Call(call))
+                }
+            }
             Event::Wait { begin, duration, cause, peer, place } => {
                 TraceSpan { peer, place, ..span(begin, duration, Activity::Wait(cause)) }
             }

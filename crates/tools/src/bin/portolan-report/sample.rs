@@ -202,7 +202,6 @@ pub fn metadata(rank: u32, ranks: u32, host: u64) -> Metadata {
         cores: "0-63".into(),
         usable_cores: 64,
         machine: host + 1,
-        sample: 1,
         ..Metadata::default()
     }
 }
@@ -270,7 +269,6 @@ impl SyntheticRank {
             bytes,
             blocks: 1,
             place: matches!(call, Call::Rmw | Call::Lock).then_some(place),
-            weight: 1,
             site: None,
         };
         self.file.put(0, Role::Program, event);
@@ -356,7 +354,6 @@ pub fn span(
         bytes: 0,
         blocks: 1,
         place: None,
-        weight: 1,
         queued: None,
         site: None,
     }

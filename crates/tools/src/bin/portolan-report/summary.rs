@@ -152,14 +152,6 @@ fn recorded(run: &AnalysedRun) -> String {
     if dropped > 0 {
         let _ = write!(text, "; {} were dropped", count(dropped));
     }
-    if let Some(meta) = trace.files.first().map(|f| &f.meta).filter(|m| m.sample > 1) {
-        let _ = write!(
-            text,
-            "; of calls below {} one in {}",
-            time(meta.sample_below as f64),
-            meta.sample
-        );
-    }
     if trace.files.iter().any(|file| file.complete.is_none()) {
         text += "; by an earlier version, whose files do not show whether they are complete";
     }

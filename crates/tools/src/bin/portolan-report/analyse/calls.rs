@@ -71,17 +71,17 @@ impl CallsByPath {
     pub fn take(&mut self, span: &TraceSpan, own: u64) {
         let key = CallKey { what: span.what, path: span.path, strided: span.blocks > 1 };
         let stats = self.0.entry(key).or_default();
-        stats.count += span.weight;
-        stats.bytes += span.bytes.saturating_mul(span.weight);
-        stats.ns += span.length().saturating_mul(span.weight);
-        stats.own += own.saturating_mul(span.weight);
+        stats.count += 1;
+        stats.bytes += span.bytes;
+        stats.ns += span.length();
+        stats.own += own;
         stats.shortest = stats.shortest.min(span.length());
         stats.longest = stats.longest.max(span.length());
         stats.largest = stats.largest.max(span.bytes);
         // Recording fails only without memory, because `Histogram::new` enables resizing.
-        let _ = stats.times.record_n(span.length().max(1), span.weight);
+        let _ = stats.times.record(span.length().max(1));
         if span.bytes > 0 {
-            let _ = stats.sizes.record_n(span.bytes, span.weight);
+            let _ = stats.sizes.record(span.bytes);
         }
     }
 

@@ -182,7 +182,7 @@ impl FileResults {
         self.long_waits.take(&span, self.to.len());
         self.end = self.end.max(span.end);
         match span.what {
-            Activity::Call(_) => totals.calls += span.weight,
+            Activity::Call(_) => totals.calls += 1,
             Activity::Served(kind) => {
                 if kind != Served::Completion {
                     totals.served[usize::from(span.role != Role::Program)] += 1;
@@ -199,12 +199,8 @@ impl FileResults {
         if span.moves() != 0
             && let Some(cell) = span.peer.and_then(|peer| self.to.get_mut(peer as usize))
         {
-            cell.add(TransferTotals {
-                bytes: span.bytes * span.weight,
-                calls: span.weight,
-                ns: span.length() * span.weight,
-            });
-            totals.bytes += span.bytes * span.weight;
+            cell.add(TransferTotals { bytes: span.bytes, calls: 1, ns: span.length() });
+            totals.bytes += span.bytes;
         }
         if let Activity::Wait(cause) = span.what {
             self.wait(&span, cause, own, worker, grid);

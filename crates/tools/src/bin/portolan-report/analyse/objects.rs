@@ -47,9 +47,9 @@ impl Use {
         if matches!(span.what, Activity::Wait(_)) {
             self.waited += span.length();
         } else {
-            self.calls += span.weight;
-            self.paths[span.path as usize] += span.weight;
-            self.ns += span.length() * span.weight;
+            self.calls += 1;
+            self.paths[span.path as usize] += 1;
+            self.ns += span.length();
         }
     }
 

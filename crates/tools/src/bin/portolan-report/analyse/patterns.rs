@@ -129,11 +129,11 @@ impl Patterns {
                     .bursts
                     .entry(peer)
                     .or_insert(Burst { from: span.begin, ..Burst::default() });
-                burst.count += span.weight;
-                burst.ns += span.length() * span.weight;
-                burst.bytes += span.bytes * span.weight;
+                burst.count += 1;
+                burst.ns += span.length();
+                burst.bytes += span.bytes;
                 burst.to = span.end;
-                *burst.calls.entry((call, span.path)).or_default() += span.weight;
+                *burst.calls.entry((call, span.path)).or_default() += 1;
             }
             Call::Fence | Call::Notify => {
                 if let Some(peer) = span.peer {
@@ -175,7 +175,7 @@ impl Patterns {
         let row = &mut self.row;
         match call {
             Call::Put | Call::PutNb | Call::Acc | Call::AccNb => {
-                row.puts += span.weight;
+                row.puts += 1;
                 if span.bytes <= 8 {
                     row.words = true;
                 } else {
@@ -237,9 +237,8 @@ impl Patterns {
             return;
         }
         let to = self.strided.entry(span.path).or_default();
-        let ns = span.length() * span.weight;
-        to.add(span.weight, ns, span.bytes * span.weight, 0.0, (span.begin, span.end));
-        self.strided_blocks += span.blocks * span.weight;
+        to.add(1, span.length(), span.bytes, 0.0, (span.begin, span.end));
+        self.strided_blocks += span.blocks;
     }
 
     pub fn end(&mut self) {

@@ -26,19 +26,19 @@ impl Rates {
             return;
         }
         let row = span.path as usize * COLUMNS;
-        let (length, weight) = (span.length().max(1), span.weight as f64);
+        let length = span.length().max(1);
         let column = |time: u64| {
             let at = u128::from(time) * COLUMNS as u128 / u128::from(self.wall);
             (at as usize).min(COLUMNS - 1)
         };
         let (first, last) = (column(span.begin), column(span.begin + length - 1));
-        self.operations[row + first] += weight;
+        self.operations[row + first] += 1.0;
         let width = self.wall as f64 / COLUMNS as f64;
         for at in first..=last {
             let from = (at as f64 * width).max(span.begin as f64);
             let to = ((at + 1) as f64 * width).min((span.begin + length) as f64);
             let part = if first == last { 1.0 } else { (to - from).max(0.0) / length as f64 };
-            self.bytes[row + at] += span.bytes as f64 * weight * part;
+            self.bytes[row + at] += span.bytes as f64 * part;
         }
     }
 

@@ -43,10 +43,10 @@ impl CallSites {
     pub fn take(&mut self, span: &TraceSpan, own: u64) {
         let (Some(site), Activity::Call(call)) = (span.site, span.what) else { return };
         let one = SiteTotals {
-            count: span.weight,
-            bytes: span.bytes * span.weight,
-            ns: span.length() * span.weight,
-            waited: (span.length() - own) * span.weight,
+            count: 1,
+            bytes: span.bytes,
+            ns: span.length(),
+            waited: span.length() - own,
             longest: (span.length(), span.rank, span.begin),
         };
         self.by_number.entry((site, call, span.path)).or_default().add(&one);

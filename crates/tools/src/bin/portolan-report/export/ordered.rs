@@ -216,7 +216,6 @@ mod tests {
                 bytes: 1,
                 blocks: 1,
                 place: None,
-                weight: 1,
                 site: None,
             },
         );

@@ -108,9 +108,6 @@ fn event(span: &TraceSpan) -> String {
     if span.blocks > 1 {
         args.insert("blocks".into(), span.blocks.into());
     }
-    if span.weight > 1 {
-        args.insert("stands_for".into(), span.weight.into());
-    }
     if let Some(place) = span.place {
         args.insert("segment".into(), place.segment.into());
         args.insert("offset".into(), place.offset.into());

@@ -47,7 +47,6 @@ impl Rank {
             bytes,
             blocks: with.blocks,
             place: with.place,
-            weight: 1,
             site: None,
         };
         self.file.put(0, Role::Program, event);
