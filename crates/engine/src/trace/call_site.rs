@@ -27,28 +27,45 @@ const WAYS: usize = 32;
 const FREE: u64 = 1000;
 const EACH: u64 = 64;
 
-/// The position and the value of each return address, innermost first.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(64))]
 struct KnownSite {
     len: usize,
-    chain: [(usize, usize); MOST],
-    site: Option<u64>,
     last: usize,
     /// Index in the set of the site that was found after this one, as in loops.
     next: usize,
+    site: Option<u64>,
+    /// The position and the value of each return address, innermost first.
+    chain: [(usize, usize); MOST],
+}
+
+impl KnownSite {
+    /// # Safety
+    /// `stack` must be the stack pointer of a running function of this thread, and `top` a position
+    /// in its stack. See the invariant of the module.
+    #[inline(always)]
+    unsafe fn is_here(&self, stack: usize, top: usize) -> bool {
+        // SAFETY: the caller guarantees that positions from `stack` to `top` are in the stack.
+        let same = |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
+        self.len > 0
+            && stack + self.last <= top
+            && self.chain[..self.len.min(MOST)].iter().all(same)
+    }
 }
 
 #[derive(Debug, Clone)]
 struct Set {
     recent: usize,
+    /// `next` of the recent site.
+    expected: usize,
     sites: [KnownSite; WAYS],
 }
 
 impl Set {
     /// A constant, because code that fills the fields one by one takes 40 KiB.
     const EMPTY: Set = {
-        let site = KnownSite { len: 0, chain: [(0, 0); MOST], site: None, last: 0, next: 0 };
-        Set { recent: 0, sites: [site; WAYS] }
+        let site = KnownSite { len: 0, last: 0, next: 0, site: None, chain: [(0, 0); MOST] };
+        Set { recent: 0, expected: 0, sites: [site; WAYS] }
     };
 }
 
@@ -77,7 +94,7 @@ impl CallSites {
     }
 
     /// Numbers the call site. `intern` numbers a chain of return addresses, innermost first.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn find(
         &self,
         kind: usize,
@@ -86,24 +103,34 @@ impl CallSites {
         let stack = stack::pointer()?;
         // SAFETY: only the log's thread calls this, and `unwind` is not running.
         let set = unsafe { &mut *self.sites.get() }.get_mut(kind % SETS)?;
-        let here = |site: &KnownSite| {
-            let chain = &site.chain[..site.len.min(MOST)];
-            // SAFETY: see the invariant of the module.
-            let same =
-                |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
-            site.len > 0 && stack + site.last <= self.top.get() && chain.iter().all(same)
-        };
-        let before = set.recent;
-        let expected = set.sites[before].next;
-        if here(&set.sites[expected]) {
-            set.recent = expected;
-        } else if let Some(known) = set.sites.iter().position(here) {
-            set.sites[before].next = known;
-            set.recent = known;
-        } else {
-            return self.unwind(kind, stack, intern);
+        let expected = set.expected % WAYS;
+        let known = &set.sites[expected];
+        // SAFETY: `stack` is the pointer of the calling function.
+        if unsafe { known.is_here(stack, self.top.get()) } {
+            (set.recent, set.expected) = (expected, known.next);
+            return known.site;
         }
-        set.sites[set.recent].site
+        self.search(kind, stack, intern)
+    }
+
+    /// `stack` is the stack pointer of the calling function.
+    #[inline(never)]
+    fn search(
+        &self,
+        kind: usize,
+        stack: usize,
+        intern: &dyn Fn(&[usize]) -> Option<u64>,
+    ) -> Option<u64> {
+        // SAFETY: as in `find`, which no longer uses its reference.
+        let set = unsafe { &mut *self.sites.get() }.get_mut(kind % SETS)?;
+        // SAFETY: the function with this stack pointer has called this one.
+        let here = |site: &KnownSite| unsafe { site.is_here(stack, self.top.get()) };
+        let Some(known) = set.sites.iter().position(here) else {
+            return self.unwind(kind, stack, intern);
+        };
+        set.sites[set.recent].next = known;
+        (set.recent, set.expected) = (known, set.sites[known].next);
+        set.sites[known].site
     }
 
     #[cold]
@@ -115,8 +142,8 @@ impl CallSites {
         intern: &dyn Fn(&[usize]) -> Option<u64>,
     ) -> Option<u64> {
         self.searched.set(self.searched.get() + 1);
-        // SAFETY: only the log's thread calls these functions, which are not reentered, and `find`
-        // no longer uses its reference.
+        // SAFETY: only the log's thread calls these functions, which are not reentered, and the
+        // callers no longer use their references.
         let set = unsafe { &mut *self.sites.get() }.get_mut(kind % SETS)?;
         if self.unwound.get() > FREE + self.searched.get() / EACH {
             return None;
@@ -131,7 +158,7 @@ impl CallSites {
         let free = set.sites.iter().position(|site| site.len == 0);
         let at = free.unwrap_or(self.unwound.get() as usize % WAYS);
         set.sites[set.recent].next = at;
-        set.recent = at;
+        (set.recent, set.expected) = (at, at);
         found.next = at;
         set.sites[at] = found;
         found.site

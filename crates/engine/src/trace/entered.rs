@@ -49,7 +49,9 @@ impl Entered<'_> {
     }
 
     pub fn leave(self, call_info: &CallInfo) {
-        self.leave_by(call_info.call, call_info.path, call_info.bytes, |_| *call_info);
+        if let Some(ticks) = self.count(call_info.call, call_info.path, call_info.bytes) {
+            self.record(call_info, ticks);
+        }
     }
 
     /// Records the end of a call. `call_info` runs only if a trace is written.
@@ -61,15 +63,21 @@ impl Entered<'_> {
         bytes: usize,
         call_info: impl FnOnce(&Self) -> CallInfo,
     ) {
+        if let Some(ticks) = self.count(call, path, bytes) {
+            self.record(&call_info(&self), ticks);
+        }
+    }
+
+    /// Counts the call if it is the outermost one. Returns its length if a trace is written.
+    #[inline(always)]
+    fn count(&self, call: Call, path: PathTaken, bytes: usize) -> Option<u64> {
         if !self.outer {
-            return;
+            return None;
         }
         let running = self.running;
         let ticks = if self.timed { running.clock.ticks().saturating_sub(self.begun) } else { 0 };
         self.log.counters.call(call, path, bytes as u64, self.timed.then_some(ticks));
-        if running.settings.traces {
-            self.record(&call_info(&self), ticks);
-        }
+        running.settings.traces.then_some(ticks)
     }
 
     fn record(&self, call_info: &CallInfo, ticks: u64) {
