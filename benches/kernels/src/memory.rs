@@ -4,6 +4,7 @@ use crate::window::{Operation, Window};
 use crate::{Job, Result};
 use bytemuck::Pod;
 use portolan::Segment;
+use std::collections::VecDeque;
 
 /// Most operations under way between two flushes of a window.
 const FLIGHT: usize = 1024;
@@ -19,6 +20,24 @@ pub trait Memory<T: Pod> {
     fn get(&self, rank: usize, at: usize, into: &mut [T]) -> Result<()>;
     /// Gets several runs of elements, all of them under way together.
     fn get_all(&self, wanted: Vec<Wanted<'_, T>>) -> Result<()>;
+    /// Gets `run` elements from each place (rank and position), and calls `each` with the number of
+    /// the place and the elements, in this order. The buffer has room for the runs under way.
+    fn get_each(
+        &self,
+        places: &[(usize, usize)],
+        run: usize,
+        buffer: &mut [T],
+        mut each: impl FnMut(usize, &[T]),
+    ) -> Result<()> {
+        let together = buffer.len() / run;
+        for (n, list) in places.chunks(together).enumerate() {
+            let places = list.iter().zip(buffer.chunks_exact_mut(run));
+            self.get_all(places.map(|(&(rank, at), into)| (rank, at, into)).collect())?;
+            let got = buffer.chunks_exact(run).take(list.len());
+            got.enumerate().for_each(|(k, got)| each(n * together + k, got));
+        }
+        Ok(())
+    }
     /// Completes all operations of this rank.
     fn fence(&self) -> Result<()>;
     /// Reads an own element.
@@ -78,6 +97,42 @@ impl<T: Pod> Memory<T> for Segment<'_, T> {
         rt.scope(|scope| {
             for (rank, at, into) in wanted {
                 scope.get(self, rank, at, into)?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn get_each(
+        &self,
+        places: &[(usize, usize)],
+        run: usize,
+        buffer: &mut [T],
+        mut each: impl FnMut(usize, &[T]),
+    ) -> Result<()> {
+        let rt = self.group().runtime();
+        let mut rest = places.iter();
+        if rt.nodes() == 1 {
+            // One after the other stays in the cache.
+            let into = &mut buffer[..run];
+            for (k, &(rank, at)) in rest.enumerate() {
+                Segment::get(self, rank, at, into)?;
+                each(k, into);
+            }
+            return Ok(());
+        }
+        rt.scope(|scope| {
+            let mut under_way = VecDeque::new();
+            for (into, &(rank, at)) in buffer.chunks_exact_mut(run).zip(&mut rest) {
+                under_way.push_back(scope.get(self, rank, at, into)?);
+            }
+            for k in 0..places.len() {
+                let first = under_way.pop_front().expect("one for each place");
+                let got = first.wait()?;
+                each(k, got);
+                if let Some(&(rank, at)) = rest.next() {
+                    under_way.push_back(scope.get(self, rank, at, got)?);
+                }
             }
             Ok(())
         })?;

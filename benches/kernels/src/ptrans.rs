@@ -24,7 +24,7 @@ pub const KERNEL: Kernel = Kernel {
 
 const BLOCK: usize = 64;
 const AREA: usize = BLOCK * BLOCK;
-/// Blocks under way together between nodes.
+/// Most blocks under way together.
 const TOGETHER: usize = 16;
 
 /// The distribution of blocks over the grid of ranks. Blocks are stored one after the other.
@@ -117,21 +117,13 @@ fn one_sided<M: Memory<f64>>(
     a.fence()?;
     let mut c = blocks.matrix(2.0);
     let own: Vec<[usize; 2]> = blocks.own().collect();
-    // On a node one block after the other stays in the cache.
-    let near = job.rt().is_ok_and(|rt| rt.nodes() == 1);
-    let together = if near { 1 } else { TOGETHER };
-    let mut got = vec![0.0; together * AREA];
+    let of = |&[i, j]: &[usize; 2]| (blocks.owner([j, i]), blocks.slot([j, i]) * AREA);
+    let places: Vec<(usize, usize)> = own.iter().map(of).collect();
+    let mut buffer = vec![0.0; TOGETHER * AREA];
     let samples = job.repeat(|| {
-        for list in own.chunks(together) {
-            let places = list.iter().zip(got.chunks_mut(AREA)).map(|([i, j], to)| {
-                let other = [*j, *i];
-                (blocks.owner(other), blocks.slot(other) * AREA, to)
-            });
-            a.get_all(places.collect())?;
-            for (block, got) in list.iter().zip(got.chunks(AREA)) {
-                add_transposed(&mut c[blocks.slot(*block) * AREA..][..AREA], got);
-            }
-        }
+        a.get_each(&places, AREA, &mut buffer, |k, got| {
+            add_transposed(&mut c[blocks.slot(own[k]) * AREA..][..AREA], got);
+        })?;
         job.barrier()
     })?;
     a.free()?;
