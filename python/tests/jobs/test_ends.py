@@ -3,6 +3,8 @@
 import os
 import signal
 
+import pytest
+
 
 def test_an_uncaught_exception_ends_the_job(jobs):
     ended = jobs.run(
@@ -87,8 +89,8 @@ WAITS = """
 """
 
 
-def interrupt(jobs, wait):
-    process = jobs.start(WAITS % wait)
+def interrupt(jobs, wait, program=WAITS, n=2):
+    process = jobs.start(program % wait, n)
     pid = int(jobs.file("pid"))
     import time
 
@@ -118,6 +120,54 @@ def test_ctrl_c_interrupts_whole_array_functions(jobs):
 def test_ctrl_c_interrupts_a_mutex(jobs):
     ended = interrupt(jobs, "mutex.acquire()")
     assert ended.code != 0 and "KeyboardInterrupt" in ended.err
+
+
+UPDATES = """
+    import os, threading, time
+    import portolan as pt
+    group, ticks = pt.world.subgroup([0, 1]), [0]
+    def tick():
+        while True:
+            ticks[0] += 1
+            time.sleep(0.001)
+    if group is not None:
+        a, b = pt.zeros(8, ghosts=1, group=group), pt.zeros(8, group=group)
+        mine, its = a.access(), b.access()
+        mine.start_update()
+    if pt.rank() == 1:
+        threading.Thread(target=tick, daemon=True).start()
+        with open("pid.tmp", "w") as file:
+            file.write(f"{os.getpid()}\\n")
+        os.rename("pid.tmp", "pid")
+        try:
+            %s
+        finally:
+            print("ticks", ticks[0] > 20)
+    else:
+        time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "mine.local",
+        "mine.padded",
+        "mine.indices(0)",
+        "mine.finish_update()",
+        "mine.start_update()",
+        "mine.stencil(its, print)",
+        "mine.release()",
+        "mine.__exit__(None, None, None)",
+        "mine.__exit__(KeyError, None, None); a.sum()",
+    ],
+)
+def test_ctrl_c_interrupts_an_update_of_ghost_cells(jobs, wait):
+    # In a group that is smaller than the job, the end of an update waits for the other ranks.
+    ended = interrupt(jobs, wait, program=UPDATES, n=3)
+    assert ended.code != 0 and "KeyboardInterrupt" in ended.err, ended.text
+    assert "panic" not in ended.err and "portolan.Error" not in ended.err, ended.err
+    assert "ticks True" in ended.out, ended.text
 
 
 def test_a_rank_that_was_interrupted_can_only_end(jobs):

@@ -154,6 +154,20 @@ def test_a_view_that_is_alive_at_the_end_of_the_block():
     assert a.sum() == 18
 
 
+def test_a_view_that_is_alive_after_an_exception():
+    a = pt.zeros((3, 3), name="plate")
+    with pytest.raises(KeyError):
+        with a.access() as mine:
+            view = mine.local
+            raise KeyError("in the block")
+    for call in (lambda: a.fill(2), lambda: a.norm(), mine.release):
+        with pytest.raises(BufferError, match="plate.*alive"):
+            call()
+    del view
+    a.fill(2)
+    assert a.norm() == 6
+
+
 def test_other_threads_are_refused():
     a, raised = pt.zeros(4), []
 
@@ -188,6 +202,52 @@ def test_ghost_cells():
 
 def laplace(old, new, first):
     new[...] = (old[:-2, 1:-1] + old[2:, 1:-1] + old[1:-1, :-2] + old[1:-1, 2:]) / 4
+
+
+def test_views_wait_for_the_ghost_cells():
+    n = 4 * pt.size()
+    x = np.arange(n * 6.0).reshape(n, 6)
+    a = pt.array(x, ghosts=1, periodic=True, distribution="rows")
+    rows = a.bounds()[0]
+    expected = np.take(x, range(rows.start - 1, rows.stop + 1), axis=0, mode="wrap")
+    expected = np.pad(expected, ((0, 0), (1, 1)), mode="wrap")
+    looks = (
+        lambda mine: mine.padded.copy(),
+        lambda mine: mine.local.copy(),
+        lambda mine: mine.indices(0),
+        lambda mine: mine.start_update(),
+        lambda mine: mine.update_ghosts(),
+        lambda mine: None,
+    )
+    for look in looks:
+        with a.access() as mine:
+            mine.padded[[0, -1]] = -1
+            mine.start_update()
+            found = look(mine)
+            if look is looks[0]:
+                np.testing.assert_array_equal(found, expected)
+        with a.access() as mine:
+            np.testing.assert_array_equal(mine.padded, expected)
+    with a.access() as mine:
+        view = mine.local
+        with pytest.raises(BufferError, match="alive"):
+            mine.start_update()
+        del view
+
+
+@pytest.mark.parametrize("which", ["all", "first"])
+def test_an_exception_during_an_update(which):
+    a = pt.ones((4 * pt.size(), 3), ghosts=1, periodic=True)
+    with pytest.raises(KeyError) if which == "all" or pt.rank() == 0 else contextlib.nullcontext():
+        with a.access() as mine:
+            mine.padded[...] = 2
+            mine.start_update()
+            if which == "all" or pt.rank() == 0:
+                raise KeyError("in the block")
+    # The sum ends the access, and with it the update.
+    assert a.sum() == 2 * a.size
+    with a.access() as mine:
+        assert (mine.padded == 2).all()
 
 
 def test_stencils():

@@ -189,15 +189,13 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     /// Ends the access: every rank may write patches again. Collective.
     ///
     /// # Errors
-    /// Returns `Mpi` if the barrier fails, and `State` if `PORTOLAN_CHECK` detects a race.
-    ///
-    /// # Panics
-    /// Panics as [`Access::local`] does.
+    /// Returns `Mpi` if the barrier or an update of the ghost cells fails, and `State` if
+    /// `PORTOLAN_CHECK` detects a race.
     #[track_caller]
     pub fn release(self) -> Result<()> {
         const CALL: &str = "Access::release";
         public(CALL, || {
-            self.array.settle();
+            self.array.finish_ghosts()?;
             self.array.inner.part.open()?;
             self.array.check_races()
         })

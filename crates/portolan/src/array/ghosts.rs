@@ -136,7 +136,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     }
 
     pub(super) fn start_ghosts(&self) -> Result<()> {
-        self.settle();
+        self.finish_ghosts()?;
         let halo = match self.inner.halo.get() {
             Some(halo) => halo,
             None => {
