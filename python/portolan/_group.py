@@ -17,7 +17,12 @@ Counter = _native.Counter
 
 
 class Group(_native.Group):  # type: ignore[misc,name-defined]
-    """An ordered set of ranks that communicate collectively. `portolan.world` has all ranks."""
+    """An ordered set of ranks that communicate collectively. `portolan.world` has all ranks.
+
+    `Group(parent, ranks)` is `parent.subgroup(ranks)`, and raises Error on ranks that are not in the
+    list. `Group(parent)` has all ranks of `parent` and equals it, and each of them is freed
+    separately. Both are collective over the ranks of the new group. `Group()` is the world.
+    """
 
     def __repr__(self) -> str:
         try:

@@ -212,7 +212,8 @@ impl PyGroup {
 
 #[pymethods]
 impl PyGroup {
-    /// The group of `ranks` of a parent group, or the world.
+    /// The group of `ranks` of a parent group, by default of all its ranks, or the world. Collective
+    /// over these ranks, unless it is the world.
     #[new]
     #[pyo3(signature = (parent=None, ranks=None))]
     fn new(
@@ -220,11 +221,12 @@ impl PyGroup {
         parent: Option<&Bound<'_, PyGroup>>,
         ranks: Option<Vec<usize>>,
     ) -> PyResult<PyGroup> {
-        let home = home_of(parent)?;
-        Ok(match ranks {
-            Some(ranks) => PyGroup::new_request(Home::of(py, &home.group()?, &ranks)?, false),
-            None => PyGroup::new_request(home, true),
-        })
+        if parent.is_none() && ranks.is_none() {
+            return Ok(PyGroup::new_request(Home::world()?, true));
+        }
+        let group = home_of(parent)?.group()?;
+        let ranks = ranks.unwrap_or_else(|| (0..group.size()).collect());
+        Ok(PyGroup::new_request(Home::of(py, &group, &ranks)?, false))
     }
 
     /// The number of this rank in the group.

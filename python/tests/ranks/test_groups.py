@@ -143,6 +143,33 @@ def test_equal_groups_are_the_same():
     backwards.free()
 
 
+def test_a_group_of_all_ranks_of_another():
+    n = pt.size()
+    every = pt.Group(pt.world)
+    assert every == pt.world and every.sum(1) == n
+    every.free()
+    with pytest.raises(pt.Error, match="freed"):
+        every.barrier()
+    backwards = pt.world.subgroup(range(n - 1, -1, -1))
+    copy = pt.Group(backwards)
+    assert copy == backwards and copy.members == backwards.members and copy.rank == backwards.rank
+    copy.free()
+    # Each is freed separately.
+    assert backwards.sum(1) == n
+    copy = pt.Group(parent=backwards)
+    backwards.free()
+    assert copy.sum(1) == n
+    copy.free()
+    for freed in (copy, backwards):
+        with pytest.raises(pt.Error, match="freed"):
+            pt.Group(freed)
+    alone = pt.Group(pt.world, [pt.rank()])
+    assert alone.members == [pt.rank()] and pt.Group(alone) == alone
+    assert (alone == pt.Group()) == (n == 1)
+    with pytest.raises(ValueError, match="all ranks"):
+        pt.Group().free()
+
+
 def test_a_group_in_another_thread():
     texts = []
     thread = threading.Thread(target=lambda: texts.append(repr(pt.world)))
