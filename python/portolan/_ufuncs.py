@@ -66,6 +66,11 @@ def _reduce(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
+    if not isinstance(array, _native.ArrayBase):
+        raise TypeError(
+            f"{ufunc.__name__}.reduce: `where` or `out` is a distributed array, and the operand is not; "
+            "use numpy.asarray() of it, or portolan.array() of the operand"
+        )
     return reduce(array, BY_UFUNC[ufunc], axis, keepdims, dtype, out[0], initial, where)
 
 

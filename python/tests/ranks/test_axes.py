@@ -349,6 +349,13 @@ def test_refused_masks():
     for where in (X[0, :5] > 0, np.ones((2, 7, 6, 5), bool), pt.ones(3, bool)):
         with pytest.raises(ValueError, match="broadcast"):
             a.mean(where=where)
+    # Before version 1.25, NumPy converts the mask.
+    if np.lib.NumpyVersion(np.__version__) >= "1.25.0":
+        for call in (np.sum, np.mean, np.prod, np.any, np.add.reduce):
+            with pytest.raises(TypeError, match="where.*asarray.*portolan.array"):
+                call(X, where=pt.array(X > 0))
+    with pytest.raises(TypeError, match="out.*asarray"):
+        np.add.reduce(X, out=pt.zeros((6, 5), int))
     bools = pt.array(X > 0)
     assert bools.any(where=bools) and bools.sum(where=bools) == (X > 0).sum()
     np.testing.assert_array_equal(a.sum(axis=0), X.sum(axis=0))
