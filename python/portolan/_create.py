@@ -9,6 +9,7 @@ from typing import Any, Union
 import numpy as np
 
 from ._array import Array, Shape, _tuple
+from ._norms import matrix_norm, norm, vector_norm
 from ._reductions import FMAX, FMIN, Reduction, reduce
 
 
@@ -146,12 +147,6 @@ def _np_shape(a: Array, shape: Any) -> None:
         )
 
 
-def _norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    if ord is None and axis is None and not keepdims:
-        return x.norm()
-    return np.linalg.norm(np.asarray(x), ord, axis, keepdims)
-
-
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
     if isinstance(out, Array):
         raise TypeError("`out` of numpy.dot is a numpy array; use numpy.matmul or Array.matmul_from")
@@ -183,10 +178,13 @@ BY_FUNCTION: dict[Any, Callable[..., Any]] = {
     np.empty_like: _empty_like,
     np.copy: lambda a, order="K", subok=False: a.copy(),
     np.dot: _dot,
-    np.linalg.norm: _norm,
+    np.linalg.norm: norm,
     np.nanmin: _nan_extremum(FMIN),
     np.nanmax: _nan_extremum(FMAX),
 }
+if hasattr(np.linalg, "vector_norm"):  # NumPy 2
+    BY_FUNCTION[np.linalg.vector_norm] = vector_norm
+    BY_FUNCTION[np.linalg.matrix_norm] = matrix_norm
 
 
 def stencil(old: Array, new: Array, step: Callable[..., None]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ._norms import norm
 from ._reductions import ALL, ANY, MAX, MIN, PRODUCT, SUM, count, position, reduce, variance
 
 
@@ -17,6 +18,7 @@ class Reductions:
     dtype: np.dtype[Any]
     _sum: Any
     _extremum: Any
+    _norm: Any
 
     def sum(
         self,
@@ -104,6 +106,14 @@ class Reductions:
     ) -> Any:
         """Return the standard deviation, the square root of `var`. Collective."""
         return variance(self, True, axis, dtype, out, ddof, keepdims, where)
+
+    def norm(self) -> Any:
+        """Return the square root of the sum of the squared magnitudes of all elements. Collective.
+
+        It has the precision of the elements, and is a numpy.float64 for integers and bools. For other
+        norms, and norms along axes, use `numpy.linalg.norm`.
+        """
+        return norm(self)
 
     def min(
         self,

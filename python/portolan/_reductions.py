@@ -77,13 +77,13 @@ def reduce(
     neutral = how.ufunc.reduce(np.empty(0, array.dtype), **options)
     shape = tuple(array.shape[n] for n in kept)
     if how in EXTREMA and not given:
-        _has_elements(array, axes)
+        has_elements(array, axes)
     part = np.full(shape, neutral)
 
     def own(mine: Any, _: Any, chosen: Any) -> Any:
         return how.ufunc.reduce(mine.local, axis=axes, where=chosen, **options)
 
-    _place(array, part, kept, own, where)
+    place(array, part, kept, own, where)
     # The group adds bools as integers.
     call = f'{how.ufunc.__name__} along axes {axes} of "{array.name}"'
     if given:
@@ -92,13 +92,13 @@ def reduce(
     if how in (FMIN, FMAX) and array.dtype.kind == "f" and np.any(total == neutral):
         # The neutral value is the result for NaNs only, too.
         numbers = np.zeros(shape, bool)
-        _place(array, numbers, kept, lambda mine, _, chosen: _has_numbers(mine.local, axes, chosen), where)
+        place(array, numbers, kept, lambda mine, _, chosen: _has_numbers(mine.local, axes, chosen), where)
         nans = ~array.group.all_reduce(numbers, "or")
         total = np.where(nans, array.dtype.type(np.nan), total)
     if given:
         total = np.asarray(total)[np.newaxis]
         total = how.ufunc.reduce(total, axis=0, dtype=total.dtype, initial=initial)
-    return _result(array, np.asarray(total), axes, keepdims, out)
+    return result(array, np.asarray(total), axes, keepdims, out)
 
 
 def count(array: Any, axis: Any, keepdims: bool = False, where: Any = True) -> Any:
@@ -142,11 +142,11 @@ def variance(
         squared = (distance * distance.conj()).real
         return np.sum(squared, axis=axes, dtype=part.dtype, where=chosen)
 
-    _place(array, part, kept, squares, mask("var", where, array))
+    place(array, part, kept, squares, mask("var", where, array))
     total = array.group.all_reduce(part, SUM.op)
     freedom = np.maximum(count(array, axis, where=where) - ddof, 0)
     found = np.true_divide(total, freedom).astype(part.dtype)  # NumPy 1 may give float64
-    return _result(array, np.asarray(np.sqrt(found) if root else found), axes, keepdims, out)
+    return result(array, np.asarray(np.sqrt(found) if root else found), axes, keepdims, out)
 
 
 def position(array: Any, how: Reduction, axis: Any, keepdims: bool, out: Any) -> Any:
@@ -156,7 +156,7 @@ def position(array: Any, how: Reduction, axis: Any, keepdims: bool, out: Any) ->
     if out is not None and not np.can_cast(out.dtype, np.intp):
         raise TypeError(f"cannot store positions in `out` of {out.dtype!r} (safe)")
     first = _anywhere(array, how) if axis is None else _along(array, how, axes[0])
-    return _result(array, np.asarray(first), axes, keepdims, out)
+    return result(array, np.asarray(first), axes, keepdims, out)
 
 
 def _anywhere(array: Any, how: Reduction) -> Any:
@@ -164,7 +164,7 @@ def _anywhere(array: Any, how: Reduction) -> Any:
     if array.dtype.kind != "f" or not np.isnan(reduce(array, how, None, False)):
         return array._extremum_position(how is MAX)
     first = np.full((), array.size, np.intp)
-    _place(array, first, [], lambda mine, *_: _first_nan(mine, array.shape))
+    place(array, first, [], lambda mine, *_: _first_nan(mine, array.shape))
     return array.group.all_reduce(first, "min")
 
 
@@ -176,7 +176,7 @@ def _along(array: Any, how: Reduction, axis: int) -> Any:
         raise ValueError(f'array "{array.name}" has no elements along axis {axis}')
     best = reduce(array, how, axis, False)
     first = np.full([array.shape[n] for n in kept], end, np.intp)
-    _place(
+    place(
         array,
         first,
         kept,
@@ -200,7 +200,7 @@ def _initial(how: Reduction, array: Any) -> dict[str, Any]:
     raise TypeError(f"elements of type {array.dtype} have no order")
 
 
-def _has_elements(array: Any, axes: tuple[int, ...]) -> None:
+def has_elements(array: Any, axes: tuple[int, ...]) -> None:
     if 0 in (array.shape[n] for n in axes):
         raise ValueError(f'array "{array.name}" is empty and has no least or largest element')
 
@@ -210,7 +210,7 @@ def _check_out(out: Any) -> None:
         raise TypeError("`out` of a reduction is not a numpy array; every rank gets the result")
 
 
-def _result(array: Any, total: Any, axes: tuple[int, ...], keepdims: bool, out: Any) -> Any:
+def result(array: Any, total: Any, axes: tuple[int, ...], keepdims: bool, out: Any) -> Any:
     """Return a result, or store it in `out` with any cast, as NumPy does.
 
     Kept axes have length one. All ranks have communicated, so they stay in step if one raises.
@@ -225,7 +225,7 @@ def _result(array: Any, total: Any, axes: tuple[int, ...], keepdims: bool, out: 
     return out
 
 
-def _place(
+def place(
     array: Any, part: Any, kept: list[int], function: Callable[[Any, Any, Any], Any], where: Any = True
 ) -> None:
     """Store a function of this rank's elements in `part`, which has the kept axes. Collective.

@@ -386,8 +386,7 @@ impl PyArray {
         self.settled(py)?.with(|a| other.with(|b| a.dot(py, b)))
     }
 
-    /// Return the square root of the sum of the squared magnitudes. Collective.
-    fn norm(&self, py: Python<'_>) -> PyResult<f64> {
+    fn _norm(&self, py: Python<'_>) -> PyResult<f64> {
         self.settled(py)?.with(|a| a.norm(py))
     }
 

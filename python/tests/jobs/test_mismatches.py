@@ -9,6 +9,7 @@ CALLS = {
     "pt.Counter(pt.rank())": "call Counter({rank})",
     "pt.WorkQueue(10 + pt.rank())": "call WorkQueue(1{rank} tasks)",
     "a.T.sum(axis=min(pt.rank(), 1))": "call add along axes ({rank},)",
+    "import numpy; numpy.linalg.norm(a, 3 + pt.rank(), 0)": "call norm of order {order} along axes (0,)",
     "a.max(axis=0, initial=pt.rank() / 2)": "initial {half}",
 }
 
@@ -35,6 +36,7 @@ def test_values_that_depend_on_the_rank(jobs, call, ranks):
     assert ended.out.count("refused on rank") == ranks, ended.text
     # Two of the different calls are named, each with its ranks.
     named = [
-        CALLS[call].format(rank=rank, half=f"{rank / 2:g}") in ended.out for rank in range(ranks)
+        CALLS[call].format(rank=rank, half=f"{rank / 2:g}", order=3.0 + rank) in ended.out
+        for rank in range(ranks)
     ]
     assert sum(named) >= 2 and "rank 0: " in ended.out, ended.text
