@@ -1,5 +1,4 @@
-//! A program that is linked with another shared `libarmci` runs on this library if
-//! `LD_LIBRARY_PATH` selects it.
+//! A program linked with another `libarmci` runs on this library if `LD_LIBRARY_PATH` selects it.
 //!
 //! Debian packages that library only as an archive. Built as a shared library from Debian's
 //! sources, it is `libarmci.so.1`. The stand-in in this test has that soname and defines the

@@ -1,7 +1,7 @@
 //! Compiles the C shim with the MPI compiler named by `MPICC`, so that this crate and the `mpi`
-//! crate use the same MPI, and tells dependents the directories of its libraries. Without an MPI
-//! the build ends here with one message, long before the build script of `mpi-sys` fails with a
-//! long one.
+//! crate use the same MPI, and passes the directories of its libraries to dependents. Without an
+//! MPI the build ends here with one message, before the build script of `mpi-sys` fails with a long
+//! one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

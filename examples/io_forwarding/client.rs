@@ -111,8 +111,7 @@ impl<'a> Client<'a> {
         Ok(handle.output()?)
     }
 
-    /// Returns the name of a file and its I/O rank. Files are distributed round-robin over the I/O
-    /// ranks.
+    /// Returns the name of a file and its I/O rank. The I/O ranks take files round-robin.
     fn place(&self, number: usize) -> (String, Address) {
         let at = self.rank + number;
         (format!("rank-{}-file-{number}", self.rank), self.servers[at % self.servers.len()])

@@ -95,8 +95,7 @@ impl Moves {
         self.busy_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Returns the number of bytes that the calls in progress still wait for, and the number of
-    /// these calls.
+    /// Returns the bytes that the calls in progress still wait for, and the number of these calls.
     pub fn waiting(&self) -> (usize, usize) {
         (self.jobs.iter().map(|job| job.total - job.done.min(job.total)).sum(), self.jobs.len())
     }

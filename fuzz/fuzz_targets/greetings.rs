@@ -36,8 +36,7 @@ fuzz_target!(|input: (bool, &[u8])| {
     let key = Some(Key::of_secret(b"a secret that the stranger does not know"));
     let memory = Some("memory".into());
     let own = Own { place: "host:1".into(), key, memory, ..Own::default() };
-    // Adds the opening bytes, which all classes share, so that the input reaches the checks behind
-    // them.
+    // Adds the opening bytes that all classes share, so that the input reaches the later checks.
     let opening = [b"ptlntcp\x05\x03", bytes].concat();
     let says = if polite { &opening } else { bytes };
     let mut guest = Stranger { says, told: Vec::new() };

@@ -102,8 +102,7 @@ pub mod atomic {
     use loom::sync::{Condvar, Mutex};
     pub use std::sync::atomic::Ordering;
 
-    /// A fence of the model. Does nothing if the order is `SeqCst` and the test disables such
-    /// fences.
+    /// A fence of the model. Does nothing for `SeqCst` if the test disables such fences.
     pub fn fence(order: Ordering) {
         if order != Ordering::SeqCst || FENCES.get() {
             loom::sync::atomic::fence(order);

@@ -200,8 +200,7 @@ fn the_store_must_be_taken_back_with_acquire() {
     records_arrive(MIXED, Orders { room: Ordering::Relaxed, ..SOURCE });
 }
 
-/// Checks that the source uses the memory orders of this model. A change to one requires a change
-/// to the other.
+/// Checks that the source uses the memory orders of this model, so that both change together.
 #[test]
 fn the_source_has_these_orders() {
     let source = include_str!("../../crates/engine/src/am/ring.rs");

@@ -71,8 +71,7 @@ pub fn anywhere(ctx: &Ctx) {
         }
         // Random spans may overlap, so each put gets its own call, which keeps their order.
         let counter = Arc::new(CompletionCounter::default());
-        // SAFETY: the buffers live until the waits below, and only this rank writes to the target's
-        // regions.
+        // SAFETY: the buffers live until the waits below; only this rank writes to the regions.
         unsafe {
             match (put, started) {
                 (true, false) => {

@@ -364,8 +364,7 @@ where
     b.free().expect("free");
 }
 
-/// New arrays are zero, whatever the memory held before, and whether or not it was returned to the
-/// system.
+/// New arrays are zero, whatever the memory held before, returned to the system or not.
 pub fn zeros(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 82]);

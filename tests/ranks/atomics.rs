@@ -86,8 +86,7 @@ pub fn combined(ctx: &Ctx) {
         assert!(values.is_sorted_by(|a, b| a < b), "the values of counter {i} grow: {values:?}");
     }
     ctx.barrier();
-    // Check that each value was handed out once: each rank adds its part of the sum and of the sum
-    // of squares.
+    // Each value was handed out once: each rank adds its part of the sum and of the sum of squares.
     for (i, values) in mine.iter().enumerate() {
         let at = segment.part(i / 3).address() + 16;
         let sum: i64 = values.iter().sum();

@@ -257,8 +257,7 @@ fn map(composition: Composition<'_>) -> portolan::Result<Mapped<'_>> {
     composition.map()
 }
 
-/// Compositions with raw addresses, merged ones included, can be neither stored nor performed by
-/// the safe call.
+/// Compositions with raw addresses, even merged, are neither stored nor performed by the safe call.
 pub fn raw(ctx: &Ctx) {
     with_composer(ctx, "attack_raw", |rt, composer, _| {
         let from = rt.world().allocate::<u64>(8).expect("allocate");

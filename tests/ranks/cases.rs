@@ -1,5 +1,4 @@
-//! The tables of configurations and checks. Launches of a single check are in
-//! [`alone`](crate::alone).
+//! The tables of configurations and checks. [`alone`](crate::alone) launches single checks.
 
 use crate::child::Ctx;
 use crate::{

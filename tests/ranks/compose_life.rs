@@ -130,8 +130,7 @@ fn stored(ctx: &Ctx, src: usize, dst: usize) -> Vec<Added> {
     all
 }
 
-/// Stores all kinds of compositions in a file and loads them. Files that must not be loaded are
-/// refused.
+/// Stores all kinds of compositions in a file and loads them. Invalid files are refused.
 pub fn files(ctx: &Ctx) {
     use ErrorKind::*;
     let engine = &*ctx.engine;

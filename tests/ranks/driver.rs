@@ -203,8 +203,7 @@ impl Driver {
                     list.drain(..=at);
                 }
                 None => {
-                    // The launch ended before the first check, between two checks, or after the
-                    // last one.
+                    // The launch ended before the first check, between two, or after the last one.
                     let stage = if ended.done.is_empty() { "start" } else { "stop" };
                     self.fail(stage, &label, &job, &ended, &why);
                     let done: Vec<&str> =

@@ -109,8 +109,7 @@ pub fn storm(ctx: &Ctx) {
         let get = into.as_mut_ptr();
         let put = source.as_ptr().cast_mut();
         let add = TransferKind::Accumulate(Scale::Int(1));
-        // SAFETY: both buffers live until the waits below, and nothing reads the bytes that the
-        // gets write.
+        // SAFETY: both buffers live until the waits below, and nothing reads the gets' bytes.
         unsafe {
             match rng.below(8) {
                 0 => handle.issue(engine, TransferKind::Put, target, at, put, &rows),

@@ -29,8 +29,7 @@ pub fn lookups(ctx: &Ctx) {
             gone.extend(ranks.map(|r| (r, segment.part(r).address())).filter(|(_, a)| *a != 0));
             ctx.free(segment);
         } else {
-            // A single segment or several, with the same length on all ranks or with different
-            // ones.
+            // One or several segments, with the same length on all ranks or different ones.
             let (count, same) = (*rng.pick(&[1, 1, 2, 5]), rng.one_in(2));
             let mut draw = || {
                 let sizes = (0..ctx.n).map(|_| *rng.pick(&[0, 1, 8, 63, 64, 65, 1000, 70_000]));

@@ -28,8 +28,7 @@ impl Packets {
 
     /// Restores standard error and returns the packets in order.
     fn end(mut self) -> Vec<String> {
-        // SAFETY: both descriptors are open. Replacing descriptor 2 closes the last writer of the
-        // socket.
+        // SAFETY: both are open. Replacing descriptor 2 closes the last writer of the socket.
         assert_eq!(unsafe { libc::dup2(self.stderr.as_raw_fd(), 2) }, 2);
         let (mut packets, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
         loop {

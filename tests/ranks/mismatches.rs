@@ -216,8 +216,7 @@ pub fn orders(ctx: &Ctx) {
     let text = refused(ErrorKind::Mismatch, "different lists of ranks", made);
     assert!(text.contains("creation of a group of the ranks 0, 1"), "{text}");
     ctx.barrier();
-    // The ranks have no common group that could report the mismatch, so the creation of groups
-    // stays broken.
+    // The ranks have no common group to report the mismatch, so creating groups stays broken.
     let all: Vec<usize> = (0..ctx.n).collect();
     let again = ctx.engine.create_group(ctx.engine.world(), &all);
     refused(ErrorKind::Mismatch, "another group", again);

@@ -136,8 +136,7 @@ fn vector(rng: &mut Rng, room: usize, unit: usize) -> Option<(Form, usize)> {
     Some((Form::Vector { block, local, remote }, local_at + block))
 }
 
-/// Draws an item of `kind` inside `from..to` of a part. For accumulates, the grid of elements
-/// begins at `from`.
+/// Draws an item of `kind` inside `from..to` of a part. Accumulates' elements begin at `from`.
 pub fn item(
     rng: &mut Rng,
     kind: TransferKind,

@@ -121,8 +121,7 @@ impl Net {
 
     fn end(self, ctx: &Ctx) {
         self.meet();
-        // A live context keeps the network in use. The network can be finalised after the context
-        // is destroyed.
+        // A live context keeps the network in use. After its end, the network can be finalised.
         let held = self.context.clone();
         assert_eq!(self.class.finalize().expect_err("a context lives").status(), Status::BUSY);
         held.destroy().expect("destroy");

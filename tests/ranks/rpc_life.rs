@@ -147,8 +147,7 @@ pub fn life(ctx: &Ctx) {
     class.finalize().expect("finalize");
 }
 
-/// Memory of the program and of the library that is withdrawn or dropped while other ranks have
-/// handles of it.
+/// Memory of the program and the library that is withdrawn or dropped while others have handles.
 fn withdrawn(
     class: &Class,
     serving: &Context,

@@ -22,8 +22,7 @@ pub const SECONDS: &str = "PORTOLAN_SOAK_SECONDS";
 /// The variable with the rounds to draw from, separated by commas; all if it is not set.
 pub const ROUNDS_OF: &str = "PORTOLAN_SOAK_ROUNDS";
 
-/// Growth in bytes that counts as noise: buffers of the allocator and of MPI that the largest round
-/// has caused.
+/// Growth in bytes that counts as noise: buffers of the allocator and MPI for the largest round.
 const SLACK: usize = 8 << 20;
 
 /// Limit on rounds of checks that register handlers, because a job has a limited number of them.

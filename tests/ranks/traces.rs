@@ -386,8 +386,7 @@ pub fn killed() {
         // Open MPI's fault handler returns and relies on the fault to occur again, so send the
         // signal until the job ends.
         let end = loop {
-            // SAFETY: this process has started the job and not waited for it, so the process id is
-            // valid.
+            // SAFETY: this process started the job and has not waited for it, so the id is valid.
             assert_eq!(unsafe { libc::kill(job.id() as i32, signal) }, 0);
             std::thread::sleep(Duration::from_millis(50));
             if let Some(end) = job.try_wait().expect("its state") {

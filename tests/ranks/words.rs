@@ -1,5 +1,4 @@
-//! Atomic operations of the Rust interface on one element: their results one by one, and the order
-//! of those of all ranks.
+//! Atomic operations of the Rust interface on one element: each result, and the order on all ranks.
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;

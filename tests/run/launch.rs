@@ -26,8 +26,7 @@ extern "C" fn note(signal: libc::c_int) {
     SIGNAL.store(signal, Ordering::Relaxed);
 }
 
-/// Installs handlers for SIGINT and SIGTERM. Both signals end the launched processes and then the
-/// runner.
+/// Installs handlers for SIGINT and SIGTERM, which end the launched processes and the runner.
 pub fn watch_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: the handler only stores to an atomic.

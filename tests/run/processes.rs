@@ -18,8 +18,7 @@ fn all() -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok()).collect()
 }
 
-/// Returns the environment variables of a process, or none if it has ended or belongs to another
-/// user.
+/// Returns a process's environment, or none if it has ended or belongs to another user.
 pub fn environment(pid: i32) -> Vec<Vec<u8>> {
     let text = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
@@ -30,8 +29,7 @@ pub fn name(pid: i32) -> String {
 }
 
 pub fn signal(pid: i32, signal: i32) -> bool {
-    // SAFETY: `kill` accesses no memory of this process. The caller names a process of its own
-    // launch.
+    // SAFETY: `kill` accesses no memory. The caller names a process of its own launch.
     unsafe { libc::kill(pid, signal) == 0 }
 }
 

@@ -125,8 +125,7 @@ fn parts(text: &str, kind: Kind) -> (String, f64, String) {
     let seconds = Regex::new(r" (\d+(?:\.\d+)?)s(?: \(.*\))?$").expect("a pattern");
     let (mut name, mut why) = (text.to_string(), String::new());
     if kind != Kind::Passed {
-        // The settings in brackets may contain colons. The reason follows the first colon after
-        // them.
+        // The settings in brackets may contain colons. The reason follows the first one after them.
         let mut depth = 0;
         let mut last = ' ';
         for (at, letter) in text.char_indices() {

@@ -175,8 +175,7 @@ impl Tools {
         Ok(tools)
     }
 
-    /// Returns the MPI's C compiler: `MPICC` if it is set, and otherwise the compiler that built
-    /// this program.
+    /// Returns the MPI's C compiler: `MPICC`, or else the compiler that built this program.
     pub fn compiler() -> String {
         let named = std::env::var("MPICC").ok().filter(|name| !name.is_empty());
         named.unwrap_or_else(|| env!("PORTOLAN_BUILT_BY").into())

@@ -113,7 +113,7 @@ impl<T: Pod> Memory<T> for Segment<'_, T> {
         let rt = self.group().runtime();
         let mut rest = places.iter();
         if rt.nodes() == 1 {
-            // One after the other stays in the cache.
+            // A single run under way stays in the cache.
             let into = &mut buffer[..run];
             for (k, &(rank, at)) in rest.enumerate() {
                 Segment::get(self, rank, at, into)?;

@@ -1,8 +1,7 @@
 //! The programs and libraries that are loaded in this process.
 //!
-//! An address of position-independent code means nothing in another process. The object that
-//! contains the code and the offset in it do. A build-id identifies the object or, without one, its
-//! file name and code size.
+//! An address of position-independent code means nothing in another process. Its object and the
+//! offset in it do. A build-id identifies the object or, without one, its file name and code size.
 
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};

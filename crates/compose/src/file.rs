@@ -208,8 +208,7 @@ impl Files {
         Ok(())
     }
 
-    /// Reads the next record. Fails with `Argument` if there is none, and with the errors of
-    /// [`read`].
+    /// Reads the next record. Fails with `Argument` if there is none, and as [`read`] does.
     pub fn load(&mut self, dir: &Path, number: i32, place: Place) -> Result<Record> {
         let path = path_of(dir, number, place)?;
         let name = path.display().to_string();

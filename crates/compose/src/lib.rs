@@ -211,8 +211,7 @@ impl Composition {
         Ok(Composition { form: Form::Mapped(Arc::new(plan)), keep: self.keep.clone() })
     }
 
-    /// [`Composition::map`], which also fails with `Address` if a byte lies in no segment that the
-    /// composition holds.
+    /// [`Composition::map`], which also fails with `Address` for a byte outside the held segments.
     pub fn map_inside(&self, engine: &Engine) -> Result<Composition> {
         let mapped = self.map(engine)?;
         mapped.plan()?.guard.check_inside(&self.keep)?;

@@ -152,8 +152,7 @@ pub struct Loops {
 /// which are in the same cache lines, still in the nearest cache.
 const FAR: usize = 256;
 const TILE: usize = 256;
-/// Maximum local stride of the outer dimension, and maximum block length, for which tiling helps,
-/// in bytes.
+/// Maximum local stride of the outer dimension, and maximum block length, in bytes, for tiling.
 const NEAR: usize = 64;
 
 /// Tiles the inner dimension of shapes that gather distant elements into rows, such as a transpose.
@@ -220,8 +219,7 @@ impl Loops {
     /// Copies all bytes. `shift` is added to each remote address.
     ///
     /// # Safety
-    /// All local bytes must be valid for reads, and all remote bytes, at their shifted addresses,
-    /// for writes.
+    /// All local bytes must be valid for reads, and all remote bytes, as shifted, for writes.
     #[inline]
     pub unsafe fn copy(&self, shift: isize) {
         for l in &self.loops {

@@ -19,8 +19,7 @@ pub struct Part {
     strided_blocks: Vec<StridedBlock>,
 }
 
-/// Returns whether `lo..hi`, relative to `start`, stays in the address space without the null
-/// address.
+/// Returns whether `lo..hi`, relative to `start`, fits the address space without the null address.
 fn fits(start: usize, lo: isize, hi: isize) -> bool {
     let first = start.checked_add_signed(lo).is_some_and(|first| first > 0);
     first && start.checked_add_signed(hi).is_some()

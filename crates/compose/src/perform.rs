@@ -153,8 +153,7 @@ impl Composer {
         whole
     }
 
-    /// Copies the bytes for a target whose memory is mapped here, and notifies the target if these
-    /// are all of its bytes.
+    /// Copies the bytes for a target that is mapped here, and notifies it if these are all.
     ///
     /// # Safety
     /// The contract of [`Composer::carry_out`] applies.

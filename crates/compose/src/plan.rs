@@ -160,8 +160,7 @@ impl Plan {
         self.towards.iter().map(of).collect()
     }
 
-    /// Returns the number of prepared direct copies. Puts through windows and messages are not
-    /// counted.
+    /// Returns the number of prepared direct copies, without puts through windows and messages.
     pub fn steps(&self) -> usize {
         self.towards.iter().flat_map(|t| &t.near).map(|n| n.loops.steps()).sum()
     }

@@ -125,8 +125,7 @@ impl Part {
     }
 
     fn add_stretches(&mut self, bytes: usize, l: &Blocks, r: &Blocks) -> Result<()> {
-        // Both block lengths divide the total, and so does their least common multiple: no
-        // overflow.
+        // Both block lengths divide the total, so their least common multiple does: no overflow.
         let (period, repeats) = too_far(repeats(l.block, r.block, bytes), "local", l)?;
         let (ls, rs) =
             (too_far(l.offset(period), "local", l)?, too_far(r.offset(period), "remote", r)?);

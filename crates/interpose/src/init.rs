@@ -30,8 +30,7 @@ unsafe extern "C" {
     fn PMPI_Finalize() -> c_int;
 }
 
-/// Reads only this one variable and accepts any value, because invalid settings are reported when
-/// the runtime starts.
+/// Reads only this variable, and accepts any value: the start of the runtime reports invalid ones.
 fn raise() -> bool {
     let row = VARIABLES.iter().find(|v| v.name == "PORTOLAN_INTERPOSE");
     match row.and_then(|v| v.current()) {

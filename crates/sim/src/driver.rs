@@ -83,7 +83,7 @@ fn cases() -> Vec<Case> {
 /// Interval of the seeds that run twice and must give the same result.
 const TWICE: u64 = 10;
 
-/// Number of ranks from which one seed takes seconds.
+/// From this number of ranks on, one seed takes seconds.
 const MANY: usize = 64;
 
 /// Time limit of a seed.

@@ -1,4 +1,4 @@
-//! The simulated machine: many threads, of which one runs at a time.
+//! The simulated machine: many threads, one of which runs at a time.
 //!
 //! Each rank is a thread, and each thread that it starts is another thread of the same rank. The
 //! thread that runs has the *baton*. When it polls, yields, sleeps, waits for a futex or calls MPI,

@@ -148,8 +148,7 @@ unsafe fn futex(word: *const u32, operation: c_int, value: u32, time: *const tim
     let command = operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
     match command {
         libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
-            // SAFETY: the caller guarantees that the word is mapped. No other thread of the machine
-            // runs now.
+            // SAFETY: by contract the word is mapped. No other thread of the machine runs now.
             if unsafe { word.read_volatile() } != value {
                 return failed(libc::EAGAIN);
             }
@@ -240,8 +239,7 @@ unsafe extern "C" fn ended(_: *mut c_void) {
 fn key() -> libc::pthread_key_t {
     if KEY.load(Ordering::Relaxed) == 0 {
         let mut key = 0;
-        // SAFETY: the key is created once, because the first thread of a machine is started while
-        // no other runs.
+        // SAFETY: the key is created once, when the first thread of a machine starts alone.
         unsafe { libc::pthread_key_create(&mut key, Some(ended)) };
         KEY.store(key as usize + 1, Ordering::Relaxed);
     }

@@ -109,8 +109,7 @@ pub struct FileHeader<'a> {
 /// Decodes the header at the start of `bytes`.
 ///
 /// # Errors
-/// Returns [`Fault::Truncated`] if more bytes are needed, and another fault if the header is
-/// invalid.
+/// Returns [`Fault::Truncated`] if more bytes are needed, and other faults for an invalid header.
 pub fn decode_file_header(bytes: &[u8]) -> Result<FileHeader<'_>, Fault> {
     if !bytes.starts_with(&FILE_MAGIC[..bytes.len().min(8)]) {
         return Err(Fault::NotATrace);
@@ -148,8 +147,7 @@ pub enum Role {
     Progress = 1,
     /// The completion thread.
     Completion = 2,
-    /// The writer of the file, which adds definitions, clock samples and counters, with unsorted
-    /// times.
+    /// The writer of the file, which adds definitions, clock samples and counters, unsorted.
     Writer = 3,
 }
 

@@ -71,8 +71,7 @@ pub const ALL: &[Special] = &[
     Special { label: "link/projects of CMake", programs: &[], run: projects },
 ];
 
-/// Cases of the level `release` only. Their findings depend on timing, which other programs may
-/// disturb.
+/// Only at the level `release`: their findings depend on timing, which other programs disturb.
 pub const TIMED: [&str; 1] = [report::FAULTS];
 
 /// They show that the installed commands work.
@@ -178,8 +177,7 @@ fn refused(special: &Special, suite: &mut Suite<'_>, outcome: &Outcome, text: &s
     suite.tell(special.label, outcome, verdict);
 }
 
-/// A program that the other MPI's launcher starts must be refused. Otherwise it would run as n jobs
-/// of one rank.
+/// A program that the other MPI's launcher starts must be refused, or it would run as n jobs.
 fn launcher(special: &Special, suite: &mut Suite<'_>) {
     let Some(other) = system::other_launcher() else {
         return suite.report.skip(special.label, &format!("no launcher of {}", other_flavour()));

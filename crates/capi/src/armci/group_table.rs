@@ -23,8 +23,7 @@ pub(super) struct Groups {
     to_self: Vec<(Request, Box<[u8]>)>,
 }
 
-// SAFETY: the raw pointers in an `ArmciGroup` are arrays that this module allocates and frees, and
-// only passes on to C.
+// SAFETY: the raw pointers in an `ArmciGroup` are arrays that only this module and C use.
 unsafe impl Send for Groups {}
 
 pub(super) static GROUPS: Mutex<Option<Groups>> = Mutex::new(None);

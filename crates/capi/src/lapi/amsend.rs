@@ -184,8 +184,7 @@ impl Checked<'_> {
             }
         };
         let handler = context.handlers.message;
-        // SAFETY: by contract, the data is valid until local completion, the counters until they
-        // count.
+        // SAFETY: by contract, data lives until local completion, counters until they count.
         unsafe {
             if len <= engine.eager_limit(target) {
                 // The message is a copy, so its data has left when the call returns.

@@ -141,8 +141,7 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
 }
 
 twin! {
-    /// `QUERY_SHM_TASKS` fills an array of ints, the statistics queries fill a `lapi_statistics_t`,
-    /// and all others an int.
+    /// `QUERY_SHM_TASKS` fills an int array, statistics a `lapi_statistics_t`, all others an int.
     LAPI_Qenv / PLAPI_Qenv(hndl: Handle, query_type: c_int, ret_val: *mut c_int) -> c_int {
         local_call("LAPI_Qenv", || {
             let (context, engine) = enter(hndl)?;

@@ -64,8 +64,7 @@ unsafe fn value<T: Copy>(reference: *const T) -> T {
 unsafe fn variable<T>(reference: *mut T) -> *mut T {
     let constant = objects::is_constant(reference as usize);
     // SAFETY: `LAPI_ADDR_NULL` has eight bytes. A shorter constant is read with the bytes behind
-    // it. These are mapped, because segments consist of whole pages and constants are not at the
-    // very end of one.
+    // it. These are mapped, because no constant is at the end of its segment's pages.
     let null = constant && unsafe { reference.cast::<u64>().read_unaligned() } == 0;
     if null { std::ptr::null_mut() } else { reference }
 }

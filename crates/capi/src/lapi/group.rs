@@ -81,8 +81,7 @@ unsafe extern "C" fn one_has_left(hndl: *mut Handle, shared: *mut c_void, info: 
     let shared = unsafe { Arc::from_raw(shared.cast::<Shared>()) };
     if shared.left.fetch_sub(1, Ordering::AcqRel) == 1 {
         let Hook(handler, sinfo) = shared.sent;
-        // SAFETY: `info` points to a local of the caller. The program passed the handler and its
-        // argument for this call.
+        // SAFETY: `info` is a live local. The program passed the handler with its argument.
         unsafe {
             (*info).src = shared.group;
             handler(hndl, sinfo, info);

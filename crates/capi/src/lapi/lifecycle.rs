@@ -1,6 +1,5 @@
 //! Initialisation and termination. The context shares the engine with the program's other
-//! interfaces ([`sharing`]). `LAPI_Term` waits until all messages are handled, and unregisters what
-//! `LAPI_Init` registered.
+//! interfaces ([`sharing`]). `LAPI_Term` waits for all messages and undoes `LAPI_Init`.
 
 use super::context::{self, Context, Handlers, call};
 use super::outcome::refuse;

@@ -26,8 +26,7 @@ impl Interface {
         }
     }
 
-    /// Converts a failure to decode a memory handle. The interface of 2013 has another code for
-    /// missing bytes.
+    /// Converts a failed decoding of a memory handle. In 2013, missing bytes have another code.
     pub(super) fn decoded<T>(self, handle: Result<T>) -> Result<T> {
         handle.map_err(|failure| match failure.status() {
             Status::OVERFLOW if self == Interface::V1 => {

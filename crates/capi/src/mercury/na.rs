@@ -76,8 +76,7 @@ impl Caller {
             if ret == 0 && body.len() > place.len {
                 ret = Status::MSGSIZE.0;
             } else if ret == 0 && !body.is_empty() {
-                // SAFETY: the message fits, and the program keeps its buffer until the callback
-                // ran.
+                // SAFETY: the message fits, and the program keeps its buffer until the callback.
                 unsafe { ptr::copy_nonoverlapping(body.as_ptr(), place.at, body.len()) };
             }
             body.len() as u64

@@ -136,8 +136,7 @@ pub(super) unsafe fn create(
 }
 
 /// # Safety
-/// `mem_handle` must be null or valid for writes, `buf` null or valid for reads of `buf_size`
-/// bytes.
+/// `mem_handle` must be null or valid for writes, `buf` null or readable for `buf_size` bytes.
 pub(super) unsafe fn from_bytes(
     interface: Interface,
     mem_handle: *mut Token,

@@ -48,8 +48,7 @@ impl Which {
 
 type ProcFunction = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int;
 
-/// Runs procs of an interface, with the values that `hg_proc_get_class` and `hg_proc_get_handle`
-/// return in them.
+/// Runs procs, in which `hg_proc_get_class` and `hg_proc_get_handle` return these values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Runner {
     pub interface: Interface,

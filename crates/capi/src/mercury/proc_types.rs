@@ -12,8 +12,7 @@ macro_rules! numbers {
         /// readable to encode, writable to decode.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(proc: HgProc, data: *mut c_void) -> HgReturn {
-            // SAFETY: by contract, `proc` is null or live, and `data` null or valid for the
-            // operation.
+            // SAFETY: by contract, `proc` is null or live, and `data` null or suitable.
             unsafe {
                 with(stringify!($name), proc, |proc| {
                     if cfg!(target_endian = "little") || proc.op() == Op::Free {
@@ -87,8 +86,7 @@ macro_rules! raw {
             data: *mut c_void,
             data_size: u64,
         ) -> HgReturn {
-            // SAFETY: by contract, `proc` is null or live, and `data` null or valid for the
-            // operation.
+            // SAFETY: by contract, `proc` is null or live, and `data` null or suitable.
             unsafe {
                 with(stringify!($name), proc, |proc| match usize::try_from(data_size) {
                     Ok(bytes) => proc.transfer(data.cast(), bytes),

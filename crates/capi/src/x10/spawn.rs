@@ -112,8 +112,7 @@ fn send(engine: &Engine, target: usize, name: &Name, bytes: &[u8]) -> Result<()>
     Ok(())
 }
 
-/// `args` must be null or valid for reads of `given` elements, and `f` must be an `async_func_t` or
-/// an index.
+/// `args` must be null or readable for `given` elements, and `f` an `async_func_t` or an index.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_async_spawn_packed(
     dest: i32,

@@ -320,7 +320,7 @@ impl Aggregator {
         trace::count(&always.batches, 1);
         trace::count(&always.items, items as u64);
         let call_info = CallInfo::new(Call::Aggregate).to(target).moves(bytes.len());
-        // Pushes are not recorded. So the batch is, even if a fence sends it.
+        // Pushes are not recorded, so the batch is, even if a fence sends it.
         let _included = am.observer().include_calls();
         am.observed(
             || CallInfo { blocks: items, ..call_info.by(am.call_info_of_message(target, 0).path) },

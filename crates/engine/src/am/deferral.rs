@@ -414,7 +414,7 @@ impl AmState {
     }
 
     /// Runs, without a lock, one completion handler of each queue that this thread is inside. The
-    /// completion thread gets those of others that do not poll. Returns whether one ran.
+    /// completion thread runs the others, unless they poll. Returns whether one ran.
     #[cold]
     pub(super) fn run_jobs(&self, am: &Am) -> Result<bool> {
         let deferrals = self.deferrals.read().clone();

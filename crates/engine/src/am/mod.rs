@@ -104,7 +104,7 @@ pub trait Handler: Send + Sync {
     /// Runs when the header has arrived, together with the data if it is short.
     fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept>;
 
-    /// Whether short data may arrive after its header, too, as longer data always may.
+    /// Returns whether short data may arrive after its header, as longer data always may.
     fn takes_fragments(&self) -> bool {
         false
     }

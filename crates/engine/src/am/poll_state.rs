@@ -94,7 +94,7 @@ impl PollState {
         self.touch_as(1, node, watched);
     }
 
-    /// A thread has sent a full batch, as it will probably do again soon.
+    /// A thread has sent a full batch, and will probably send another one soon.
     pub fn touch_by_batch(&self, node: &ShmTransport, watched: bool) {
         self.touch_as(BATCH, node, watched);
     }

@@ -84,8 +84,7 @@ pub struct Incoming {
 static MARK: u64 = 0x506f_7274_6f6c_616e;
 
 fn mailbox(file: &SharedFile, index: usize) -> &Mailbox {
-    // SAFETY: the file begins with a page for each rank. A mailbox consists of atomics; zeros are
-    // valid.
+    // SAFETY: the file begins with a page per rank. A mailbox consists of atomics; zeros are valid.
     unsafe { &*file.base().add(index * PAGE).cast() }
 }
 

@@ -144,8 +144,7 @@ pub(super) struct Towards {
     pub fenced: AtomicU64,
 }
 
-/// Largest number of ranks whose messages are counted by target. A quiescence sums all counts over
-/// the ranks.
+/// Largest number of ranks whose messages are counted by target: quiescence sums all counts.
 const COUNTED_TARGETS: usize = 64;
 
 /// Sends collected items, or with the flag only aged ones. Returns whether it sent anything.

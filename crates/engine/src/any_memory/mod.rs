@@ -85,12 +85,10 @@ enum AccessPath<'a> {
 }
 
 impl AnyMemory {
-    /// Copies bytes to any memory of `target`. The bytes are in place on return.
-    ///
-    /// # Errors
-    /// Returns `Rank` if `target` is out of range, `Argument` for a null address with a nonzero
-    /// length, `Address` if the target has not mapped the memory, and `State` if this needs active
-    /// messages that were not started.
+    /// Copies bytes to any memory of `target`. The bytes are in place on return. Fails with `Rank`
+    /// if `target` is out of range, `Argument` for a null address with a nonzero length, `Address`
+    /// if the target has not mapped the memory, and `State` if this needs active messages that were
+    /// not started.
     ///
     /// # Safety
     /// The local bytes must be valid for reads, and no code at the target may rely on unchanged

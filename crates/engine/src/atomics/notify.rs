@@ -131,8 +131,7 @@ impl Ops {
     /// `Argument` if `flag` is null or not aligned.
     ///
     /// # Safety
-    /// `flag` must be valid for reads, and written by others only through this library or
-    /// atomically.
+    /// `flag` must be valid for reads, and written by others only by this library or atomically.
     pub unsafe fn wait_flag(&self, flag: *const i32, value: i32) -> Result<()> {
         if flag.is_null() || !flag.is_aligned() {
             fail!(Argument, "the flag {flag:p} is null or not aligned for an int");

@@ -225,8 +225,7 @@ impl Slots {
 
     pub(super) fn read(&self, place: Option<usize>, step: u32, data: &mut [u8]) {
         let slot = self.slot(place, step, data.len());
-        // SAFETY: the slot holds `data.len()` bytes. No rank writes it before all have ended the
-        // step.
+        // SAFETY: the slot has `data.len()` bytes, not written before all have ended the step.
         unsafe { std::ptr::copy_nonoverlapping(slot, data.as_mut_ptr(), data.len()) };
     }
 

@@ -1,11 +1,10 @@
 //! Collective allocation of segments by the ranks of a group.
 //!
 //! Each rank allocates one contiguous range for all segments of the call, in an arena of the group
-//! with enough space, and announces it in one allgather. Usually this completes the allocation. If
-//! a rank finds no space, the same allgather carries the lengths of the regions of a new arena and
-//! the files that the node leaders (the lowest rank of each node) created for it; a second
-//! allgather carries the addresses. A further exchange carries the lengths of several segments if
-//! they differ.
+//! with enough space, and announces it in one allgather. If a rank finds no space, the same
+//! allgather carries the lengths of the regions of a new arena and the files that the node leaders
+//! (the lowest rank of each node) created for it; a second allgather carries the addresses. A
+//! further exchange carries the lengths of several segments if they differ.
 //!
 //! A 64-bit digest replaces the lengths, so that the message fits in one slot of the node's
 //! shared-memory collective area. Equal digests are taken to mean equal lengths.
@@ -43,11 +42,10 @@ impl Memory {
     /// The ranks may pass different lengths, but the same number of them. A rank whose arguments
     /// are invalid passes the error, so that the others do not wait for it.
     ///
-    /// # Errors
-    /// Returns `Memory` on all ranks if the memory of one rank cannot be allocated; the error names
-    /// that rank, the requested size and the free memory. Returns `Argument` on all ranks if they
-    /// request different numbers of segments, and `State` if the group was freed. A rank that
-    /// passes an error gets it back; the others get an error of the same kind.
+    /// Fails on all ranks: with `Memory` if the memory of one rank cannot be allocated (the error
+    /// names that rank, the requested size and the free memory), with `Argument` if they request
+    /// different numbers of segments, and with `State` if the group was freed. A rank that passes
+    /// an error gets it back; the others get an error of the same kind.
     pub fn allocate_many(
         &self,
         group: &Arc<Group>,

@@ -102,10 +102,8 @@ impl<T> BrLock<T> {
         }
     }
 
-    /// Changes the value while no thread reads it.
-    ///
-    /// # Panics
-    /// Panics if the calling thread reads a value of any lock of this kind.
+    /// Changes the value while no thread reads it. Panics if the calling thread reads a value of
+    /// any lock of this kind.
     pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         struct Announced<'a>(&'a AtomicBool);
         impl Drop for Announced<'_> {
@@ -126,8 +124,7 @@ impl<T> BrLock<T> {
         for slot in reader_slot::all().iter() {
             while_held(|| slot.depth.load(Ordering::Acquire) != 0, || ());
         }
-        // SAFETY: no thread reads before `_announced` is dropped, and other writers wait for
-        // `changer`.
+        // SAFETY: no thread reads until `_announced` drops, and other writers wait for `changer`.
         change(unsafe { &mut *self.value.get() })
     }
 }

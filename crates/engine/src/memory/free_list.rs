@@ -29,7 +29,6 @@ impl FreeList {
         Some(offset)
     }
 
-    /// # Panics
     /// Panics if any of the bytes is free already or behind the end of the region.
     pub fn give(&mut self, offset: usize, len: usize) {
         let (mut start, mut end) = (offset, offset + len);

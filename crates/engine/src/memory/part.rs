@@ -90,9 +90,6 @@ impl Segment {
         self.arenas.iter().find(|arena| arena.number() == place.arena)
     }
 
-    /// Returns the part of a rank of the group.
-    ///
-    /// # Panics
     /// Panics if the rank is outside the group.
     #[inline]
     pub fn part(&self, rank: usize) -> SegmentPart<'_> {

@@ -64,8 +64,7 @@ impl Partition {
 
 #[derive(Default)]
 pub(super) struct Survey {
-    /// First rank with invalid arguments, without memory, and with another number of segments than
-    /// rank 0.
+    /// First ranks with invalid arguments, without memory, and with another count than rank 0.
     refused: Option<usize>,
     failed: Option<usize>,
     other_count: Option<usize>,

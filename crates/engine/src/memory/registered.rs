@@ -6,8 +6,7 @@
 //! another rank checks with [`enter`].
 //!
 //! **Guarantee.** After [`Registration::withdraw`] returns, no byte of the memory is accessed for
-//! other ranks. Copies that had begun are complete, and later ones are refused. Two mechanisms
-//! ensure this:
+//! other ranks. Earlier copies are complete, later ones are refused. Two mechanisms ensure this:
 //!
 //! - A rank of the node writes the registration that it copies from or to into a word of its own.
 //!   It proceeds only if the owner's table entry still has the number. The owner removes the number

@@ -75,11 +75,8 @@ impl Memory {
 
     /// Returns the segment that the ranks of `group` want to free. Each rank with a part of it
     /// passes the part's address. Returns `None` if all pass `None`. Collective, and a barrier.
-    ///
-    /// # Errors
-    /// Returns `Address` on all ranks if a rank passes an address that is not the start of a
-    /// segment of the group, if two ranks name different segments, or if a rank with a part passes
-    /// `None`.
+    /// Fails on all ranks with `Address` if an address is not the start of a segment of the group,
+    /// if two ranks name different segments, or if a rank with a part passes `None`.
     pub fn agree_on(
         &self,
         group: &Arc<Group>,

@@ -48,8 +48,7 @@ pub struct ShmKey {
 
 impl ShmExport {
     /// Exports `len` bytes in a new file in `dir`. Returns `None` if `len` is too short or more
-    /// than a quarter of the free space, if there are too many exports, or if the file cannot be
-    /// created.
+    /// than a quarter of the free space, for too many exports, or if the file cannot be created.
     pub fn new(dir: &str, len: usize) -> Option<ShmExport> {
         if len < SHORTEST {
             return None;

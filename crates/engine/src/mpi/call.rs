@@ -1,5 +1,4 @@
-//! Helpers for the wrappers of MPI calls: constants that only C can name (`shim.c`), return codes
-//! and counts.
+//! Helpers for the wrappers of MPI calls: constants that only C can name, return codes, counts.
 
 use crate::error::{Error, ErrorKind, Result};
 use mpi::ffi;

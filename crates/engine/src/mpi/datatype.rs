@@ -155,8 +155,7 @@ impl DerivedType {
                 let at: Vec<ffi::MPI_Aint> =
                     (0..n as ffi::MPI_Aint).map(|i| i * stride as ffi::MPI_Aint).collect();
                 check(
-                    // SAFETY: the array has `n` displacements. The new type keeps a reference to
-                    // `inner`.
+                    // SAFETY: the array has `n` displacements. The new type refers to `inner`.
                     unsafe {
                         ffi::MPI_Type_create_hindexed_block(
                             count(n)?,

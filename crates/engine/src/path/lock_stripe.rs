@@ -177,8 +177,7 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(move || {
                     for _ in 0..TIMES {
-                        // SAFETY: `region` and `total` outlive the scope. The lock serializes
-                        // increments.
+                        // SAFETY: both outlive the scope. The lock serializes increments.
                         unsafe {
                             let _held = take(base as *mut u8, 5);
                             *(shared as *mut u64) += 1;

@@ -1,10 +1,9 @@
 //! The thread that writes the trace file of a rank.
 //!
-//! It wakes twice a second, and whenever a thread has filled a chunk. It takes the recorded events
-//! from the logs ([`super::log`]) and writes them as blocks, so a killed job loses at most its last
-//! half second. The last event of a complete file is `End`. Only this thread ever waits for the
-//! disk. While a write makes no progress, threads whose logs are full drop their events and count
-//! them.
+//! It wakes twice a second, and whenever a thread has filled a chunk. It writes the recorded events
+//! of the logs ([`super::log`]) as blocks, so a killed job loses at most its last half second. The
+//! last event of a complete file is `End`. Only this thread ever waits for the disk. While a write
+//! makes no progress, threads whose logs are full drop their events and count them.
 //!
 //! - If the disk is full, or the reader of a pipe is slow, the writer keeps its pending blocks and
 //!   tries again later. The file then continues without a gap.

@@ -26,7 +26,7 @@ use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause, Entered};
 use std::sync::Arc;
 
-/// Maximum length in bytes of transfers of which the statistics time only some.
+/// The statistics time only some of the transfers of up to this many bytes.
 const SHORT: usize = 4096;
 
 #[inline]
@@ -354,8 +354,7 @@ impl Ops {
     /// that callers keep a short code path for direct transfers.
     ///
     /// # Safety
-    /// `local` must be valid for the local extent of the shape: for writes in a get, else for
-    /// reads.
+    /// `local` must be valid for the shape's local extent: for writes in a get, else for reads.
     #[inline(never)]
     pub unsafe fn blocking(
         &self,

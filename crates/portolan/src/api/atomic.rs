@@ -3,8 +3,7 @@
 //! Accumulates and the functions of this module are atomic with respect to each other on one
 //! element, from any rank.
 //!
-//! The bounds on `T` are at the functions, not at the `impl`, so that the compiler shows the
-//! messages of the traits.
+//! The bounds on `T` are at the functions, so that the compiler shows the messages of the traits.
 
 use super::in_call::InCall;
 use super::{Accumulate, Atomic, Element, Segment};

@@ -116,8 +116,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     /// Returns a mutable view of elements of this rank's own part.
     ///
     /// # Panics
-    /// If the parts are not lent, if the window leaves the part, or if it contains an element
-    /// twice.
+    /// If the parts are not lent, the window leaves the part, or it contains an element twice.
     pub(crate) fn view_mut<D: Dimension>(&mut self, window: &Window<D>) -> ArrayViewMut<'_, T, D> {
         let shape = self.checked(window);
         let first = self.segment.local().as_ptr().wrapping_add(window.start);

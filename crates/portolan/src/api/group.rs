@@ -118,8 +118,7 @@ impl<'rt> Group<'rt> {
         collective::scope_of(Kind::Described, call, body)
     }
 
-    /// Returns the key of the group, which is unique among the groups of a job and the same on all
-    /// ranks.
+    /// Returns the key of the group, unique among the groups of a job and the same on all ranks.
     #[cfg(feature = "array")]
     pub(crate) fn key(&self) -> u64 {
         self.inner.key()
@@ -250,8 +249,7 @@ impl<'rt> Group<'rt> {
     /// Collective: all ranks pass the same number of elements, at most 2^31-1, and the same root.
     ///
     /// # Errors
-    /// Fails as [`Group::broadcast`] does. Returns `Argument` on all ranks if there are too many
-    /// elements.
+    /// Fails as [`Group::broadcast`]. Returns `Argument` on all ranks for too many elements.
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, data: &[T]) -> Result<Option<Vec<T>>> {
         const CALL: &str = "Group::gather";

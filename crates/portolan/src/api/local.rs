@@ -137,8 +137,7 @@ impl<'a, T: Element> Local<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
     }
 
-    /// Returns a pointer to the first element, for foreign code. It is dangling if the part is
-    /// empty.
+    /// Returns a pointer to the first element, for foreign code. Dangling if the part is empty.
     #[inline]
     pub fn as_ptr(self) -> *mut T {
         self.base.as_ptr()

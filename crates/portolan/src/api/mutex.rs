@@ -36,8 +36,7 @@ impl<'rt> Group<'rt> {
     /// Creates `here` mutexes on this rank. Each rank passes its own number. Collective.
     ///
     /// # Errors
-    /// Returns `Memory` on all ranks if the allocation fails on one of them, or `State` if the
-    /// group was freed.
+    /// Returns `Memory` on all ranks if an allocation fails, or `State` if the group was freed.
     #[track_caller]
     pub fn mutexes(&self, here: usize) -> Result<MutexSet<'rt>> {
         let inner = public("Group::mutexes", || self.engine().create_mutexes(self.inner(), here))?;

@@ -112,8 +112,7 @@ impl<'rt> Flights<'rt> {
             counter
         };
         let Order { kind, world, address, shape } = order;
-        // SAFETY: by contract, `local` is valid. The counter is on the list, so the drop waits for
-        // it.
+        // SAFETY: by contract, `local` is valid. The drop waits for the listed counter.
         let issued = unsafe { self.engine.issue(*kind, *world, *address, local, shape, &counter) };
         if counter.outstanding() > 0 {
             return issued.map(|_| Some(counter));

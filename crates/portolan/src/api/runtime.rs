@@ -367,8 +367,7 @@ impl Runtime {
         public("Runtime::fence", || self.engine.fence(rank))
     }
 
-    /// Completes all operations that this rank has issued to any rank, as [`Runtime::fence`] does
-    /// for one.
+    /// Completes all operations that this rank has issued to any rank, like [`Runtime::fence`].
     ///
     /// # Errors
     /// Returns `Mpi` if the operations cannot be completed.

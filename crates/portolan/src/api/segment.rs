@@ -115,8 +115,7 @@ impl<'rt> Group<'rt> {
                 "a segment's elements are aligned to 64 bytes at most"
             );
         }
-        // A byte count that overflows saturates, so that the request fails on all ranks and not on
-        // this one alone.
+        // A byte count that overflows saturates, so that the request fails on all ranks.
         let bytes: Vec<usize> = here.iter().map(|n| n.saturating_mul(size_of::<T>())).collect();
         let made = self.engine().allocate_many_for(purpose, self.inner(), Ok(&bytes))?;
         if zeros {
@@ -301,8 +300,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
     /// are visible at the target.
     ///
     /// # Errors
-    /// Returns `Rank` if `rank` is outside the group, or `Mpi` if the operations cannot be
-    /// completed.
+    /// Returns `Rank` if `rank` is outside the group, or `Mpi` if operations cannot be completed.
     #[inline]
     pub fn fence(&self, rank: usize) -> Result<()> {
         const CALL: &str = "Segment::fence";

@@ -115,8 +115,7 @@ impl Stats {
         all
     }
 
-    /// Returns the work that this rank did for other ranks, by kind. Kinds without work are
-    /// omitted.
+    /// Returns the work that this rank did for others, by kind. Kinds without work are omitted.
     pub fn served(&self) -> Vec<TimeStats> {
         times(Served::ALL.iter().map(|kind| kind.name()), &self.0.sum.served)
     }
@@ -146,8 +145,7 @@ impl Stats {
         self.0.peak_memory
     }
 
-    /// Returns the number of events that the trace lacks because the disk was slow or the file was
-    /// full.
+    /// Returns the number of events that the trace lacks: the disk was slow or the file full.
     pub fn dropped_events(&self) -> u64 {
         self.0.dropped_events
     }

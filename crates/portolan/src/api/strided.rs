@@ -42,8 +42,7 @@ impl<T: Element> Segment<'_, T> {
         let len = self.len_at(rank)?;
         remote.check(len, &|| format!("the part of rank {rank}"))?;
         local.check(local_len, &|| "the slice".to_string())?;
-        // A larger block would repeat elements on both sides, and a count of 2^60 is easily
-        // written.
+        // A larger block would repeat elements on both sides, and 2^60 is easily written.
         if local.len() > len.max(local_len) {
             fail!(
                 Argument,

@@ -382,8 +382,7 @@ impl<T: Accumulate> Exclusive<'_, T> {
         self.start(TransferKind::Accumulate(scale.scale()), fragments, buffer)
     }
 
-    /// Adds `scale` times the elements of `source` to the elements that [`Exclusive::scatter`]
-    /// would put.
+    /// Adds `scale` times the elements of `source` where [`Exclusive::scatter`] would put them.
     pub(crate) fn scatter_add(&self, lists: Lists, scale: T, source: &[T]) -> Result<()> {
         self.check_open()?;
         let kind = TransferKind::Accumulate(scale.scale());

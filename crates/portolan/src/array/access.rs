@@ -177,8 +177,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
         Ok(GhostUpdate { array: self.array })
     }
 
-    /// Waits until an update that [`Access::start_update`] has started is complete. Returns at once
-    /// if none is in progress.
+    /// Waits for an update that [`Access::start_update`] has started. Returns at once without one.
     ///
     /// # Errors
     /// Returns `Mpi` if a transfer fails.

@@ -41,8 +41,7 @@ pub(super) struct Inner<'rt, T: Element> {
     pub check: Option<Checker>,
 }
 
-/// The meaning of the ghost cells beyond the ends of an array, on one axis; see
-/// [`Options::boundaries`].
+/// The meaning of the ghost cells beyond the ends of an axis; see [`Options::boundaries`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Boundary {

@@ -107,8 +107,7 @@ impl AxisMap {
         }
     }
 
-    /// Returns the global and the local indices of each block of a coordinate that owns at least
-    /// one index.
+    /// Returns the global and local indices of each block of a coordinate with at least one index.
     pub(super) fn blocks(&self, coord: usize) -> Vec<(Range<usize>, Range<usize>)> {
         match self {
             AxisMap::Blocks(bounds) => {

@@ -157,8 +157,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         }
     }
 
-    /// Compares the accesses of all ranks since the last comparison. Must follow a barrier.
-    /// Collective.
+    /// Compares the accesses of all ranks since the last comparison, after a barrier. Collective.
     pub(super) fn check_races(&self) -> Result<()> {
         let Some(checker) = &self.inner.check else {
             return Ok(());

@@ -155,8 +155,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Fails with `Argument` if the array or its largest part exceeds the address space with
-    /// elements of `size` bytes.
+    /// Fails with `Argument` if the array or a part exceeds the address space at `size` bytes each.
     pub(super) fn check_bytes(&self, size: usize) -> Result<()> {
         let largest = self.padded.iter().map(|axis| axis.iter().copied().max().unwrap_or(0));
         let fits = |extents: Option<usize>| extents.is_some_and(|n| isize::try_from(n).is_ok());

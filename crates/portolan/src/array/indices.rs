@@ -1,5 +1,4 @@
-//! Lists of elements, and counters. Each owner of listed elements has one transfer; all are in
-//! flight at once.
+//! Lists of elements, and counters. Each owner of listed elements has one transfer, all in flight.
 
 use super::array::DistArray;
 use super::check::Kind;

@@ -48,8 +48,7 @@ impl Patch {
         Patch::from(ranges).every(&steps)
     }
 
-    /// Returns the patch with only every `steps[i]`th index along axis `i`, starting with the
-    /// first.
+    /// Returns the patch with every `steps[i]`th index along axis `i`, starting with the first.
     ///
     /// # Errors
     /// Returns `Argument` if a step is 0, if the number of steps differs from the number of axes,
@@ -68,8 +67,7 @@ impl Patch {
         Ok(stepped)
     }
 
-    /// Creates a patch whose ranges may leave the array: indices are taken modulo the length of the
-    /// axis.
+    /// Creates a patch whose ranges may leave the array: indices are modulo the length of the axis.
     pub fn periodic<const N: usize>(ranges: [Range<isize>; N]) -> Patch {
         Patch::periodic_of(&ranges)
     }

@@ -87,8 +87,7 @@ impl<'rt, T: Element + LinalgScalar, D: MatrixDim> DistArray<'rt, T, D> {
     /// Computes [`DistArray::matmul`] with SUMMA: each rank computes its own block. Collective.
     ///
     /// # Errors
-    /// Returns `Argument` if the shapes do not fit or the groups differ, and `Mpi` if a transfer
-    /// fails.
+    /// Returns `Argument` if the shapes or groups do not fit, and `Mpi` if a transfer fails.
     #[track_caller]
     pub fn matmul_summa(
         &mut self,

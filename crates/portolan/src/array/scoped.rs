@@ -57,8 +57,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             .in_call(CALL)
     }
 
-    /// Starts to put an array or a view to a patch. The source is borrowed until the end of the
-    /// scope.
+    /// Starts to put an array or a view to a patch. The source is borrowed until the scope ends.
     ///
     /// # Errors
     /// Returns the same errors as [`DistArray::put`].

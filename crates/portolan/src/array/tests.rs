@@ -90,8 +90,7 @@ fn partition(layout: &Layout, patch: &Patch) -> Vec<Fragment> {
     layout.partition(patch, |fragments| Ok(fragments.to_vec())).expect("few pieces")
 }
 
-/// Returns the position in the patch, the owner and the offset there of each element that the
-/// transfers move.
+/// Returns the position in the patch, the owner and the offset there of each moved element.
 fn moved(fragments: &[Fragment]) -> BTreeMap<Vec<usize>, (usize, usize)> {
     let mut moved = BTreeMap::new();
     for fragment in fragments {

@@ -35,8 +35,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.partition(&patch, Kind::Get, |p| part.get_owned(p, patch.dimension())).in_call(CALL)
     }
 
-    /// Gets a patch into a view of the same shape, with any strides. The elements have arrived on
-    /// return.
+    /// Gets a patch into a view of the same shape, with any strides. Returns after the arrival.
     ///
     /// # Errors
     /// Returns the same errors as [`DistArray::get`], and `Argument` if the shapes differ.
@@ -123,8 +122,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
             .in_call(CALL)
     }
 
-    /// Checks and records an access to a patch, splits it into transfers, and calls `then` with
-    /// them.
+    /// Checks and records an access to a patch, and calls `then` with its transfers.
     #[track_caller]
     pub(super) fn partition<R>(
         &self,
@@ -196,8 +194,7 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
             .in_call(CALL)
     }
 
-    /// Starts to add `alpha` times an array to a patch. [`PendingArray::wait`] returns the array
-    /// for reuse.
+    /// Starts to add `alpha` times an array to a patch. [`PendingArray::wait`] returns the array.
     ///
     /// # Errors
     /// Returns the same errors as [`DistArray::put`].

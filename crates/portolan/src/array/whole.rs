@@ -79,8 +79,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// distribution. Collective.
     ///
     /// # Errors
-    /// Returns `Memory` on all ranks if the allocation fails on one rank, and `Mpi` if
-    /// communication fails.
+    /// Returns `Memory` on all ranks if an allocation fails, and `Mpi` if communication fails.
     #[track_caller]
     pub fn map<U: Element>(
         &self,

@@ -3,23 +3,6 @@
 //! A transfer takes a [`Buffer`] by value and returns it when it ends, so no code can access bytes
 //! that are being moved. Invariant: the buffer's handle is never passed to other ranks, so only the
 //! owner and a transfer that owns the buffer access its bytes.
-//!
-//! ```no_run
-//! use portolan::rpc::bulk::{Buffer, Bulk};
-//! use portolan::rpc::{Call, Failure};
-//!
-//! // A handler that answers with the sum of the caller's bytes.
-//! fn sum(call: Call<Bulk, u64>) -> Result<(), Failure> {
-//!     let data = call.input()?;
-//!     let buffer = Buffer::zeroed(data.len())?;
-//!     let (context, origin, size) = (call.context(), call.source(), data.len());
-//!     context.pull(&origin, data.at(0), buffer, size, move |moved, buffer| match moved {
-//!         Ok(()) => drop(call.answer(&buffer.iter().map(|&byte| u64::from(byte)).sum())),
-//!         Err(failure) => call.refuse(failure.status()),
-//!     });
-//!     Ok(())
-//! }
-//! ```
 
 use super::{Bulk, BulkOffset};
 use crate::failure::Result;
@@ -76,9 +59,9 @@ impl DerefMut for Buffer {
 type Held<F> = Arc<Mutex<Option<(Buffer, F)>>>;
 
 impl Context {
-    /// Pulls `size` bytes from the memory of a peer to the front of a buffer. `then` runs in
-    /// trigger with the result and the buffer, even if the transfer fails. If it cannot begin,
-    /// returns `None`.
+    /// Pulls `size` bytes from a peer's memory to the front of a buffer. `then` runs in trigger
+    /// with the result and the buffer, even if the transfer fails. If it cannot begin, returns
+    /// `None`.
     pub fn pull(
         &self,
         origin: &Address,

@@ -1,15 +1,8 @@
 //! Bulk data: memory that travels as a handle and moves by one-sided transfers.
+//! `portolan::rpc::bulk` describes its use.
 //!
-//! A [`Bulk`] stands for one or more segments, and can be a parameter of a call. The handler pulls
-//! from the origin's memory or pushes to it ([`Context::transfer`](crate::hg::Context::transfer)),
-//! at any offsets and with several transfers at a time.
-//!
-//! # Threads
-//! Several threads and ranks may use the bytes of a [`Bulk`] concurrently. [`Bulk::write`],
-//! [`Bulk::read`] and transfers may run concurrently on the same bytes: they copy with relaxed
-//! atomic accesses and create no references to the bytes. A concurrent read returns old bytes, new
-//! bytes, or a mix. A transfer has moved all of its bytes when its callback runs. Memory registered
-//! by [`Bulk::expose`], which is `unsafe`, is subject to the rules of its own type.
+//! Invariant: [`Bulk::write`], [`Bulk::read`] and transfers may run concurrently on the same bytes,
+//! so they copy with relaxed atomic accesses and create no references to the bytes.
 
 mod buffer;
 mod transfer;
@@ -83,7 +76,7 @@ impl Bulk {
     /// Registers memory of the program.
     ///
     /// # Errors
-    /// Returns `INVALID_ARG` if `runs` is empty, or if a segment is at the null address or wraps
+    /// Returns `INVALID_ARG` if `runs` is empty, or a segment is at the null address or wraps
     /// around.
     ///
     /// # Safety
@@ -143,8 +136,7 @@ impl Bulk {
     /// applies to other ranks only; the owner has full access to its own memory.
     ///
     /// # Errors
-    /// Returns `ACCESS` if the memory belongs to another process, `OVERFLOW` if the range exceeds
-    /// it.
+    /// Returns `ACCESS` if the memory is another process's, `OVERFLOW` if the range exceeds it.
     pub fn access(&self, offset: usize, size: usize) -> Result<Vec<Run>> {
         Ok(self.own(offset, size)?.into_iter().filter(|run| run.len > 0).collect())
     }

@@ -1,10 +1,9 @@
 //! A class of functions over a network: calls under way and their messages.
 //!
-//! A token identifies a call at its origin. Tokens are numbers with a generation, so a late or
-//! unwanted answer matches no entry and is dropped. `ClassShared::step` pulls long inputs and
-//! outputs, a few inputs at a time. Further requests stay in the flow-control windows of the
-//! network and finally at their origins, as all requests do while the queue of a context is full.
-//! This bounds the memory of a server under any load.
+//! Tokens are numbers with a generation, so a late or unwanted answer matches no entry and is
+//! dropped. `ClassShared::step` pulls long inputs and outputs, a few inputs at a time. Further
+//! requests stay in the flow-control windows and finally at their origins, as all requests do while
+//! the queue of a context is full. This bounds the memory of a server under any load.
 
 mod lost;
 mod promised;
@@ -53,7 +52,6 @@ enum Entry {
 /// Runs when an answer has left, or when the origin has pulled it.
 pub type OnAnswered = Box<dyn FnOnce() + Send>;
 
-/// An output, and what runs when it is released.
 struct Promised {
     peer: Peer,
     _kept: Option<Kept>,
@@ -73,7 +71,6 @@ impl Drop for HandingOver<'_> {
 pub struct ClassShared {
     pub na: na::Class,
     pub functions: Registry,
-    /// The checksum method of parameters.
     pub method: Method,
     /// The calls under way, by the token that their answer carries.
     calls: BiasedLock<Handles<Entry>>,
@@ -84,7 +81,6 @@ pub struct ClassShared {
     inputs: AtomicUsize,
     closed: AtomicBool,
     contexts: Mutex<Vec<Weak<ContextShared>>>,
-    /// Number of threads that hold a [`HandingOver`] guard.
     handing_over: AtomicUsize,
     /// Whether a context has a number other than 0.
     numbered: AtomicBool,
@@ -255,8 +251,7 @@ impl ClassShared {
         drop(gone); // outside the lock
     }
 
-    /// Cancels the calls of a context that is being destroyed, and queues its callbacks that wait
-    /// for an output to be pulled.
+    /// Cancels the calls of a context being destroyed, and queues callbacks that wait for a pull.
     pub(super) fn cancel_those_of(&self, context: &Arc<ContextShared>) {
         let mine = |origin: &Arc<Origin>| Arc::ptr_eq(origin.context(), context);
         let mut origins: Vec<Arc<Origin>> = {
@@ -449,7 +444,6 @@ impl ClassShared {
         busy
     }
 
-    /// Queues a call in the context that it asks for.
     fn run_in(
         &self,
         here: &Arc<ContextShared>,

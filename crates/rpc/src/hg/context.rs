@@ -187,7 +187,6 @@ impl ContextShared {
         self.len() == 0
     }
 
-    /// Returns whether the queue takes another request of the network.
     pub(super) fn has_room(&self) -> bool {
         self.len() < MOST_QUEUED
     }
@@ -218,7 +217,6 @@ impl ContextShared {
         self.class.na.shared.notify();
     }
 
-    /// Turns arrived messages into work.
     #[inline]
     pub fn step(self: &Arc<ContextShared>) -> Result<()> {
         self.class.step(self);
@@ -237,8 +235,7 @@ impl ContextShared {
         self.wait(&mut Deadline::after(timeout), ended)
     }
 
-    /// Makes progress until there is work, `done` returns true, or the time is over. Returns false
-    /// if the time is over.
+    /// Makes progress until there is work or `done` returns true. Returns false after the timeout.
     pub fn wait(
         self: &Arc<ContextShared>,
         deadline: &mut Deadline,

@@ -1,39 +1,13 @@
-//! Calls that run on another rank.
+//! Calls that run on another rank. `portolan::rpc` describes their use.
 //!
 //! **Life of a call.** The origin encodes the input behind a head (`origin::Origin::forward`),
 //! registers a token for the answer, and sends the request as an unexpected message. Progress at
 //! the server finds the function by its number and queues the call in a context; trigger runs it.
-//! The server answers at once or later, with a message that carries the token. Parameters that do
-//! not fit a message are registered as memory, and the receiver pulls them.
-//!
-//! A call to the own process is queued directly.
+//! The server answers at once or later, with the token. Parameters that do not fit a message are
+//! registered as memory, and the receiver pulls them. A call to the own process is queued directly.
 //!
 //! **Errors.** If a function is not registered, its input cannot be decoded, or its handler fails
 //! or drops the call, the origin receives a status.
-//!
-//! ```no_run
-//! use portolan::rpc::{Call, Class, Failure, Listen};
-//! use std::time::Duration;
-//!
-//! # fn main() -> Result<(), Failure> {
-//! let class = Class::init("mpi", Listen::Yes)?;
-//! let context = class.context()?;
-//! let add = class.serve("add", |call: Call<(i64, i64), i64>| {
-//!     let (a, b) = call.input()?;
-//!     call.answer(&(a + b))
-//! })?;
-//! let server = class.lookup("mpi://0")?;
-//! let handle = context.handle(&server, &add);
-//! handle.forward(&(2, 3), |sum| println!("2 + 3 = {sum:?}"))?;
-//! while !handle.is_done() {
-//!     context.progress(Duration::from_millis(100))?;
-//!     context.trigger(8);
-//! }
-//! context.trigger(8);
-//! # drop(handle); drop(context);
-//! class.finalize()
-//! # }
-//! ```
 
 pub mod class;
 pub mod context;

@@ -83,7 +83,6 @@ mod stage {
     pub(super) const FAILED: u8 = 3;
 }
 
-/// The encoded output of a call.
 #[derive(Debug)]
 pub struct Output(Option<Arc<Payload>>);
 
@@ -95,7 +94,6 @@ impl Deref for Output {
     }
 }
 
-/// How a call has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending {
     pub status: Status,
@@ -107,7 +105,6 @@ pub struct Ending {
     pub more_output: bool,
 }
 
-/// A request that has been sent.
 struct Sent {
     /// The target side of the call, if the call is to this process.
     own: Option<Arc<Target>>,

@@ -62,7 +62,6 @@ pub struct Kept(Arc<Mem>);
 pub(crate) const PARAMETERS: u8 = 2;
 
 impl Kept {
-    /// Registers the bytes for other ranks to read.
     pub fn new(bytes: Overflow) -> Result<Kept> {
         let (long, len) = bytes.into_parts();
         let mem = Mem::over(long, len, Access::ReadOnly)?;

@@ -99,9 +99,9 @@ impl Class {
     /// some seconds. Collective over the job if it ends the last network over MPI.
     ///
     /// # Errors
-    /// Returns `INVALID_ARG` if the class is finalised already. Returns `BUSY` if a context of the
-    /// class is neither destroyed nor dropped; the class then stays open. A handle or a call keeps
-    /// its context.
+    /// Returns `INVALID_ARG` if the class is finalised already, and `BUSY` if a context of the
+    /// class is neither destroyed nor dropped; the class then stays open. Handles and calls keep
+    /// their context.
     pub fn finalize(&self) -> Result<()> {
         if self.own_network {
             self.shared.na.check_idle()?;

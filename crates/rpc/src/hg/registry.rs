@@ -15,7 +15,6 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A registered function.
 pub struct Function<R> {
     /// The number of the function: lower half of [`Function::number`].
     pub id: u32,
@@ -158,7 +157,7 @@ impl<R> Registry<R> {
         extra: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Result<Arc<Function<R>>> {
         let (id, check) = (number as u32, (number >> 32) as u32);
-        // The lock is held, so that nobody registers the name meanwhile.
+        // The lock is held, so that no thread registers the name meanwhile.
         let by_id = self.by_id.read();
         if let Some(named) = by_id.get(&id).filter(|named| named.check == check) {
             refuse!(EXIST, "the number {number:#x} is that of the function '{}'", named.name);

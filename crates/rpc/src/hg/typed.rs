@@ -62,8 +62,7 @@ impl Class {
     /// call and answer later. If it fails before it has answered, the origin receives that status.
     ///
     /// # Errors
-    /// Returns `EXIST` if a function of another name has the same number, and `INVALID_ARG` if the
-    /// name is empty.
+    /// Returns `EXIST` if another function has the same number, `INVALID_ARG` if the name is empty.
     pub fn serve<I, O, F>(&self, name: &str, handler: F) -> Result<Rpc<I, O>>
     where
         I: Serialize + DeserializeOwned + 'static,
@@ -104,8 +103,7 @@ impl Class {
         self.serve(name, move |call: Call<I, O>| call.answer(&function(call.input()?)?))
     }
 
-    /// Returns a function for calls. Registers it, unless this class serves a function of this
-    /// name.
+    /// Returns a function for calls. Registers it, unless this class serves one of this name.
     ///
     /// # Errors
     /// Fails like [`Class::serve`].
@@ -154,8 +152,7 @@ impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
     ///
     /// # Errors
     /// Returns `PROTOCOL_ERROR`, `OVERFLOW` or `CHECKSUM_ERROR` if the input is invalid, or `NOMEM`
-    /// if memory is exhausted. The origin receives the same status unless the handler answers the
-    /// call.
+    /// if memory is exhausted. The origin receives the same status unless the handler answers.
     pub fn input(&self) -> Result<I> {
         proc::from_slice(self.target.input(), self.target.method()).map_err(|fault| {
             let failure = Failure::from(fault);
@@ -168,8 +165,7 @@ impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
     ///
     /// # Errors
     /// Returns `INVALID_ARG` if the call was answered already or the class is finalised, or the
-    /// error of encoding or sending. After an error of encoding or sending, the call is still
-    /// unanswered.
+    /// error of encoding or sending. After such an error, the call is still unanswered.
     pub fn answer(&self, output: &O) -> Result<()> {
         self.target.answer(encode(output), None)
     }
@@ -198,8 +194,7 @@ impl Context {
     /// Calls a function and waits for its output. Runs incoming calls meanwhile.
     ///
     /// # Errors
-    /// Returns the failure of the call, or `TIMEOUT` if the time is over; the call is then
-    /// cancelled.
+    /// Returns the failure of the call, or `TIMEOUT` after the timeout, which cancels the call.
     pub fn call<I: Serialize, O: DeserializeOwned>(
         &self,
         address: &Address,
@@ -246,8 +241,7 @@ impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
         self.origin.forward(encode(input), None)
     }
 
-    /// Waits until the call has ended; returns false if the time is over first. Runs incoming calls
-    /// meanwhile.
+    /// Waits until the call has ended, and runs incoming calls. Returns false after the timeout.
     ///
     /// # Errors
     /// Returns `INVALID_ARG` if the call was never forwarded or the class is finalised, or the
@@ -264,8 +258,7 @@ impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
     /// Returns the output of the call, which must have ended.
     ///
     /// # Errors
-    /// Returns the failure of the call, `INVALID_ARG` if it has not ended, or the error of decoding
-    /// the output.
+    /// Returns the call's failure, `INVALID_ARG` if it has not ended, or the error of decoding.
     pub fn output(&self) -> Result<O> {
         output_of(&self.origin)
     }

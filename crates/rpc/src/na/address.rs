@@ -133,8 +133,7 @@ pub enum Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// Parses an address name. Returns `INVALID_ARG`, with a list of the known forms, if it is
-    /// malformed.
+    /// Parses an address name. If malformed, returns `INVALID_ARG` with the known forms.
     pub fn parse(name: &'a str) -> Result<Name<'a>> {
         match split(name) {
             Some(Network { scheme: Scheme::Own, .. }) => return Ok(Name::Own),

@@ -23,7 +23,6 @@ pub(crate) struct Batch<'a> {
 }
 
 impl Shared {
-    /// Begins a row of callbacks on this thread.
     pub(crate) fn batch(&self) -> Batch<'_> {
         let plugin = self.plugin.as_deref().filter(|plugin| plugin.capabilities().holds);
         Batch { plugin, since: None }

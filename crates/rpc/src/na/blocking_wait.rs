@@ -357,7 +357,7 @@ impl Shared {
                 return futex::wait(word, value, nap);
             }
             if events.sleepers() > 1 {
-                // Nobody sleeps in the network now, so one of the others must.
+                // No thread sleeps in the network now, so one of the others must.
                 word.fetch_add(1, Ordering::SeqCst);
                 futex::wake_all(word);
             }

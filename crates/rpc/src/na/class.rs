@@ -1,7 +1,6 @@
 //! A class: its network, its addresses, and its pending operations, which can be cancelled.
 //!
-//! Operation numbers only grow, so an operation whose number was issued but is not pending has
-//! completed.
+//! Operation numbers only grow, so an operation that has a number but is not pending has completed.
 
 mod lifecycle;
 mod messages;
@@ -146,7 +145,6 @@ impl Shared {
         self.engine().is_some_and(Engine::is_over)
     }
 
-    /// Returns whether the runtime has ended before the class.
     pub(super) fn is_gone(&self) -> bool {
         self.engine().is_some_and(Engine::is_gone)
     }

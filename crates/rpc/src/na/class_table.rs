@@ -175,8 +175,7 @@ pub(super) fn retire(class: &Shared) {
 /// The hooks that the runtime calls if it ends before the classes.
 const GUESTS: Guests = Guests { wake, leave, gone };
 
-/// Classes that were removed when the runtime ended. `gone` ends their transfers once the engine no
-/// longer exists.
+/// Classes removed when the runtime ended. `gone` ends their transfers after the engine's end.
 static LEFT: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
 fn wake() {

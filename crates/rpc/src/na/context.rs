@@ -58,7 +58,6 @@ struct Active {
     callback: Callback,
 }
 
-/// The state of a context, which its operations share.
 pub struct ContextShared {
     pub class: Arc<Shared>,
     queue: Mutex<VecDeque<Completion>>,

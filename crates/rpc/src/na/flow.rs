@@ -5,8 +5,7 @@
 //! order, and sends them when the receiver reports what it has consumed, in steps of a quarter of a
 //! window. A receiver therefore stores at most one window per peer and kind, and loses no message.
 //!
-//! Invariant: while messages are held, or held messages are being sent, new messages are held
-//! behind them.
+//! Invariant: while messages are held or held ones are being sent, new ones are held behind them.
 
 use super::wire::Head;
 use crate::failure::Status;
@@ -32,8 +31,7 @@ pub fn window(peers: usize) -> u64 {
     (ALL / peers.max(1) as u64).clamp(SMALLEST, LARGEST)
 }
 
-/// A callback that runs with `SUCCESS` when a message has been sent, or with the status of a message
-/// that was discarded.
+/// Runs with `SUCCESS` when a message has been sent, or with the status of a discarded one.
 pub(crate) type OnSent = Box<dyn FnOnce(Status) + Send>;
 
 pub struct Held {
@@ -110,8 +108,7 @@ impl Flow {
         true
     }
 
-    /// Returns the next held message that may be sent. Returns `None` if there is none; other
-    /// threads may then send again.
+    /// Returns the next held message that may be sent. After `None`, other threads may send again.
     pub fn next(&self, which: usize) -> Option<Held> {
         let window = &mut self.out.lock()[which];
         let may = window.held.front().is_some_and(|held| {

@@ -23,8 +23,7 @@
 //! Bytes of registered memory that wait in the output of a connection are copied when the owner
 //! withdraws the memory ([`super::memory`]).
 //!
-//! A forked child that goes on in place of its parent, as after `daemon`, accepts connections
-//! itself.
+//! A forked child that goes on in place of its parent (`daemon`) accepts connections itself.
 //!
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
 //! poller or the bell will report it.

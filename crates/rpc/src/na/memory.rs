@@ -75,8 +75,7 @@ const NOBODY: u32 = u32::MAX;
 
 static LIVE: LazyLock<Mutex<HashMap<u64, Weak<Mem>>>> = LazyLock::new(Mutex::default);
 
-/// Returns a handle number that cannot be guessed. Between jobs, a peer that knows the number may
-/// use the memory.
+/// Returns an unguessable handle number. Between jobs, a peer that knows it may use the memory.
 fn number() -> Result<u64> {
     /// Random bytes, drawn in blocks, the number of bytes used so far, and the process that has
     /// drawn them: a forked child must not use its parent's.
@@ -173,8 +172,7 @@ impl Mem {
         })
     }
 
-    /// Creates a handle that owns short-lived memory, which need not be zeroed. Returns `NOMEM` if
-    /// the allocation fails.
+    /// Creates a handle that owns short-lived memory, not always zeroed. Fails with `NOMEM`.
     pub fn for_a_while(size: usize, access: Access) -> Result<Arc<Mem>> {
         // Longer memory must not be touched before the bytes arrive, because a peer has only
         // announced their length so far.
@@ -279,7 +277,7 @@ impl Mem {
         Within { id: self.id, place: self.place }
     }
 
-    /// Returns the input of the digest: all that a rank uses which copies without the owner.
+    /// Returns what the digest covers: all data that a rank uses to copy without the owner.
     fn description(&self) -> impl Hash + '_ {
         (&self.runs, self.access.flags(), &self.shm_key)
     }

@@ -4,8 +4,7 @@
 //! `plugin` is the interface of all other networks, and `links` implements it. `na+sm` and `tcp`
 //! reach processes that were started separately, and `self` reaches only the calling process.
 //! Creating the first class over MPI and finalising the last one are **collective over the job**;
-//! no other call is collective. Class number `n` of a process communicates with class number `n` of
-//! the other processes.
+//! no other call is collective. Classes with the same number communicate with each other.
 //!
 //! Operations take a callback and return immediately. They complete in [`Context::progress`], and
 //! their callbacks run only in [`Context::trigger`]. Every operation can be cancelled by its
@@ -79,9 +78,8 @@ impl Class {
         Ok(Class { shared: Shared::open(info, listen, options)?, contexts: Arc::default() })
     }
 
-    /// Finalises the class and cancels its pending operations. Finalising the last class over MPI
-    /// is collective over the job. Returns `BUSY` if the class still has contexts, and
-    /// `INVALID_ARG` if it is already finalised.
+    /// Finalises the class and cancels its pending operations. Returns `BUSY` if the class still
+    /// has contexts, and `INVALID_ARG` if it is already finalised.
     pub fn finalize(&self) -> Result<()> {
         self.check_idle()?;
         self.shared.close()

@@ -1,7 +1,7 @@
 //! Chunks of transfers that await the peer's reply.
 //!
-//! Invariant: a chunk's counter is incremented when the chunk is recorded, and decremented after
-//! the chunk is removed.
+//! Invariant: a chunk's counter is incremented when it is recorded, and decremented after its
+//! removal.
 
 use crate::failure::Status;
 use crate::na::memory::Run;
@@ -101,8 +101,7 @@ impl Moving {
         let mut rest = body;
         for run in &self.runs {
             let (part, after) = rest.split_at(run.len);
-            // SAFETY: the transfer keeps its local handle alive until the counter is done, which
-            // happens below.
+            // SAFETY: the transfer keeps its local handle until the counter is done, below.
             unsafe { shared_bytes::store(part, run.address as *mut u8) };
             rest = after;
         }

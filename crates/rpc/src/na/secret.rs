@@ -54,7 +54,7 @@ pub enum Part {
     Server = 2,
 }
 
-/// What both sides have sent before the proofs.
+/// The bytes that both sides have sent before the proofs.
 #[derive(Debug, Clone, Copy)]
 pub struct Transcript<'a> {
     /// The client's first bytes, which include its nonce.

@@ -111,8 +111,7 @@ pub fn write(body: &[u8]) -> Result<()> {
     let (_guard, runs) = named.find(writable)?;
     for run in runs {
         let (part, after) = rest.split_at(run.len);
-        // SAFETY: the guard keeps the memory registered, and the creator of the handle guarantees
-        // that it is writable.
+        // SAFETY: the guard keeps the memory registered, and by contract it is writable.
         unsafe { shared_bytes::store(part, run.address as *mut u8) };
         rest = after;
     }

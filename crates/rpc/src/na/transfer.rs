@@ -302,8 +302,7 @@ impl Transfer {
                         Direction::Put => (local, remote),
                         Direction::Get => (remote, local),
                     };
-                    // SAFETY: both handles belong to this process and are alive, so both ranges are
-                    // valid.
+                    // SAFETY: both handles are this process's and alive, so both ranges are valid.
                     unsafe { shared_bytes::copy(from as *const u8, to as *mut u8, bytes) };
                 }
             }
@@ -315,8 +314,7 @@ impl Transfer {
         Ok(None)
     }
 
-    /// Copies to or from memory that the peer, a process of the node, exports. Returns false if the
-    /// peer does not export it.
+    /// Copies to or from memory that the peer exports to the node. Returns false if it does not.
     fn copy_borrowed(&self, pid: u32, spans: &[Span]) -> bool {
         let Some(there) = self.remote.borrowed(pid) else { return false };
         let mapped = |span: &Span| {
@@ -327,8 +325,7 @@ impl Transfer {
             return false;
         };
         // SAFETY: the local handle keeps its memory valid, and the mapping covers the export. As
-        // with any transfer, the program is responsible for synchronisation with the peer's own
-        // accesses.
+        // always, the program must synchronise with the peer's own accesses.
         unsafe { copy_own(&spans, self.direction.across()) };
         true
     }

@@ -22,8 +22,7 @@ enum Origin {
     Pages(usize, usize),
 }
 
-// SAFETY: the buffer owns its memory, and code that accesses it through the address synchronises
-// its accesses itself.
+// SAFETY: the buffer owns its memory, and users of its address synchronise their accesses.
 unsafe impl Send for ZeroedBuffer {}
 // SAFETY: a shared reference only yields the address, whose users synchronise their accesses.
 unsafe impl Sync for ZeroedBuffer {}

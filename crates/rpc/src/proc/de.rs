@@ -7,7 +7,6 @@ use super::text::NAME;
 use super::{Fault, Proc};
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 
-/// A serde deserializer over a [`Proc`].
 #[derive(Debug)]
 pub struct Decoder<'p, 'de> {
     proc: &'p mut Proc<'de>,

@@ -9,8 +9,8 @@
 //!
 //! A size or count is checked against the number of bytes left before anything is allocated.
 //! Nesting is limited to [`MAX_DEPTH`]. Missing and left-over bytes are a [`Fault`]. After its
-//! first fault every call to a proc fails with it, so that a function that ignores an error cannot
-//! turn invalid bytes into parameters.
+//! first fault every call to a proc fails with it, so ignored errors cannot turn invalid bytes into
+//! parameters.
 
 pub mod de;
 pub mod fault;

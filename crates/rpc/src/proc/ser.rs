@@ -4,7 +4,6 @@ use super::text::NAME;
 use super::{Fault, Proc};
 use serde::ser::{self, Serialize};
 
-/// A serde serializer over a [`Proc`].
 #[derive(Debug)]
 pub struct Encoder<'p, 'a> {
     proc: &'p mut Proc<'a>,

@@ -74,8 +74,7 @@ impl<'a> Proc<'a> {
     /// Creates a proc that decodes `bytes`.
     pub fn decoder(bytes: &'a [u8], method: Method) -> Proc<'a> {
         let at = bytes.as_ptr().cast_mut();
-        // SAFETY: `bytes` is borrowed for `'a`, so it stays valid for reads during `'a`. Decoding
-        // does not write.
+        // SAFETY: `bytes` is borrowed for `'a`, so it is valid for reads. Decoding does not write.
         unsafe { Proc::over(at, bytes.len(), Op::Decode, method, true) }
     }
 
@@ -87,8 +86,7 @@ impl<'a> Proc<'a> {
     /// Creates a proc over a buffer. With `trailer`, [`Proc::flush`] writes or checks a trailer.
     ///
     /// # Safety
-    /// The `size` bytes at `buf` must be valid for `'a`: for reads if the proc decodes, for writes
-    /// if it encodes.
+    /// The `size` bytes at `buf` must be valid for `'a`: for reads to decode, for writes to encode.
     pub unsafe fn over(buf: *mut u8, size: usize, op: Op, method: Method, trailer: bool) -> Self {
         Proc {
             ptr: buf,
@@ -161,9 +159,9 @@ impl<'a> Proc<'a> {
         self.overflow().then_some(self.ptr)
     }
 
-    /// Sets whether the proc frees the extra buffer, which is the default. Otherwise the caller
-    /// frees it with `portolan_engine::memory::large_buffer::free`. Returns `Argument` if there is
-    /// no extra buffer.
+    /// Sets whether the proc frees the extra buffer, the default. Otherwise the caller frees it
+    /// with `portolan_engine::memory::large_buffer::free`. Returns `Argument` if there is no extra
+    /// buffer.
     pub fn set_extra_is_mine(&mut self, mine: bool) -> Result<(), Fault> {
         let Some(at) = self.extra() else {
             return Err(Fault::argument("there is no extra buffer"));
@@ -269,8 +267,7 @@ impl<'a> Proc<'a> {
         if bytes > self.left() {
             return Err(self.short(bytes as u64));
         }
-        // SAFETY: `at + bytes <= size`, and the decoded buffer neither moves nor changes during
-        // `'a`.
+        // SAFETY: `at + bytes <= size`, and the decoded buffer stays unchanged in place for `'a`.
         let taken = unsafe { slice(self.ptr.add(self.at), bytes) };
         self.at += bytes;
         Ok(taken)
@@ -318,8 +315,7 @@ impl<'a> Proc<'a> {
             }
             _ => {
                 let from = self.take(bytes)?;
-                // SAFETY: the caller guarantees that `data` is valid for writes, and `from` has
-                // `bytes` bytes.
+                // SAFETY: by contract, `data` is valid for writes; `from` has `bytes` bytes.
                 unsafe { ptr::copy(from.as_ptr(), data, bytes) };
             }
         }
@@ -354,8 +350,7 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Checks that [`Proc::in_place`] has returned the `bytes` bytes at `data`, and that they are
-    /// still in the buffer.
+    /// Checks that [`Proc::in_place`] returned the `bytes` bytes at `data`, still in the buffer.
     pub fn check_in_place(&mut self, data: *const u8, bytes: usize) -> Result<(), Fault> {
         if self.op() == Op::Free {
             return Ok(());

@@ -118,8 +118,7 @@ fn reduction(op: MPI_Op, datatype: MPI_Datatype, count: usize, root: Option<usiz
 /// Begins a collective of the caller on a communicator. Returns the request.
 ///
 /// # Safety
-/// `data` is valid for reads of `len` bytes. `to` is valid for writes of the result until the
-/// request is done.
+/// `data` has `len` readable bytes. `to` is valid for writes of the result until the request ends.
 unsafe fn begin(
     name: &'static str,
     comm: MPI_Comm,

@@ -26,8 +26,7 @@ unsafe extern "C" {
 /// Converts a number to a handle. Handles are integers or pointers, depending on the MPI.
 fn handle<H: Copy>(number: u32) -> H {
     let (narrow, wide) = (number, u64::from(number));
-    // SAFETY: a handle is a plain integer or pointer, and the source has the handle's size of four
-    // or eight bytes.
+    // SAFETY: a handle is a plain integer or pointer, and the source has its size.
     unsafe {
         match size_of::<H>() {
             4 => std::mem::transmute_copy::<u32, H>(&narrow),
@@ -38,8 +37,7 @@ fn handle<H: Copy>(number: u32) -> H {
 }
 
 fn raw<H: Copy>(handle: H) -> u64 {
-    // SAFETY: a handle is a plain integer or pointer, and the target has the handle's size of four
-    // or eight bytes.
+    // SAFETY: a handle is a plain integer or pointer, and the target has its size.
     unsafe {
         match size_of::<H>() {
             4 => u64::from(std::mem::transmute_copy::<H, u32>(&handle)),

@@ -196,8 +196,7 @@ impl Machine {
                     self.store(receive, &bytes, source, tag);
                 }
                 Event::Fetch { receive, request, data, len, source, tag } => {
-                    // SAFETY: the sender keeps the bytes valid until its request is done, which
-                    // happens later.
+                    // SAFETY: the sender keeps the bytes valid until its request ends, later.
                     let bytes = unsafe { std::slice::from_raw_parts(data as *const u8, len) };
                     self.store(receive, bytes, source, tag);
                     self.happen_later(source, Event::Done { request });

@@ -175,8 +175,7 @@ pub enum Event<'a> {
         /// Its kind.
         kind: SegmentKind,
     },
-    /// A clock sample: when this rank's clock showed `time`, the clock of rank 0 showed `time +
-    /// offset`.
+    /// A clock sample: at `time` of this rank's clock, rank 0's showed `time + offset`.
     Clock {
         /// Time of this rank's clock.
         time: u64,

@@ -133,8 +133,7 @@ fn forwards(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check(served == 3, || format!("{served} ranks have events"))
 }
 
-/// Kills both ranks of a job while they work. The report contains their calls and names the
-/// truncated files.
+/// Kills both ranks while they work. The report has their calls and names the truncated files.
 pub(in super::super) fn killed(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-killed");

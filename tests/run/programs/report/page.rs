@@ -1,5 +1,4 @@
-//! Tests the page in a browser. Compares the figures on it with the tables that the program also
-//! writes.
+//! Tests the page in a browser, and compares its figures with the tables that the program writes.
 
 use super::super::super::browser::{self, Browser};
 use super::super::Suite;

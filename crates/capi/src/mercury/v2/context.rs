@@ -10,8 +10,7 @@ use portolan_rpc::failure::{Result, refuse};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 
-/// Creates a context. It accepts calls at once if `posted` is set and the class listens, otherwise
-/// when it is posted.
+/// Creates a context. It accepts calls when posted, or at once if `posted` and the class listens.
 fn create(class: Token, id: u8, posted: bool) -> Result<Token> {
     context::create(V2, class, id, |class| posted && class.class.network().listens())
 }

@@ -6,8 +6,7 @@
 //! (`scripts/install.sh`) exports the plain names, for programs that look them up (`dlsym`, other
 //! languages).
 //!
-//! **Handles.** An HG class is also an HG Core class; the same holds for contexts, addresses and
-//! handles.
+//! **Handles.** HG and HG Core have the same classes, contexts, addresses and handles.
 //!
 //! **Codes.** The numbers of [`Status`](portolan_rpc::failure::Status) are those of 2013 and are
 //! sent over the network. [`codes`] converts them at each call, so programs of both interfaces

@@ -132,8 +132,7 @@ pub(super) unsafe fn encoder<'a>(
 }
 
 /// Passes the function of a handle, its received bytes and their checksum method to `body`. Fails
-/// with `INVALID_ARG` if the handle has received no such parameters and, for an output, with the
-/// status of a failed call.
+/// with `INVALID_ARG` without such parameters and, for an output, with the status of a failed call.
 fn with_body<R>(
     which: Which,
     held: &Held,

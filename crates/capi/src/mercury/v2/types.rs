@@ -43,8 +43,7 @@ impl NaInitInfo {
     /// Returns the key, if there is one. Every version of the structure has it at this place.
     ///
     /// # Safety
-    /// `this` must be null or a structure of any version, whose key is null or NUL-terminated for
-    /// `'a`.
+    /// `this` must be null or a structure of any version, whose key is null or terminated for `'a`.
     pub(super) unsafe fn key<'a>(this: *const NaInitInfo) -> Option<&'a [u8]> {
         if this.is_null() {
             return None;

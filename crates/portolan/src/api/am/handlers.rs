@@ -133,8 +133,7 @@ impl Handlers {
         let mut handlers: Vec<(String, Arc<dyn Handler>)> = Vec::new();
         let mut notes = Vec::new();
         if messages && let Some(first) = planned.first() {
-            // Each registration has its own reply handler, which the name of the first type
-            // distinguishes.
+            // Each registration has its own reply handler, named after the first type.
             let reply = Arc::new(OfReply { shared: shared.clone() });
             handlers.push((format!("answers ({})", first.name), reply));
         }

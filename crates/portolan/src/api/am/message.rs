@@ -26,8 +26,7 @@ pub trait Message: Serialize + DeserializeOwned + Send + 'static {
 
 /// A small unit of plain data. Many items are sent in one message.
 pub trait Item: Pod + Send + Sync {
-    /// Handles a batch of items, in any order, on the rank that they were sent to. It must not
-    /// wait.
+    /// Handles a batch of items, in any order, on the rank that they were sent to. Must not wait.
     fn apply(batch: &[Self], context: &Context<'_>);
 
     /// Returns the name under which the type is registered. It must be unique, and the same on all

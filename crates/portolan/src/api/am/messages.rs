@@ -264,8 +264,7 @@ impl<'a> Endpoint<'a> {
                 ([], Cow::Owned(bytes)) => Data::Owned(bytes),
                 (front, payload) => Data::Owned([front, &payload].concat()),
             };
-            // SAFETY: the data is a slice or a vector and no signal is requested, so there is no
-            // raw address.
+            // SAFETY: the data is a slice or vector and no signal is requested: no raw address.
             unsafe { engine.send_am(rank, handler, encoded.header(), data, Signals::default()) }
         });
         if sent.is_err() && token != 0 {

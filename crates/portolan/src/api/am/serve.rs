@@ -22,8 +22,7 @@ pub(in crate::api) fn running_blocking() -> Option<&'static str> {
     BLOCKING.get()
 }
 
-/// Ends the job on an error of a handler. The header handler has returned, so no call can return
-/// the error.
+/// Ends the job on an error of a handler: no call can return it after the header handler.
 fn must(result: Result<()>) {
     if let Err(error) = result {
         panic!("{}", error.detail());

@@ -1,7 +1,5 @@
-//! Outputs that stay at the target until the origin has pulled them.
-//!
-//! The answer carries a token, and the origin sends it back when it has the output or wants it no
-//! more.
+//! Outputs that stay at the target until the origin has pulled or refused them and returns the
+//! token.
 
 use super::{ClassShared, OnAnswered, Promised};
 use crate::hg::context::{ContextShared, Work};

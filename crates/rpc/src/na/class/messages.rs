@@ -3,8 +3,7 @@
 //! An unexpected receive takes the oldest message of the class. Expected messages are matched by
 //! source and tag; early ones are kept until their receive is posted.
 //!
-//! No lock is held while a message is sent, because a send may block and make progress, which takes
-//! the same locks.
+//! No lock is held during a send, which may block and make progress, which takes the same locks.
 
 use super::{MAX_EXPECTED, MAX_TAG, Message, Pending, Posted, Shared, kept};
 use crate::failure::{Result, Status, refuse};
@@ -67,7 +66,7 @@ impl Shared {
         }
     }
 
-    /// Handles the end of a peer's connection: discards messages held for it and fails calls to it.
+    /// Discards messages held for a lost peer and fails calls to it.
     pub(in crate::na) fn lost(&self, peer: Peer) {
         let held = match peer {
             Peer::Remote(n) => {

@@ -1,7 +1,6 @@
 //! A socket during its greeting, which blocks under a deadline. TLS begins before the greeting.
 //!
-//! The server looks at the client's first byte, so if only one side uses TLS, both learn what is
-//! wrong.
+//! The server looks at the client's first byte, so both learn if only one side uses TLS.
 
 use super::door::Refusal;
 use super::stream::Stream;

@@ -126,7 +126,7 @@ pub(super) trait Listen: Send + Sync + 'static {
 
     fn stop(&self);
 
-    /// Returns a second descriptor of the client's socket, by which it can be dropped.
+    /// Returns a second descriptor of the client's socket, to drop the client.
     fn handle(&self, guest: &Self::Guest) -> io::Result<OwnedFd>;
 
     /// Greets a client and passes the connection on. Calls `keep` once the client must not be

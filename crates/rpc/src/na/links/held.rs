@@ -4,8 +4,7 @@
 //! written, at the next message that is not held, in [`Held::transmit`], or after 200 ms. The
 //! last case occurs only if a callback waits without making progress.
 //!
-//! Invariant: a connection with held messages is in `links`, or the thread that holds them is about
-//! to add it.
+//! Invariant: a connection with held messages is in `links`, or its thread is about to add it.
 
 use super::link::Link;
 use parking_lot::Mutex;
@@ -29,7 +28,7 @@ impl Held {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Makes this thread hold its messages, or stop to do so.
+    /// Makes this thread hold its messages, or stop holding them.
     pub fn hold(&self, hold: bool) {
         HOLDING.set(if hold { self.id() } else { 0 });
     }

@@ -1,5 +1,4 @@
-//! A connection of a class: its stream and its frames. A `String` error says why the connection has
-//! ended.
+//! A connection of a class: its stream and its frames. A `String` error says why it has ended.
 
 use super::input::Input;
 use super::output::Output;
@@ -100,8 +99,7 @@ impl Link {
         posted.map_err(|error| self.break_off(error.to_string()))
     }
 
-    /// Writes waiting frames. Returns whether anything was written, and the pieces and copied bytes
-    /// that still wait.
+    /// Writes waiting frames. Returns whether any were, and the pieces and copied bytes left.
     pub fn flush(&self) -> Result<(bool, usize, usize), String> {
         let mut output = self.output.lock();
         if let Some(why) = self.broken.get() {

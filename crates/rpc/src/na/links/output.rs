@@ -108,8 +108,7 @@ impl Output {
                 }
                 Piece::Memory(runs) => {
                     let left = total(runs);
-                    // SAFETY: by the contract of `post`, the memory is valid until it has been
-                    // written.
+                    // SAFETY: by the contract of `post`, the memory is valid until it is written.
                     let written = unsafe { stream.write(runs, false) }?;
                     *runs = after(runs, written).collect();
                     (written, written == left)

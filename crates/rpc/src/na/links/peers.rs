@@ -4,14 +4,13 @@
 //! same time have two connections: both are read, and the older one is written, so messages stay in
 //! order.
 //!
-//! If one connection of a peer ends, this side ends the other one too. Each side counts how often
-//! it has lost the other one, and adds the count to a random number of its class. The sum, its
-//! *life*, is part of every greeting. A connection with another life therefore comes from a
-//! successor at the same address, or from a peer that has given up the existing connections, and
-//! replaces them.
+//! If one connection of a peer ends, this side ends the other one too. Each side counts its losses
+//! of the other one, and adds the count to a random number of its class. The sum, its *life*, is
+//! part of every greeting. A connection with another life therefore comes from a successor at the
+//! same address, or from a peer that has given up the existing connections, and replaces them.
 //!
 //! Invariant: a name of `names` is looked up, proven, or the claim of a client that does not listen
-//! and was the first one with this name. Nobody else can take the number of such a peer.
+//! and was the first one with this name. No other process can take the number of such a peer.
 //!
 //! A peer that has not been looked up is forgotten when it is lost, and its index is reused, so the
 //! memory of a server does not grow with its past clients. The new number differs ([`index_of`]),

@@ -124,9 +124,8 @@ impl Links {
         let into = if kind == Kind::Get { runs } else { Vec::new() };
         let token = self.moving.begin(link.number(), answer, counter, into);
         let head = Head { kind, class, tag: 0, word: token };
-        // SAFETY: the local memory of a put is valid until the counter is done. It is done when the
-        // peer has answered, which is after the last byte was written, or when the connection was
-        // abandoned.
+        // SAFETY: the local memory of a put is valid until the counter is done: until the peer has
+        // answered, after the last byte was written, or the connection was abandoned.
         let posted = unsafe { self.post(link, &head, &bytes, &put, None) };
         if posted.is_err() {
             self.moving.withdraw(token);
@@ -180,8 +179,7 @@ impl Links {
         copied.map_err(|error| Failure::new(Status::FAULT, error.detail()))
     }
 
-    /// Writes what waits and handles what has arrived. Fails if the connection has ended; the text
-    /// says why.
+    /// Writes what waits and handles what has arrived. The error says why the connection has ended.
     pub(super) fn step(
         &self,
         class: &Shared,

@@ -1,12 +1,10 @@
 //! Processes of one user on one host, connected through shared memory (`na+sm`).
 //!
 //! An address is `na+sm://PID-N`, where `N` counts the classes of the process. Even a class that
-//! does not listen has a Unix socket in the abstract namespace, so that a process that got its
-//! memory handle from a third one can use the memory. Everything disappears with the processes that
-//! use it.
+//! does not listen has a Unix socket in the abstract namespace, so that a process with a memory
+//! handle from a third one can use it. Everything disappears with the processes that use it.
 //!
-//! For a class over TCP (`auto_sm`), the socket's name ends in a random number, and processes learn
-//! the name over TCP.
+//! For a class over TCP (`auto_sm`), the name ends in a random number, and peers learn it over TCP.
 //!
 //! The owner of registered memory copies large data directly if the system permits access to the
 //! peer's memory. Otherwise data passes through the ring.

@@ -173,7 +173,7 @@ pub(super) fn is_first(byte: u8) -> bool {
     byte == MAGIC[0]
 }
 
-/// Tells a client that one side uses TLS, and the other one does not.
+/// Reports to a client that only one side uses TLS.
 pub(super) fn decline(socket: &mut impl Write) -> io::Result<()> {
     socket.write_all(&Front { flags: TLS, life: 0, nonce: [0; NONCE] }.bytes())
 }
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// Greets a client that could use shared memory, and stays. The server drops it if `drops`,
+    /// Greets a client that could use shared memory, and stays. If `drops`, the server drops it
     /// until it keeps it. Returns how the greeting ends for the client.
     fn stay(drops: bool) -> Result<(), Refusal> {
         let own = Own { memory: Some("memory".into()), ..Own::default() };

@@ -17,7 +17,6 @@ mod withdrawn;
 
 use net::Net;
 
-/// A class with a context and the events of its operations.
 struct End {
     class: Class,
     context: Context,
@@ -115,8 +114,7 @@ fn messages_of_all_lengths_arrive_in_order() {
     }
 }
 
-/// Refused connections are logged, and a process of a service has no runtime that installs a
-/// logger.
+/// Refused connections are logged, and a service's process has no runtime to install a logger.
 #[test]
 fn a_class_without_mpi_has_a_log() {
     Net::new("tcp").open().close();
@@ -423,7 +421,7 @@ fn a_peer_has_one_address() {
                 tags == (0..10).collect::<Vec<_>>()
             };
             pump(&d, &e, "messages in order", || received(&d, to_e) && received(&e, to_d));
-            // What a process sends before it closes arrives, by whichever connection.
+            // Messages sent before a close arrive, by either connection.
             d.events.lock().clear();
             d.context.recv_expected(&to_e, 99, d.callback()).unwrap();
             e.context.send_expected(&to_d, 99, b"last", e.callback()).unwrap();

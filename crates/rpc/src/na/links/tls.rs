@@ -106,7 +106,7 @@ impl Session {
         Ok(Session { connection, binding })
     }
 
-    /// Returns bytes that belong to this connection only, and which only its two sides can compute.
+    /// Returns bytes that only the two sides of this connection can compute.
     pub fn binding(&self) -> Vec<u8> {
         self.binding.to_vec()
     }

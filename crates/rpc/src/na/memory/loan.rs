@@ -31,8 +31,7 @@ impl InUse {
         InUse { _inside: inside, mem }
     }
 
-    /// Lends `runs` of the memory until they have been written. `copied` counts the copied bytes of
-    /// the connection.
+    /// Lends `runs` until they are written. `copied` counts the copied bytes of the connection.
     pub(in crate::na) fn lend(self, runs: Vec<Run>, copied: &Arc<AtomicUsize>) -> Arc<Loan> {
         let mem = self.mem.clone();
         let state = Mutex::new(State::Lent { runs, guard: self });

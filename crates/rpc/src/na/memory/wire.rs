@@ -10,8 +10,7 @@
 //! - CRC-64 of all preceding bytes (8);
 //! - if it carries data (flag 512): the bytes of the memory, so that no transfer has to get them.
 //!
-//! The flags hold the permission, and from bit 16 on the slot in the node's registration table plus
-//! one.
+//! The flags hold the permission, and from bit 16 on the slot in the node's table plus one.
 
 use super::{Access, LIVE, Mem, Run, measure, this_process};
 use crate::checksum::Method;
@@ -98,8 +97,7 @@ impl Mem {
 
     /// Decodes a handle. Bytes after it are ignored. Returns `OVERFLOW` if the bytes end before the
     /// handle, `PROTOCOL_ERROR` if they do not describe a handle of this kind, `CHECKSUM_ERROR` if
-    /// they are damaged, and `FAULT` if they name memory of this process that no live handle
-    /// describes.
+    /// they are damaged, and `FAULT` if they name memory of this process without a live handle.
     pub fn from_bytes(bytes: &[u8], kind: u8) -> Result<Arc<Mem>> {
         if bytes.len() < FIXED + 16 + 8 {
             refuse!(OVERFLOW, "{} bytes are too few for a memory handle", bytes.len());

@@ -28,8 +28,7 @@ impl Figure {
         })
     }
 
-    /// The quotients of two series, round by round: lasting load affects both values of a round and
-    /// mostly cancels out.
+    /// The quotients of two series, round by round: lasting load mostly cancels out.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Option<Figure> {
         let ratios: Vec<f64> =
             above.iter().zip(below).filter(|(_, b)| **b > 0.0).map(|(a, b)| a / b).collect();

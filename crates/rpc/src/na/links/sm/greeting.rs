@@ -1,5 +1,4 @@
-//! How two processes of a host meet: an exchange over a Unix socket, with descriptors of shared
-//! memory.
+//! How two processes of a host meet: over a Unix socket, with descriptors of shared memory.
 //!
 //! | | from | contents |
 //! |---|---|---|
@@ -12,8 +11,7 @@
 //! the sender (8 each), life of the sender (8), length (4) and bytes of the sender's name.
 //!
 //! The kernel says which user and process the peer is. Both sides refuse another user. Each side
-//! tries to read the other one's word, because systems restrict access to the memory of other
-//! processes in several ways.
+//! tries to read the other one's word, because systems restrict such access in several ways.
 
 use super::bell::Bell;
 use super::mapping::Mapping;

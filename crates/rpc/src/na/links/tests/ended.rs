@@ -1,4 +1,4 @@
-//! The flow-control windows of peers that are not there, or not any more.
+//! The flow-control windows of peers that do not exist or have ended.
 
 use super::{End, Net, Status, meet, pump};
 use crate::na::Options;
@@ -10,8 +10,7 @@ use std::time::Duration;
 const LEN: usize = 60_000;
 const MESSAGES: usize = 64;
 
-/// The peer reports what it has consumed, and then ends. The messages that the report admits find
-/// the connection broken.
+/// The peer reports consumed bytes, and ends. The admitted messages find the connection broken.
 fn end_after_a_report(net: &Net) {
     let (a, b, there) = net.pair();
     meet(&a, &b, &there);

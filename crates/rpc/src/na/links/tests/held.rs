@@ -35,8 +35,7 @@ fn held_messages_are_transmitted_together() {
     b.close();
 }
 
-/// Runs two callbacks in one trigger. The first one sends a message, and returns how long it waits
-/// for it.
+/// Runs two callbacks in one trigger. The first sends a message and returns how long it waits.
 fn round(a: &Arc<End>, b: &Arc<End>, there: super::Address) -> Duration {
     let waited = Arc::new(Mutex::new(None));
     let callback = {

@@ -1,4 +1,4 @@
-//! Classes over TCP with TLS: whom they refuse, and attacks on the way.
+//! Classes over TCP with TLS: refused peers, and attacks on the connection.
 
 use super::super::tls::tests::{Authority, Member};
 use super::{End, Net, Options, Status, meet, pump, streams};
@@ -137,7 +137,7 @@ enum Deed {
     Cut,
 }
 
-/// Forwards bytes, and does the deed once `now` is true. Returns what it has seen.
+/// Forwards bytes, and applies `deed` once `now` is true. Returns the bytes.
 fn relay(mut from: TcpStream, mut to: TcpStream, deed: Deed, now: &AtomicBool) -> Vec<u8> {
     let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(n @ 1..) = from.read(&mut buffer) {

@@ -1,6 +1,6 @@
-//! Strangers at the door of a TCP class: processes without the key, with recorded or damaged
-//! greetings, that stop half-way, that claim the address of another process, or that come in large
-//! numbers. The greeting is written here from its description.
+//! TCP classes facing processes without the key, with recorded or damaged greetings, that stop
+//! half-way, that claim the address of another process, or that come in large numbers. The greeting
+//! is written here from its description.
 
 use super::{Direction, End, Mem, Net, Options, Status, What, filled, meet, pump};
 use crate::na::secret::{Key, Part, Transcript, random};
@@ -334,7 +334,7 @@ fn nobody_gets_the_address_of_another_process() {
         assert_eq!(server.class.text_of(&source), format!("tcp://{own}"), "claimed {place}");
         sockets.push(socket);
     }
-    // The real process still is where it was.
+    // The real process is still at its address.
     meet(&server, &real, &looked_up);
     [server, real, alone].into_iter().for_each(End::close);
 }

@@ -12,9 +12,9 @@
 //! A peer that closes says so inside TLS. An end of the socket without that is an error, because
 //! anyone on the way can cause it.
 //!
-//! Invariant: [`Stream::read`] returns `Nothing` only if nothing that can be decrypted waits here
-//! and the socket would block. Whatever waits to be written has found the socket full. So the
-//! poller reports every change.
+//! Invariant: [`Stream::read`] returns `Nothing` only if nothing decryptable waits here and the
+//! socket would block. Whatever waits to be written has found the socket full. So the poller
+//! reports every change.
 
 use super::super::stream::{Read, Stream, after, total};
 use super::super::tcp::Connected;

@@ -42,7 +42,7 @@ impl Authority {
         self.sign(|_| {})
     }
 
-    /// Returns a member whose certificate is not as usual.
+    /// Returns a member with an unusual certificate.
     pub fn sign(&self, change: impl FnOnce(&mut CertificateParams)) -> Member {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();

@@ -1,4 +1,4 @@
-//! What waits for an answer consist of: the request's way and its wait at the target, the service,
+//! The parts of waits for an answer: the request's way and its wait at the target, the service,
 //! and the way back.
 //!
 //! This needs the events of both ranks, so it reads two files again, for the few targets that

@@ -1,8 +1,7 @@
 //! Processor use of the ranks, and whether they have enough cores.
 //!
 //! A thread is delayed while it is ready to run but waits for a core. The calls and waits of
-//! delayed ranks take longer for a reason outside of the program. The other findings exclude this
-//! part of their cost.
+//! delayed ranks take longer for an outside reason, which the other findings exclude.
 
 use crate::read::{RankFile, Trace};
 use portolan_trace_format::event::Usage;

@@ -134,8 +134,7 @@ fn files_of_another_job_are_left_out() {
     assert!(none.contains("/no/such/place"));
 }
 
-/// Replaces the file of rank 1 by one with other metadata. Returns the number of files that are
-/// used, and the problems.
+/// Replaces rank 1's file by one with other metadata. Returns the used files and the problems.
 fn two_files(name: &str, change: impl FnOnce(&mut Metadata)) -> (usize, Vec<String>) {
     let place = TraceDirectory::new(name, SIZE);
     let mut meta = sample::metadata(1, 2, 1);

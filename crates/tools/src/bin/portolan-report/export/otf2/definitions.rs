@@ -18,8 +18,7 @@ pub struct Definitions<'a> {
 }
 
 impl Definitions<'_> {
-    /// Defines the clock, which runs from 0 to `length` nanoseconds. It starts at `started`, in
-    /// nanoseconds since 1970.
+    /// Defines the clock, from 0 to `length` ns. It starts at `started`, in ns since 1970.
     pub fn clock(&self, length: u64, started: u64) -> Result<(), String> {
         checked!(
             self.library,
