@@ -150,8 +150,12 @@
     HG_Initialized(&hg_flag_, &hg_network_);                                                     \
     if (!hg_flag_) {                                                                             \
       hg_network_ = NA_Initialize(hg_server_, 0);                                                \
-      if (hg_network_ == NULL || HG_Init(hg_network_) != HG_SUCCESS)                             \
+      if (hg_network_ == NULL)                                                                   \
+        HG_GEN_FAIL("Could not initialize the network");                                         \
+      if (HG_Init(hg_network_) != HG_SUCCESS) {                                                  \
+        NA_Finalize(hg_network_);                                                                \
         HG_GEN_FAIL("Could not initialize Mercury");                                             \
+      }                                                                                          \
     }                                                                                            \
     if (NA_Addr_lookup_wait(hg_network_, hg_server_, &hg_addr_) != NA_SUCCESS)                   \
       HG_GEN_FAIL("Could not look up the server");                                               \
