@@ -255,7 +255,7 @@ enum { NA_ENDS = 7 };               /* callbacks that these calls run with good 
   X(HG_Addr_cmp, HCLS | ADDR, no(HG_Addr_cmp(in.hcls, in.addr, good.addr)))                               \
   X(HG_Addr_to_string, HCLS | ADDR,                                                                       \
     HG_Addr_to_string(in.hcls, out.text, &(hg_size_t){ sizeof out.text }, in.addr))                       \
-  X(HG_Create, HCTX | ADDR_OR_NULL, handle_made(HG_Create(in.hctx, in.addr, today_id, &out.handle)))              \
+  X(HG_Create, HCTX | ADDR_OR_NULL, create())                                                                     \
   X(HG_Destroy, EITHER_OR_NULL, HG_Destroy(in.made == good.made ? another_made() : in.made))                      \
   X(HG_Reset, MADE, HG_Reset(in.made, good.addr, today_id))                                               \
   X(HG_Ref_incr, EITHER, ref_taken(HG_Ref_incr(in.made)))                                                 \
@@ -285,7 +285,16 @@ enum { NA_ENDS = 7 };               /* callbacks that these calls run with good 
     until_moved(HG_Bulk_transfer_cb(in.hctx, hg_ended, NULL, HG_BULK_PULL, in.addr, in.origin, 0, in.bulk, 0, 8, NULL)))
 
 static int request_made(int rc) { return rc ? rc : HG_Request_free(out.request); }
-static int handle_made(int rc) { return rc ? rc : HG_Destroy(out.handle); }
+static int create(void)             /* leaves no trace if it succeeds, as an address may be null */
+{
+  const hg_handle_t was = out.handle;
+  const int rc = HG_Create(in.hctx, in.addr, today_id, &out.handle);
+  if (rc != HG_SUCCESS)
+    return rc;
+  const hg_handle_t made = out.handle;
+  out.handle = was;
+  return HG_Destroy(made);
+}
 static int ref_taken(int rc) { return rc ? rc : HG_Destroy(in.made); }
 static int bulk_ref_taken(int rc) { return rc ? rc : HG_Bulk_free(in.bulk); }
 static void data_freed(void *data) { (void)data, ended += 100; }
@@ -356,6 +365,12 @@ HG_FAULTS(DEFINE_HG_FAULT)
 #define NA_FAULT_ROW(id, name, traits, statement) FAULT(name, traits, NA_INVALID_ARG, spoil_na_##id),
 #define HG_FAULT_ROW(id, name, traits, statement) FAULT(name, traits, HG_INVALID_ARG, spoil_hg_##id),
 static const struct refusals_fault na_faults[] = { NA_FAULTS(NA_FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
-static const struct refusals_fault hg_faults[] = { HG_FAULTS(HG_FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
+static const struct refusals_fault hg_faults[] = {
+  HG_FAULTS(HG_FAULT_ROW)
+  FAULT("a null peer's address, which these calls allow", ADDR_OR_NULL, HG_SUCCESS, spoil_hg_addr_null),
+  FAULT("a null bulk handle, which these calls allow", BULK_OR_NULL, HG_SUCCESS, spoil_hg_bulk_null),
+  FAULT("a null handle of a call, which these calls allow", EITHER_OR_NULL, HG_SUCCESS, spoil_hg_made_null),
+  { NULL, 0, 0, NULL, NULL, NULL }
+};
 
 #endif /* MERCURY_INVALID_HANDLES_H */

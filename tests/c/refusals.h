@@ -161,10 +161,15 @@ static inline void calls_list(const struct refusals_call *calls, const struct re
     printf("%s %s", call == calls ? "" : ",", call->name + skip);
   printf(".\n\n| fault | calls | result |\n|---|---|---|\n");
   for (const struct refusals_fault *fault = faults; fault->name; fault++) {
-    int all = 1;
+    int all = 1, any = 0;
     const char *separator = "";
-    for (const struct refusals_call *call = calls; call->name; call++)
-      all &= (call->traits & fault->traits) != 0;
+    for (const struct refusals_call *call = calls; call->name; call++) {
+      const int applies = (call->traits & fault->traits) != 0;
+      all &= applies;
+      any |= applies;
+    }
+    if (!any)
+      continue;
     printf("| %s | %s", fault->name, all ? "all" : "");
     for (const struct refusals_call *call = calls; call->name && !all; call++)
       if (call->traits & fault->traits) {
