@@ -224,12 +224,14 @@ impl Signature {
         self.scope & DETAILED != 0
     }
 
-    /// A 48-bit digest. The secret prevents a program from choosing arguments with equal digests.
+    /// A 48-bit digest. The secret prevents a program from choosing arguments with equal digests. It
+    /// is also part of the first multiplier. Otherwise the difference of two digests would depend
+    /// only on those bits of the secret in which the first words differ.
     #[inline]
     pub(super) fn digest(&self, secret: u64) -> u64 {
         let [a, b, c]: [u64; 3] = bytemuck::cast(*self);
         let mixed = (a ^ MULTIPLIERS[2] ^ secret)
-            .wrapping_mul(MULTIPLIERS[0])
+            .wrapping_mul(MULTIPLIERS[0] ^ secret << 1)
             .rotate_left(29)
             .wrapping_add(b)
             .wrapping_mul(MULTIPLIERS[1])
