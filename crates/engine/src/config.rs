@@ -54,7 +54,8 @@ pub struct Variable {
     pub alias: Option<&'static str>,
     pub default: &'static str,
     pub meaning: &'static str,
-    set: fn(&mut Config, &str) -> std::result::Result<(), String>,
+    /// Parses a value. An invalid one changes nothing.
+    pub set: fn(&mut Config, &str) -> std::result::Result<(), String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -30,13 +30,14 @@ unsafe extern "C" {
     fn PMPI_Finalize() -> c_int;
 }
 
-/// Reads only this variable, and accepts any value: the start of the runtime reports invalid ones.
+/// Reads only this variable. The start of the runtime reports an invalid value.
 fn raise() -> bool {
+    let mut config = Config::default();
     let row = VARIABLES.iter().find(|v| v.name == "PORTOLAN_INTERPOSE");
-    match row.and_then(|v| v.current()) {
-        Some(value) => !matches!(value.trim(), "waits" | "none"),
-        None => Config::default().raise_thread_level,
+    if let Some((row, value)) = row.and_then(|row| Some((row, row.current()?))) {
+        let _ = (row.set)(&mut config, &value);
     }
+    config.raise_thread_level
 }
 
 /// Records the level that the program requests, and returns the level to request from MPI. Ends the

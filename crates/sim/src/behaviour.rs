@@ -11,7 +11,8 @@ pub struct Behaviour {
     pub interrupt_every: u64,
     /// Minimum and maximum delay of a message, in nanoseconds.
     pub delay: (u64, u64),
-    /// One in this many messages, on average, is delayed a hundred times longer. 0 is none.
+    /// One in this many messages, on average, is delayed a hundred times longer, or none if
+    /// this is 0.
     pub late_every: u64,
     /// Maximum bytes of an eager message, except for one message in `long_every` (0: none).
     pub eager: usize,

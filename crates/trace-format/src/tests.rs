@@ -228,6 +228,17 @@ fn a_call_on_eight_bytes_is_short() {
 }
 
 #[test]
+fn a_sampled_call_of_an_earlier_version_is_an_error() {
+    const SAMPLED: u8 = 0x40;
+    let put = [1, Call::Put as u8, 0, 0, 9, 0, 8];
+    let mut sampled = [&put[..], &[10]].concat();
+    assert!(Events::new(&put, 5).all(|event| event.is_ok()));
+    sampled[0] |= SAMPLED;
+    let read: Vec<_> = Events::new(&sampled, 5).collect();
+    assert_eq!(read, [Err(Fault::Value("flag of a sampled call"))]);
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "reads 20 MiB")]
 fn a_file_longer_than_what_a_reader_holds() {
     let mut file = Vec::new();

@@ -89,13 +89,10 @@ impl Am {
             || CallInfo::new(Call::Other),
             || collective::scope(Kind::Unregister, object, || self.world().barrier(self)),
         )?;
-        for id in ids {
-            match state.handlers.get(*id) {
-                Some(entry) => entry.gone.store(true, Ordering::Relaxed),
-                None => fail!(Argument, "no handler has the number {}", id.0),
-            }
+        if let Some(id) = ids.iter().find(|id| state.handlers.get(**id).is_none()) {
+            fail!(Argument, "no handler has the number {}", id.0);
         }
-        state.deferrals.write().retain(|deferral| state.handlers.has_deferral(deferral));
+        withdraw(state, ids);
         Ok(())
     }
 

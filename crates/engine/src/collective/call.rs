@@ -225,8 +225,8 @@ impl Signature {
     }
 
     /// A 48-bit digest. The secret prevents a program from choosing arguments with equal digests. It
-    /// is also part of the first multiplier. Otherwise the difference of two digests would depend
-    /// only on those bits of the secret in which the first words differ.
+    /// is part of a multiplier too: a sum or an exclusive or hides only the few bits that differ
+    /// between two calls.
     #[inline]
     pub(super) fn digest(&self, secret: u64) -> u64 {
         let [a, b, c]: [u64; 3] = bytemuck::cast(*self);
@@ -457,5 +457,22 @@ mod tests {
         digests.dedup();
         assert_eq!(digests.len(), others.len() + 2);
         assert!(digests.iter().all(|digest| digest >> 48 == 0));
+    }
+
+    /// The count gives the two calls equal digests if the secret is 0, and with no other secret.
+    #[test]
+    fn a_computed_count_does_not_give_a_call_the_digest_of_another() {
+        let access = scope(Kind::Access, 0, || Signature::here(Kind::Barrier));
+        let gather = Signature::here(Kind::Gather).of(ElementType::of::<()>(), 0).rooted(0);
+        let first = |call: Signature| {
+            let [word, ..]: [u64; 3] = bytemuck::cast(call);
+            (word ^ MULTIPLIERS[2]).wrapping_mul(MULTIPLIERS[0]).rotate_left(29)
+        };
+        let count = first(access).wrapping_sub(first(gather)) as usize;
+        let chosen = gather.of(ElementType::of::<()>(), count);
+        assert_eq!(chosen.digest(0), access.digest(0));
+        let equal = |secret: &u64| chosen.digest(*secret) == access.digest(*secret);
+        let secrets = (1..10_000u64).map(|n| n.wrapping_mul(MULTIPLIERS[1]));
+        assert_eq!(secrets.filter(equal).count(), 0);
     }
 }

@@ -56,7 +56,7 @@ impl KnownSite {
 #[derive(Debug, Clone)]
 struct Set {
     recent: usize,
-    /// `next` of the recent site.
+    /// A copy of `next` of the recent site, which saves one of the loads that follow each other.
     expected: usize,
     sites: [KnownSite; WAYS],
 }

@@ -86,7 +86,7 @@ impl<'a> Events<'a> {
                 let blocks = if first & HAS_BLOCKS != 0 { self.number()? } else { 1 };
                 let place = self.place(first)?;
                 if first & WAS_SAMPLED != 0 {
-                    return Err(Fault::Value("event, of an earlier version that sampled calls,"));
+                    return Err(Fault::Value("flag of a sampled call"));
                 }
                 let site = if first & HAS_SITE != 0 { Some(self.number()?) } else { None };
                 Event::Call {

@@ -223,7 +223,7 @@ const SITE: u8 = 13;
 
 const HAS_BLOCKS: u8 = 0x10;
 const HAS_PLACE: u8 = 0x20;
-/// Earlier versions could record one of several calls.
+/// Of a call that represents several. Only earlier versions wrote it, with their number.
 const WAS_SAMPLED: u8 = 0x40;
 const HAS_SITE: u8 = 0x80;
 /// Of a usage event.
