@@ -170,7 +170,13 @@ def _nan_extremum(how: Reduction) -> Callable[..., Any]:
     return call
 
 
-#: Functions of NumPy that give distributed arrays, or do not need all elements on one rank.
+def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that gets all elements at once, instead of one by one as NumPy's would."""
+    return lambda a, *inputs, **options: function(np.asarray(a), *inputs, **options)
+
+
+#: Functions of NumPy that give distributed arrays, do not need all elements on one rank, or would
+#: get them one by one.
 BY_FUNCTION: dict[Any, Callable[..., Any]] = {
     np.zeros_like: _zeros_like,
     np.ones_like: _ones_like,
@@ -181,6 +187,7 @@ BY_FUNCTION: dict[Any, Callable[..., Any]] = {
     np.linalg.norm: norm,
     np.nanmin: _nan_extremum(FMIN),
     np.nanmax: _nan_extremum(FMAX),
+    **{function: _of_all(function) for function in (np.array_repr, np.array_str, np.array2string)},
 }
 if hasattr(np.linalg, "vector_norm"):  # NumPy 2
     BY_FUNCTION[np.linalg.vector_norm] = vector_norm

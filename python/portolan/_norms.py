@@ -1,7 +1,7 @@
 """Norms of distributed arrays, with the arguments of `numpy.linalg.norm`.
 
 They are reductions: each rank combines the magnitudes of its own elements, and one all-reduce
-combines the parts. Norms that need singular values are refused, because they need the whole matrix.
+combines the parts. Norms by singular values need all elements, so each rank gets them.
 """
 
 from __future__ import annotations
@@ -79,10 +79,7 @@ def _of_matrices(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord in (None, "fro", "f"):
         return _of_vectors(x, 2, axes, keepdims)
     if ord in (2, -2, "nuc"):
-        raise TypeError(
-            f'norm of array "{x.name}": the order {ord!r} needs singular values; for a numpy array '
-            "of all elements, use numpy.asarray()"
-        )
+        return np.linalg.norm(np.asarray(x), ord, axes, keepdims)
     if ord not in (1, -1, math.inf, -math.inf):
         raise ValueError(f'norm of array "{x.name}": the order {ord!r} is not one of matrices')
     summed, other = axes if abs(ord) == 1 else axes[::-1]

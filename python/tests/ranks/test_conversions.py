@@ -89,3 +89,26 @@ def test_the_transpose():
     x = np.arange(24).reshape(2, 3, 4)
     np.testing.assert_array_equal(pt.array(x).T[...], x.T)
     np.testing.assert_array_equal(pt.array(X[0]).T[...], X[0])
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (4, 5), (40, 60)])
+def test_texts(shape, monkeypatch):
+    x = np.random.default_rng(5).normal(size=shape)
+    a, get, gets = pt.array(x), pt.Array.__getitem__, []
+    monkeypatch.setattr(pt.Array, "__getitem__", lambda b, index: gets.append(index) or get(b, index))
+    assert np.array_repr(a) == np.array_repr(x)
+    assert np.array_str(a, precision=2) == np.array_str(x, precision=2)
+    assert np.array2string(a, separator=",", threshold=7) == np.array2string(x, separator=",", threshold=7)
+    assert len(gets) == 3
+
+
+@pytest.mark.parametrize("dtype", ["i2", "f4", "c16"])
+@pytest.mark.parametrize("ord", [2, -2, "nuc"])
+def test_norms_by_singular_values(dtype, ord):
+    x = (X[:, :5] % 4).astype(dtype)
+    a = pt.array(x, distribution="rows")
+    for axes in ((0, 1), (1, 0), None):
+        for keepdims in (False, True):
+            found, expected = (np.linalg.norm(z, ord, axes, keepdims) for z in (a, x))
+            assert type(found) is type(expected) and found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)

@@ -93,9 +93,6 @@ def test_nans_and_nothing():
 
 def test_refused_norms():
     a = pt.array(X, name="plate")
-    for ord in (2, -2, "nuc"):
-        with pytest.raises(TypeError, match="plate.*singular.*asarray"):
-            np.linalg.norm(a, ord, axis=(0, 1))
     for ord, axis in (("fro", 0), ("nuc", 1), (3, (0, 1)), ("x", (0, 1)), (1, None), (None, (0, 1, 2))):
         with pytest.raises(ValueError, match="plate"):
             np.linalg.norm(a, ord, axis)
