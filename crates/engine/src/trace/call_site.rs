@@ -6,11 +6,10 @@
 //! stack pointer, depend only on the code path. A thread unwinds the stack once for each path and
 //! caller. Later calls read and compare the return addresses at the remembered positions.
 //!
-//! **Invariant.** A position is read only after all return addresses below it were equal to the
-//! remembered ones. These determine the sizes of the frames up to the position, so it holds the
-//! next return address. A frame of variable size in the program breaks this. Therefore no position
-//! is read beyond the highest one that the unwinder has found in the thread's stack. Memory below
-//! it belongs to the stack while the thread runs.
+//! **Invariants.** A chain is found only if all its return addresses are equal to the remembered
+//! ones. Each determines the size of its function's frame, and so the position of the next one. No
+//! position is read beyond the highest one that the unwinder has found in the thread's stack. Memory
+//! below it belongs to the stack while the thread runs.
 //!
 //! In a dynamically linked library, a chain of return addresses ends with the first one outside of
 //! it. In a statically linked program it has up to [`MOST`] addresses, and the report finds the
@@ -20,6 +19,11 @@ use std::cell::{Cell, UnsafeCell};
 
 /// Of return addresses in a chain.
 const MOST: usize = 12;
+/// Number of addresses that are always compared, without a branch for each. A shorter chain repeats
+/// its last one.
+const FIRST: usize = 4;
+/// The position of the last return address of an unused entry, beyond every stack.
+const UNUSED: usize = isize::MAX as usize;
 /// Number of sets, one for each kind of call, and the number of sites that a set remembers.
 const SETS: usize = 32;
 const WAYS: usize = 32;
@@ -27,10 +31,11 @@ const WAYS: usize = 32;
 const FREE: u64 = 1000;
 const EACH: u64 = 64;
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct KnownSite {
     len: usize,
+    /// The highest position in the chain.
     last: usize,
     /// Index in the set of the site that was found after this one, as in loops.
     next: usize,
@@ -40,16 +45,23 @@ struct KnownSite {
 }
 
 impl KnownSite {
+    const EMPTY: KnownSite =
+        KnownSite { len: 0, last: UNUSED, next: 0, site: None, chain: [(0, 0); MOST] };
+
     /// # Safety
     /// `stack` must be the stack pointer of a running function of this thread, and `top` a position
     /// in its stack. See the invariant of the module.
     #[inline(always)]
     unsafe fn is_here(&self, stack: usize, top: usize) -> bool {
-        // SAFETY: the caller guarantees that positions from `stack` to `top` are in the stack.
-        let same = |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
-        self.len > 0
-            && stack + self.last <= top
-            && self.chain[..self.len.min(MOST)].iter().all(same)
+        // SAFETY: called only for positions up to `last`, which are in the stack if `top` is.
+        let differs =
+            |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } ^ address;
+        if stack + self.last > top {
+            return false;
+        }
+        let (first, more) = self.chain.split_at(FIRST);
+        first.iter().map(differs).fold(0, |all, bits| all | bits) == 0
+            && more.iter().take(self.len.saturating_sub(FIRST)).all(|entry| differs(entry) == 0)
     }
 }
 
@@ -63,10 +75,7 @@ struct Set {
 
 impl Set {
     /// A constant, because code that fills the fields one by one takes 40 KiB.
-    const EMPTY: Set = {
-        let site = KnownSite { len: 0, last: 0, next: 0, site: None, chain: [(0, 0); MOST] };
-        Set { recent: 0, expected: 0, sites: [site; WAYS] }
-    };
+    const EMPTY: Set = Set { recent: 0, expected: 0, sites: [KnownSite::EMPTY; WAYS] };
 }
 
 #[derive(Debug)]
@@ -150,7 +159,9 @@ impl CallSites {
         }
         self.unwound.set(self.unwound.get() + 1);
         let mut found = stack::unwind(stack)?;
-        found.last = found.chain[found.len - 1].0;
+        let last = found.chain[found.len - 1];
+        found.last = last.0;
+        found.chain[found.len..].fill(last);
         self.top.set(self.top.get().max(stack + found.last));
         let addresses: Vec<usize> =
             found.chain[..found.len].iter().map(|(_, address)| *address).collect();
@@ -247,7 +258,7 @@ mod stack {
         let start = all.iter().position(|(_, stack)| *stack >= pointer + 8)?;
         let own = module(unwind as *const () as usize)?.base;
         let is_static = program_base() == Some(own);
-        let mut path = KnownSite::default();
+        let mut path = KnownSite::EMPTY;
         for (address, stack) in all[start..].iter().take(MOST) {
             let position = stack - 8;
             // SAFETY: the unwinder has found the frame in this thread's stack. The return address

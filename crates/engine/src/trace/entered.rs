@@ -80,9 +80,16 @@ impl Entered<'_> {
         running.settings.traces.then_some(ticks)
     }
 
+    /// Is inlined, so that the stack has one return address fewer to compare.
+    #[inline(always)]
     fn record(&self, call_info: &CallInfo, ticks: u64) {
         let running = self.running;
-        running.record(self.log, self.begun, ticks, |begin, duration| Event::Call {
+        let Some((begin, duration)) = running.span(self.log, self.begun, ticks) else { return };
+        let site = match crate::process::caller() {
+            Some(line) => running.line(&line),
+            None => self.log.sites.find(call_info.call as usize, &|chain| running.site(chain)),
+        };
+        let event = Event::Call {
             begin,
             duration,
             call: call_info.call,
@@ -92,11 +99,9 @@ impl Entered<'_> {
             bytes: call_info.bytes as u64,
             blocks: call_info.blocks as u64,
             place: call_info.place,
-            site: match crate::process::caller() {
-                Some(line) => running.line(&line),
-                None => self.log.sites.find(call_info.call as usize, &|chain| running.site(chain)),
-            },
-        });
+            site,
+        };
+        running.put(self.log, &event);
     }
 }
 

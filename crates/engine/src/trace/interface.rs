@@ -17,11 +17,6 @@ fast_tls! {
     static INTERFACE: u8 = UNKNOWN;
 }
 
-// The address of the name of the thread's last call.
-fast_tls! {
-    static NAME: usize = 0;
-}
-
 pub(super) fn want() {
     WANTED.store(true, Ordering::Relaxed);
 }
@@ -31,30 +26,21 @@ pub fn set_default(interface: Interface) {
     DEFAULT.store(interface as u8, Ordering::Relaxed);
 }
 
-/// The calling thread is in a call of a C interface.
+/// The calling thread is in a call of a C interface. Inlined, so that the name is a constant and
+/// the compiler knows its interface.
 #[inline(always)]
 pub fn enter(call: &'static str) {
     if WANTED.load(Ordering::Relaxed) {
-        note(call);
+        let known = of(call);
+        // Other calls count for the previous interface of the thread.
+        if known != Interface::Engine {
+            INTERFACE.set(known as u8);
+        }
     }
 }
 
-#[cold]
-fn note(call: &str) {
-    // Programs repeat calls, whose names have constant addresses.
-    let name = call.as_ptr() as usize;
-    if NAME.get() == name {
-        return;
-    }
-    NAME.set(name);
-    let known = of(call);
-    // Other calls count for the previous interface of the thread.
-    if known != Interface::Engine {
-        INTERFACE.set(known as u8);
-    }
-}
-
-/// By the first letters of the name, fast for traced calls.
+/// By the first letters of the name.
+#[inline(always)]
 fn of(call: &str) -> Interface {
     let letter = |at| call.as_bytes().get(at).map_or(0, u8::to_ascii_lowercase);
     match (letter(0), letter(1)) {

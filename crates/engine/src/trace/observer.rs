@@ -371,19 +371,26 @@ impl Recording {
         ticks: u64,
         event: impl FnOnce(u64, u64) -> Event<'static>,
     ) {
-        if !self.settings.traces {
-            return;
+        if self.settings.traces
+            && let Some((begin, duration)) = self.span(log, begun, ticks)
+        {
+            self.put(log, &event(begin, duration));
         }
+    }
+
+    /// Returns begin and duration in nanoseconds, or drops the event if it is too short.
+    #[inline(always)]
+    pub(super) fn span(&self, log: &ThreadLog, begun: u64, ticks: u64) -> Option<(u64, u64)> {
         let (begin, duration) = self.clock.time(begun, ticks);
         if duration < self.shortest.load(Ordering::Relaxed) {
             log.drop_one();
-            return;
+            return None;
         }
-        self.put(log, &event(begin, duration));
+        Some((begin, duration))
     }
 
     #[inline(always)]
-    fn put(&self, log: &ThreadLog, event: &Event<'_>) {
+    pub(super) fn put(&self, log: &ThreadLog, event: &Event<'_>) {
         if log.record(event)
             && let Some(thread) = self.thread.get()
         {

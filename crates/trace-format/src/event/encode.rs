@@ -35,8 +35,9 @@ impl Encoder {
     /// Panics if `out` is too short. [`MAX_EVENT`] bytes suffice, plus the text of a string.
     #[inline(always)]
     pub fn put(&mut self, event: &Event<'_>, out: &mut [u8]) -> usize {
+        // The usual call and wait: numbers have fixed lengths, so that few stores suffice. Others are
+        // copied, because then the compiler can keep the event of the caller in registers.
         match *event {
-            // The usual short call: numbers have fixed lengths, so that few stores suffice.
             Event::Call {
                 begin,
                 duration,
@@ -45,28 +46,36 @@ impl Encoder {
                 path,
                 peer,
                 bytes,
-                blocks: 1,
+                blocks,
                 place,
                 site,
             } => {
-                let (gap, peer) = (zigzag(begin.wrapping_sub(self.last) as i64), rank(peer));
+                let (gap, to) = (zigzag(begin.wrapping_sub(self.last) as i64), rank(peer));
                 let (number, segment, offset) = match place {
                     None => (site.unwrap_or(0), 0, 0),
                     Some(place) => (site.unwrap_or(0), segment(place), place.offset),
                 };
-                if (gap | offset) >= 1 << 14
+                if (gap | duration | offset) >= 1 << 14
                     || segment >= 1 << 28
-                    || (duration | peer | bytes | number) >= 1 << 7
+                    || (to | bytes | number) >= 1 << 7
+                    || blocks != 1
                 {
-                    return self.put_any(event, out);
+                    return self.put_any(&{ *event }, out);
                 }
                 let place_flag = if place.is_some() { HAS_PLACE } else { 0 };
                 let site_flag = if site.is_some() { HAS_SITE } else { 0 };
                 let (kind, taken) = (CALL | place_flag | site_flag, taken(interface, path));
-                let [time, peer, bytes] = [duration, peer, bytes].map(|number| number as u8);
-                let [gap, rest] = two(gap);
-                out[..8].copy_from_slice(&[kind, call as u8, taken, gap, rest, time, peer, bytes]);
-                let mut at = 8;
+                let (call, [gap, rest]) = (call as u8, two(gap));
+                let (to, bytes) = (to as u8, bytes as u8);
+                let mut at = if duration < 1 << 7 {
+                    let time = duration as u8;
+                    out[..8].copy_from_slice(&[kind, call, taken, gap, rest, time, to, bytes]);
+                    8
+                } else {
+                    let [a, b] = two(duration);
+                    out[..9].copy_from_slice(&[kind, call, taken, gap, rest, a, b, to, bytes]);
+                    9
+                };
                 if place.is_some() {
                     let ([a, b], [c, d]) = (two(segment), two(segment >> 14));
                     let [e, f] = two(offset);
@@ -79,6 +88,16 @@ impl Encoder {
                 }
                 self.last = begin.wrapping_add(duration);
                 at
+            }
+            Event::Wait { begin, duration, cause, peer, place } => {
+                let (gap, to) = (zigzag(begin.wrapping_sub(self.last) as i64), rank(peer));
+                if (gap | duration) >= 1 << 14 || to >= 1 << 7 || place.is_some() {
+                    return self.put_any(&{ *event }, out);
+                }
+                let ([gap, rest], [a, b]) = (two(gap), two(duration));
+                out[..7].copy_from_slice(&[WAIT, cause as u8, gap, rest, a, b, to as u8]);
+                self.last = begin.wrapping_add(duration);
+                7
             }
             _ => self.put_any(event, out),
         }
@@ -290,20 +309,22 @@ fn zigzag(value: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Call, Events, MAX_EVENT};
+    use crate::event::{Call, Cause, Events, MAX_EVENT};
 
     #[test]
-    fn short_calls_come_back_near_the_limits_of_their_encoding() {
-        let near = [0, 1, 127, 128];
-        let gaps = [-8193, -8192, -1, 0, 63, 64, 8191, 8192];
+    fn short_events_come_back_near_the_limits_of_their_encoding() {
+        let near: [u64; 4] = [0, 1, 127, 128];
+        let durations = [0, 127, 128, (1 << 14) - 1, 1 << 14];
+        let gaps: [i64; 8] = [-8193, -8192, -1, 0, 63, 64, 8191, 8192];
         let segments = [0, 1, (1 << 14) - 1, 1 << 14, (1 << 28) - 2, (1 << 28) - 1];
         let offsets = [0, 127, 128, (1 << 14) - 1, 1 << 14];
         let place = |segment: u64, offset| Place { segment: segment.checked_sub(1), offset };
         let places = segments.iter().flat_map(|&s| offsets.map(|offset| Some(place(s, offset))));
         let places: Vec<_> = places.chain([None]).collect();
-        let all = (0..256).flat_map(|n| gaps.map(|gap| (n, gap)));
+        let all = (0..64 * durations.len()).flat_map(|n| gaps.map(|gap| (n, gap)));
         for ((n, gap), &place) in all.flat_map(|of| places.iter().map(move |place| (of, place))) {
-            let [duration, bytes, peer, site] = [0, 2, 4, 6].map(|shift| near[n >> shift & 3]);
+            let [bytes, peer, site] = [0, 2, 4].map(|shift| near[n >> shift & 3]);
+            let duration = durations[n >> 6];
             let (first, call, interface) = (10_000u64, Call::Get, Interface::X10);
             let event = Event::Call {
                 begin: first.wrapping_add_signed(gap),
@@ -317,12 +338,25 @@ mod tests {
                 place,
                 site: site.checked_sub(1),
             };
-            let (mut out, mut encoder) = ([0; MAX_EVENT], Encoder::new(first));
-            let length = encoder.put(&event, &mut out);
-            let end = Event::End { time: encoder.last() };
-            let all = length + encoder.put(&end, &mut out[length..]);
-            let back: Result<Vec<_>, _> = Events::new(&out[..all], first).collect();
-            assert_eq!(back, Ok(vec![event, end]));
+            comes_back(event, first);
         }
+        for ((gap, duration), peer) in gaps
+            .iter()
+            .flat_map(|&gap| durations.map(|duration| (gap, duration)))
+            .flat_map(|of| near.map(|peer| (of, peer)))
+        {
+            let (begin, peer) = (10_000u64.wrapping_add_signed(gap), peer.checked_sub(1));
+            let (peer, place) = (peer.map(|peer| peer as u32), None);
+            comes_back(Event::Wait { begin, duration, cause: Cause::Lock, peer, place }, 10_000);
+        }
+    }
+
+    fn comes_back(event: Event<'static>, first: u64) {
+        let (mut out, mut encoder) = ([0; MAX_EVENT], Encoder::new(first));
+        let length = encoder.put(&event, &mut out);
+        let end = Event::End { time: encoder.last() };
+        let all = length + encoder.put(&end, &mut out[length..]);
+        let back: Result<Vec<_>, _> = Events::new(&out[..all], first).collect();
+        assert_eq!(back, Ok(vec![event, end]));
     }
 }
