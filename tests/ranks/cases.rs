@@ -241,6 +241,7 @@ fn threads_served(c: &Config, n: usize) -> bool {
 pub const CHECKS: &[Check] = &[
     Check { name: "odd_sizes", seconds: 60, on: always, run: segments::odd_sizes },
     Check { name: "random", seconds: 90, on: always, run: random::random },
+    Check { name: "staggered", seconds: 60, on: two, run: segments::staggered },
     Check { name: "neighbours", seconds: 60, on: always, run: segments::neighbours },
     Check { name: "paths", seconds: 30, on: always, run: paths::paths },
     Check { name: "together", seconds: 60, on: always, run: segments::together },

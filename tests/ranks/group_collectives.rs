@@ -8,7 +8,7 @@ use portolan_engine::group::Group;
 
 /// Lengths in bytes around the sizes of slots and blocks, and around the length from which MPI's
 /// collectives take over.
-const LENGTHS: [usize; 9] = [0, 1, 64, 65, 8192, 8200, 20_000, 65_536, 70_000];
+const LENGTHS: [usize; 11] = [0, 1, 64, 65, 1024, 1032, 8192, 8200, 20_000, 65_536, 70_000];
 
 fn bytes_of(ctx: &Ctx, rank: usize, round: usize, len: usize) -> Vec<u8> {
     Rng::new(ctx.seed, &[rank as u64, round as u64, len as u64]).bytes(len)

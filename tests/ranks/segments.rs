@@ -39,6 +39,17 @@ pub fn odd_sizes(ctx: &Ctx) {
     }
 }
 
+/// Large segments, which have arenas of their own, differ in the last twelve bits of the address.
+pub fn staggered(ctx: &Ctx) {
+    let segments: Vec<Arc<Segment>> = (0..3).map(|_| ctx.allocate(5 << 20)).collect();
+    let at = |n: usize| segments[n].part(ctx.me).address() % 4096;
+    for (a, b) in [(0, 1), (1, 2), (0, 2)] {
+        let distance = at(a).abs_diff(at(b));
+        assert!((256..=4096 - 256).contains(&distance), "segments {a} and {b}: {distance} bytes");
+    }
+    segments.into_iter().for_each(|segment| ctx.free(segment));
+}
+
 /// Adjacent segments stay separate. Blocks that the engine joins because they are contiguous must
 /// still arrive, and a block that spans two segments is refused.
 pub fn neighbours(ctx: &Ctx) {

@@ -104,11 +104,8 @@ impl<M: Words> Stealing<'_, M> {
         Ok(())
     }
 
-    fn steal(&mut self, victim: usize) -> Result<bool> {
-        let queue = Queue::from(self.memory.load(victim, QUEUE)?);
-        if queue.begin == queue.end {
-            return Ok(false);
-        }
+    /// Takes the first chunk of a queue, if the queue is still as the thief has read it.
+    fn steal(&mut self, victim: usize, queue: Queue) -> Result<bool> {
         self.take(victim, queue.begin)?;
         let won = self.swap(victim, queue, Queue { begin: queue.begin + 1, ..queue })?;
         if !won {
@@ -129,7 +126,7 @@ impl<M: Words> Stealing<'_, M> {
                     continue;
                 }
                 self.memory.fetch_add(0, WORKING, 1)?;
-                if self.steal(victim)? {
+                if self.steal(victim, queue)? {
                     return Ok(true);
                 }
                 self.memory.fetch_add(0, WORKING, u64::MAX)?;

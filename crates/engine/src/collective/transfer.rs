@@ -12,7 +12,8 @@ use crate::mpi::{Comm, Request, p2p};
 use std::cell::RefCell;
 use std::mem;
 
-const INLINE: usize = 128;
+/// Enough for the counts of messages by target ([`crate::am`]).
+const INLINE: usize = 1024;
 /// Distance of the tags of second and first messages. If the header was refused, the second message
 /// is never received, and must not match the receive of a first message.
 pub(super) const REST: i32 = 1 << 14;

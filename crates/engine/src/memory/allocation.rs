@@ -180,7 +180,8 @@ impl Memory {
         let leader = neighbours.leader();
         let me = all[group.rank()];
         let fill = |file: Result<SharedFile>| {
-            let own = file.map(|file| OwnRegion::new(file, offset, lens.at(group.rank())));
+            let start = arena::start(holdings.arenas.lock().len());
+            let own = file.map(|file| OwnRegion::new(file, offset, lens.at(group.rank()), start));
             self.fill(group, holdings, own, (&me, &lens), progress)
         };
         let mut made = None;

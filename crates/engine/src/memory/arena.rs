@@ -20,6 +20,10 @@ use std::sync::{Arc, OnceLock};
 pub const ALIGN: usize = 64;
 /// Length in bytes of the locks and marks at the start of a region.
 pub(crate) const HEADER: usize = 8192;
+/// Distance of the first blocks of consecutive arenas, modulo [`STAGGERED`].
+const STAGGER: usize = 7 * ALIGN;
+/// Bytes after which processors see equal addresses.
+const STAGGERED: usize = 4096;
 /// Limit on the empty arenas that a group keeps: the sum of their longest regions, in bytes.
 pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
 
@@ -80,10 +84,19 @@ unsafe impl Send for Arena {}
 // SAFETY: fields are constant or synchronized; the engine synchronizes the memory's accesses.
 unsafe impl Sync for Arena {}
 
+/// Returns the offset of the first block in a rank's region of a new arena, beside `others` arenas.
+///
+/// Large segments have arenas of their own. If two of them had addresses with the same last twelve
+/// bits, a load from one would wait for a store to the same place of the other, because processors
+/// compare only these bits at first.
+pub(super) fn start(others: usize) -> usize {
+    HEADER + others * STAGGER % STAGGERED
+}
+
 /// Returns the length of a rank's region in a new arena, with `need` bytes besides its header. The
 /// rank already holds `held` bytes in the group.
 pub(super) fn capacity(policy: &Policy, need: usize, held: usize) -> usize {
-    let wanted = (need + HEADER).max(policy.arena_bytes).max(held / 8);
+    let wanted = (need + start(0) + STAGGERED).max(policy.arena_bytes).max(held / 8);
     wanted.next_multiple_of(shm::page().max(GRAIN))
 }
 

@@ -30,14 +30,15 @@ pub struct OwnRegion {
 }
 
 impl OwnRegion {
-    pub fn new(file: SharedFile, offset: usize, len: usize) -> Result<OwnRegion> {
+    /// Blocks begin at the offset `start`.
+    pub fn new(file: SharedFile, offset: usize, len: usize, start: usize) -> Result<OwnRegion> {
         let reserved = file.reserve(offset, HEADER);
         reserved.map_err(|e| {
             let text = format!("no space for the {HEADER}-byte header of a region: {e}");
             Error::new(ErrorKind::Memory, text)
         })?;
         let cutting = Mutex::new(Cutting {
-            free: FreeList::new(HEADER, len),
+            free: FreeList::new(start, len),
             committed: HEADER,
             used: HEADER,
         });
