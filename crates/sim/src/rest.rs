@@ -81,7 +81,7 @@ fn work(ctx: &Ctx, counts: &Arc<Counts>) {
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let mut behaviour = Behaviour::draw(&mut dice, ranks);
-    // A late message takes up to 0.2 s, in which other ranks poll, and a round waits for several.
+    // A late message takes up to 0.2 s. Other ranks poll meanwhile, and a round waits for several.
     behaviour.most_switches *= 3;
     let config = settings::draw(&mut dice);
     let counts = Arc::new(Counts::default());
