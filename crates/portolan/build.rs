@@ -1,5 +1,5 @@
-//! Sets the run path of this crate's tests, and tells dependents in which directories the libraries
-//! of the MPI are (`DEP_PORTOLAN_MPI_DIRS`). Links the system's CBLAS for the feature `blas`.
+//! Sets the run path of this crate's tests, and passes the directories of the MPI's libraries to
+//! dependents (`DEP_PORTOLAN_MPI_DIRS`). Links the system's CBLAS for the feature `blas`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -210,13 +210,13 @@ fn summary(
     let files = (roles.clients.len() * options.files) as i64;
     if rt.rank() == 0 {
         let rate = |n: i64, seconds: f64| (n as f64) * options.size as f64 / 1048576.0 / seconds;
-        let told = |what: &str, n: i64, seconds: f64| {
+        let print_rate = |what: &str, n: i64, seconds: f64| {
             if n > 0 {
                 println!("{what} {n} files in {seconds:.2} s, {:.0} MiB/s", rate(n, seconds));
             }
         };
-        told("wrote", written, writing);
-        told("read", read, reading);
+        print_rate("wrote", written, writing);
+        print_rate("read", read, reading);
     }
     if rt.rank() == roles.clients[0] && !report.errors.is_empty() {
         println!("errno values that came back: {}", report.errors.join(", "));

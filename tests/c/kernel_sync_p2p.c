@@ -1,9 +1,9 @@
 /* PRK sync_p2p on ARMCI: a pipeline over columns. A rank puts the last element of a row to the next
- * rank and tells it. With a third argument `hops` there are two rows and two columns a rank, and
+ * rank and notifies it. With a third argument `hops` there are two rows and two columns a rank, and
  * SIZE hundreds of rounds. See kernel.h for the other arguments.
  *
- * With Portolan a rank is told by armci_notify. Other ARMCIs do not have it: there the element
- * itself is the sign, because its place holds a NaN before. */
+ * Portolan notifies by armci_notify, which other ARMCIs do not have. With them, a rank polls the
+ * element itself, whose place holds a NaN before. */
 // TEST: armci moving
 // TEST: one of n=2 -- 2 2 hops | n=3 -- 2 2 hops
 #include "kernel.h"

@@ -22,7 +22,7 @@ static void *header(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
 static int expected_code;
 static lapi_err_t expected_kind = AM_ERR;
 
-static void told(lapi_handle_t *h, int *code, lapi_err_t *kind, int *task, int *src)
+static void on_error(lapi_handle_t *h, int *code, lapi_err_t *kind, int *task, int *src)
 {
   CHECK(*h == hndl, "the handle");
   CHECK_EQ(*code, expected_code);
@@ -147,7 +147,7 @@ static int abort_case(int which, int *argc, char ***argv)
                                                    * fault */
   check_start_mpi("lapi_errors", argc, argv);
   memset(&info, 0, sizeof info);
-  info.err_hndlr = told;
+  info.err_hndlr = on_error;
   expected_code = cases[which].code;
   expected_kind = cases[which].kind;
   LAPI_OK(LAPI_Init(&hndl, &info));

@@ -461,7 +461,7 @@ static void tables(void)
   legal();
   if (LISTED)
     printf("\n## What ends the job\n\n"
-           "What goes wrong at the target: it is told to the error handler of `lapi_info_t`, with this code.\n\n"
+           "An error at the target is reported to the error handler of `lapi_info_t`, with this code.\n\n"
            "| fault | code |\n|---|---|\n");
 #define LIST_ABORT(name, fault, code, kind, run) \
   if (LISTED) printf("| %s | %s |\n", fault, outcome_listed("`" #code "`"));

@@ -99,7 +99,7 @@ static void rt_array_get(long *to, int place, int index, int count, struct rt_sw
  * is zero for each place if no async is running or in flight. */
 static int owed[PLACES];
 /* At place 0: the vector that each place last sent, and whether it has sent one. */
-static int told[PLACES][PLACES], has_told[PLACES];
+static int published[PLACES][PLACES], has_published[PLACES];
 static volatile int finished;
 
 struct async { int depth, from; };
@@ -188,8 +188,8 @@ static void *vector_comes(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_le
   memcpy(&place, uhdr, sizeof place);
   CHECK_EQ(*msg_len, (ulong)places * sizeof(int));
   CHECK(is->udata_one_pkt_ptr != NULL, "a short vector did not come whole");
-  memcpy(told[place], is->udata_one_pkt_ptr, *msg_len);
-  has_told[place] = 1;
+  memcpy(published[place], is->udata_one_pkt_ptr, *msg_len);
+  has_published[place] = 1;
   *comp_h = NULL;
   return NULL;
 }
@@ -210,10 +210,10 @@ static int all_done(void)
 {
   int sum[PLACES] = { 0 };
   for (int p = 0; p < places; p++) {
-    if (!has_told[p])
+    if (!has_published[p])
       return 0;
     for (int q = 0; q < places; q++)
-      sum[q] += told[p][q];
+      sum[q] += published[p][q];
   }
   for (int q = 0; q < places; q++)
     if (sum[q] != 0)
@@ -240,7 +240,7 @@ static void rt_finish(lapi_group_t everywhere)
     }
     if (here == 0 && finished < want && queue_first == queue_last && all_done()) {
       lapi_xfer_t x;
-      memset(has_told, 0, sizeof has_told);
+      memset(has_published, 0, sizeof has_published);
       memset(&x, 0, sizeof x);
       x.Mc.Xfer_type = LAPI_MC_XFER;
       x.Mc.group = everywhere;
@@ -268,7 +268,7 @@ static void trees(lapi_group_t everywhere)
     ran_here = ran_by_thread = 0;
     queue_first = queue_last = 0;
     memset(owed, 0, sizeof owed);
-    memset(has_told, 0, sizeof has_told);
+    memset(has_published, 0, sizeof has_published);
     LAPI_OK(LAPI_Gfence(hndl));
     for (int p = 0; p < places; p++)
       rt_async((here + p + round) % places, DEPTH);

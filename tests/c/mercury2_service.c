@@ -331,7 +331,7 @@ static int survivor(int successor)
   MUST(HG_Forward(handle, on_end, &kept, NULL));
   number_t number = { 1 };
   CHECK_EQ(call(to, ECHO, &number, 1), 2);
-  unlink(file); /* tells the parent to kill the server */
+  unlink(file); /* the parent then kills the server */
   pump_until(&kept.ended, 1, "the end of the server");
   MUST_BE(HG_HOSTUNREACH, kept.rc);
   MUST(HG_Destroy(handle));

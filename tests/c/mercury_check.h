@@ -94,7 +94,7 @@ static inline na_addr_t address_of(int rank)
   return address;
 }
 
-/* Initialises the network, and tells its address to all ranks. Collective. */
+/* Initialises the network, and sends its address to all ranks. Collective. */
 static inline void join_network(const char *info)
 {
   char own[CHECK_ADDRESS];

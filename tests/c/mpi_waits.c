@@ -41,9 +41,9 @@ static void each_call(MPI_Comm comm, void **base)
     if (me == 0)
       reach_all(base, round);
     round++;
-    long told = me == 0 ? 77 + k : -1;
-    CHECK_EQ(MPI_Bcast(&told, 1, MPI_LONG, 0, comm), MPI_SUCCESS);
-    CHECK_EQ(told, 77 + k);
+    long value = me == 0 ? 77 + k : -1;
+    CHECK_EQ(MPI_Bcast(&value, 1, MPI_LONG, 0, comm), MPI_SUCCESS);
+    CHECK_EQ(value, 77 + k);
 
     /* The last rank is the root and waits for rank 0. */
     if (me == 0)

@@ -5,11 +5,11 @@
 
 enum { ROUNDS = 60, LONGS = 3000 };
 
-static int *told, *waited;          /* per rank, counted by the test */
+static int *notified, *waited;          /* per rank, counted by the test */
 
-static void tell(int rank)
+static void notify(int rank)
 {
-  CHECK_EQ(armci_notify(rank), ++told[rank]);
+  CHECK_EQ(armci_notify(rank), ++notified[rank]);
 }
 
 /* Waits for one notification; returns the number that have arrived. */
@@ -42,7 +42,7 @@ static void ring(void)
     for (int i = 0; i < 5; i++)
       CHECK_OK(ARMCI_Acc(ARMCI_ACC_LNG, &one, &one, strided + 8, 8, right));
     CHECK_OK(ARMCI_Wait(&handle));
-    tell(right);
+    notify(right);
 
     await(left);
     for (int i = 0; i < LONGS; i++) {
@@ -50,7 +50,7 @@ static void ring(void)
       CHECK(mine[LONGS + 2 * i] == mine[i], "round %d: strided item %d is %ld", round, i, mine[LONGS + 2 * i]);
     }
     CHECK_EQ(mine[LONGS + 1], 5L * round);
-    tell(left);                     /* which may then write again */
+    notify(left);                     /* which may then write again */
     await(right);
   }
   free(src);
@@ -62,7 +62,7 @@ static void early(void)
 {
   for (int rank = 0; rank < nproc; rank++)
     for (int i = 0; i < 50 * (me + 1) + rank; i++)
-      tell(rank);
+      notify(rank);
   armci_msg_barrier();
   for (int rank = nproc - 1; rank >= 0; rank--) {
     int came = 0;
@@ -82,7 +82,7 @@ static void chain(void)
       nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
     if (me > 0)
       await(me - 1);
-    tell((me + 1) % nproc);
+    notify((me + 1) % nproc);
     if (me == 0)
       await(nproc - 1);
   }
@@ -92,14 +92,14 @@ int main(int argc, char **argv)
 {
   check_start("notify", &argc, &argv);
   for (int life = 0; life < 2; life++) {  /* counts start at zero in each life */
-    told = check_calloc(nproc * (long)sizeof(int));
+    notified = check_calloc(nproc * (long)sizeof(int));
     waited = check_calloc(nproc * (long)sizeof(int));
     ring();
     early();
     chain();
-    CHECK_EQ(parmci_notify(me), ++told[me]);
+    CHECK_EQ(parmci_notify(me), ++notified[me]);
     CHECK(parmci_notify_wait(me, NULL) >= ++waited[me], "by the other name");
-    free(told);
+    free(notified);
     free(waited);
     if (life == 0) {
       (void)armci_notify((me + 1) % nproc);   /* never waited for */

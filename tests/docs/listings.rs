@@ -47,12 +47,12 @@ fn with_listings(page: &Path, text: &str) -> Result<(String, usize), String> {
         let what = what.trim_end_matches("-->").trim();
         let (file, name) = what.split_once(':').unwrap_or((what, ""));
         let source = root().join(page).parent().expect("a folder").join(file);
-        let told = |why: String| format!("{}: {what}: {why}", page.display());
-        let source = fs::read_to_string(&source).map_err(|e| told(e.to_string()))?;
-        let part = part(&source, name).ok_or_else(|| told("no such anchor".into()))?;
+        let fault = |why: String| format!("{}: {what}: {why}", page.display());
+        let source = fs::read_to_string(&source).map_err(|e| fault(e.to_string()))?;
+        let part = part(&source, name).ok_or_else(|| fault("no such anchor".into()))?;
         match lines.next() {
             Some(fence) if fence.starts_with("```") => new.push_str(fence),
-            _ => return Err(told("no listing follows".into())),
+            _ => return Err(fault("no listing follows".into())),
         }
         new.push('\n');
         new.push_str(&part);

@@ -117,7 +117,7 @@ pub fn sizes(ctx: &Ctx) {
         all.push(16 << 20);
     }
     let counter = Arc::new(CompletionCounter::default());
-    let told = AtomicU32::new(0);
+    let notified = AtomicU32::new(0);
     let called = Arc::new(AtomicU32::new(0));
     let mut sent = 0;
     for (turn, &len) in all.iter().enumerate() {
@@ -132,7 +132,7 @@ pub fn sizes(ctx: &Ctx) {
                 let signals = match kind {
                     0 | 3 => Signals {
                         origin: Signal::Counter(counter.clone()),
-                        completion: Signal::Count(&raw const told),
+                        completion: Signal::Count(&raw const notified),
                     },
                     1 | 4 => Signals {
                         origin: Signal::Call(Box::new(move |_| {
@@ -141,7 +141,7 @@ pub fn sizes(ctx: &Ctx) {
                         completion: Signal::Counter(counter.clone()),
                     },
                     _ => Signals {
-                        origin: Signal::Count(&raw const told),
+                        origin: Signal::Count(&raw const notified),
                         completion: Signal::Counter(counter.clone()),
                     },
                 };
@@ -150,7 +150,7 @@ pub fn sizes(ctx: &Ctx) {
                     1 => Data::Owned(data.clone()),
                     _ => Data::Bytes(&data),
                 };
-                // SAFETY: `data` lives until the wait below, and `told` until after the quiescence.
+                // SAFETY: `data` lives until the wait below, and `notified` until after the quiescence.
                 unsafe { engine.send_am(target, id, &header, data, signals) }.expect("send");
                 sent += 1;
             }
@@ -159,7 +159,7 @@ pub fn sizes(ctx: &Ctx) {
     }
     engine.quiesce().expect("quiesce");
     assert_eq!(got.load(Ordering::Relaxed), sent, "messages that were handled here");
-    let all = || u64::from(told.load(Ordering::Relaxed) + called.load(Ordering::Relaxed));
+    let all = || u64::from(notified.load(Ordering::Relaxed) + called.load(Ordering::Relaxed));
     engine.wait_until(&|| "counts".into(), || Ok(all() >= sent)).expect("wait");
     assert_eq!(all(), sent, "completions by counter and call");
     unregister(ctx, id);
@@ -387,7 +387,7 @@ pub fn computing(ctx: &Ctx) {
             engine
                 .wait_until(&|| "an answer".into(), || Ok(got.load(Ordering::Acquire) >= i))
                 .expect("wait");
-            engine.send_message(1, id, &[], &[]).expect("tell");
+            engine.send_message(1, id, &[], &[]).expect("send");
         }
     }
     unregister(ctx, id);

@@ -3,9 +3,12 @@
 use crate::am::Runs;
 use crate::child::Ctx;
 use portolan_engine::am::aggregate::Aggregator;
+use portolan_engine::am::deferral::Deferral;
 use portolan_engine::am::{Accept, Am, Arrival, Handler, HandlerId, Hook};
+use portolan_engine::wait::Progress;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 const ROUNDS: u64 = 20;
 
@@ -84,5 +87,55 @@ pub fn late_items(ctx: &Ctx) {
     engine.remove_flush_hook(&hook).expect("hook");
     drop(items);
     engine.world().barrier(engine).expect("barrier");
+    engine.unregister_handlers(&ids).expect("unregister");
+}
+
+/// Runs slowly, and only in threads inside its deferral queue.
+struct Slow {
+    deferral: Arc<Deferral>,
+    begun: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Handler for Slow {
+    fn arrive(&self, _: &Am, _: &Arrival<'_>) -> portolan::Result<Accept> {
+        self.begun.store(true, Ordering::Release);
+        std::thread::sleep(Duration::from_millis(100));
+        self.ended.store(true, Ordering::Release);
+        Ok(Accept::DONE)
+    }
+
+    fn deferral(&self) -> Option<Arc<Deferral>> {
+        Some(self.deferral.clone())
+    }
+}
+
+/// Quiescence does not wait for a message that a deferral queue holds, but for one that the queue
+/// has released and that another thread runs.
+pub fn released(ctx: &Ctx) {
+    let engine = &*ctx.engine;
+    let (begun, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let deferral = Deferral::new(true);
+    let (deferral_of, begun_of, ended_of) = (deferral.clone(), begun.clone(), ended.clone());
+    let slow = Slow { deferral: deferral_of, begun: begun_of, ended: ended_of };
+    let handlers: Vec<(String, Arc<dyn Handler>)> = vec![("slow".into(), Arc::new(slow))];
+    let ids = engine.register_handlers(handlers).expect("register");
+    ctx.barrier();
+    engine.send_message((ctx.me + 1) % ctx.n, ids[0], &[], &[]).expect("send");
+    engine.quiesce().expect("quiesce");
+    assert!(!begun.load(Ordering::Acquire), "no thread is inside the queue");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _inside = deferral.enter();
+            while !ended.load(Ordering::Acquire) {
+                engine.poll().expect("poll");
+            }
+        });
+        while !begun.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        engine.quiesce().expect("quiesce");
+        assert!(ended.load(Ordering::Acquire), "quiescence has not waited for the handler");
+    });
     engine.unregister_handlers(&ids).expect("unregister");
 }

@@ -163,7 +163,7 @@ pub fn races() {
         assert!(text.contains("array \"raced\": a race"), "{text}");
         let sites = text.matches("array_misuse.rs:").count();
         assert_eq!(sites, 2, "{what}: both lines of source: {text}");
-        a.sync().expect("told once");
+        a.sync().expect("reported once");
     }
     step("races: a view and a get");
     let mut mine = a.access().expect("access");

@@ -156,10 +156,10 @@ fn all_are_over(net: &Net, theirs: &Bulk, never: &Handle<Vec<u8>, ()>) {
             net.plain.transfer(na::Direction::Get, &net.next_plain, local, remote, size, none);
         over("transfer", moved);
         let end: Arc<Mutex<Option<Result<(), Failure>>>> = Arc::default();
-        let told = end.clone();
+        let notified = end.clone();
         let buffer = Buffer::zeroed(size).expect("memory");
         net.context.pull(&net.next, theirs.at(0), buffer, size, move |result, _| {
-            *told.lock().expect("the end") = Some(result);
+            *notified.lock().expect("the end") = Some(result);
         });
         while end.lock().expect("the end").is_none() {
             net.context.trigger(1);

@@ -294,6 +294,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "am_flushes", seconds: 60, on: always, run: am_aggregates::flushes },
     Check { name: "am_many_handlers", seconds: 60, on: always, run: am_many::many_handlers },
     Check { name: "am_late_items", seconds: 60, on: always, run: am_rest::late_items },
+    Check { name: "am_released", seconds: 60, on: threaded, run: am_rest::released },
     Check { name: "am_many_batches", seconds: 60, on: always, run: am_many::many_batches },
     Check { name: "am_senders", seconds: 60, on: threaded, run: am_aggregates::senders },
     Check {

@@ -16,7 +16,7 @@ fn int_type() -> ffi::MPI_Datatype {
 }
 
 /// Sends a number through MPI itself, bypassing the engine.
-pub fn tell(to: usize, value: i32) {
+pub fn send_number(to: usize, value: i32) {
     // SAFETY: `value` is one int, which lives until the call returns.
     unsafe {
         let world = ffi::RSMPI_COMM_WORLD;
@@ -25,9 +25,9 @@ pub fn tell(to: usize, value: i32) {
     }
 }
 
-/// Receives a number sent by `tell`. If a thread serves this rank, the call blocks inside MPI, so
-/// only the fence can have completed the data.
-pub fn told(ctx: &Ctx, from: usize) -> i32 {
+/// Receives a number sent by `send_number`. If a thread serves this rank, the call blocks inside MPI,
+/// so only the fence can have completed the data.
+pub fn receive_number(ctx: &Ctx, from: usize) -> i32 {
     let engine = &*ctx.engine;
     let (mut value, mut flag) = (0i32, 0);
     // SAFETY: `value` and `flag` are one int each and live until the calls return.
@@ -83,8 +83,8 @@ pub fn fences(ctx: &Ctx) {
             } else {
                 engine.fence(right).expect("fence");
             }
-            tell(right, bytes as i32);
-            assert_eq!(told(ctx, left), bytes as i32);
+            send_number(right, bytes as i32);
+            assert_eq!(receive_number(ctx, left), bytes as i32);
             let want = content(left);
             let found = &own(&segment)[..bytes];
             if let Some(i) =

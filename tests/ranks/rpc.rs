@@ -158,8 +158,10 @@ pub fn calls(ctx: &Ctx) {
             let list = (0..len).map(|i| i as f64 + 0.5).collect();
             let question = Question { number: len as u64, name: "a question".into(), list };
             let got = Arc::new(Mutex::new(None));
-            let told = got.clone();
-            handle.forward(&question, move |answer| *told.lock() = Some(answer)).expect("forward");
+            let notified = got.clone();
+            handle
+                .forward(&question, move |answer| *notified.lock() = Some(answer))
+                .expect("forward");
             let begun = Instant::now();
             while !handle.is_done() {
                 net.context.progress(Duration::from_millis(20)).expect("progress");
@@ -285,11 +287,11 @@ pub fn bulk(ctx: &Ctx) {
             let local = Bulk::allocate(&[size / 2, size - size / 2], Access::ReadWrite)?;
             let done = Arc::new(Mutex::new(None));
             for op in [BulkOp::Pull, BulkOp::Push] {
-                let told = done.clone();
+                let notified = done.clone();
                 let (from, to) = (remote.at(offset), local.at(0));
                 let source = call.source();
                 context.transfer(op, &source, from, to, size, move |status| {
-                    *told.lock() = Some(status);
+                    *notified.lock() = Some(status);
                 })?;
                 while done.lock().is_none() {
                     context.progress(Duration::from_millis(20))?;
@@ -367,11 +369,11 @@ pub fn forgeries(ctx: &Ctx) {
     let sent = Arc::new(AtomicUsize::new(0));
     let send = |bytes: &[u8]| {
         let count = sent.clone();
-        let told = Box::new(move |event: na::Event| {
+        let notified = Box::new(move |event: na::Event| {
             assert_eq!((event.status, event.what), (Status::SUCCESS, What::SendUnexpected));
             count.fetch_add(1, Ordering::SeqCst);
         });
-        raw.send_unexpected(&to, 0, bytes, told).expect("send");
+        raw.send_unexpected(&to, 0, bytes, notified).expect("send");
     };
     let mine = Mem::allocate(&[8], Access::ReadOnly).expect("memory");
     let like = mine.to_bytes(2);

@@ -89,13 +89,13 @@ pub fn life(ctx: &Ctx) {
     turn_until(&serving, "calls without handles", || ended.load(SeqCst) == 1000);
 
     for i in 0..100u64 {
-        let told = ended.clone();
+        let notified = ended.clone();
         let context = class.context().expect("a context");
         let handle = context.handle(&peer, &keep);
         handle
             .forward(&i, move |end| {
                 assert_eq!(end.expect_err("nobody answers").status(), Status::CANCELED);
-                told.fetch_add(1, SeqCst);
+                notified.fetch_add(1, SeqCst);
             })
             .expect("forward");
         context.destroy().expect("destroy");

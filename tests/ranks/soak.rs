@@ -111,7 +111,7 @@ pub fn soak() {
     let begun = Instant::now();
     let (mut rounds, mut with_handlers) = (0u64, 0);
     let (mut early, mut late) = (Stock::take(), None::<Stock>);
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         let elapsed = begun.elapsed();
         let mine = u64::from(elapsed < total);
@@ -145,8 +145,8 @@ pub fn soak() {
             late = Some(late.map_or(stock, |l| l.least(stock)));
         }
         let minute = elapsed.as_secs() / 60;
-        if ctx.me == 0 && minute > told {
-            told = minute;
+        if ctx.me == 0 && minute > reported {
+            reported = minute;
             println!("soak: {minute} minutes, {rounds} rounds, {stock:?}");
         }
     }

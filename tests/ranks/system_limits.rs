@@ -138,11 +138,11 @@ struct Rests(Arc<std::sync::atomic::AtomicU32>);
 
 impl Handler for Rests {
     fn arrive(&self, _: &Am, _: &Arrival<'_>) -> Result<Accept> {
-        let told = self.0.clone();
+        let notified = self.0.clone();
         let rest = move |am: &Am, _| {
             let error = am.quiesce().expect_err("quiescence in a completion handler");
             assert_eq!(error.kind(), ErrorKind::State);
-            told.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            notified.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         };
         Ok(Accept { to: Destination::Taken, then: Then::Later(Box::new(rest)) })
     }
@@ -150,13 +150,13 @@ impl Handler for Rests {
 
 /// A completion handler cannot wait until all handlers have ended.
 pub fn quiescence_in_a_handler(ctx: &Ctx) {
-    let told = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let handler: Arc<dyn Handler> = Arc::new(Rests(told.clone()));
+    let notified = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let handler: Arc<dyn Handler> = Arc::new(Rests(notified.clone()));
     let ids = ctx.engine.register_handlers(vec![("rests".into(), handler)]).expect("register");
     ctx.barrier();
     ctx.engine.send_message((ctx.me + 1) % ctx.n, ids[0], &[], &[]).expect("send");
     ctx.engine.quiesce().expect("quiesce");
-    assert_eq!(told.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(notified.load(std::sync::atomic::Ordering::Relaxed), 1);
     ctx.engine.unregister_handlers(&ids).expect("unregister");
 }
 

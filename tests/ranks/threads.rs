@@ -1,7 +1,7 @@
 //! Tests several threads of a rank at once.
 
 use crate::child::{Ctx, own, step};
-use crate::fences::{tell, told};
+use crate::fences::{receive_number, send_number};
 use crate::rng::Rng;
 use portolan_engine::atomics::Rmw;
 use portolan_engine::atomics::notifications::Notifications;
@@ -160,13 +160,13 @@ pub fn fences(ctx: &Ctx) {
             if ctx.me == 0 {
                 ctx.store(1, at, round);
                 engine.fence_all().expect("fence");
-                tell(1, round);
-                told(ctx, 1);
+                send_number(1, round);
+                receive_number(ctx, 1);
             } else if ctx.me == 1 {
-                told(ctx, 0);
+                receive_number(ctx, 0);
                 let found = &own(&segment)[..4];
                 assert_eq!(found, round.to_ne_bytes(), "what the fence covers, in round {round}");
-                tell(0, round);
+                send_number(0, round);
             }
         }
         done.store(true, Ordering::Relaxed);

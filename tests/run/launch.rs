@@ -211,8 +211,8 @@ impl Launch {
     pub fn end(&mut self) {
         if self.code.is_none() {
             self.terminate();
-            let told = Instant::now();
-            while self.code.is_none() && told.elapsed() < GRACE {
+            let asked = Instant::now();
+            while self.code.is_none() && asked.elapsed() < GRACE {
                 if let Ok(Some(status)) = self.child.try_wait() {
                     self.code = Some(status.code());
                 }

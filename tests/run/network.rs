@@ -199,7 +199,7 @@ impl Suite {
         (!files.is_empty()).then(|| format!("left files behind: {}", files.join(", ")))
     }
 
-    fn tell(&mut self, case: &Case, ended: &Ended, why: Option<String>, note: &str) {
+    fn record(&mut self, case: &Case, ended: &Ended, why: Option<String>, note: &str) {
         match why {
             None => self.report.ok(&case.label(), ended.seconds, note),
             Some(why) => {
@@ -226,7 +226,7 @@ impl Suite {
         } else {
             self.what_is_left(case, &job)
         };
-        self.tell(case, &ended, why, "");
+        self.record(case, &ended, why, "");
     }
 
     fn cut_and_whole(&mut self, case: &Case) {
@@ -244,7 +244,7 @@ impl Suite {
             false if ended.timed_out => Some("not at its end after the link came back".into()),
             false => Some(format!("{} after the link came back", exit_code(&ended))),
         };
-        self.tell(case, &ended, why, "");
+        self.record(case, &ended, why, "");
     }
 
     /// Checks a link that stays cut: a rank that waits for the unreachable rank reports and names
@@ -255,7 +255,7 @@ impl Suite {
         let mut job = self.start(case, 150, &variables, "100 alone");
         if !self.await_line(&mut job, "^RUNNING", 60) {
             let ended = Self::wait(&mut job);
-            self.tell(case, &ended, Some("does not start".into()), "");
+            self.record(case, &ended, Some("does not start".into()), "");
             return Ok(());
         }
         std::thread::sleep(Duration::from_secs(1));
@@ -278,7 +278,7 @@ impl Suite {
         while !job.launch.has_ended() && patience.elapsed() < Duration::from_secs(2) {}
         let mut note = "";
         if !job.launch.has_ended() {
-            note = "all ranks ended by themselves, the launcher when told to";
+            note = "all ranks ended by themselves, the launcher when asked to";
             job.launch.end();
         }
         let mut ended = Self::wait(&mut job);
@@ -293,7 +293,7 @@ impl Suite {
         } else {
             self.what_is_left(case, &job)
         };
-        self.tell(case, &ended, why, note);
+        self.record(case, &ended, why, note);
         // Taking the cluster down also ends the MPI's daemons on the far side.
         let _ = system::script("cluster").args(["down", "--name", &self.name]).output();
         self.up()

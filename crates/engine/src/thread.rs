@@ -156,13 +156,13 @@ mod tests {
         let me = this_thread();
         assert!(me != 0 && me == this_thread());
         let both = std::sync::Barrier::new(2);
-        let tell = || {
+        let number = || {
             let here = this_thread();
             both.wait();
             here
         };
         let [first, second] = std::thread::scope(|scope| {
-            [scope.spawn(tell), scope.spawn(tell)].map(|thread| thread.join().unwrap())
+            [scope.spawn(number), scope.spawn(number)].map(|thread| thread.join().unwrap())
         });
         assert!(first != second && first != me && second != me);
     }

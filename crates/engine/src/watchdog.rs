@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_told_with_its_rank() {
+    fn progress_is_recorded_with_its_rank() {
         note(ProgressEvent::Request, 3);
         assert!(last_progress().contains("a request of rank 3 was handled"));
         note(ProgressEvent::Waited, usize::MAX);

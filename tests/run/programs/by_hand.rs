@@ -69,7 +69,7 @@ pub(super) fn run(special: &Special, suite: &mut Suite<'_>) {
         err: String::new(),
         why: None,
     };
-    suite.tell(special.label, &outcome, verdict);
+    suite.record(special.label, &outcome, verdict);
     let _ = std::fs::remove_dir_all(&dir);
 }
 

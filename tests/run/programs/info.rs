@@ -148,5 +148,5 @@ pub(super) fn armci(special: &Special, suite: &mut Suite<'_>) {
             }
         }
     }
-    suite.tell(special.label, &outcome, verdict);
+    suite.record(special.label, &outcome, verdict);
 }

@@ -347,14 +347,14 @@ impl Suite<'_> {
                 special::forwards(&outcome, 0, "(?m)^io_forwarding: all [0-9]+ digests agree$")
             }
         };
-        self.tell(&case.label, &outcome, verdict);
+        self.record(&case.label, &outcome, verdict);
     }
 
     fn path(&self, program: &str) -> String {
         self.builder.dir.join(program).display().to_string()
     }
 
-    fn tell(&mut self, label: &str, outcome: &Outcome, verdict: Result<(), String>) {
+    fn record(&mut self, label: &str, outcome: &Outcome, verdict: Result<(), String>) {
         match verdict {
             Ok(()) => self.report.ok(label, outcome.ended.seconds, ""),
             Err(why) => {

@@ -131,7 +131,7 @@ pub(super) fn measures(special: &Special, suite: &mut Suite<'_>) {
     if verdict.is_ok() {
         verdict = compares(suite, &program, [&json, &faster]);
     }
-    suite.tell(special.label, &outcome, verdict);
+    suite.record(special.label, &outcome, verdict);
 }
 
 fn ended_well(outcome: &Outcome) -> Result<(), String> {
@@ -233,18 +233,18 @@ pub(super) fn refuses(special: &Special, suite: &mut Suite<'_>) {
         let mut words = vec!["-n".into(), "2".into(), program.clone()];
         words.extend(arguments.split(' ').map(String::from));
         let outcome = suite.launch(&launcher, &[], &words, || {});
-        let told = outcome.err.matches(says).count();
+        let count = outcome.err.matches(says).count();
         if outcome.ended.code == Some(0) && !system::forgets_exit_codes() {
             verdict = Err(format!("{arguments}: exit code 0"));
-        } else if told != 1 {
-            verdict = Err(format!("{arguments}: '{says}' is said {told} times"));
+        } else if count != 1 {
+            verdict = Err(format!("{arguments}: '{says}' is said {count} times"));
         }
         last = Some(outcome);
         if verdict.is_err() {
             break;
         }
     }
-    suite.tell(special.label, &last.expect("something was launched"), verdict);
+    suite.record(special.label, &last.expect("something was launched"), verdict);
 }
 
 pub(super) fn killed(special: &Special, suite: &mut Suite<'_>) {
@@ -264,5 +264,5 @@ pub(super) fn killed(special: &Special, suite: &mut Suite<'_>) {
         }
         None => Ok(()),
     };
-    suite.tell(special.label, &outcome, verdict);
+    suite.record(special.label, &outcome, verdict);
 }

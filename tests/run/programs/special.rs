@@ -136,28 +136,28 @@ fn terminated(special: &Special, suite: &mut Suite<'_>) {
     let words = format!("-n 2 {} --size 16M --files 80 --window 4", suite.path(program));
     let words: Vec<String> = words.split(' ').map(String::from).collect();
     let (launcher, out) = (suite.tools.launcher.clone(), suite.builder.dir.join("stdout"));
-    let mut told = false;
+    let mut signalled = false;
     // The first I/O rank gets the signal after it has written some files.
     let outcome = suite.launch(&launcher, &[], &words, || {
-        if !told {
+        if !signalled {
             let text = super::launch::text_of(&out);
             let first = lines_with(&text, "I/O rank 0: pid").next().unwrap_or_default();
             if let Some((pid, dir)) = servers(first).next()
                 && Path::new(dir).join("rank-1-file-3").exists()
             {
                 terminate(pid);
-                told = true;
+                signalled = true;
             }
         }
     });
-    let tells = r"(?m)^I/O rank 0: SIGTERM; [0-9]+ calls are completed first$";
+    let reported = r"(?m)^I/O rank 0: SIGTERM; [0-9]+ calls are completed first$";
     let ends = "(?m)^io_forwarding: ended early by SIGTERM: [0-9]+ of 80 files written whole, 0 compared, none differs$";
-    let verdict = if Regex::new(tells).expect("a pattern").is_match(&outcome.out) {
+    let verdict = if Regex::new(reported).expect("a pattern").is_match(&outcome.out) {
         forwards(&outcome, 3, ends)
     } else {
-        Err(outcome.why.clone().unwrap_or_else(|| "SIGTERM is not told".into()))
+        Err(outcome.why.clone().unwrap_or_else(|| "SIGTERM is not reported".into()))
     };
-    suite.tell(special.label, &outcome, verdict);
+    suite.record(special.label, &outcome, verdict);
 }
 
 /// Checks that a program was refused with this text in its output.
@@ -174,7 +174,7 @@ fn refused(special: &Special, suite: &mut Suite<'_>, outcome: &Outcome, text: &s
     } else {
         Ok(())
     };
-    suite.tell(special.label, outcome, verdict);
+    suite.record(special.label, outcome, verdict);
 }
 
 /// A program that the other MPI's launcher starts must be refused, or it would run as n jobs.
@@ -224,5 +224,5 @@ fn projects(special: &Special, suite: &mut Suite<'_>) {
         (None, Some(0)) => Ok(()),
         (None, _) => Err(exit_code(&outcome.ended)),
     };
-    suite.tell(special.label, &outcome, verdict);
+    suite.record(special.label, &outcome, verdict);
 }

@@ -153,7 +153,7 @@ twin! {
             finish::serve(context, engine)?;
             let _waiter = Waiter::new(context, counter)?;
             let now = context.purges.load(Ordering::SeqCst);
-            let before = context.watched.purges_told(counter, now);
+            let before = context.watched.reported_purges(counter, now);
             let purged = || context.purges.load(Ordering::SeqCst) != before;
             let served = engine.has_thread() && !context.deferral.is_polling();
             let left = if served && Engine::running_handler().is_none() {

@@ -102,7 +102,7 @@ impl Watched {
     }
 
     /// Returns the number of purges already reported for the counter, or `now` if it has no list.
-    pub(crate) fn purges_told(&self, counter: *const Counter, now: u32) -> u32 {
+    pub(crate) fn reported_purges(&self, counter: *const Counter, now: u32) -> u32 {
         match self.lists.lock().get(&counter.addr()) {
             Some(list) => list.purges,
             None => now,

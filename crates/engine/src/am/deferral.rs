@@ -350,6 +350,8 @@ impl AmState {
     ) -> Result<()> {
         let HeldMessage { number, origin, bytes, what, .. } = message;
         deferral.count.fetch_sub(1, Ordering::Relaxed);
+        // From here to its end, quiescence waits for the message.
+        self.set_aside.fetch_sub(1, Ordering::AcqRel);
         match what {
             HeldKind::Eager { head, header, data } => {
                 let entry = self.entry(origin, &head)?;
@@ -364,7 +366,6 @@ impl AmState {
                 deferral.in_place(self, am, origin, number)?;
             }
         }
-        self.set_aside.fetch_sub(1, Ordering::AcqRel);
         self.behind_deferrals.fetch_sub(1, Ordering::Relaxed);
         let mut go = false;
         {
@@ -384,10 +385,10 @@ impl AmState {
         if deferral.is_polling() {
             self.set_aside.fetch_add(1, Ordering::AcqRel);
             let counted = Box::new(move |am: &Am| {
-                job(am);
                 if let Some(state) = am.started() {
                     state.set_aside.fetch_sub(1, Ordering::AcqRel);
                 }
+                job(am);
             });
             return self.queue_job(deferral, counted);
         }

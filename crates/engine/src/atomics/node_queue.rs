@@ -107,7 +107,10 @@ impl NodeFile {
 
     /// `address` is a multiple of 4, and `kind` less than 4.
     pub(super) fn queue(self, owner: usize, address: usize, kind: u64) -> NodeQueue {
-        assert!(address.is_multiple_of(4) && kind < 4, "the kind is told apart from the address");
+        assert!(
+            address.is_multiple_of(4) && kind < 4,
+            "the kind is stored in the low bits of the address"
+        );
         let address = address as u64 | kind;
         // Multiplication by an odd number near 2^64 / phi spreads similar values.
         let hash = (address ^ (owner as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_are_told_by_their_first_characters() {
+    fn operators_are_recognised_by_their_first_characters() {
         for (name, operator) in NAMES {
             let furthest = std::cell::Cell::new(0);
             let found = Operator::from_prefix(|i| {

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_are_counted_and_one_a_second_is_told() {
+    fn all_are_counted_and_one_a_second_is_logged() {
         let refusals = Refusals::default();
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);

@@ -73,7 +73,7 @@ pub(in super::super) fn random_access(special: &Special, suite: &mut Suite<'_>) 
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-random");
     let verdict = updates(&mut bench, &program);
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn updates(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
@@ -107,7 +107,7 @@ pub(in super::super) fn rpc(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-rpc");
     let verdict = forwards(&mut bench, &program);
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn forwards(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
@@ -138,7 +138,7 @@ pub(in super::super) fn killed(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-killed");
     let verdict = dies(&mut bench, &program);
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn dies(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
@@ -192,7 +192,7 @@ pub(in super::super) fn clocks(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-clocks");
     let verdict = aligned(&mut bench, &program);
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn aligned(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
@@ -257,7 +257,7 @@ pub(in super::super) fn full(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-full");
     let verdict = overflows(&mut bench, &program);
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn overflows(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {

@@ -93,9 +93,9 @@ impl<'s, 'a> Bench<'s, 'a> {
         Ok(lines.map(row).collect())
     }
 
-    fn tell(self, label: &str, verdict: Result<(), String>) {
+    fn record(self, label: &str, verdict: Result<(), String>) {
         let outcome = self.last.expect("something was run");
-        self.suite.tell(label, &outcome, verdict);
+        self.suite.record(label, &outcome, verdict);
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) fn memory(special: &Special, suite: &mut Suite<'_>) {
     let mut bench = Bench::new(suite, "report-memory");
     let verdict = grows(&mut bench, if release { 4_000_000 } else { 1_000_000 });
     let _ = std::fs::remove_dir_all(&bench.dir);
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn grows(bench: &mut Bench<'_, '_>, events: u64) -> Result<(), String> {
@@ -162,7 +162,7 @@ pub(super) fn exports(special: &Special, suite: &mut Suite<'_>) {
     let release = suite.args.release;
     let mut bench = Bench::new(suite, "report-exports");
     let verdict = writes(&mut bench, release).and_then(|()| damaged(&mut bench));
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn writes(bench: &mut Bench<'_, '_>, release: bool) -> Result<(), String> {

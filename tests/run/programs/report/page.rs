@@ -30,7 +30,7 @@ pub(in super::super) fn page(special: &Special, suite: &mut Suite<'_>) {
     }
     let mut bench = Bench::new(suite, "report-page");
     let verdict = looks(&mut bench);
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn looks(bench: &mut Bench<'_, '_>) -> Result<(), String> {
@@ -258,7 +258,7 @@ pub(in super::super) fn large(special: &Special, suite: &mut Suite<'_>) {
     let mut bench = Bench::new(suite, "report-large");
     let verdict = opens(&mut bench, release);
     let _ = std::fs::remove_dir_all(bench.dir.join("trace"));
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn opens(bench: &mut Bench<'_, '_>, release: bool) -> Result<(), String> {

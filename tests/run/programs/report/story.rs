@@ -13,11 +13,11 @@ const TASKS: f64 = 2000.0;
 pub(in super::super) fn story(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path("examples/hot_counter.c");
     let mut bench = Bench::new(suite, "report-story");
-    let verdict = tells(&mut bench, &program);
-    bench.tell(special.label, verdict);
+    let verdict = compare(&mut bench, &program);
+    bench.record(special.label, verdict);
 }
 
-fn tells(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
+fn compare(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     let (slow, mended) = (bench.file("slow"), bench.file("mended"));
     for (dir, arguments) in [(&slow, ["1", "0"]), (&mended, ["25", "1"])] {
         std::fs::create_dir_all(dir).map_err(|e| e.to_string())?;
@@ -87,7 +87,7 @@ pub(in super::super) fn faults(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-faults");
     let verdict = blames(&mut bench, &program);
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn blames(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
@@ -119,7 +119,7 @@ pub(in super::super) fn demo(special: &Special, suite: &mut Suite<'_>) {
     let example = if suite.tools.has_ga() { "ga_matmul" } else { "heat" };
     let mut bench = Bench::new(suite, "report-demo");
     let verdict = demonstrates(&mut bench, example);
-    bench.tell(special.label, verdict);
+    bench.record(special.label, verdict);
 }
 
 fn demonstrates(bench: &mut Bench<'_, '_>, example: &str) -> Result<(), String> {

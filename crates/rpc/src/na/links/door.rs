@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lasting_error_is_told_once() {
+    fn a_lasting_error_is_logged_once() {
         let mut trouble = Trouble::none();
         let full = io::Error::from_raw_os_error(libc::EMFILE);
         let reports: Vec<(Duration, bool)> = (0..100).map(|_| trouble.add(&full)).collect();

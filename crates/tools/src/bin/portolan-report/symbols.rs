@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_the_library_are_told_apart() {
+    fn functions_of_the_library_are_recognised() {
         for (name, file, library) in [
             ("portolan_engine::ops::Ops::put", "", true),
             ("<portolan::Segment<f64>>::put", "", true),

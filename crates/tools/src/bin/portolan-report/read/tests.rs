@@ -182,7 +182,7 @@ fn a_synthetic_trace_replaces_no_trace() {
 }
 
 #[test]
-fn ranks_are_told_in_short() {
+fn ranks_are_listed_in_short() {
     assert_eq!(ranks_text(&[0]), "0");
     assert_eq!(ranks_text(&[0, 1, 5, 6, 7, 9]), "0, 1, 5 to 7, 9");
     assert_eq!(ranks_text(&[0, 2, 4, 6, 8, 10, 12, 13]), "0, 2, 4, 6, 8, 10 and 2 more");

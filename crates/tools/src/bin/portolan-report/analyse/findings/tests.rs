@@ -167,13 +167,13 @@ fn many_short_puts_to_one_target() {
     let buffered = With { path: PathTaken::Buffer, ..MESSAGE };
     assert_eq!(kinds(&found("small-aggregate", 2, puts(16, buffered))), [""; 0]);
     // The notification after each put makes it visible to the target, so puts must not be combined.
-    let told = found("small-told", 2, |_, it| {
+    let named = found("small-named", 2, |_, it| {
         for _ in 0..500 {
             it.call(Call::Put, 1, 16, 5_000, MESSAGE);
             it.call(Call::Notify, 1, 8, 5_000, MESSAGE);
         }
     });
-    assert_eq!(kinds(&told), [""; 0]);
+    assert_eq!(kinds(&named), [""; 0]);
 }
 
 /// Rank 0 gets from rank 1, which computes if `computes`, and has a progress thread if `beside`.
@@ -301,7 +301,7 @@ fn a_fence_behind_each_put() {
     let finding = only(&found("fences", 2, program(1, None, long)), "fences", 300.0 * 20_000.0);
     assert!(finding.text.contains("to all ranks"), "{}", finding.text);
     assert_eq!(kinds(&found("fences-many", 2, program(20, None, long))), [""; 0]);
-    assert_eq!(kinds(&found("fences-told", 2, program(1, Some(Call::Notify), long))), [""; 0]);
+    assert_eq!(kinds(&found("fences-named", 2, program(1, Some(Call::Notify), long))), [""; 0]);
     assert_eq!(kinds(&found("fences-read", 2, program(1, Some(Call::Rmw), long))), [""; 0]);
     // Data and the flag after it need a fence between them.
     assert_eq!(kinds(&found("fences-flag", 2, program(1, None, [4096, 8]))), [""; 0]);
