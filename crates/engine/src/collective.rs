@@ -33,7 +33,7 @@ pub use wire::Wire;
 const PIECE: usize = 1 << 30;
 
 /// A failure or a panic ends the job, because MPI may still use the memory.
-fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut request: Request) {
+fn finish(comm: &Comm, progress: &dyn Progress, what: &str, mut request: Request) {
     struct Waiting<'a>(&'a str);
     impl Drop for Waiting<'_> {
         fn drop(&mut self) {
@@ -51,7 +51,7 @@ fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut reque
     }
 }
 
-pub fn barrier<P: Progress + ?Sized>(comm: &Comm, progress: &P) -> Result<()> {
+pub fn barrier(comm: &Comm, progress: &dyn Progress) -> Result<()> {
     if comm.size() == 1 {
         return Ok(());
     }
@@ -60,12 +60,7 @@ pub fn barrier<P: Progress + ?Sized>(comm: &Comm, progress: &P) -> Result<()> {
 }
 
 /// All ranks pass the same length.
-pub fn broadcast<P: Progress + ?Sized>(
-    comm: &Comm,
-    progress: &P,
-    data: &mut [u8],
-    root: usize,
-) -> Result<()> {
+pub fn broadcast(comm: &Comm, progress: &dyn Progress, data: &mut [u8], root: usize) -> Result<()> {
     if comm.size() == 1 {
         return Ok(());
     }
@@ -77,11 +72,7 @@ pub fn broadcast<P: Progress + ?Sized>(
     Ok(())
 }
 
-pub fn allgather<T: Pod, P: Progress + ?Sized>(
-    comm: &Comm,
-    progress: &P,
-    item: &T,
-) -> Result<Vec<T>> {
+pub fn allgather<T: Pod>(comm: &Comm, progress: &dyn Progress, item: &T) -> Result<Vec<T>> {
     let mut all = vec![T::zeroed(); comm.size()];
     if comm.size() == 1 {
         all[0] = *item;
@@ -119,9 +110,9 @@ pub(crate) fn needs_no_other<T: Reducible>(
 }
 
 /// All ranks pass the same length and get the result, or only `root` if given.
-pub fn reduce<T: Reducible, P: Progress + ?Sized>(
+pub fn reduce<T: Reducible>(
     comm: &Comm,
-    progress: &P,
+    progress: &dyn Progress,
     data: &mut [T],
     operator: Operator,
     root: Option<usize>,
@@ -172,7 +163,7 @@ impl Verdict {
 }
 
 /// See [`Team::agree`]; here for all ranks of a communicator.
-pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) -> Result<()> {
+pub fn agree(comm: &Comm, progress: &dyn Progress, mine: Result<()>) -> Result<()> {
     let all = allgather(comm, progress, &Verdict::of(&mine))?;
     mine?;
     all.iter().enumerate().try_for_each(|(rank, verdict)| verdict.result_of(rank))

@@ -36,8 +36,8 @@ pub struct Group {
 const LONGEST: usize = 64 << 10;
 
 /// Records a collective call. All of it counts as time that ranks wait for each other.
-fn meet<R, P: Progress + ?Sized>(
-    progress: &P,
+fn meet<R>(
+    progress: &dyn Progress,
     call: Call,
     bytes: usize,
     body: impl FnOnce() -> Result<R>,
@@ -73,7 +73,7 @@ impl Group {
         key: u32,
         topology: &Topology,
         sharing: Sharing<'_>,
-        progress: &impl Progress,
+        progress: &dyn Progress,
     ) -> Result<Arc<Group>> {
         let members = (0..comm.size()).collect();
         let key = full_key(0, key);
@@ -106,7 +106,7 @@ impl Group {
         ranks: &[usize],
         topology: &Topology,
         sharing: Sharing<'_>,
-        progress: &impl Progress,
+        progress: &dyn Progress,
     ) -> Result<Option<Arc<Group>>> {
         let mut seen = vec![false; self.size()];
         for &r in ranks {
@@ -134,7 +134,7 @@ impl Group {
         members: Vec<usize>,
         topology: &Topology,
         sharing: Sharing<'_>,
-        progress: &impl Progress,
+        progress: &dyn Progress,
     ) -> Result<Arc<Group>> {
         let wire = self.team.wire();
         let first = members[0];
@@ -186,15 +186,11 @@ impl Group {
         self.on_one_node
     }
 
-    pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+    pub fn barrier(&self, progress: &dyn Progress) -> Result<()> {
         meet(progress, Call::Barrier, 0, || self.live_team()?.barrier(progress))
     }
 
-    pub fn allgather<T: Pod, P: Progress + ?Sized>(
-        &self,
-        progress: &P,
-        item: &T,
-    ) -> Result<Vec<T>> {
+    pub fn allgather<T: Pod>(&self, progress: &dyn Progress, item: &T) -> Result<Vec<T>> {
         meet(progress, Call::Exchange, size_of::<T>(), || match size_of::<T>() {
             0..=LONGEST => self.live_team()?.allgather(progress, item),
             _ => {
@@ -206,9 +202,9 @@ impl Group {
     }
 
     /// All members pass the same length.
-    pub fn broadcast<T: Pod, P: Progress + ?Sized>(
+    pub fn broadcast<T: Pod>(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         data: &mut [T],
         root: usize,
     ) -> Result<()> {
@@ -225,9 +221,9 @@ impl Group {
     }
 
     /// All members pass the same length and get the result, or only `root` if given.
-    pub fn reduce<T: Reducible, P: Progress + ?Sized>(
+    pub fn reduce<T: Reducible>(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         data: &mut [T],
         operator: Operator,
         root: Option<usize>,
@@ -254,9 +250,9 @@ impl Group {
     /// Combines `data` of all members up to this one, in group order, and replaces it. With
     /// [`Kind::ExclusiveScan`], the own data is left out, and the first member gets the identity of
     /// the operator. All members pass the same length.
-    pub fn scan<T: Reducible, P: Progress + ?Sized>(
+    pub fn scan<T: Reducible>(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         kind: Kind,
         data: &mut [T],
         operator: Operator,
@@ -272,9 +268,9 @@ impl Group {
     }
 
     /// Returns `None` on members other than `root`. All members pass the same length.
-    pub fn gather<T: Pod, P: Progress + ?Sized>(
+    pub fn gather<T: Pod>(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         data: &[T],
         root: usize,
     ) -> Result<Option<Vec<T>>> {
@@ -288,9 +284,9 @@ impl Group {
 
     /// Copies part `i` of the root's `data` to `part` of member `i`. All parts have the same
     /// length. Fails with `Argument` on all members if the lengths do not match.
-    pub fn scatter<T: Pod, P: Progress + ?Sized>(
+    pub fn scatter<T: Pod>(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         data: &[T],
         part: &mut [T],
         root: usize,
@@ -309,11 +305,7 @@ impl Group {
     /// Sends part `i` of `data` to member `i`. Returns the parts for this member, in group order.
     /// All parts of all members have the same length. Fails with `Argument` on all members if the
     /// data is not divisible into parts.
-    pub fn all_to_all<T: Pod, P: Progress + ?Sized>(
-        &self,
-        progress: &P,
-        data: &[T],
-    ) -> Result<Vec<T>> {
+    pub fn all_to_all<T: Pod>(&self, progress: &dyn Progress, data: &[T]) -> Result<Vec<T>> {
         let call = Signature::here(Kind::AllToAll).of(ElementType::of::<T>(), data.len());
         meet(progress, Call::Exchange, size_of_val(data), || {
             let mine = match data.len().is_multiple_of(self.size()) {
@@ -329,9 +321,9 @@ impl Group {
     /// for this member, in group order, and their numbers of elements. Fails with `Argument` on all
     /// members if the counts of one do not match its data, or if a member would transfer more than
     /// 2^31-1 elements.
-    pub fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
+    pub fn all_to_all_varied<T: Pod>(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         data: &[T],
         counts: &[usize],
     ) -> Result<(Vec<T>, Vec<usize>)> {
@@ -350,7 +342,7 @@ impl Group {
     }
 
     /// See [`Team::agree`].
-    pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
+    pub fn agree(&self, progress: &dyn Progress, mine: Result<()>) -> Result<()> {
         self.live_team()?.agree(progress, mine)
     }
 
@@ -379,7 +371,7 @@ impl Group {
 
     /// Waits until all members free this group. They do not use its own collectives, because a rank
     /// that frees another group would not learn of the mistake.
-    pub(crate) fn agree_to_free<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+    pub(crate) fn agree_to_free(&self, progress: &dyn Progress) -> Result<()> {
         self.team.wire().agree_on_group(self.members(), progress, &self.key).map(drop)
     }
 

@@ -90,11 +90,11 @@ fn mailbox(file: &SharedFile, index: usize) -> &Mailbox {
 
 impl ShmTransport {
     /// Collective. `None` on all ranks if a node lacks shared memory or exceeds [`MOST_RANKS`].
-    pub fn create<P: Progress + ?Sized>(
+    pub fn create(
         world: &Group,
         topology: &Topology,
         config: &Config,
-        progress: &P,
+        progress: &dyn Progress,
     ) -> Result<Option<ShmTransport>> {
         let ranks = topology.ranks_of(topology.my_node()).to_vec();
         let me = ranks.iter().position(|&r| r == topology.me()).unwrap_or(0);

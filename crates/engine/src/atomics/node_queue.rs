@@ -177,9 +177,9 @@ impl NodeQueue {
 
     /// Sleeps until the state of this rank changes. Returns it and the number in its line. After an
     /// error, the rank is still in the queue ([`NodeQueue::give_up`]).
-    pub(super) fn wait<P: Progress + ?Sized>(
+    pub(super) fn wait(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         awaited: impl Into<Awaited>,
         what: &dyn Fn() -> String,
     ) -> Result<(Turn, i64)> {
@@ -312,8 +312,8 @@ impl NodeQueue {
 }
 
 /// `send` makes the owner add. Returns the previous number. Fails with `State` in a handler.
-pub(super) fn combined<P: Progress + ?Sized>(
-    progress: &P,
+pub(super) fn combined(
+    progress: &dyn Progress,
     queue: NodeQueue,
     op: Rmw,
     send: &dyn Fn(Rmw) -> Result<i64>,

@@ -24,8 +24,8 @@ use crate::mpi::Comm;
 use crate::trace::Cause;
 use crate::wait::{self, Progress};
 
-pub(super) struct Running<'a, P: Progress + ?Sized> {
-    pub progress: &'a P,
+pub(super) struct Running<'a> {
+    pub progress: &'a dyn Progress,
     pub what: &'a dyn Fn() -> String,
     pub call: Signature,
     pub alarm: &'a Alarm,
@@ -33,16 +33,16 @@ pub(super) struct Running<'a, P: Progress + ?Sized> {
     pub warns: &'a dyn Fn() -> bool,
 }
 
-pub(super) struct Circle<'a, P: Progress + ?Sized> {
+pub(super) struct Circle<'a> {
     pub wire: &'a Comm,
     pub tag: i32,
     pub ranks: &'a [usize],
     pub me: usize,
     pub number: u32,
-    pub running: &'a Running<'a, P>,
+    pub running: &'a Running<'a>,
 }
 
-impl<P: Progress + ?Sized> Circle<'_, P> {
+impl Circle<'_> {
     fn size(&self) -> usize {
         self.ranks.len()
     }

@@ -57,9 +57,9 @@ fn element<T>() -> Result<DerivedType> {
     DerivedType::strided(Datatype::Byte, size_of::<T>(), &[], &[])
 }
 
-pub(crate) fn scan<T: Reducible, P: Progress + ?Sized>(
+pub(crate) fn scan<T: Reducible>(
     comm: &Comm,
-    progress: &P,
+    progress: &dyn Progress,
     kind: Kind,
     data: &mut [T],
     operator: Operator,
@@ -78,9 +78,9 @@ pub(crate) fn scan<T: Reducible, P: Progress + ?Sized>(
     Ok(())
 }
 
-pub(crate) fn gather<T: Pod, P: Progress + ?Sized>(
+pub(crate) fn gather<T: Pod>(
     comm: &Comm,
-    progress: &P,
+    progress: &dyn Progress,
     data: &[T],
     root: usize,
 ) -> Result<Option<Vec<T>>> {
@@ -94,9 +94,9 @@ pub(crate) fn gather<T: Pod, P: Progress + ?Sized>(
     Ok(here.then_some(all))
 }
 
-pub(crate) fn scatter<T: Pod, P: Progress + ?Sized>(
+pub(crate) fn scatter<T: Pod>(
     comm: &Comm,
-    progress: &P,
+    progress: &dyn Progress,
     data: &[T],
     part: &mut [T],
     root: usize,
@@ -109,9 +109,9 @@ pub(crate) fn scatter<T: Pod, P: Progress + ?Sized>(
     Ok(())
 }
 
-pub(crate) fn all_to_all<T: Pod, P: Progress + ?Sized>(
+pub(crate) fn all_to_all<T: Pod>(
     comm: &Comm,
-    progress: &P,
+    progress: &dyn Progress,
     data: &[T],
 ) -> Result<Vec<T>> {
     let element = element::<T>()?;
@@ -123,9 +123,9 @@ pub(crate) fn all_to_all<T: Pod, P: Progress + ?Sized>(
     Ok(all)
 }
 
-pub(crate) fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
+pub(crate) fn all_to_all_varied<T: Pod>(
     comm: &Comm,
-    progress: &P,
+    progress: &dyn Progress,
     (data, counts): (&[T], &[usize]),
     received: &[usize],
 ) -> Result<Vec<T>> {

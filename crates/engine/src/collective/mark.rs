@@ -4,7 +4,7 @@ use super::circle::Running;
 use crate::error::Result;
 use crate::futex;
 use crate::trace::Cause;
-use crate::wait::{self, Ends, Progress, Word};
+use crate::wait::{self, Ends, Word};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
@@ -60,9 +60,9 @@ impl Mark<'_> {
     }
 
     /// Calls `check_others` at intervals, and returns its error.
-    pub(super) fn wait_for<P: Progress + ?Sized>(
+    pub(super) fn wait_for(
         &self,
-        running: &Running<'_, P>,
+        running: &Running<'_>,
         what: &dyn Fn() -> String,
         number: u32,
         check_others: &dyn Fn() -> Result<()>,

@@ -60,13 +60,13 @@ pub(super) fn file(
     fail!(Internal, "neither kind of shared file was tried")
 }
 
-struct OverComm<'a, P: Progress + ?Sized> {
+struct OverComm<'a> {
     comm: &'a Comm,
-    progress: &'a P,
+    progress: &'a dyn Progress,
     leader: usize,
 }
 
-impl<P: Progress + ?Sized> Meeting for OverComm<'_, P> {
+impl Meeting for OverComm<'_> {
     fn leads(&self) -> bool {
         self.leader == self.comm.rank()
     }
@@ -80,9 +80,9 @@ impl<P: Progress + ?Sized> Meeting for OverComm<'_, P> {
 
 /// Creates a file of `len` bytes on rank `leader`, which the ranks that pass the same `leader` map.
 /// Collective over `comm`. Fails as [`file`].
-pub fn share<P: Progress + ?Sized>(
+pub fn share(
     comm: &Comm,
-    progress: &P,
+    progress: &dyn Progress,
     dir: &str,
     leader: usize,
     len: usize,

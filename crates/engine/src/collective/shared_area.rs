@@ -37,7 +37,6 @@ use super::wire::Wire;
 use super::{Operator, Reducible};
 use crate::error::Result;
 use crate::shm::SharedFile;
-use crate::wait::Progress;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -98,11 +97,7 @@ impl SharedArea {
     }
 
     /// Bytes of a value of `len` bytes that one step exchanges. All ranks pass the same length.
-    pub(super) fn block_len<P: Progress + ?Sized>(
-        &self,
-        running: &Running<'_, P>,
-        len: usize,
-    ) -> Result<usize> {
+    pub(super) fn block_len(&self, running: &Running<'_>, len: usize) -> Result<usize> {
         if len <= SLOT {
             return Ok(SLOT);
         }
@@ -119,7 +114,7 @@ impl SharedArea {
     }
 
     /// Waits until the slots of the step are free. Returns its number.
-    fn begin<P: Progress + ?Sized>(&self, running: &Running<'_, P>) -> Result<u32> {
+    fn begin(&self, running: &Running<'_>) -> Result<u32> {
         running.alarm.check()?;
         let step = self.step.load(Ordering::Relaxed).wrapping_add(1);
         self.step.store(step, Ordering::Relaxed);
@@ -151,12 +146,7 @@ impl SharedArea {
     /// Adds the caller to the arrived ranks. The last rank runs `combine`. Returns whether the
     /// caller is the last, or `Mismatch` if a rank that arrived earlier made a different call.
     #[inline]
-    fn arrive<P: Progress + ?Sized>(
-        &self,
-        running: &Running<'_, P>,
-        step: u32,
-        combine: impl FnOnce(),
-    ) -> Result<bool> {
+    fn arrive(&self, running: &Running<'_>, step: u32, combine: impl FnOnce()) -> Result<bool> {
         let digest = self.appear(running, step);
         let arrived = self.slots.arrived(step as usize % TURNS);
         let mine = (digest << COUNT_BITS) + 1;
@@ -176,7 +166,7 @@ impl SharedArea {
 
     /// Publishes the caller's call of a step. Returns the digest of its calls so far.
     #[inline]
-    fn appear<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> u64 {
+    fn appear(&self, running: &Running<'_>, step: u32) -> u64 {
         let digest = chained(self.chain.load(Ordering::Relaxed), running.call.digest(self.secret));
         self.chain.store(digest, Ordering::Relaxed);
         self.slots.write_call(self.me, step, running.call);
@@ -194,9 +184,9 @@ impl SharedArea {
 
     /// Performs a step at which all ranks wait for all. The last one runs `combine`. Then the
     /// leader performs `work`, if any, on the result of `len` bytes.
-    fn all<P: Progress + ?Sized>(
+    fn all(
         &self,
-        running: &Running<'_, P>,
+        running: &Running<'_>,
         step: u32,
         combine: impl FnOnce(),
         (work, len): (Option<LeaderWork<'_>>, usize),
@@ -228,9 +218,9 @@ impl SharedArea {
         Ok(())
     }
 
-    pub(super) fn barrier<P: Progress + ?Sized>(
+    pub(super) fn barrier(
         &self,
-        running: &Running<'_, P>,
+        running: &Running<'_>,
         work: Option<LeaderWork<'_>>,
     ) -> Result<()> {
         let step = self.begin(running)?;
@@ -240,11 +230,7 @@ impl SharedArea {
     }
 
     /// Each rank passes the same number of bytes, at most [`SharedArea::block_len`].
-    pub(super) fn allgather<P: Progress + ?Sized>(
-        &self,
-        running: &Running<'_, P>,
-        own: &[u8],
-    ) -> Result<Vec<u8>> {
+    pub(super) fn allgather(&self, running: &Running<'_>, own: &[u8]) -> Result<Vec<u8>> {
         let step = self.begin(running)?;
         self.slots.write(Some(self.me), step, own);
         self.all(running, step, || (), (None, 0))?;
@@ -259,9 +245,9 @@ impl SharedArea {
     }
 
     /// The ranks do not wait for each other.
-    pub(super) fn broadcast<P: Progress + ?Sized>(
+    pub(super) fn broadcast(
         &self,
-        running: &Running<'_, P>,
+        running: &Running<'_>,
         data: &mut [u8],
         root: usize,
     ) -> Result<()> {
@@ -287,9 +273,9 @@ impl SharedArea {
     }
 
     /// Combines `data` of all ranks for all. With `work`, it must fit in [`SharedArea::block_len`].
-    pub(super) fn all_reduce<T: Reducible, P: Progress + ?Sized>(
+    pub(super) fn all_reduce<T: Reducible>(
         &self,
-        running: &Running<'_, P>,
+        running: &Running<'_>,
         (data, operator): (&mut [T], Operator),
         work: Option<LeaderWork<'_>>,
     ) -> Result<()> {
@@ -312,9 +298,9 @@ impl SharedArea {
     /// Each rank combines its share of each block. The blocks form a pipeline: in one step, a rank
     /// writes a block, combines its share of the previous one, and reads the result of the one
     /// before. Ranks that proceed alike do not wait.
-    fn all_reduce_long<T: Reducible, P: Progress + ?Sized>(
+    fn all_reduce_long<T: Reducible>(
         &self,
-        running: &Running<'_, P>,
+        running: &Running<'_>,
         data: &mut [T],
         operator: Operator,
     ) -> Result<()> {
@@ -360,20 +346,16 @@ impl SharedArea {
         }
     }
 
-    fn wait_for_release<P: Progress + ?Sized>(
-        &self,
-        running: &Running<'_, P>,
-        step: u32,
-    ) -> Result<()> {
+    fn wait_for_release(&self, running: &Running<'_>, step: u32) -> Result<()> {
         let missing = || self.missing(running, step);
         let check_others = || self.check_others(running, step);
         self.slots.released().wait_for(running, &missing, step, &check_others)
     }
 
     /// Combines `data` of all ranks at the root. No other rank waits.
-    pub(super) fn reduce<T: Reducible, P: Progress + ?Sized>(
+    pub(super) fn reduce<T: Reducible>(
         &self,
-        running: &Running<'_, P>,
+        running: &Running<'_>,
         (data, operator): (&mut [T], Operator),
         root: usize,
     ) -> Result<()> {

@@ -58,13 +58,13 @@ pub struct Team {
 impl Team {
     /// Creates the collective areas of a group if ranks share memory. Collective over the members,
     /// which have agreed on the tag and the key of the group.
-    pub fn create<P: Progress + ?Sized>(
+    pub fn create(
         wire: &Arc<Wire>,
         (tag, key): (u32, u64),
         members: Vec<usize>,
         topology: &Topology,
         sharing: Sharing<'_>,
-        progress: &P,
+        progress: &dyn Progress,
     ) -> Result<Team> {
         wire.take_tag(tag)?;
         let is_here = |rank: &usize| topology.same_node(members[*rank], topology.me());
@@ -166,10 +166,10 @@ impl Team {
         self.nodes.as_ref().map_or(rank, |nodes| nodes.node_of[rank] as usize)
     }
 
-    fn in_circle<R, P: Progress + ?Sized>(
+    fn in_circle<R>(
         &self,
-        running: &Running<'_, P>,
-        body: impl FnOnce(&Circle<'_, P>) -> Result<R>,
+        running: &Running<'_>,
+        body: impl FnOnce(&Circle<'_>) -> Result<R>,
     ) -> Result<R> {
         body(&Circle {
             wire: self.wire.comm(),
@@ -182,12 +182,12 @@ impl Team {
     }
 
     /// Fails, before the caller arrives, if the alarm is raised or the thread must not wait.
-    fn run<R, P: Progress + ?Sized>(
+    fn run<R>(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         call: Signature,
         what: &dyn Fn() -> String,
-        body: impl FnOnce(&Running<'_, P>) -> Result<R>,
+        body: impl FnOnce(&Running<'_>) -> Result<R>,
     ) -> Result<R> {
         progress.may_wait()?;
         if self.shared_area().is_none() {
@@ -201,12 +201,12 @@ impl Team {
         self.circle_size() > 1 && (self.shared_area().is_none() || self.leads())
     }
 
-    pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+    pub fn barrier(&self, progress: &dyn Progress) -> Result<()> {
         self.meet(progress, Signature::here(Kind::Barrier))
     }
 
     /// Waits until all members are in the same call, before an MPI collective.
-    pub(crate) fn meet<P: Progress + ?Sized>(&self, progress: &P, call: Signature) -> Result<()> {
+    pub(crate) fn meet(&self, progress: &dyn Progress, call: Signature) -> Result<()> {
         let what = || match self.circle_size() {
             1 => "a barrier".into(),
             _ => format!("a barrier of {} ranks", self.size()),
@@ -221,21 +221,13 @@ impl Team {
         })
     }
 
-    pub fn allgather<T: Pod, P: Progress + ?Sized>(
-        &self,
-        progress: &P,
-        item: &T,
-    ) -> Result<Vec<T>> {
+    pub fn allgather<T: Pod>(&self, progress: &dyn Progress, item: &T) -> Result<Vec<T>> {
         let call = Signature::here(Kind::AllGather).of(ElementType::of::<T>(), 1);
         let what = || format!("an allgather of {} ranks", self.size());
         self.run(progress, call, &what, |running| self.gather(running, item))
     }
 
-    fn gather<T: Pod, P: Progress + ?Sized>(
-        &self,
-        running: &Running<'_, P>,
-        item: &T,
-    ) -> Result<Vec<T>> {
+    fn gather<T: Pod>(&self, running: &Running<'_>, item: &T) -> Result<Vec<T>> {
         let own = bytemuck::bytes_of(item);
         let len = own.len();
         let mut all = self.gather_here(running, own)?;
@@ -269,11 +261,7 @@ impl Team {
         Ok((0..self.size()).map(item).collect())
     }
 
-    fn gather_here<P: Progress + ?Sized>(
-        &self,
-        running: &Running<'_, P>,
-        own: &[u8],
-    ) -> Result<Vec<u8>> {
+    fn gather_here(&self, running: &Running<'_>, own: &[u8]) -> Result<Vec<u8>> {
         let Some(shared_area) = self.shared_area() else { return Ok(own.to_vec()) };
         let block_len = shared_area.block_len(running, own.len())?;
         if own.len() <= block_len {
@@ -291,9 +279,9 @@ impl Team {
     }
 
     /// `element` is for the comparison of calls.
-    pub fn broadcast<P: Progress + ?Sized>(
+    pub fn broadcast(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         (element, count): (ElementType, usize),
         data: &mut [u8],
         root: usize,
@@ -322,9 +310,9 @@ impl Team {
     }
 
     /// All members receive the result, or only `root` if given; the others then keep their data.
-    pub fn reduce<T: Reducible, P: Progress + ?Sized>(
+    pub fn reduce<T: Reducible>(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         (data, operator): (&mut [T], Operator),
         root: Option<usize>,
     ) -> Result<()> {
@@ -343,9 +331,9 @@ impl Team {
         self.circle_size() == 1 && self.shared_area().is_some()
     }
 
-    fn reduce_to<T: Reducible, P: Progress + ?Sized>(
+    fn reduce_to<T: Reducible>(
         &self,
-        running: &Running<'_, P>,
+        running: &Running<'_>,
         (data, operator): (&mut [T], Operator),
         root: usize,
     ) -> Result<()> {
@@ -374,9 +362,9 @@ impl Team {
         Ok(())
     }
 
-    fn all_reduce<T: Reducible, P: Progress + ?Sized>(
+    fn all_reduce<T: Reducible>(
         &self,
-        running: &Running<'_, P>,
+        running: &Running<'_>,
         (data, operator): (&mut [T], Operator),
     ) -> Result<()> {
         let combine =
@@ -413,14 +401,14 @@ impl Team {
 
     /// Either all members succeed, or a failed member returns its own error, and every other member
     /// returns the error of the lowest rank that failed.
-    pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
+    pub fn agree(&self, progress: &dyn Progress, mine: Result<()>) -> Result<()> {
         self.agree_in(progress, reduction::<i64>(1, Operator::Min, None), mine)
     }
 
     /// Agrees as [`Team::agree`] does, once all members are in the same call.
-    pub(crate) fn agree_in<P: Progress + ?Sized>(
+    pub(crate) fn agree_in(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         call: Signature,
         mine: Result<()>,
     ) -> Result<()> {

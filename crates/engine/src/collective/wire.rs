@@ -74,10 +74,10 @@ impl Wire {
     /// Exchanges a value among the world ranks that create or free a group, in their order. The
     /// caller's [scope](super::call::scope_of) contains the list of ranks or the group. Collective
     /// over the ranks. Fails with `Mismatch` if the calls differ.
-    pub(crate) fn agree_on_group<T: Pod, P: Progress + ?Sized>(
+    pub(crate) fn agree_on_group<T: Pod>(
         self: &Arc<Wire>,
         ranks: &[usize],
-        progress: &P,
+        progress: &dyn Progress,
         own: &T,
     ) -> Result<Vec<T>> {
         let me = self.comm.rank();

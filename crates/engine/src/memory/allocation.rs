@@ -51,7 +51,7 @@ impl Memory {
         group: &Arc<Group>,
         asked: Result<&[usize]>,
         purpose: Purpose,
-        progress: &impl Progress,
+        progress: &dyn Progress,
     ) -> Result<Vec<Arc<Segment>>> {
         if group.is_freed() {
             fail!(State, "the group was freed");
@@ -172,7 +172,7 @@ impl Memory {
         file: Option<FreshFile>,
         all: &mut [Partition],
         survey: &Survey,
-        progress: &impl Progress,
+        progress: &dyn Progress,
     ) -> Result<()> {
         let lens = PerRank::of(all.iter().map(|partition| partition.capacity as usize));
         let neighbours = holdings.neighbours(group, &self.topology);
@@ -235,7 +235,7 @@ impl Memory {
         holdings: &Holdings,
         own: Result<Result<OwnRegion>>,
         (partition, lens): (&Partition, &PerRank<usize>),
-        progress: &impl Progress,
+        progress: &dyn Progress,
     ) -> Result<Option<(Option<Arc<Arena>>, Vec<Made>)>> {
         let number = holdings.next_arena();
         let mut mine = Made { verdict: FAILED, ..bytemuck::Zeroable::zeroed() };
@@ -305,7 +305,7 @@ fn uncut(holdings: &Holdings, partition: &Partition) {
     }
 }
 
-fn gather_lengths(group: &Group, lens: &[usize], progress: &impl Progress) -> Result<Vec<usize>> {
+fn gather_lengths(group: &Group, lens: &[usize], progress: &dyn Progress) -> Result<Vec<usize>> {
     let (ranks, count) = (group.size(), lens.len());
     let mut all = vec![0; ranks * count];
     for (part, some) in lens.chunks(TOGETHER).enumerate() {

@@ -57,7 +57,7 @@ impl Memory {
         group: &Arc<Group>,
         asked: Result<usize>,
         purpose: Purpose,
-        progress: &impl Progress,
+        progress: &dyn Progress,
     ) -> Result<Arc<Segment>> {
         let len = asked.as_ref().copied().unwrap_or(0);
         let asked = asked.map(|_| std::slice::from_ref(&len));
@@ -81,7 +81,7 @@ impl Memory {
         &self,
         group: &Arc<Group>,
         mine: Option<usize>,
-        progress: &impl Progress,
+        progress: &dyn Progress,
     ) -> Result<Option<Arc<Segment>>> {
         const NONE: u64 = u64::MAX;
         const BAD: u64 = u64::MAX - 1;

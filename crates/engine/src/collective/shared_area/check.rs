@@ -7,16 +7,11 @@ use crate::collective::mark::reached;
 use crate::collective::slots::{KEPT, TURNS};
 use crate::config::agreed::listed;
 use crate::error::{Error, Result};
-use crate::wait::Progress;
 use std::sync::atomic::Ordering;
 
 impl SharedArea {
     /// Checks for an alarm, and whether another rank has made a different call in this step.
-    pub(super) fn check_others<P: Progress + ?Sized>(
-        &self,
-        running: &Running<'_, P>,
-        step: u32,
-    ) -> Result<()> {
+    pub(super) fn check_others(&self, running: &Running<'_>, step: u32) -> Result<()> {
         running.alarm.check_others()?;
         let differs = (0..self.size()).any(|place| {
             let seen = self.slots.seen(place).load(Ordering::Acquire);
@@ -28,11 +23,7 @@ impl SharedArea {
     }
 
     #[cold]
-    pub(super) fn disagree<P: Progress + ?Sized>(
-        &self,
-        running: &Running<'_, P>,
-        step: u32,
-    ) -> Error {
+    pub(super) fn disagree(&self, running: &Running<'_>, step: u32) -> Error {
         // Find the first step with different calls. `begin` has compared all earlier ones.
         let mut steps = (0..TURNS as u32).rev().map(|back| self.calls_of(step.wrapping_sub(back)));
         let differing = steps.find(|calls| calls.len() > 1);
@@ -60,11 +51,7 @@ impl SharedArea {
         calls
     }
 
-    pub(super) fn missing<P: Progress + ?Sized>(
-        &self,
-        running: &Running<'_, P>,
-        step: u32,
-    ) -> String {
+    pub(super) fn missing(&self, running: &Running<'_>, step: u32) -> String {
         let what = running.what;
         let seen = |place: usize| self.slots.seen(place).load(Ordering::Relaxed);
         let missing: Vec<usize> = (0..self.size())

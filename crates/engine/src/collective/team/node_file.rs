@@ -12,9 +12,9 @@ impl Team {
     /// Creates a file of `len` bytes on the leader of each node, and maps it on the members of the
     /// node. Each member runs `prepare` on it before all agree. Collective. Nodes may pass
     /// different lengths. Fails on all if any fails, with `Memory` without space.
-    pub fn share<P: Progress + ?Sized>(
+    pub fn share(
         &self,
-        progress: &P,
+        progress: &dyn Progress,
         dir: &str,
         len: usize,
         prepare: impl Fn(&SharedFile) -> Result<()>,
@@ -23,12 +23,12 @@ impl Team {
     }
 }
 
-struct OnNodes<'a, P: Progress + ?Sized> {
+struct OnNodes<'a> {
     team: &'a Team,
-    progress: &'a P,
+    progress: &'a dyn Progress,
 }
 
-impl<P: Progress + ?Sized> Meeting for OnNodes<'_, P> {
+impl Meeting for OnNodes<'_> {
     fn leads(&self) -> bool {
         self.team.leads()
     }
