@@ -4,7 +4,7 @@
 //! average heap of the ranks with the sums of these formulas, which docs/scaling.md contains.
 
 use crate::behaviour::Behaviour;
-use crate::child::{Ctx, step};
+use crate::child::Ctx;
 use crate::machine::{self, Outcome};
 use crate::memory;
 use portolan_engine::config::{Config, PathChoice, ThreadChoice};
@@ -112,20 +112,20 @@ fn work(ctx: &Ctx, sums: &Sums) {
         ctx.barrier();
     };
     mark();
-    step("first segment");
+    machine::step("first segment".into());
     let segment = ctx.allocate(4096);
     mark();
-    step("segments cut alike");
+    machine::step("segments cut alike".into());
     let alike: Vec<_> = (0..ALIKE).map(|_| ctx.allocate(64)).collect();
     mark();
-    step("puts");
+    machine::step("puts".into());
     for i in 1..=USED {
         let target = (ctx.me + i) % ctx.n;
         ctx.store(target, segment.part(target).address() + 8 * i, ctx.me as u64);
     }
     engine.fence_all().expect("fence");
     mark();
-    step("segments cut differently");
+    machine::step("segments cut differently".into());
     let lens = [64 * (1 + ctx.me % 2); UNLIKE];
     let unlike = engine.allocate_many(world, Ok(&lens)).expect("allocate");
     mark();

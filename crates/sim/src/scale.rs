@@ -5,7 +5,7 @@
 //! ranks sent, their calls of MPI collectives, and the heap that the engine holds.
 
 use crate::behaviour::Behaviour;
-use crate::child::{Ctx, own, step};
+use crate::child::{Ctx, own};
 use crate::extrapolate;
 use crate::held;
 use crate::machine::{self, Outcome};
@@ -102,12 +102,12 @@ fn work(ctx: &Ctx, table: &Table) {
     let before = Traffic::default();
     let mut marks = Marks { ctx, table: table.clone(), before, at: 0 };
     marks.mark("start");
-    step("allocate");
+    machine::step("allocate".into());
     let segment = ctx.allocate(4096);
     marks.mark("allocate 4 KiB each");
     ctx.barrier();
     marks.mark("barrier");
-    step("put to all");
+    machine::step("put to all".into());
     // The targets are evenly spaced, so that each rank is the target of equally many ranks.
     let count = ctx.n.min(SOME);
     let some = || (0..count).map(|i| (ctx.me + i * (ctx.n / count)) % ctx.n);
@@ -117,7 +117,7 @@ fn work(ctx: &Ctx, table: &Table) {
     }
     engine.fence_all().expect("fence");
     marks.mark("put to each (256 at most), fence");
-    step("counter");
+    machine::step("counter".into());
     let at = segment.part(0).address();
     engine.rmw(0, at, Rmw::add::<i64>(1)).expect("rmw");
     ctx.barrier();
@@ -126,7 +126,7 @@ fn work(ctx: &Ctx, table: &Table) {
         assert_eq!(count, ctx.n as i64, "the counter that all add to");
     }
     marks.mark("counter on rank 0");
-    step("register");
+    machine::step("register".into());
     let came = Arc::new(AtomicU64::new(0));
     let handlers: Vec<(String, Arc<dyn Handler>)> =
         vec![("takes".into(), Arc::new(Takes(came.clone())))];
@@ -135,7 +135,7 @@ fn work(ctx: &Ctx, table: &Table) {
     engine.quiesce().expect("quiesce");
     marks.mark("quiesce without messages");
     let aggregator = Aggregator::new(engine, ids[0], b"", 8, BATCH).expect("an aggregator");
-    step("aggregate");
+    machine::step("aggregate".into());
     for target in some() {
         aggregator.push(engine, target, &1u64.to_le_bytes()).expect("push");
     }
