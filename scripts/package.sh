@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: scripts/package.sh --mpi mpich|openmpi|... [--deb] [--tar] [--output DIR]
-#        scripts/package.sh --wheel [--output DIR]
+#        scripts/package.sh --wheel [--without-abi] [--output DIR]
 #
 # Makes packages of the library for one MPI in target/packages, by default of both kinds:
 #
@@ -15,17 +15,19 @@
 #
 #   --wheel portolan-VERSION-TAGS.whl, the Python package for both kinds of MPI, which it does not
 #           contain. It is built with Debian's MPIs, or with the wheels of MPICH and Open MPI from
-#           PyPI if Debian's are not installed. Needs python3 with venv
+#           PyPI if Debian's are not installed. Needs python3 with venv. --without-abi leaves out
+#           the standard binary interface
 #
 # scripts/dev package-test installs, uses and removes such a package on a bare system.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi='' kinds=() wheel='' output=$ROOT/target/packages
+mpi='' kinds=() wheel='' wheels=("${ALL_MPIS[@]}" abi) output=$ROOT/target/packages
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --wheel) wheel=1 && shift ;;
+    --without-abi) wheels=("${ALL_MPIS[@]}") && shift ;;
     --deb | --tar) kinds+=("${1#--}") && shift ;;
     --output) needs_value "$@" && output=$2 && shift 2 ;;
     -h | --help) usage && exit ;;
@@ -42,7 +44,7 @@ make_wheel() {
   work=$(mktemp -d)
   # shellcheck disable=SC2064
   trap "rm -rf '$work'" EXIT
-  for kind in "${ALL_MPIS[@]}" abi; do
+  for kind in "${wheels[@]}"; do
     m=$kind
     if [[ $m != abi ]] && ! command -v "mpicc.$m" >/dev/null && ! can_install; then m+=-wheel; fi
     complete_mpi "$m"

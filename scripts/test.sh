@@ -10,8 +10,8 @@
 #   --mpi M    only the MPI M
 #   --full     also what a change has to pass: format, lints, unit tests, the simulation,
 #              documentation, models of the lock-free parts, Miri if it is installed, faults, more
-#              combinations, the Python package, and the README's first command on a bare Debian
-#              (scripts/dev fresh)
+#              combinations with the first MPI, the Python package, and the README's first command
+#              on a bare Debian (scripts/dev fresh)
 #   --release  also all combinations, lints, documentation and the examples of the book with each
 #              MPI, connections with TLS, the tests on several ranks with the checks of a debug
 #              build, both README commands on both Debian releases and for a user without root,
@@ -258,7 +258,11 @@ test_with() { # MPI
     sed -n 's/^skip /    skipped: /p' "$log"
     connections_with_tls
   fi
-  logged ranks cargo test --release --test ranks ${full:+--test shared_name} -- ${filter:+"$filter"}
+  # The second MPI runs each program once and the checks in four configurations, as on a user's
+  # machine.
+  local less=()
+  if [[ -z $release && $MPI_NAME != "${mpis[0]}" ]]; then less=(env PORTOLAN_TEST_QUICK=1); fi
+  logged ranks "${less[@]}" cargo test --release --test ranks ${full:+--test shared_name} -- ${filter:+"$filter"}
   count_tests
   # The library with the checks of a debug build, as Rust programs usually build it.
   if [[ -n $release && $MPI_NAME == "${mpis[0]}" ]]; then
@@ -266,7 +270,7 @@ test_with() { # MPI
       cargo test --profile quick --test ranks -- ${filter:+"$filter"}
     count_tests
   fi
-  logged programs scripts/dev programs --mpi "$MPI_NAME" ${filter:+"$filter"}
+  logged programs "${less[@]}" scripts/dev programs --mpi "$MPI_NAME" ${filter:+"$filter"}
   count_tests
   # The tests of faults mostly wait, so run those on hosts at the same time.
   local faults=''
