@@ -91,7 +91,7 @@ def test_the_transpose():
     np.testing.assert_array_equal(pt.array(X[0]).T[...], X[0])
 
 
-@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (4, 5), (40, 60)])
+@pytest.mark.parametrize("shape", [(3,), (2, 0), (4, 5), (40, 60)])
 def test_texts(shape, monkeypatch):
     x = np.random.default_rng(5).normal(size=shape)
     a, get, gets = pt.array(x), pt.Array.__getitem__, []
