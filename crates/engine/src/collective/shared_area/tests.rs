@@ -33,7 +33,7 @@ fn alarm_of(shared_area: &SharedArea) -> Alarm {
     alarm
 }
 
-fn running(alarm: &Alarm, call: Signature) -> Running<'_, Boot> {
+fn running(alarm: &Alarm, call: Signature) -> Running<'_> {
     Running { progress: &Boot, what: &what, call, alarm, warns: &|| true }
 }
 
@@ -150,7 +150,7 @@ fn different_calls_raise_the_alarm() {
         Signature::here(Kind::Broadcast).of(ElementType::BYTES, 8).rooted(1),
         Signature::here(Kind::Reduce).of(ElementType::of::<i64>(), 2).by(Operator::Sum).rooted(2),
     ];
-    let make = |shared_area: &SharedArea, it: &Running<'_, Boot>, which: usize| match which {
+    let make = |shared_area: &SharedArea, it: &Running<'_>, which: usize| match which {
         0 => shared_area.barrier(it, None),
         1 => shared_area.all_reduce(it, (&mut [1i64; 2], Operator::Sum), None),
         2 => shared_area.all_reduce(it, (&mut [1i64; 700], Operator::Sum), None),
