@@ -171,7 +171,8 @@ pub struct AmState {
     pub(super) deferrals: RwLock<Vec<Arc<Deferral>>>,
     /// Messages and completion handlers that deferral queues hold.
     pub(super) behind_deferrals: AtomicUsize,
-    /// Messages that deferral queues hold and do not yet run. Other interfaces do not wait for them.
+    /// Messages that deferral queues hold and have not released. Other interfaces do not wait for
+    /// them.
     pub(super) set_aside: AtomicU64,
     pub(super) towards: Sparse<Towards>,
     /// Messages for each target, without those in the rings of the node. One count for all targets

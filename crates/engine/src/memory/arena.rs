@@ -96,7 +96,7 @@ pub(super) fn start(others: usize) -> usize {
 /// Returns the length of a rank's region in a new arena, with `need` bytes besides its header. The
 /// rank already holds `held` bytes in the group.
 pub(super) fn capacity(policy: &Policy, need: usize, held: usize) -> usize {
-    let wanted = (need + start(0) + STAGGERED).max(policy.arena_bytes).max(held / 8);
+    let wanted = (need + HEADER + STAGGERED).max(policy.arena_bytes).max(held / 8);
     wanted.next_multiple_of(shm::page().max(GRAIN))
 }
 
