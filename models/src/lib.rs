@@ -77,7 +77,8 @@ pub mod rpc {
 #[path = "../../crates/engine/src/memory"]
 #[allow(dead_code)] // some items are used only by the registry
 pub mod memory {
-    //! Address lookup while segments are added and removed.
+    //! Address lookup while segments are added and removed, and collecting items.
+    pub mod append_lists;
     pub mod biased_lock;
     pub mod brlock;
     pub mod membarrier;

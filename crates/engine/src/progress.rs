@@ -123,7 +123,7 @@ fn check(am: &Am) -> bool {
     })
 }
 
-/// Checks at most four times in the age, because a check stops the thread that aggregates.
+/// Checks at most four times in the age, because a check takes the lock of each aggregator.
 fn flush_aged(am: &Am, looked: &mut Instant) {
     let collects = am.started().is_some_and(|state| !state.collects_nothing());
     if !collects || looked.elapsed() < am.config.aggregate_age / 4 {

@@ -64,7 +64,7 @@ impl<T> Index<Interface> for Tables<T> {
 impl<T> Table<T> {
     /// Creates an empty table. `kind` must be below 128, and no other table may use it.
     pub(crate) const fn new(what: &'static str, kind: u8) -> Table<T> {
-        let none = || BiasedLock::prompt(Handles::new());
+        let none = || BiasedLock::new(Handles::new());
         Table { what, kind: (kind as u64) << 56, things: LazyLock::new(none) }
     }
 

@@ -5,22 +5,22 @@
 //! millisecond, and in [`Am::quiesce`]. The progress thread, or without one a waiting call, checks
 //! the age. The handler receives a whole batch per call.
 //!
-//! On the thread that pushes most often, a push is a few plain stores ([`BiasedLock`]). Age is
-//! measured from the first check that finds items, so a push does not read the clock. A buffer goes
-//! to a pool of the rank when its batch has been sent, so memory does not grow with the number of
-//! handlers and targets ever used.
+//! On the first thread that pushes, a push is a few plain stores ([`AppendLists`]). Age is measured
+//! from the first check that finds items, so a push does not read the clock. A buffer goes to a pool
+//! of the rank when its batch has been sent, so memory does not grow with the number of handlers and
+//! targets ever used.
 
 use super::{Am, Owner};
 use super::{HandlerId, Hook};
 use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::memory::biased_lock::BiasedLock;
+use crate::memory::append_lists::{AppendLists, Batch, Locked};
 use crate::memory::buffer_pool::BufferPool;
 use crate::thread::fast_tls;
 use crate::trace::{self, Call, CallInfo, Cause};
 use bytemuck::Pod;
 use std::mem::size_of;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ fast_tls! {
     static SENDING: u32 = 0;
 }
 
-/// Number of items that [`Aggregator::push_values`] adds under one lock.
+/// Number of items that [`Aggregator::push_values`] adds together.
 const TOGETHER: usize = 64;
 /// In bytes.
 pub const DEFAULT_LIMIT: usize = 64 << 10;
@@ -40,10 +40,8 @@ pub struct Aggregator {
     header: Vec<u8>,
     item: usize,
     limit: usize,
-    ranks: usize,
-    buffers: BiasedLock<Vec<Buffer>>,
+    lists: AppendLists,
     spares: Arc<BufferPool>,
-    dirty: AtomicBool,
     /// Batches taken from their buffers and not yet sent.
     sending: AtomicUsize,
     age: Duration,
@@ -60,31 +58,6 @@ impl std::fmt::Debug for Aggregator {
             .finish_non_exhaustive()
     }
 }
-
-#[derive(Debug, Default)]
-struct Buffer {
-    /// Places for all items of the batch except the last, or empty without a batch.
-    bytes: Vec<u8>,
-    /// Length of the places in use. An item without bytes has a place of one byte.
-    used: usize,
-    batch: u64,
-    /// The batch that an age check has found, and the time of the first such check.
-    seen: Option<(u64, Instant)>,
-}
-
-impl Buffer {
-    /// Returns false for the first and the last item of a batch.
-    #[inline]
-    fn add(&mut self, item: &[u8]) -> bool {
-        let end = self.used + item.len().max(1);
-        let Some(place) = self.bytes.get_mut(self.used..end) else { return false };
-        place[..item.len()].copy_from_slice(item);
-        self.used = end;
-        true
-    }
-}
-
-type Batch = (Vec<u8>, usize);
 
 impl Aggregator {
     /// Items have `item` bytes; if 0, messages contain only their number. The header of each
@@ -115,10 +88,8 @@ impl Aggregator {
             header: header.to_vec(),
             item,
             limit,
-            ranks,
-            buffers: BiasedLock::new((0..ranks).map(|_| Buffer::default()).collect()),
+            lists: AppendLists::new(ranks, item.max(1), limit),
             spares: am.state()?.spares.clone(),
-            dirty: AtomicBool::new(false),
             sending: AtomicUsize::new(0),
             hook: OnceLock::new(),
             owner: am.owner()?,
@@ -153,8 +124,8 @@ impl Aggregator {
         if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
     }
 
-    /// Adds items in order, with one lock for many. The iterator may use this aggregator itself.
-    /// Fails as [`Aggregator::push`], after adding the items before the one that failed.
+    /// Adds items in order. The iterator may use this aggregator itself. Fails as
+    /// [`Aggregator::push`], after adding the items before the one that failed.
     #[inline]
     pub fn push_values<T: Pod>(
         &self,
@@ -164,37 +135,25 @@ impl Aggregator {
         if size_of::<T>() != self.item {
             return self.wrong_size(size_of::<T>());
         }
-        // The iterator is the caller's code, so it runs outside the lock.
-        let mut drawn = [(0, T::zeroed()); TOGETHER];
         let mut items = items.into_iter();
         loop {
-            let mut count = 0;
-            for (place, item) in drawn.iter_mut().zip(&mut items) {
-                *place = item;
-                count += 1;
-            }
-            self.put_values(am, &drawn[..count])?;
-            if count < TOGETHER {
-                return Ok(());
-            }
-        }
-    }
-
-    fn put_values<T: Pod>(&self, am: &Am, mut items: &[(usize, T)]) -> Result<()> {
-        while !items.is_empty() {
-            let added = self.buffers.with(|buffers| {
-                let mut add = |(target, item): &(usize, T)| {
-                    buffers.get_mut(*target).is_some_and(|b| b.add(bytemuck::bytes_of(item)))
-                };
-                items.iter().position(|item| !add(item)).unwrap_or(items.len())
+            // The iterator is the caller's code, so it must not run under the lock.
+            let mut appended = 0;
+            let refused = self.lists.appending(|lists| {
+                items.by_ref().take(TOGETHER).find(|(target, item)| {
+                    let added = lists.append(*target, bytemuck::bytes_of(item));
+                    appended += usize::from(added);
+                    !added
+                })
             });
-            items = &items[added..];
-            if let Some(((target, item), rest)) = items.split_first() {
-                self.put_first_or_last(am, *target, bytemuck::bytes_of(item))?;
-                items = rest;
+            match refused.unwrap_or_else(|| items.next()) {
+                Some((target, item)) => {
+                    self.put_first_or_last(am, target, bytemuck::bytes_of(&item))?;
+                }
+                None if appended == TOGETHER => {}
+                None => return Ok(()),
             }
         }
-        Ok(())
     }
 
     #[cold]
@@ -202,12 +161,10 @@ impl Aggregator {
         fail!(Argument, "an item of {bytes} bytes in batches of {}-byte items", self.item)
     }
 
-    /// Returns false for the first and last item of a batch, and if another thread owns the lock.
+    /// Returns false for the first and last item of a batch, and on other threads.
     #[inline]
     fn put(&self, target: usize, item: &[u8]) -> bool {
-        let put =
-            self.buffers.owned(|buffers| buffers.get_mut(target).is_some_and(|b| b.add(item)));
-        put == Some(true)
+        self.lists.appending(|lists| lists.append(target, item)) == Some(true)
     }
 
     #[cold]
@@ -215,17 +172,10 @@ impl Aggregator {
     fn put_first_or_last(&self, am: &Am, target: usize, item: &[u8]) -> Result<()> {
         am.check_rank(target)?;
         let full = {
-            let buffer = &mut self.buffers.lock()[target];
-            if buffer.used == 0 {
-                buffer.bytes = self.spares.take_filled(self.limit * self.place());
-                buffer.bytes.truncate((self.limit - 1) * self.place());
-                self.dirty.store(true, Ordering::Relaxed);
-            }
-            (!buffer.add(item)).then(|| {
-                buffer.bytes.resize(self.limit * self.place(), 0);
-                buffer.add(item);
-                self.take(buffer)
-            })
+            let mut lists = self.lists.lock();
+            let batch = lists
+                .append(target, item, || self.spares.take_filled(self.limit * self.item.max(1)));
+            batch.inspect(|_| self.begin_send(&lists))
         };
         match full {
             None => Ok(()),
@@ -244,7 +194,7 @@ impl Aggregator {
 
     /// With `aged`, sends only the old items. Returns whether there were any.
     fn send_collected(&self, am: &Am, aged: bool) -> Result<bool> {
-        let sent = self.send_dirty(am, aged)?;
+        let sent = self.send_lists(am, aged)?;
         if !aged && handler::running().is_none() && SENDING.get() == 0 {
             am.wait_for(Cause::Message, &|| "batches that other threads send".into(), || {
                 Ok(self.sending.load(Ordering::Acquire) == 0)
@@ -253,65 +203,50 @@ impl Aggregator {
         Ok(sent)
     }
 
-    fn send_dirty(&self, am: &Am, aged: bool) -> Result<bool> {
-        if !self.dirty.load(Ordering::Relaxed) {
+    fn send_lists(&self, am: &Am, aged: bool) -> Result<bool> {
+        if self.lists.is_empty() {
             return Ok(false);
         }
-        let now = aged.then(Instant::now);
+        let mut lists = self.lists.lock();
+        let mut indices: Vec<usize> = lists.attached().collect();
+        if aged {
+            let now = Instant::now();
+            indices.retain(|index| lists.is_old(*index, now, self.age));
+        }
+        drop(lists);
         let mut any = false;
-        for target in 0..self.ranks {
-            let batch = self.take_collected(target, now);
-            if let Some(batch) = batch {
+        for index in indices {
+            let taken = {
+                let mut lists = self.lists.lock();
+                let taken = lists.take(index).map(|batch| (lists.target(index), batch));
+                taken.inspect(|_| self.begin_send(&lists))
+            };
+            if let Some((target, batch)) = taken {
                 any = true;
                 self.send(am, target, batch)?;
             }
         }
-        if !any {
-            // If no batch could be taken, all buffers may be empty.
-            let buffers = self.buffers.lock();
-            self.dirty.store(buffers.iter().any(|b| b.used > 0), Ordering::Relaxed);
-        }
         Ok(any)
     }
 
-    /// With `now`, only a batch of the maximum age. The caller passes it to [`Aggregator::send`].
-    fn take_collected(&self, target: usize, now: Option<Instant>) -> Option<Batch> {
-        let buffer = &mut self.buffers.lock()[target];
-        if buffer.used == 0 {
-            return None;
-        }
-        if let Some(now) = now {
-            let old = match buffer.seen {
-                Some((batch, then)) if batch == buffer.batch => now - then >= self.age,
-                _ => {
-                    buffer.seen = Some((buffer.batch, now));
-                    self.age.is_zero()
-                }
-            };
-            if !old {
-                return None;
-            }
-        }
-        Some(self.take(buffer))
-    }
-
-    fn place(&self) -> usize {
-        self.item.max(1)
-    }
-
-    fn take(&self, buffer: &mut Buffer) -> Batch {
+    /// Counts a batch under the lock under which it was taken. The caller sends it.
+    fn begin_send(&self, _: &Locked<'_>) {
         self.sending.fetch_add(1, Ordering::Relaxed);
-        buffer.batch += 1;
-        let items = std::mem::take(&mut buffer.used) / self.place();
-        (std::mem::take(&mut buffer.bytes), items)
     }
 
-    fn send(&self, am: &Am, target: usize, (bytes, items): Batch) -> Result<()> {
-        SENDING.set(SENDING.get() + 1);
-        let sent = self.send_bytes(am, target, &bytes[..items * self.item], items);
-        SENDING.set(SENDING.get() - 1);
+    fn send(&self, am: &Am, target: usize, (buffer, used): Batch) -> Result<()> {
+        let bytes = &buffer[used];
+        let sent = if bytes.is_empty() {
+            Ok(())
+        } else {
+            let items = bytes.len() / self.item.max(1);
+            SENDING.set(SENDING.get() + 1);
+            let sent = self.send_bytes(am, target, &bytes[..items * self.item], items);
+            SENDING.set(SENDING.get() - 1);
+            sent
+        };
         self.sending.fetch_sub(1, Ordering::Release);
-        self.spares.give(bytes);
+        self.spares.give(buffer);
         sent
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The first thread that takes the lock becomes its owner and pays two plain stores for each use.
 //! Any other thread pays a system call ([`super::membarrier`]), which costs about what a hundred
-//! uses by the owner save. The lock becomes a plain mutex if other threads take it often and the
-//! owner does not. A *prompt* lock does so even if others take it seldom.
+//! uses by the owner save. The lock becomes a plain mutex if the owner does not take it much more
+//! often than the other threads do.
 //!
 //! Invariants:
 //!
@@ -14,12 +14,11 @@
 
 use super::membarrier::{heavy, light};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use crate::sync::{BIAS_DOUBTED, Instant, Mutex, MutexGuard, this_thread};
+use crate::sync::{BIAS_DOUBTED, Mutex, MutexGuard, this_thread};
 use crate::wait::while_held;
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::time::Duration;
 
 #[derive(Debug, Default)]
 pub struct BiasedLock<T> {
@@ -32,18 +31,15 @@ pub struct BiasedLock<T> {
     value: UnsafeCell<T>,
 }
 
-/// Unless prompt, the bias ends only after [`BIAS_DOUBTED`] uses by others within this time.
-const SOON: Duration = Duration::from_millis(3);
-/// The bias is kept if the owner entered at least this often per use by another thread.
+/// The bias is kept if the owner entered at least this often per use by another thread. This is
+/// checked after every [`BIAS_DOUBTED`] uses by others.
 const WORTH: u32 = 128;
 
 #[derive(Debug, Default)]
 struct Others {
-    /// Uses by other threads since `then`, when the owner's count was `entries`.
+    /// Uses by other threads since the owner's count was `entries`.
     count: u32,
-    then: Option<Instant>,
     entries: u32,
-    prompt: bool,
     plain: bool,
 }
 
@@ -88,12 +84,6 @@ impl<T> BiasedLock<T> {
         }
     }
 
-    /// Creates a prompt lock, for objects that several threads use in turn.
-    pub fn prompt(value: T) -> BiasedLock<T> {
-        let others = Others { prompt: true, ..Others::default() };
-        BiasedLock { others: Mutex::new(others), ..BiasedLock::new(value) }
-    }
-
     /// If this thread holds the lock, panics (entered as the owner) or deadlocks.
     #[inline]
     pub fn lock(&self) -> BiasedGuard<'_, T> {
@@ -128,15 +118,15 @@ impl<T> BiasedLock<T> {
             heavy();
             while_held(|| self.turns.load(Ordering::Acquire) & 1 == 1, || ());
             if self.owner.load(Ordering::Relaxed) != me {
-                others.came(self.turns.load(Ordering::Relaxed) / 2, Instant::now);
+                others.came(self.turns.load(Ordering::Relaxed) / 2);
             }
         }
         others
     }
 
-    /// Only for the owner, without the mutex or a guard, for work of a few instructions.
+    /// Only for the owner, without the mutex or a guard.
     #[inline]
-    pub fn owned<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+    fn owned<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _inside = self.enter()?;
         // SAFETY: the owner entered, so no other thread has the lock until `_inside` is dropped.
         Some(f(unsafe { &mut *self.value.get() }))
@@ -154,16 +144,13 @@ impl<T> BiasedLock<T> {
 
 impl Others {
     /// Counts a use by another thread and decides about the bias. `entries` counts the owner's.
-    fn came(&mut self, entries: u32, now: impl FnOnce() -> Instant) {
+    fn came(&mut self, entries: u32) {
         self.count += 1;
         if self.count < BIAS_DOUBTED {
             return;
         }
-        let now = now();
-        let soon = self.prompt || self.then.is_some_and(|then| now - then < SOON);
-        let worth = entries.wrapping_sub(self.entries) / WORTH >= self.count;
-        self.plain = soon && !worth;
-        (self.count, self.then, self.entries) = (0, Some(now), entries);
+        self.plain = entries.wrapping_sub(self.entries) / WORTH < self.count;
+        (self.count, self.entries) = (0, entries);
     }
 }
 
@@ -226,27 +213,17 @@ mod tests {
     fn the_bias_is_given_up_where_others_come_too_often() {
         let biased = BiasedLock::new(0u32);
         *biased.lock() += 1; // this thread becomes the owner
-        let (mut others, mut now) = (Others::default(), Instant::now());
-        let mut come = |entries: &mut u32, owner: u32, pause: Duration| {
-            *entries = entries.wrapping_add(owner);
-            now += pause;
-            (0..BIAS_DOUBTED).for_each(|_| others.came(*entries, || now));
+        let (mut others, mut entries) = (Others::default(), u32::MAX - 100);
+        others.entries = entries;
+        let mut come = |owner: u32| {
+            entries = entries.wrapping_add(owner);
+            (0..BIAS_DOUBTED).for_each(|_| others.came(entries));
             others.plain
         };
-        let (entries, long) = (&mut (u32::MAX - 100), 2 * SOON);
-        assert!(!come(entries, 0, Duration::ZERO), "the first");
         for _ in 0..10 {
-            assert!(!come(entries, 0, long), "seldom");
-            assert!(!come(entries, WORTH * BIAS_DOUBTED, Duration::ZERO), "the owner more often");
+            assert!(!come(WORTH * BIAS_DOUBTED), "the owner more often");
         }
-        assert!(come(entries, WORTH, Duration::ZERO));
-        let mut others = Others { prompt: true, ..Others::default() };
-        let mut come = |entries| {
-            (0..BIAS_DOUBTED).for_each(|_| others.came(entries, Instant::now));
-            others.plain
-        };
-        assert!(!come(WORTH * BIAS_DOUBTED), "the owner more often");
-        assert!(come(WORTH * BIAS_DOUBTED + WORTH), "seldom, but no less than the owner");
+        assert!(come(WORTH * BIAS_DOUBTED - 1));
         // The lock works whether or not these threads give up the bias.
         let often = 100 * BIAS_DOUBTED;
         std::thread::scope(|scope| {

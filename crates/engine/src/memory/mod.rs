@@ -19,6 +19,7 @@
 //! **Rounding.** Blocks take multiples of [`arena::ALIGN`]. Bounds checks use the requested length.
 
 mod allocation;
+pub(crate) mod append_lists;
 pub mod arena;
 pub mod biased_lock;
 pub mod block_index;

@@ -101,7 +101,7 @@ impl ClassShared {
             na: na.clone(),
             functions: Registry::default(),
             method,
-            calls: BiasedLock::prompt(Handles::default()),
+            calls: BiasedLock::new(Handles::default()),
             promised: Mutex::default(),
             pulls: Mutex::default(),
             pulling: AtomicUsize::new(0),

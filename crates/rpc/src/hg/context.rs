@@ -150,7 +150,7 @@ impl ContextShared {
             na,
             id,
             accepts: AtomicBool::new(true),
-            work: BiasedLock::prompt(Queue::default()),
+            work: BiasedLock::new(Queue::default()),
             len: AtomicUsize::new(0),
             ends: AtomicUsize::new(0),
             ended: AtomicBool::new(false),

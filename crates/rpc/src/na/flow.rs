@@ -64,7 +64,7 @@ impl std::fmt::Debug for Flow {
 impl Flow {
     pub fn new(window: u64) -> Flow {
         let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
-        let out = BiasedLock::prompt([fresh(), fresh()]);
+        let out = BiasedLock::new([fresh(), fresh()]);
         Flow { out, taken: Default::default(), kept: Default::default(), window }
     }
 

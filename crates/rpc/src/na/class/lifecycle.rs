@@ -66,7 +66,7 @@ impl Shared {
                 listen,
                 engine,
                 plugin,
-                matching: BiasedLock::prompt(Default::default()),
+                matching: BiasedLock::new(Default::default()),
                 waiting: AtomicUsize::new(0),
                 flows: (0..ranks).map(|_| Flow::new(window)).collect(),
                 remote_flows: RwLock::default(),
