@@ -126,9 +126,12 @@ pub fn items(ctx: &Ctx) {
         let value = rng.next() >> 32;
         sum += value;
         if i % 1000 == 0 {
-            // The iterator may push too.
+            // The iterator may push and flush too.
             sum += value;
             adds.push(rng.below(ctx.n), Add(value)).expect("push");
+            if i % 7000 == 0 {
+                adds.flush().expect("flush");
+            }
         }
         (rng.below(ctx.n), Add(value))
     };
@@ -189,6 +192,19 @@ pub fn items(ctx: &Ctx) {
         });
         let count = many / 30 * 3 + many / 10;
         totals(ctx, &messages, "from threads", count, count);
+        step("items: an iterator that waits for another thread's flush");
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for _ in 0..10 {
+                    endpoint.aggregate(ctx.me, Add(1)).expect("push");
+                    endpoint.flush().expect("flush");
+                    send.send((ctx.me, Add(1))).expect("the iterator is there");
+                }
+            });
+            adds.push_all(receive).expect("push_all");
+        });
+        totals(ctx, &messages, "an iterator that waits", 20, 20);
     } else {
         assert!(ctx.engine.thread_level() != portolan_engine::mpi::init::ThreadLevel::Multiple);
     }
@@ -207,5 +223,20 @@ pub fn items(ctx: &Ctx) {
     let come = || Ok(seen.count.load(Ordering::Relaxed) == 1);
     ctx.engine.wait_until(&what, come).expect("wait");
     ctx.barrier();
+    if ctx.engine.has_thread() {
+        step("items: aged while an iterator waits");
+        seen.count.store(0, Ordering::Relaxed);
+        seen.sum.store(0, Ordering::Relaxed);
+        ctx.barrier();
+        adds.push(ctx.me, Add(3)).expect("push");
+        let waiting = std::iter::once_with(|| {
+            while seen.count.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            (ctx.me, Add(4))
+        });
+        adds.push_all(waiting).expect("push_all");
+        totals(ctx, &messages, "aged while an iterator waits", 2, 7);
+    }
     messages.free().expect("free");
 }
