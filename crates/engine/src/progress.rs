@@ -145,8 +145,7 @@ fn sleep(am: &Am, nap: Duration) {
             let lingers = state.poll_state.lingers();
             let nap = match (lingers, alone) {
                 _ if state.is_held_up() => nap.min(HELD_UP),
-                (true, true) => state.poll_state.pause(),
-                (true, false) => LINGER,
+                (true, _) => state.poll_state.pause(),
                 (false, true) => UNDISTURBED,
                 (false, false) => nap,
             };
