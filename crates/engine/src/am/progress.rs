@@ -84,7 +84,8 @@ impl Am {
         let Some((state, node)) = self.rings() else { return Ok(()) };
         state.poll_state.touch_by_batch(node, self.is_watched());
         for _ in 0..BETWEEN_BATCHES {
-            if !state.poll(self)? {
+            let busy = state.poll(self)?;
+            if !(busy | (self.may_call_mpi() && self.poll_messages()?)) {
                 break;
             }
         }
