@@ -8,8 +8,12 @@ use std::sync::Arc;
 const LIMIT: usize = 4;
 
 fn push(lists: &AppendLists, item: u8) -> Option<Batch> {
-    let added = lists.appending(|owner| owner.append(0, &[item])) == Some(true);
-    if added { None } else { lists.lock().append(0, &[item], || vec![0; LIMIT]) }
+    if lists.appending(|owner| owner.append(0, &[item])) == Some(true) {
+        return None;
+    }
+    let mut lists = lists.lock();
+    lists.claim();
+    lists.append(0, &[item], || vec![0; LIMIT])
 }
 
 /// The batches stay allocated until the end, so that the model reports a late append as a lost item.

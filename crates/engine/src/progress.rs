@@ -12,6 +12,7 @@
 use crate::am::Am;
 use crate::am::poll_state::LINGER;
 use crate::am::state::RingState;
+use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
 use crate::wait::{Backoff, Patience};
@@ -52,6 +53,7 @@ impl ProgressThread {
             .name("portolan-progress".into())
             .spawn(move || {
                 process::quiet_signals();
+                handler::become_progress_thread();
                 short_slice();
                 if let Some(owner) = owner.upgrade() {
                     run(owner.am(), &seen);

@@ -5,7 +5,8 @@
 //! millisecond, and in [`Am::quiesce`]. The progress thread, or without one a waiting call, checks
 //! the age. The handler receives a whole batch per call.
 //!
-//! On the first thread that pushes, a push is a few plain stores ([`AppendLists`]). Age is measured
+//! On the first thread that pushes, a push is a few plain stores ([`AppendLists`]). The progress
+//! thread, which runs some of the handlers, is never that thread. Age is measured
 //! from the first check that finds items, so a push does not read the clock. A buffer goes to a pool
 //! of the rank when its batch has been sent, so memory does not grow with the number of handlers and
 //! targets ever used.
@@ -19,6 +20,7 @@ use crate::memory::buffer_pool::BufferPool;
 use crate::thread::fast_tls;
 use crate::trace::{self, Call, CallInfo, Cause};
 use bytemuck::Pod;
+use smallvec::SmallVec;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -138,20 +140,28 @@ impl Aggregator {
         let mut items = items.into_iter();
         loop {
             // The iterator is the caller's code, so it must not run under the lock.
-            let mut appended = 0;
+            let mut added = 0;
             let refused = self.lists.appending(|lists| {
                 items.by_ref().take(TOGETHER).find(|(target, item)| {
-                    let added = lists.append(*target, bytemuck::bytes_of(item));
-                    appended += usize::from(added);
-                    !added
+                    let appended = lists.append(*target, bytemuck::bytes_of(item));
+                    added += usize::from(appended);
+                    !appended
                 })
             });
-            match refused.unwrap_or_else(|| items.next()) {
-                Some((target, item)) => {
+            match refused {
+                Some(Some((target, item))) => {
                     self.put_first_or_last(am, target, bytemuck::bytes_of(&item))?;
                 }
-                None if appended == TOGETHER => {}
-                None => return Ok(()),
+                Some(None) if added < TOGETHER => return Ok(()),
+                Some(None) => {}
+                None => {
+                    let drawn: SmallVec<[(usize, T); TOGETHER]> =
+                        items.by_ref().take(TOGETHER).collect();
+                    self.put_locked(am, drawn.iter().map(|(r, i)| (*r, bytemuck::bytes_of(i))))?;
+                    if drawn.len() < TOGETHER {
+                        return Ok(());
+                    }
+                }
             }
         }
     }
@@ -170,20 +180,40 @@ impl Aggregator {
     #[cold]
     #[inline(never)]
     fn put_first_or_last(&self, am: &Am, target: usize, item: &[u8]) -> Result<()> {
-        am.check_rank(target)?;
-        let full = {
-            let mut lists = self.lists.lock();
-            let batch = lists
-                .append(target, item, || self.spares.take_filled(self.limit * self.item.max(1)));
-            batch.inspect(|_| self.begin_send(&lists))
-        };
-        match full {
-            None => Ok(()),
-            Some(batch) => {
-                self.send(am, target, batch)?;
-                am.serve_between_batches()
+        self.put_locked(am, std::iter::once((target, item)))
+    }
+
+    fn put_locked<'i>(
+        &self,
+        am: &Am,
+        mut items: impl Iterator<Item = (usize, &'i [u8])>,
+    ) -> Result<()> {
+        while let Some((target, batch)) = self.fill(am, &mut items)? {
+            self.send(am, target, batch)?;
+            am.serve_between_batches()?;
+        }
+        Ok(())
+    }
+
+    /// Appends items under the lock until one fills its batch. Returns that batch and its target.
+    fn fill<'i>(
+        &self,
+        am: &Am,
+        items: &mut impl Iterator<Item = (usize, &'i [u8])>,
+    ) -> Result<Option<(usize, Batch)>> {
+        let mut lists = self.lists.lock();
+        if !handler::on_progress_thread() {
+            lists.claim();
+        }
+        for (target, item) in items {
+            am.check_rank(target)?;
+            let fresh = || self.spares.take_filled(self.limit * self.item.max(1));
+            if let Some(batch) = lists.append(target, item, fresh) {
+                self.begin_send(&lists);
+                return Ok(Some((target, batch)));
             }
         }
+        Ok(None)
     }
 
     /// On return, all items pushed before have been sent, even if another thread was sending their
@@ -208,7 +238,7 @@ impl Aggregator {
             return Ok(false);
         }
         let mut lists = self.lists.lock();
-        let mut indices: Vec<usize> = lists.attached().collect();
+        let mut indices: SmallVec<[usize; 16]> = lists.attached().collect();
         if aged {
             let now = Instant::now();
             indices.retain(|index| lists.is_old(*index, now, self.age));

@@ -11,6 +11,7 @@ fast_tls! {
 thread_local! {
     static IN_COMPLETION: Cell<bool> = const { Cell::new(false) };
     static ON_COMPLETION_THREAD: Cell<bool> = const { Cell::new(false) };
+    static ON_PROGRESS_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
 #[inline]
@@ -45,4 +46,12 @@ pub(crate) fn on_completion_thread() -> bool {
 
 pub(crate) fn become_completion_thread() {
     ON_COMPLETION_THREAD.set(true);
+}
+
+pub(crate) fn on_progress_thread() -> bool {
+    ON_PROGRESS_THREAD.get()
+}
+
+pub(crate) fn become_progress_thread() {
+    ON_PROGRESS_THREAD.set(true);
 }

@@ -1,6 +1,6 @@
 //! Byte lists, one for each target, to which one thread appends without a lock.
 //!
-//! The first thread that takes the lock becomes the *owner* and has lists of its own. All other
+//! The first thread that claims the lists becomes the *owner* and has lists of its own. All other
 //! threads share a second set of lists and append under the lock. The owner makes any number of
 //! appends between two stores to `turns`, and may run other code between them, even code that uses
 //! the lists.
@@ -32,7 +32,7 @@ pub struct AppendLists {
     turns: AtomicU32,
     /// Another thread detaches buffers, so the owner must take the lock.
     wanted: AtomicBool,
-    /// Number of attached buffers.
+    /// Number of attached buffers. Changes under the lock.
     attached: AtomicUsize,
     own: Box<[List]>,
     /// The lists of the other threads, allocated at their first append.
@@ -160,9 +160,7 @@ impl AppendLists {
     /// A thread that appends or takes under the lock. Must not be called with the lock held.
     pub fn lock(&self) -> Locked<'_> {
         let held = self.held.lock();
-        let me = this_thread();
-        let _ = self.owner.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed);
-        let is_owner = self.owner.load(Ordering::Relaxed) == me;
+        let is_owner = self.owner.load(Ordering::Relaxed) == this_thread();
         Locked { lists: self, held, is_owner, alone: is_owner.then_some(true) }
     }
 
@@ -182,6 +180,15 @@ pub struct Locked<'a> {
 }
 
 impl Locked<'_> {
+    /// Makes this thread the owner if there is none.
+    pub fn claim(&mut self) {
+        if self.lists.owner.load(Ordering::Relaxed) == 0 {
+            self.lists.owner.store(this_thread(), Ordering::Relaxed);
+            self.is_owner = true;
+            self.alone = Some(true);
+        }
+    }
+
     fn list(&self, index: usize) -> (&List, bool) {
         let own = &self.lists.own;
         match index.checked_sub(own.len()) {
@@ -220,7 +227,7 @@ impl Locked<'_> {
             let (list, _) = self.list(index);
             list.start.store(start, Ordering::Relaxed);
             list.room.store(place * (limit - 1), Ordering::Relaxed);
-            self.lists.attached.fetch_add(1, Ordering::Relaxed);
+            self.count_attached(1);
         }
         let (list, _) = self.list(index);
         // SAFETY: this thread owns the list, or the list is shared and this thread has the lock.
@@ -231,6 +238,11 @@ impl Locked<'_> {
         // SAFETY: as before. The buffer has a place behind `room`.
         unsafe { list.append(item) };
         self.take(index)
+    }
+
+    fn count_attached(&self, more: usize) {
+        let attached = &self.lists.attached;
+        attached.store(attached.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
     /// The indices of all lists with a buffer.
@@ -263,7 +275,7 @@ impl Locked<'_> {
             list.room.store(0, Ordering::Relaxed);
             list.used.store(0, Ordering::Relaxed);
             self.held[index].copied = 0;
-            self.lists.attached.fetch_sub(1, Ordering::Relaxed);
+            self.count_attached(usize::MAX);
             return Some((std::mem::take(&mut self.held[index].buffer), from..used));
         }
         self.held[index].copied = used;
@@ -309,7 +321,9 @@ mod tests {
         if added {
             return None;
         }
-        lists.lock().append(target, &item, || vec![0; 8 * LIMIT])
+        let mut lists = lists.lock();
+        lists.claim();
+        lists.append(target, &item, || vec![0; 8 * LIMIT])
     }
 
     #[test]
