@@ -1,8 +1,9 @@
 //! PRK transpose: `B += A^T` and then `A += 1`, of a square matrix that is distributed by columns.
 //!
 //! Portolan's version transposes tiles of A, which fit in the cache, and accumulates them into the
-//! owner's columns of B. Accumulates commute, so the ranks meet only at the end. The versions of
-//! MPI send whole transposed blocks, which the receiver adds, as the reference program does.
+//! owner's columns of B. Tiles for another node are larger, because each is a message. Accumulates
+//! commute, so the ranks meet only at the end. The versions of MPI send whole transposed blocks,
+//! which the receiver adds, as the reference program does.
 
 use crate::job::Sample;
 use crate::two_sided::{Requests, World};
@@ -27,6 +28,8 @@ pub const KERNEL: Kernel = Kernel {
 
 const ITERATIONS: usize = 4;
 const TILE: usize = 32;
+/// The side of a tile for another node.
+const FAR_TILE: usize = 256;
 
 /// The distribution: rank r owns columns `r * b .. (r + 1) * b`, stored one after the other.
 #[derive(Clone, Copy)]
@@ -66,11 +69,19 @@ impl Columns {
 /// Calls `each` with the ranges of the tiles of a block of `b` rows and columns.
 fn tiles(
     b: usize,
+    each: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>) -> Result<()>,
+) -> Result<()> {
+    tiles_of(TILE, b, each)
+}
+
+fn tiles_of(
+    side: usize,
+    b: usize,
     mut each: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>) -> Result<()>,
 ) -> Result<()> {
-    for i in (0..b).step_by(TILE) {
-        for j in (0..b).step_by(TILE) {
-            each(i..(i + TILE).min(b), j..(j + TILE).min(b))?;
+    for i in (0..b).step_by(side) {
+        for j in (0..b).step_by(side) {
+            each(i..(i + side).min(b), j..(j + side).min(b))?;
         }
     }
     Ok(())
@@ -115,16 +126,26 @@ fn add_received(own: Columns, b: &mut [f64], other: usize, block: &[f64]) {
     }
 }
 
-/// Transposes a tile of A in the cache, and adds it to B at its owner.
-fn push_block(own: Columns, a: &mut [f64], other: usize, b: &Segment<'_, f64>) -> Result<()> {
-    let mut tile = [0.0; TILE * TILE];
-    tiles(own.b, |columns, rows| {
+/// Transposes tiles of A in the cache, and adds them to B at its owner.
+fn push_block(
+    own: Columns,
+    a: &mut [f64],
+    other: usize,
+    b: &Segment<'_, f64>,
+    side: usize,
+) -> Result<()> {
+    let mut tile = vec![0.0; side * side];
+    tiles_of(side, own.b, |columns, rows| {
         let (width, height) = (columns.len(), rows.len());
-        for (i, column) in columns.clone().enumerate() {
-            let from = &mut a[column * own.n + other * own.b..][rows.clone()];
-            for (j, element) in from.iter_mut().enumerate() {
-                tile[j * width + i] = *element;
-                *element += 1.0;
+        for first in (0..height).step_by(TILE) {
+            let part = first..(first + TILE).min(height);
+            for (i, column) in columns.clone().enumerate() {
+                let from = &mut a[column * own.n + other * own.b..][rows.clone()][part.clone()];
+                let to = tile[part.start * width + i..].iter_mut().step_by(width);
+                for (to, element) in to.zip(from) {
+                    *to = *element;
+                    *element += 1.0;
+                }
             }
         }
         let at = rows.start * own.n + own.me * own.b + columns.start;
@@ -137,14 +158,17 @@ fn push_block(own: Columns, a: &mut [f64], other: usize, b: &Segment<'_, f64>) -
 
 fn segments(job: &Job<'_>, size: usize) -> Result<Outcome> {
     let own = Columns::new(job.world, size);
-    let group = job.rt()?.world();
+    let rt = job.rt()?;
+    let group = rt.world();
     let b = group.allocate::<f64>(own.b * own.n)?;
     let mut a = own.matrix();
     let samples = job.repeat(|| {
         for _ in 0..ITERATIONS {
             // Each rank begins with another owner.
             for i in 0..job.n() {
-                push_block(own, &mut a, (job.me() + i) % job.n(), &b)?;
+                let other = (job.me() + i) % job.n();
+                let side = if rt.same_node(other)? { TILE } else { FAR_TILE };
+                push_block(own, &mut a, other, &b, side)?;
             }
         }
         Ok(group.barrier()?)
