@@ -1,4 +1,4 @@
-//! Byte lists, one for each target, to which one thread appends without a lock.
+//! A list of bytes for each target. One thread appends to the lists without a lock.
 //!
 //! The first thread that claims the lists becomes the *owner* and has lists of its own. All other
 //! threads share a second set of lists and append under the lock. The owner makes any number of
@@ -37,7 +37,7 @@ pub struct AppendLists {
     own: Box<[List]>,
     /// The lists of the other threads, allocated at their first append.
     shared: OnceLock<Box<[List]>>,
-    /// One entry for each list, first those of the owner.
+    /// An entry for each list. The owner's lists come first.
     held: Mutex<Vec<Held>>,
     place: usize,
     limit: usize,
@@ -261,7 +261,8 @@ impl Locked<'_> {
     }
 
     /// Takes the items of a list with the index. The range is empty if they were copied before.
-    /// `None` if the list has no buffer, or if the owner is inside and has appended nothing since.
+    /// Returns `None` if the list has no buffer, or if the owner is inside and has appended nothing
+    /// since.
     pub fn take(&mut self, index: usize) -> Option<Batch> {
         if self.held.get(index)?.buffer.is_empty() {
             return None;
