@@ -233,30 +233,43 @@ impl Aggregator {
         Ok(sent)
     }
 
+    /// Sends all batches even if a send fails, and returns the first error.
     fn send_lists(&self, am: &Am, aged: bool) -> Result<bool> {
         if self.lists.is_empty() {
             return Ok(false);
         }
-        let mut lists = self.lists.lock();
-        let mut indices: SmallVec<[usize; 16]> = lists.attached().collect();
-        if aged {
-            let now = Instant::now();
-            indices.retain(|index| lists.is_old(*index, now, self.age));
-        }
-        drop(lists);
-        let mut any = false;
-        for index in indices {
-            let taken = {
-                let mut lists = self.lists.lock();
-                let taken = lists.take(index).map(|batch| (lists.target(index), batch));
-                taken.inspect(|_| self.begin_send(&lists))
-            };
-            if let Some((target, batch)) = taken {
-                any = true;
-                self.send(am, target, batch)?;
+        let now = aged.then(Instant::now);
+        let (mut from, mut any, mut result) = (0, false, Ok(()));
+        loop {
+            let taken = self.take_from(&mut from, now);
+            if taken.is_empty() {
+                return result.map(|()| any);
+            }
+            any = true;
+            for (target, batch) in taken {
+                let sent = self.send(am, target, batch);
+                result = result.and(sent);
             }
         }
-        Ok(any)
+    }
+
+    /// Takes some batches of the lists with indices of at least `from`, and sets `from` to the next
+    /// index. With `now`, takes only old items. The caller sends the batches.
+    fn take_from(&self, from: &mut usize, now: Option<Instant>) -> SmallVec<[(usize, Batch); 8]> {
+        let mut taken = SmallVec::new();
+        let mut lists = self.lists.lock();
+        while taken.len() < taken.inline_size()
+            && let Some(index) = lists.attached(*from)
+        {
+            *from = index + 1;
+            if now.is_none_or(|now| lists.is_old(index, now, self.age))
+                && let Some(batch) = lists.take(index)
+            {
+                self.begin_send(&lists);
+                taken.push((lists.target(index), batch));
+            }
+        }
+        taken
     }
 
     /// Counts a batch under the lock under which it was taken. The caller sends it.

@@ -245,9 +245,10 @@ impl Locked<'_> {
         attached.store(attached.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// The indices of all lists with a buffer.
-    pub fn attached(&self) -> impl Iterator<Item = usize> {
-        self.held.iter().enumerate().filter(|(_, held)| !held.buffer.is_empty()).map(|(i, _)| i)
+    /// The first list with a buffer, from index `from`.
+    pub fn attached(&self, from: usize) -> Option<usize> {
+        let held = self.held.get(from..)?;
+        held.iter().position(|held| !held.buffer.is_empty()).map(|index| from + index)
     }
 
     /// Returns whether the list has had items since a call of this method `age` ago.
