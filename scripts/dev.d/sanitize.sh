@@ -138,8 +138,8 @@ NOT_FOR_MIRI=(any_memory atomics::node_queue collective::shared_area futex memor
 
 # Modules whose tests run without strict provenance, because they make pointers from addresses of
 # other ranks, as the interfaces do, or contend for locks of parking_lot, which does so.
-ADDRESSES_FOR_MIRI=(bulk loops memory::biased_lock memory::brlock memory::shared_bytes na::service
-  path::lock_stripe)
+ADDRESSES_FOR_MIRI=(bulk loops memory::append_lists memory::biased_lock memory::brlock
+  memory::shared_bytes na::service path::lock_stripe)
 
 # Prints the modules of a crate that have both unsafe code and tests.
 unsafe_modules() { # crate
