@@ -68,13 +68,6 @@ impl Columns {
 
 /// Calls `each` with the ranges of the tiles of a block of `b` rows and columns.
 fn tiles(
-    b: usize,
-    each: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>) -> Result<()>,
-) -> Result<()> {
-    tiles_of(TILE, b, each)
-}
-
-fn tiles_of(
     side: usize,
     b: usize,
     mut each: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>) -> Result<()>,
@@ -90,7 +83,7 @@ fn tiles_of(
 /// Transposes block `rows` into `out`, which has `b` columns of `b` elements, and adds 1 to A.
 fn transpose_block(own: Columns, a: &mut [f64], other: usize, out: &mut [f64]) -> Result<()> {
     let first = other * own.b;
-    tiles(own.b, |columns, rows| {
+    tiles(TILE, own.b, |columns, rows| {
         for i in columns {
             for j in rows.clone() {
                 let element = &mut a[i * own.n + first + j];
@@ -104,7 +97,7 @@ fn transpose_block(own: Columns, a: &mut [f64], other: usize, out: &mut [f64]) -
 
 /// Adds the transpose of block `of` to block `to` of the columns of B, and 1 to the block of A.
 fn add_block(own: Columns, a: &mut [f64], of: usize, b: &mut [f64], to: usize) -> Result<()> {
-    tiles(own.b, |columns, rows| {
+    tiles(TILE, own.b, |columns, rows| {
         for i in columns {
             for j in rows.clone() {
                 let element = &mut a[i * own.n + of * own.b + j];
@@ -135,7 +128,7 @@ fn push_block(
     side: usize,
 ) -> Result<()> {
     let mut tile = vec![0.0; side * side];
-    tiles_of(side, own.b, |columns, rows| {
+    tiles(side, own.b, |columns, rows| {
         let (width, height) = (columns.len(), rows.len());
         for first in (0..height).step_by(TILE) {
             let part = first..(first + TILE).min(height);

@@ -143,16 +143,14 @@ impl AppendLists {
         }
         // Only the owner writes `turns`, so a plain load and store suffice.
         let turns = self.turns.load(Ordering::Relaxed);
-        let outermost = turns & 1 == 0;
-        let _inside = if outermost {
+        let mut _inside = None;
+        if turns & 1 == 0 {
             self.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
             light();
-            Some(Inside(&self.turns, turns.wrapping_add(2)))
-        } else {
-            None
-        };
-        if outermost && self.wanted.load(Ordering::Acquire) {
-            return None;
+            _inside = Some(Inside(&self.turns, turns.wrapping_add(2)));
+            if self.wanted.load(Ordering::Acquire) {
+                return None;
+            }
         }
         Some(f(&Appending(&self.own, PhantomData)))
     }
@@ -189,13 +187,11 @@ impl Locked<'_> {
         }
     }
 
-    fn list(&self, index: usize) -> (&List, bool) {
+    fn list(&self, index: usize) -> &List {
         let own = &self.lists.own;
         match index.checked_sub(own.len()) {
-            None => (&own[index], true),
-            Some(index) => {
-                (&self.lists.shared.get().expect("allocated with its entry")[index], false)
-            }
+            None => &own[index],
+            Some(index) => &self.lists.shared.get().expect("allocated with its entry")[index],
         }
     }
 
@@ -224,18 +220,18 @@ impl Locked<'_> {
             assert!(buffer.len() == place * limit);
             let start = buffer.as_mut_ptr();
             self.held[index].buffer = buffer;
-            let (list, _) = self.list(index);
+            let list = self.list(index);
             list.start.store(start, Ordering::Relaxed);
             list.room.store(place * (limit - 1), Ordering::Relaxed);
             self.count_attached(1);
         }
-        let (list, _) = self.list(index);
+        let list = self.list(index);
         // SAFETY: this thread owns the list, or the list is shared and this thread has the lock.
         if unsafe { list.append(item) } {
             return None;
         }
         list.room.store(place * limit, Ordering::Relaxed);
-        // SAFETY: as before. The buffer has a place behind `room`.
+        // SAFETY: this thread still owns the list or has the lock. The buffer has one more place.
         unsafe { list.append(item) };
         self.take(index)
     }
@@ -261,7 +257,7 @@ impl Locked<'_> {
         index % self.lists.own.len()
     }
 
-    /// Takes the items of a list with the index. The range is empty if they were copied before.
+    /// Takes the items of a list. The range is empty if they were copied before.
     /// Returns `None` if the list has no buffer, or if the owner is inside and has appended nothing
     /// since.
     pub fn take(&mut self, index: usize) -> Option<Batch> {
@@ -269,11 +265,11 @@ impl Locked<'_> {
             return None;
         }
         let alone = index >= self.lists.own.len() || self.is_alone();
-        let used = self.list(index).0.used.load(Ordering::Acquire);
+        let used = self.list(index).used.load(Ordering::Acquire);
         let from = self.held[index].copied;
         self.held[index].seen = None;
         if alone {
-            let (list, _) = self.list(index);
+            let list = self.list(index);
             list.room.store(0, Ordering::Relaxed);
             list.used.store(0, Ordering::Relaxed);
             self.held[index].copied = 0;
@@ -281,7 +277,7 @@ impl Locked<'_> {
             return Some((std::mem::take(&mut self.held[index].buffer), from..used));
         }
         self.held[index].copied = used;
-        let start = self.list(index).0.start.load(Ordering::Relaxed);
+        let start = self.list(index).start.load(Ordering::Relaxed);
         // SAFETY: the buffer stays attached under the lock, and the owner completed the bytes below
         // `used` before it stored `used`.
         let items = unsafe { std::slice::from_raw_parts(start.add(from), used - from) };
