@@ -2,6 +2,7 @@
 //! interface that decides about an error writes it to standard error.
 
 use portolan_engine::error::{Error, ErrorKind, Result, fail};
+use portolan_engine::layout::{Dim, Shape};
 use portolan_engine::message;
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine};
@@ -30,6 +31,21 @@ pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Resul
     }
     // SAFETY: by this function's contract `data` has `n` elements, and it is not null.
     Ok(unsafe { std::slice::from_raw_parts(data, n) })
+}
+
+/// Returns the shape of the counts and strides of a C call. `counts` is one longer than the strides,
+/// which are in bytes. Fails with `Argument` for a negative count, and as [`Shape::repeated`].
+#[inline(always)] // moving shapes takes time
+pub(crate) fn shape(counts: &[c_int], local: &[c_int], remote: &[c_int]) -> Result<Shape> {
+    if let Some(i) = counts.iter().position(|&count| count < 0) {
+        fail!(Argument, "count[{i}] is {}, but cannot be negative", counts[i]);
+    }
+    let dims = counts[1..].iter().zip(local).zip(remote).map(|((&n, &local), &remote)| Dim {
+        n: n as usize,
+        local: local as isize,
+        remote: remote as isize,
+    });
+    Shape::repeated(counts[0] as usize, dims)
 }
 
 /// Checks at compile time that structures have the C layout: size and member offsets in bytes.

@@ -1,6 +1,6 @@
 //! Layouts of the C structures, and the argument checks that all calls share.
 
-use crate::boundary::array;
+use crate::boundary::{self, array};
 use num_complex::Complex;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
@@ -125,26 +125,15 @@ pub(crate) unsafe fn shape(
             array(remote, levels, "the remote stride array")?,
         )
     };
-    let mut sizes = [0usize; MAX_LEVELS + 1];
-    for (i, &c) in counts.iter().enumerate() {
-        sizes[i] = match usize::try_from(c) {
-            Ok(c) => c,
-            Err(_) => fail!(Argument, "count[{i}] is {c}"),
-        };
-    }
-    let (mut l, mut r) = ([0isize; MAX_LEVELS], [0isize; MAX_LEVELS]);
-    for i in 0..levels {
-        if counts[i + 1] > 1 && (local[i] < 0 || remote[i] < 0) {
+    for (i, ((&n, &l), &r)) in counts[1..].iter().zip(local).zip(remote).enumerate() {
+        if n > 1 && (l < 0 || r < 0) {
             fail!(
                 Argument,
-                "strides {} and {} of level {i}: they cannot be negative",
-                local[i],
-                remote[i]
+                "strides {l} and {r} of level {i}: they cannot be negative"
             );
         }
-        (l[i], r[i]) = (local[i] as isize, remote[i] as isize);
     }
-    Shape::strided(&sizes[..=levels], &l[..levels], &r[..levels])
+    boundary::shape(counts, local, remote)
 }
 
 /// # Safety

@@ -37,6 +37,7 @@ unsafe fn exchange(hndl: Handle, my_addr: u64, add_tab: *mut u64) -> Outcome {
     exchanged.extend(all.iter().copied().enumerate().filter(|&(_, a)| a != 0));
     drop(exchanged);
     context.routes.write().clear();
+    context.exchanges.fetch_add(1, Ordering::Release);
     if add_tab.is_null() {
         refuse!(messages::ADDR_TBL_NULL, "the table for the addresses is null");
     }

@@ -22,6 +22,8 @@ use super::{counters, messages, objects, twin};
 use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::Am;
 use portolan_engine::am::{Data, MAX_HEADER, Signal, Signals};
+use portolan_engine::error::Result;
+use portolan_engine::thread::fast_tls;
 use std::mem::{MaybeUninit, size_of};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::Ordering;
@@ -39,24 +41,48 @@ pub(crate) struct Head {
     /// An address at the origin, or 0.
     pub cmpl_cntr: u64,
     /// In bytes, without padding.
-    pub uhdr_len: u32,
+    pub uhdr_len: u16,
     /// Bits [`VECTOR`], [`AGAIN`] and [`WHOLE`], and the vector type times [`VECTOR_TYPE`].
-    pub flags: u32,
-    /// The task that sent the message first. With [`AGAIN`], the message comes from the target.
-    pub origin: u32,
+    pub flags: u16,
     /// The number of blocks of a vector. The data begins with their lengths.
     pub blocks: u32,
 }
 
-pub(crate) const VECTOR: u32 = 1;
-/// The target dropped the message and has sent it to itself again.
-pub(crate) const AGAIN: u32 = 2;
+// A message with a user header of one word fits in a cell of the ring.
+const _: () = assert!(size_of::<Head>() == 40);
+
+pub(crate) const VECTOR: u16 = 1;
+/// The target dropped the message and has sent it to itself again. The header ends with the task
+/// that sent the message first, in a word.
+pub(crate) const AGAIN: u16 = 2;
 /// With [`AGAIN`]: the data had arrived whole with the header the first time.
-pub(crate) const WHOLE: u32 = 4;
-pub(crate) const VECTOR_TYPE: u32 = 256;
+pub(crate) const WHOLE: u16 = 4;
+pub(crate) const VECTOR_TYPE: u16 = 256;
 
 /// `MAX_UHDR_SZ`, the longest user header in bytes.
-pub(crate) const MAX_UHDR: usize = (MAX_HEADER - size_of::<Head>()) / WORD * WORD;
+pub(crate) const MAX_UHDR: usize = (MAX_HEADER - size_of::<Head>() - WORD) / WORD * WORD;
+
+impl Head {
+    /// Returns the task that sent a message first.
+    pub(crate) fn first_origin(&self, header: &[u8], origin: usize) -> usize {
+        match header.last_chunk() {
+            Some(first) if self.flags & AGAIN != 0 => u64::from_ne_bytes(*first) as usize,
+            _ => origin,
+        }
+    }
+
+    /// Returns the header of the message that the target sends to itself for a dropped one.
+    pub(crate) fn again(mut self, header: &[u8], whole: bool, origin: usize) -> Vec<u8> {
+        let dropped_before = self.flags & AGAIN != 0;
+        self.flags |= AGAIN | if whole { WHOLE } else { 0 };
+        let mut again = header.to_vec();
+        again[..size_of::<Head>()].copy_from_slice(bytemuck::bytes_of(&self));
+        if !dropped_before {
+            again.extend_from_slice(&(origin as u64).to_ne_bytes());
+        }
+        again
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message {
@@ -78,7 +104,7 @@ pub(crate) struct Checked<'a> {
 }
 
 impl Message {
-    #[inline]
+    #[inline(always)] // keeps the result in registers
     pub(crate) fn check(&self, context: &Context) -> Outcome<Checked<'_>> {
         let target = context.target(self.tgt)?;
         if self.hdr_hdl == 0 {
@@ -98,11 +124,40 @@ impl Message {
     }
 }
 
+/// A route, and the identity of the routes among which it was found.
+#[derive(Debug, Clone, Copy)]
+struct LastRoute {
+    of: (u32, u32),
+    target: usize,
+    hdr_hdl: u64,
+    route: (u64, u64),
+}
+
+fast_tls! {
+    /// The route that the thread has used last. No header handler has the address 0.
+    static LAST: LastRoute = LastRoute { of: (0, 0), target: 0, hdr_hdl: 0, route: (0, 0) };
+}
+
 /// Returns (object, handler) of the [`Head`] for a header handler.
+#[inline]
 fn route(context: &Context, engine: &Am, target: usize, hdr_hdl: u64) -> (u64, u64) {
     if hdr_hdl <= TABLE as u64 || target == engine.rank() {
         return (0, hdr_hdl);
     }
+    // Read before the routes, so that a route from before an exchange is not taken afterwards.
+    let of = (context.handle(), context.exchanges.load(Ordering::Acquire));
+    let last = LAST.get();
+    if last.hdr_hdl == hdr_hdl && last.target == target && last.of == of {
+        return last.route;
+    }
+    let route = find_route(context, target, hdr_hdl);
+    LAST.set(LastRoute { of, target, hdr_hdl, route });
+    route
+}
+
+#[cold]
+#[inline(never)]
+fn find_route(context: &Context, target: usize, hdr_hdl: u64) -> (u64, u64) {
     if let Some(&route) = context.routes.read().get(&(target, hdr_hdl)) {
         return route;
     }
@@ -121,25 +176,19 @@ impl Checked<'_> {
         context: &'static Context,
         engine: &Am,
         data: Data<'_>,
-        flags: u32,
+        flags: u16,
         blocks: u32,
     ) -> Outcome {
         let Checked { message, target } = *self;
-        let len = match &data {
-            Data::Bytes(bytes) => bytes.len(),
-            Data::Owned(bytes) => bytes.len(),
-            Data::At(_, len) => *len,
-        };
-        let owned = matches!(data, Data::Owned(_));
+        let len = data.len();
         let (object, handler) = route(context, engine, target, message.hdr_hdl);
         let head = Head {
             handler,
             object,
             tgt_cntr: message.tgt_cntr,
             cmpl_cntr: message.cmpl_cntr as u64,
-            uhdr_len: message.uhdr_len,
+            uhdr_len: message.uhdr_len as u16,
             flags,
-            origin: engine.rank() as u32,
             blocks,
         };
         let mut header = MaybeUninit::<[u8; MAX_HEADER]>::uninit();
@@ -162,7 +211,41 @@ impl Checked<'_> {
             }
             std::slice::from_raw_parts(to, bytes)
         };
-        let waits = !owned && len > engine.eager_limit(target);
+        let handler = context.handlers.message;
+        // SAFETY: the caller guarantees the data, and that the counter is null or valid.
+        unsafe {
+            if message.sent.is_none()
+                && !context.watched.has(message.org_cntr)
+                && engine.send_at_once(target, handler, header, data.bytes()?)?
+            {
+                if !message.org_cntr.is_null() {
+                    Signal::Count(&raw const (*message.org_cntr).value).notify(engine);
+                }
+            } else {
+                self.send_slow_path(context, engine, header, data)?;
+            }
+        }
+        let traffic = context.traffic(target);
+        add(&traffic.sent, 1);
+        add(&traffic.bytes_sent, len);
+        Ok(finish::serve(context, engine)?)
+    }
+
+    /// # Safety
+    /// See [`Checked::send`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn send_slow_path(
+        &self,
+        context: &'static Context,
+        engine: &Am,
+        header: &[u8],
+        data: Data<'_>,
+    ) -> Result<()> {
+        let Checked { message, target } = *self;
+        let handler = context.handlers.message;
+        let is_eager = data.len() <= engine.eager_limit(target);
+        let waits = !is_eager && !matches!(data, Data::Owned(_));
         let origin = match message.sent {
             None if message.org_cntr.is_null() && !waits => Signal::None,
             None if !waits && !context.watched.has(message.org_cntr) => {
@@ -183,22 +266,17 @@ impl Checked<'_> {
                 }))
             }
         };
-        let handler = context.handlers.message;
         // SAFETY: by contract, data lives until local completion, counters until they count.
         unsafe {
-            if len <= engine.eager_limit(target) {
+            if is_eager {
                 // The message is a copy, so its data has left when the call returns.
                 engine.send_message(target, handler, header, data.bytes()?)?;
                 origin.notify(engine);
-            } else {
-                let signals = Signals { origin, completion: Signal::None };
-                engine.send_am(target, handler, header, data, signals)?;
+                return Ok(());
             }
+            let signals = Signals { origin, completion: Signal::None };
+            engine.send_am(target, handler, header, data, signals)
         }
-        let traffic = context.traffic(target);
-        add(&traffic.sent, 1);
-        add(&traffic.bytes_sent, len);
-        Ok(finish::serve(context, engine)?)
     }
 }
 
@@ -214,7 +292,7 @@ pub(crate) fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
 
 /// # Safety
 /// The contract of `Checked::send` applies.
-#[inline]
+#[inline(always)] // saves copies of the message
 pub(crate) unsafe fn send(
     hndl: Handle,
     message: &Message,

@@ -80,6 +80,8 @@ pub(crate) struct Context {
     pub table: [AtomicUsize; TABLE],
     /// Addresses of other ranks returned by `LAPI_Address_init`, as (rank, address).
     pub exchanged: RwLock<HashSet<(usize, u64)>>,
+    /// The number of calls of `LAPI_Address_init` that have cleared `routes`.
+    pub exchanges: AtomicU32,
     /// Cache of (object, handler) as sent in a message, by (target, header handler address).
     pub routes: RwLock<FxHashMap<(usize, u64), (u64, u64)>>,
     /// Cache of the addresses of received header handlers, by (object, handler) as sent.
@@ -119,6 +121,7 @@ impl Context {
             ending: AtomicBool::new(false),
             table: [const { AtomicUsize::new(0) }; TABLE],
             exchanged: RwLock::default(),
+            exchanges: AtomicU32::new(0),
             routes: RwLock::default(),
             code: RwLock::default(),
             in_use: RwLock::default(),

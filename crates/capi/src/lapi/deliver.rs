@@ -55,11 +55,7 @@ impl Aligned {
 
 /// Keeps a message that was dropped and delivers it again later.
 fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
-    let mut head = incoming.head;
-    head.flags |= AGAIN | if whole { WHOLE } else { 0 };
-    head.origin = incoming.origin as u32;
-    let mut header = message.header.to_vec();
-    header[..size_of::<Head>()].copy_from_slice(bytemuck::bytes_of(&head));
+    let header = incoming.head.again(message.header, whole, incoming.origin);
     let resend: Completion = Box::new(move |engine, data| {
         let sent = context::current().and_then(|context| {
             let (me, handler) = (engine.rank(), context.handlers.message);
@@ -104,7 +100,7 @@ impl Handler for Messages {
         if !ending && waited < Duration::from_secs(seconds.unsigned_abs().into()) {
             return Ok(false);
         }
-        let origin = if head.flags & AGAIN != 0 { head.origin as usize } else { origin };
+        let origin = head.first_origin(header, origin);
         let why = match ending {
             true => "until LAPI_Term".into(),
             false => format!("for {seconds} seconds (TIMEOUT)"),
@@ -144,7 +140,7 @@ fn deliver(
         recv_offset_dgsp_bytes: 0,
     };
     let (mut completion, mut user_info) = (None, ptr::null_mut());
-    let mut uhdr_len = incoming.head.uhdr_len;
+    let mut uhdr_len = incoming.head.uhdr_len.into();
     let uhdr = incoming.uhdr_ptr();
     // SAFETY: `Incoming::new` found `handler` as an address of code, or LAPI_Addr_set set it; the
     // program guarantees a header handler there. All pointers are to live locals, and `msg_len`

@@ -1,6 +1,6 @@
 //! A message at its target: its header, and the actions to run when its data is in place.
 
-use super::amsend::{AGAIN, Head, OF};
+use super::amsend::{Head, OF};
 use super::context::{self, Context, TABLE, fatal};
 use super::traffic::add;
 use super::types::{ComplHandler, Hook};
@@ -72,8 +72,7 @@ impl Incoming {
         }
         let mut uhdr = vec![0u64; bytes.div_ceil(8)];
         bytemuck::cast_slice_mut(&mut uhdr)[..bytes].copy_from_slice(&rest[..bytes]);
-        let again = head.flags & AGAIN != 0;
-        let origin = if again { head.origin as usize } else { message.origin };
+        let origin = head.first_origin(message.header, message.origin);
         let handler = find(context, origin, &head)?;
         Ok(Incoming { head, origin, uhdr, handler })
     }

@@ -287,7 +287,7 @@ pub(crate) unsafe fn send(hndl: Handle, message: &Message, org_vec: *const Vecto
             });
         }
     }
-    let flags = VECTOR | (blocks.kind as u32 * VECTOR_TYPE);
+    let flags = VECTOR | (blocks.kind as u16 * VECTOR_TYPE);
     // SAFETY: `data` is passed by value. By contract, the header and the counters are valid.
     unsafe { checked.send(context, engine, Data::Owned(data), flags, count) }
 }
@@ -352,7 +352,7 @@ fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Fin
     let mut given: Vec<u64> = lengths.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();
     let lengths: Vec<usize> = given.iter().map(|&len| len as usize).collect();
     let (mut completion, mut user_info) = (None, ptr::null_mut());
-    let mut uhdr_len = head.uhdr_len;
+    let mut uhdr_len = head.uhdr_len.into();
     let uhdr = incoming.uhdr_ptr();
     let wrong = |failure: Failure| match failure {
         Failure::Code(code, text) => {

@@ -3,7 +3,7 @@
 use super::copy;
 use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
-use crate::boundary::array;
+use crate::boundary::{self, array};
 use portolan_engine::any_memory::Span;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
@@ -41,18 +41,7 @@ impl StridedCall {
                 array(self.remote_stride, levels, "the remote stride array")?,
             )
         };
-        let mut sizes = [0usize; MAX_LEVELS + 1];
-        for (i, &c) in counts.iter().enumerate() {
-            sizes[i] = match usize::try_from(c) {
-                Ok(c) => c,
-                Err(_) => fail!(Argument, "count[{i}] is {c}, but cannot be negative"),
-            };
-        }
-        let (mut l, mut r) = ([0isize; MAX_LEVELS], [0isize; MAX_LEVELS]);
-        for i in 0..levels {
-            (l[i], r[i]) = (local[i] as isize, remote[i] as isize);
-        }
-        Shape::strided(&sizes[..=levels], &l[..levels], &r[..levels])
+        boundary::shape(counts, local, remote)
     }
 
     /// Calls `batch` with at most [`BATCH`] spans of the shape at a time. Stops at the first error.

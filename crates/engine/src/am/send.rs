@@ -34,6 +34,14 @@ impl Data<'_> {
         }
     }
 
+    /// In bytes.
+    #[inline]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.parts().1
+    }
+
+    #[inline]
     fn parts(&self) -> (*const u8, usize) {
         match self {
             Data::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
@@ -67,6 +75,19 @@ impl Am {
         )
     }
 
+    /// Sends a message as [`Am::send_message`] if it is short, `target` is another rank of the node
+    /// and calls are not recorded. Otherwise returns false and sends nothing.
+    #[inline]
+    pub fn send_at_once(
+        &self,
+        target: usize,
+        handler: HandlerId,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<bool> {
+        Ok(!self.is_observed() && self.send_to_node(target, handler, header, data)?)
+    }
+
     pub(super) fn call_info_of_message(&self, target: usize, bytes: usize) -> CallInfo {
         let node = self.started().and_then(|state| state.node.as_ref());
         let path = match node.and_then(|node| node.index_of(target)) {
@@ -80,7 +101,7 @@ impl Am {
     /// Sends a message without an awaited completion to another rank of the node: the usual case. A
     /// short message is sent in one record, a longer one in fragments if its handler takes them and
     /// there is room. The data may be reused on return. Else returns false and sends nothing.
-    #[inline]
+    #[inline(always)] // saves the copy of the result
     fn send_to_node(
         &self,
         target: usize,
@@ -103,7 +124,7 @@ impl Am {
                 }
                 let head = EagerHead::message(handler, header.len(), data.len(), 0);
                 let parts = [head.bytes(), header, data];
-                node.send(self, index, &parts, (true, handler::running().is_none()))?;
+                node.send(self, index, &parts, true, || handler::running().is_none())?;
                 return Ok(true);
             }
             if entry.deferral.is_none() && entry.handler.takes_fragments() {
@@ -136,7 +157,7 @@ impl Am {
         data: Data<'_>,
         signals: Signals,
     ) -> Result<()> {
-        let len = data.parts().1;
+        let len = data.len();
         self.observed_often(
             || len <= FRAGMENT,
             |()| self.call_info_of_message(target, header.len() + len),
@@ -220,7 +241,7 @@ impl Am {
             let head = EagerHead::message(handler, header.len(), len, token);
             let parts = [head.bytes(), header, bytes];
             match on_node {
-                Some((node, index)) => node.send(self, index, &parts, (true, may_wait))?,
+                Some((node, index)) => node.send(self, index, &parts, true, || may_wait)?,
                 None => self.counted(state, target, || self.send_eager(target, &parts))?,
             }
             origin.notify(self);
@@ -251,7 +272,7 @@ impl Am {
         let source = Source { address: address as u64, token: name };
         let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source), header];
         let sent = match on_node {
-            Some((node, index)) => node.send(self, index, &parts, (true, may_wait)),
+            Some((node, index)) => node.send(self, index, &parts, true, || may_wait),
             None => self.counted(state, target, || {
                 // SAFETY: until the data has left, the caller or token keeps it, or this waits.
                 unsafe { self.send_rndv(target, &parts, (at, len), name) }

@@ -201,7 +201,8 @@ impl ShmTransport {
         progress: &impl Progress,
         index: usize,
         parts: &[&[u8]],
-        (message, may_wait): (bool, bool),
+        message: bool,
+        may_wait: impl Fn() -> bool,
     ) -> Result<()> {
         loop {
             {
@@ -218,7 +219,7 @@ impl ShmTransport {
                     out.messages -= u64::from(message);
                     written?;
                 }
-                if !may_wait {
+                if !may_wait() {
                     out.messages += u64::from(message);
                     out.kept.push_back(parts.concat());
                     self.keeping.store(true, Ordering::Release);

@@ -50,7 +50,7 @@ impl AmState {
             return self.control(am, target, &head, rest);
         }
         match self.node.as_ref().and_then(|node| Some((node, node.index_of(target)?))) {
-            Some((node, index)) => node.send(am, index, parts, (false, false)),
+            Some((node, index)) => node.send(am, index, parts, false, || false),
             None => am.send_control(target, parts),
         }
     }

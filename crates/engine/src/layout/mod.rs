@@ -75,20 +75,67 @@ impl Shape {
                 repeats.len()
             );
         }
-        if counts.contains(&0) {
-            self.block = 0;
+        let dims = repeats.iter().zip(local).zip(remote);
+        self.set_repeated(block, dims.map(|((&n, &local), &remote)| Dim { n, local, remote }))
+    }
+
+    /// Returns a block of `block` bytes, repeated along at most [`MAX_LEVELS`] dimensions, the
+    /// innermost first. Fails with `Argument` if the shape exceeds the address space.
+    #[inline(always)] // moving shapes takes time
+    pub fn repeated(block: usize, dims: impl Iterator<Item = Dim>) -> Result<Shape> {
+        let mut shape = Shape::contiguous(0);
+        shape.set_repeated(block, dims)?;
+        Ok(shape)
+    }
+
+    #[inline(always)]
+    fn set_repeated(&mut self, block: usize, dims: impl Iterator<Item = Dim>) -> Result<()> {
+        self.block = block;
+        let mut is_empty = block == 0;
+        for dim in dims {
+            is_empty |= dim.n == 0;
+            self.push(dim);
+        }
+        if is_empty {
+            *self = Shape::contiguous(0);
             return Ok(());
         }
-        self.block = block;
-        for ((&n, &local), &remote) in repeats.iter().zip(local).zip(remote) {
-            self.push(Dim { n, local, remote });
+        if self.fits() { Ok(()) } else { self.explain() }
+    }
+
+    /// Returns whether the bytes and the extents of a shape that is not empty are representable.
+    #[inline]
+    fn fits(&self) -> bool {
+        let widen = |(lo, hi): (isize, isize), n: usize, stride: isize| {
+            let (far, mut wrong) = (n as isize - 1).overflowing_mul(stride);
+            let (lo, below) = lo.overflowing_add(far.min(0));
+            let (hi, above) = hi.overflowing_add(far.max(0));
+            wrong |= below | above | hi.overflowing_sub(lo).1;
+            ((lo, hi), wrong)
+        };
+        let (mut bytes, mut wrong) = (self.block as isize, self.block > isize::MAX as usize);
+        let (mut local, mut remote) = ((0, bytes), (0, bytes));
+        for dim in &self.dims {
+            wrong |= dim.n > isize::MAX as usize;
+            let (product, too_long) = bytes.overflowing_mul(dim.n as isize);
+            let (on_local, too_far) = widen(local, dim.n, dim.local);
+            let (on_remote, too_far_there) = widen(remote, dim.n, dim.remote);
+            wrong |= too_long | too_far | too_far_there;
+            (bytes, local, remote) = (product, on_local, on_remote);
         }
+        !wrong
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn explain(&self) -> Result<()> {
         self.checked_bytes()?;
         self.checked_extent(Side::Local)?;
         self.checked_extent(Side::Remote)?;
         Ok(())
     }
 
+    #[inline]
     fn push(&mut self, dim: Dim) {
         if dim.n == 1 {
             return;
@@ -186,7 +233,14 @@ impl Shape {
 
     /// Range of bytes that `side` spans, as offsets. The first is negative only if a stride is.
     pub fn extent(&self, side: Side) -> (isize, isize) {
-        self.checked_extent(side).expect("checked when the shape was made")
+        self.dims.iter().fold((0, self.block as isize), |(lo, hi), dim| {
+            let stride = match side {
+                Side::Local => dim.local,
+                Side::Remote => dim.remote,
+            };
+            let far = (dim.n as isize - 1) * stride;
+            (lo + far.min(0), hi + far.max(0))
+        })
     }
 
     pub fn packed_local(&self) -> Shape {
@@ -218,7 +272,11 @@ impl Shape {
         unit: usize,
         piece: &mut dyn FnMut(isize, isize, &Shape) -> Result<()>,
     ) -> Result<()> {
-        self.split_at(0, 0, max.max(unit), unit, piece)
+        let max = max.max(unit);
+        if self.bytes() <= max {
+            return piece(0, 0, self);
+        }
+        self.split_at(0, 0, max, unit, piece)
     }
 
     fn split_at(

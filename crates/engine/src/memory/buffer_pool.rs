@@ -22,6 +22,7 @@ impl BufferPool {
         BufferPool { kept: Mutex::default(), most, most_bytes }
     }
 
+    #[inline]
     pub fn take(&self, bytes: usize) -> Vec<u8> {
         let mut buffer = self.kept.lock().take().unwrap_or_default();
         buffer.clear();
@@ -36,6 +37,7 @@ impl BufferPool {
         buffer
     }
 
+    #[inline]
     pub fn give(&self, buffer: Vec<u8>) {
         let mut kept = self.kept.lock();
         let bytes = kept.bytes + buffer.capacity();

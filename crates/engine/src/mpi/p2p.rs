@@ -10,6 +10,7 @@ use std::os::raw::{c_int, c_void};
 
 /// # Safety
 /// `data` must stay valid and unchanged for `len` bytes until the request has completed.
+#[inline]
 pub unsafe fn isend(
     comm: &Comm,
     data: *const u8,

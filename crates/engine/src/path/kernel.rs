@@ -28,6 +28,27 @@ pub unsafe fn copy(src: *const u8, dst: *mut u8, shape: &Shape, put: bool) {
     }
 }
 
+/// Copies the blocks on the local side of `shape` to consecutive memory.
+///
+/// # Safety
+/// `src` must be valid for reads of the local extent, and `dst` for writes of the shape's bytes.
+#[inline]
+pub unsafe fn pack(src: *const u8, dst: *mut u8, shape: &Shape) {
+    let block = shape.block();
+    // SAFETY: the caller guarantees both sides.
+    unsafe {
+        match *shape.dims() {
+            // The usual cases need no new shape.
+            [] => copy_block(src, dst, block),
+            [Dim { n, local, .. }] if local == block as isize => copy_block(src, dst, n * block),
+            [Dim { n, local, .. }] => {
+                copy_dims(src, dst, block, &[Dim { n, local, remote: block as isize }], true)
+            }
+            _ => copy(src, dst, &shape.packed_remote(), true),
+        }
+    }
+}
+
 /// # Safety
 /// `src` must be valid for reads and `dst` for writes of `bytes` bytes. They may overlap.
 #[inline]

@@ -1,6 +1,6 @@
 //! The operations of an interface on its deferral queue: mode, own jobs, flow control, and fences.
 
-use super::super::state::{AmState, AwaitedSignal};
+use super::super::state::{AmState, AwaitedSignal, Towards};
 use super::super::wire::{RecordHead, RecordKind};
 use super::super::{HandlerId, Signal};
 use super::Am;
@@ -56,7 +56,16 @@ impl Am {
     pub(in crate::am) fn before_deferral(&self, state: &AmState, target: usize) -> Result<()> {
         let towards = &state.towards[target];
         towards.sent.fetch_add(1, Ordering::Relaxed);
-        if !towards.stopped.load(Ordering::Acquire) || handler::running().is_some() {
+        match towards.stopped.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => self.wait_while_stopped(towards, target),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_while_stopped(&self, towards: &Towards, target: usize) -> Result<()> {
+        if handler::running().is_some() {
             return Ok(());
         }
         self.wait_for(

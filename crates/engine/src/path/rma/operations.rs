@@ -292,7 +292,7 @@ unsafe fn accumulate(
     // guarantees both extents.
     unsafe {
         let to = buffer.as_mut_ptr();
-        kernel::copy(local, to, &shape.packed_remote(), true);
+        kernel::pack(local, to, shape);
         kernel::scaled(to, to, bytes, scale);
         let from = buffer.as_mut_ptr();
         let mut kept = Some(buffer);

@@ -176,6 +176,7 @@ impl TwoSided {
     }
 
     /// Passes a started request to the next poll, unless it is a complete send.
+    #[inline]
     pub fn started(&self, mut request: Request, action: Action) -> Result<()> {
         if let Action::Sent(buffer) = action {
             if request.test()? {

@@ -254,7 +254,7 @@ impl TwoSided {
         // SAFETY: the copy writes the `bytes` bytes after the header, for which the buffer has
         // capacity. The caller guarantees the source.
         unsafe {
-            kernel::copy(local, buffer.as_mut_ptr().add(head), &shape.packed_remote(), true);
+            kernel::pack(local, buffer.as_mut_ptr().add(head), shape);
             buffer.set_len(head + bytes);
         }
         self.request(paths, target, buffer)?;

@@ -281,6 +281,7 @@ impl RequestHeader {
     }
 }
 
+#[inline]
 pub fn encode(mut header: RequestHeader, shape: &Shape, out: &mut Vec<u8>) {
     header.levels = shape.dims().len() as u8;
     header.block = shape.block() as u64;
