@@ -1,16 +1,17 @@
 //! bale index gather: each rank reads random elements of a distributed table.
 //!
-//! *Aggregated* sends requests in batches; their handlers push the answers into batches. *Direct*
-//! is one get for each element. The version of MPI exchanges all requests and all answers by
-//! `MPI_Alltoallv`.
+//! *Aggregated* sends positions in batches. The handler of a batch sends the elements back in the
+//! same order, so that no element carries its place. *Direct* is one get for each element. The
+//! version of MPI exchanges all requests and all answers by `MPI_Alltoallv`.
 
-use crate::histogram::{BATCH, DIRECT};
+use crate::histogram::DIRECT;
 use crate::job::Sample;
 use crate::memory::{Memory, segment, window};
 use crate::{Job, Kernel, Outcome, Result, Side, rng::Rng, version};
-use portolan::messages::{Context, Handlers, Item};
-use std::sync::Arc;
+use portolan::messages::{Context, Handlers, Message};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 /// The kernel.
 pub const KERNEL: Kernel = Kernel {
@@ -30,6 +31,8 @@ pub const KERNEL: Kernel = Kernel {
 /// Elements of a rank, as in bale.
 const TABLE: usize = 1000;
 const TOGETHER: usize = 256;
+/// Reads in a batch.
+const ASKS: usize = 8192;
 
 fn value(rank: usize, at: usize) -> u64 {
     (at * 4096 + rank) as u64 * 3 + 1
@@ -57,43 +60,44 @@ fn outcome(
     Ok(Outcome { samples, work, verified: job.all_true(right)? })
 }
 
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
+/// Asks for the elements at the positions of the payload.
+#[derive(Serialize, Deserialize)]
 struct Ask {
-    at: u32,
-    slot: u32,
+    batch: u32,
 }
 
-/// An element, and the slot of the read that it answers.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
+/// The payload holds the elements of a batch, in the order of its positions.
+#[derive(Serialize, Deserialize)]
 struct Answer {
-    value: u64,
-    slot: u64,
+    batch: u32,
 }
 
 struct Ends {
     table: Vec<u64>,
     got: Vec<AtomicU64>,
+    /// The reads of the batches under way.
+    asked: Mutex<Vec<Vec<u32>>>,
 }
 
-impl Item for Ask {
-    fn apply(batch: &[Ask], context: &Context<'_>) {
+impl Message for Ask {
+    type Reply = ();
+    fn handle(self, context: &Context<'_>) {
         let table = &context.state::<Ends>().table[..];
-        let answers = context.batches::<Answer>().expect("a registered type");
-        let answer = |Ask { at, slot }: &Ask| {
-            let answer = Answer { value: table[*at as usize], slot: u64::from(*slot) };
-            (context.origin(), answer)
-        };
-        answers.push_all(batch.iter().map(answer)).expect("answers");
+        let value = |at: &[u8]| table[bytemuck::pod_read_unaligned::<u32>(at) as usize];
+        let values: Vec<u64> = context.payload().chunks_exact(4).map(value).collect();
+        let answer = Answer { batch: self.batch };
+        let bytes = bytemuck::cast_slice::<u64, u8>(&values);
+        context.spawn_with(context.origin(), &answer, bytes).expect("an answer");
     }
 }
 
-impl Item for Answer {
-    fn apply(batch: &[Answer], context: &Context<'_>) {
-        let got = &context.state::<Ends>().got[..];
-        for Answer { value, slot } in batch {
-            got[*slot as usize].store(*value, Relaxed);
+impl Message for Answer {
+    type Reply = ();
+    fn handle(self, context: &Context<'_>) {
+        let ends = context.state::<Ends>();
+        let slots = std::mem::take(&mut ends.asked.lock().expect("no panic")[self.batch as usize]);
+        for (slot, value) in slots.iter().zip(context.payload().chunks_exact(8)) {
+            ends.got[*slot as usize].store(bytemuck::pod_read_unaligned(value), Relaxed);
         }
     }
 }
@@ -103,17 +107,34 @@ fn aggregated(job: &Job<'_>, count: usize) -> Result<Outcome> {
     let ends = Arc::new(Ends {
         table: (0..TABLE).map(|at| value(job.me(), at)).collect(),
         got: (0..count).map(|_| AtomicU64::new(0)).collect(),
+        asked: Mutex::default(),
     });
     let handlers = Handlers::new().state(ends.clone());
-    let messages =
-        handlers.item_with::<Ask>(BATCH).item_with::<Answer>(BATCH).register(job.rt()?)?;
-    let asks = messages.batches::<Ask>()?;
+    let messages = handlers.message::<Ask>().message::<Answer>().register(job.rt()?)?;
+    let ask = |rank: usize, (positions, slots): &mut (Vec<u32>, Vec<u32>)| -> Result<()> {
+        let mut asked = ends.asked.lock().expect("no panic");
+        let batch = asked.len() as u32;
+        asked.push(std::mem::replace(slots, Vec::with_capacity(ASKS)));
+        drop(asked);
+        messages.spawn_with(rank, &Ask { batch }, bytemuck::cast_slice::<u32, u8>(positions))?;
+        positions.clear();
+        Ok(())
+    };
+    let empty = || (Vec::with_capacity(ASKS), Vec::with_capacity(ASKS));
     let samples = job.repeat(|| {
-        let ask = |(slot, (rank, at)): (usize, &(u32, u32))| {
-            (*rank as usize, Ask { at: *at, slot: slot as u32 })
-        };
-        asks.push_all(list.iter().enumerate().map(ask))?;
-        Ok(messages.quiesce()?)
+        let mut batches: Vec<_> = (0..job.n()).map(|_| empty()).collect();
+        for (slot, (rank, at)) in list.iter().enumerate() {
+            let batch = &mut batches[*rank as usize];
+            batch.0.push(*at);
+            batch.1.push(slot as u32);
+            if batch.0.len() == ASKS {
+                ask(*rank as usize, batch)?;
+            }
+        }
+        batches.iter_mut().enumerate().try_for_each(|(rank, batch)| ask(rank, batch))?;
+        messages.quiesce()?;
+        ends.asked.lock().expect("no panic").clear();
+        Ok(())
     })?;
     messages.free()?;
     outcome(job, samples, &list, |slot| ends.got[slot].load(Relaxed))

@@ -4,10 +4,13 @@ use crate::window::{Operation, Window};
 use crate::{Job, Result};
 use bytemuck::Pod;
 use portolan::Segment;
+use portolan::transfer::Block;
 use std::collections::VecDeque;
 
 /// Most operations under way between two flushes of a window.
 const FLIGHT: usize = 1024;
+/// Bytes of a strided request.
+const MESSAGE: usize = 256 << 10;
 
 /// A get: rank, position, and the destination of the elements.
 pub type Wanted<'b, T> = (usize, usize, &'b mut [T]);
@@ -74,6 +77,16 @@ pub fn window<T: Pod>(job: &Job<'_>, len: usize) -> Result<Window<T>> {
     Window::new(job.world, len)
 }
 
+/// Returns the number of first places that are on one rank and at the same distance.
+fn regular(places: &[(usize, usize)]) -> usize {
+    let same = |pair: &&[(usize, usize)]| {
+        pair[0].0 == pair[1].0
+            && places[0].0 == pair[0].0
+            && pair[1].1.wrapping_sub(pair[0].1) == places[1].1.wrapping_sub(places[0].1)
+    };
+    1 + places.windows(2).take_while(same).count()
+}
+
 impl<T: Pod> Memory<T> for Segment<'_, T> {
     #[inline]
     fn put(&self, rank: usize, at: usize, elements: &[T]) -> Result<()> {
@@ -111,28 +124,40 @@ impl<T: Pod> Memory<T> for Segment<'_, T> {
         mut each: impl FnMut(usize, &[T]),
     ) -> Result<()> {
         let rt = self.group().runtime();
-        let mut rest = places.iter();
         if rt.nodes() == 1 {
             // A single run under way stays in the cache.
             let into = &mut buffer[..run];
-            for (k, &(rank, at)) in rest.enumerate() {
+            for (k, &(rank, at)) in places.iter().enumerate() {
                 Segment::get(self, rank, at, into)?;
                 each(k, into);
             }
             return Ok(());
         }
+        // Places at the same distance are one request, up to the length of a message.
+        let together = (MESSAGE / (run * size_of::<T>())).max(1) * run;
+        let mut places = places;
         rt.scope(|scope| {
+            let mut next = |into| {
+                let n = regular(places).min(together / run);
+                let Some(&(rank, at)) = places.first() else { return Ok(None) };
+                let stride = places.get(1).map_or(0, |second| second.1 as isize - at as isize);
+                let from = Block::strided(at, &[n, run], &[stride, 1])?;
+                places = &places[n..];
+                let get = scope.get_block(self, rank, &from, into, &Block::contiguous(0..n * run))?;
+                portolan::Result::Ok(Some((n, get)))
+            };
             let mut under_way = VecDeque::new();
-            for (into, &(rank, at)) in buffer.chunks_exact_mut(run).zip(&mut rest) {
-                under_way.push_back(scope.get(self, rank, at, into)?);
+            for into in buffer.chunks_mut(together) {
+                under_way.extend(next(into)?);
             }
-            for k in 0..places.len() {
-                let first = under_way.pop_front().expect("one for each place");
+            let mut k = 0;
+            while let Some((n, first)) = under_way.pop_front() {
                 let got = first.wait()?;
-                each(k, got);
-                if let Some(&(rank, at)) = rest.next() {
-                    under_way.push_back(scope.get(self, rank, at, got)?);
+                for got in got.chunks_exact(run).take(n) {
+                    each(k, got);
+                    k += 1;
                 }
+                under_way.extend(next(got)?);
             }
             Ok(())
         })?;

@@ -25,7 +25,7 @@ pub const KERNEL: Kernel = Kernel {
 const BLOCK: usize = 64;
 const AREA: usize = BLOCK * BLOCK;
 /// Most blocks under way together.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 32;
 
 /// The distribution of blocks over the grid of ranks. Blocks are stored one after the other.
 #[derive(Clone, Copy)]
@@ -116,7 +116,9 @@ fn one_sided<M: Memory<f64>>(
     a.put(job.me(), 0, &own_a)?;
     a.fence()?;
     let mut c = blocks.matrix(2.0);
-    let own: Vec<[usize; 2]> = blocks.own().collect();
+    // By owner of the block to get, beginning with the next rank.
+    let mut own: Vec<[usize; 2]> = blocks.own().collect();
+    own.sort_by_key(|&[i, j]| (blocks.owner([j, i]) + job.n() - job.me() - 1) % job.n());
     let of = |&[i, j]: &[usize; 2]| (blocks.owner([j, i]), blocks.slot([j, i]) * AREA);
     let places: Vec<(usize, usize)> = own.iter().map(of).collect();
     let mut buffer = vec![0.0; TOGETHER * AREA];
