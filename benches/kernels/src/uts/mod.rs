@@ -2,6 +2,7 @@
 //! from its traversal. The trees are the benchmark's geometric samples with fixed shape. T1 has
 //! size 10 and 4,130,071 nodes.
 
+mod share;
 mod messages;
 mod sha1;
 mod steal;
@@ -10,6 +11,7 @@ mod tree;
 use crate::job::Sample;
 use crate::memory::{segment, window};
 use crate::{Job, Kernel, Outcome, Result, Side, version};
+use std::time::Duration;
 
 /// The kernel.
 pub const KERNEL: Kernel = Kernel {
@@ -22,6 +24,7 @@ pub const KERNEL: Kernel = Kernel {
         version(Side::Portolan, "steal", |job, size| {
             steal::steal(job, size, |len| segment(job, len))
         }),
+        version(Side::Portolan, "share", share::share),
         version(Side::TwoSided, "messages", messages::messages),
         version(Side::Window, "steal", |job, size| steal::steal(job, size, |len| window(job, len))),
     ],
@@ -29,6 +32,9 @@ pub const KERNEL: Kernel = Kernel {
 
 /// Nodes that move together.
 const CHUNK: usize = 20;
+/// Time without success after which a thief pauses between its attempts.
+const PATIENCE: Duration = Duration::from_micros(500);
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// Compares the nodes that this rank has counted in all repetitions with a count by one rank.
 fn outcome(job: &Job<'_>, depth: usize, samples: Vec<Sample>, own: u64) -> Result<Outcome> {

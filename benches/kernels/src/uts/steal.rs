@@ -12,18 +12,16 @@
 //! steals and gives up only when its stack and its queue are empty, so at zero no work is left.
 
 use super::tree::{Node, WORDS, root};
-use super::{CHUNK, outcome};
+use super::{CHUNK, PATIENCE, PAUSE, outcome};
 use crate::memory::Words;
 use crate::{Job, Outcome, Result};
-use std::time::Duration;
+use std::time::Instant;
 
 /// The word of the queue, the counter of rank 0, and the first chunk, each in its own line.
 const QUEUE: usize = 0;
 const WORKING: usize = 8;
 const CHUNKS: usize = 16;
 const ROOM: u64 = 1 << 12;
-/// Fruitless rounds over all ranks before a thief sleeps between them.
-const ROUNDS: u32 = 200;
 
 #[derive(Clone, Copy)]
 struct Queue {
@@ -118,7 +116,7 @@ impl<M: Words> Stealing<'_, M> {
     fn find(&mut self) -> Result<bool> {
         let (me, n) = (self.job.me(), self.job.n());
         self.memory.fetch_add(0, WORKING, u64::MAX)?;
-        let mut round = 0u32;
+        let begun = Instant::now();
         loop {
             for victim in (1..n).map(|i| (me + i) % n) {
                 let queue = Queue::from(self.memory.load(victim, QUEUE)?);
@@ -134,9 +132,8 @@ impl<M: Words> Stealing<'_, M> {
             if self.memory.load(0, WORKING)? == 0 {
                 return Ok(false);
             }
-            round += 1;
-            if round > ROUNDS {
-                std::thread::sleep(Duration::from_micros(20));
+            if begun.elapsed() > PATIENCE {
+                std::thread::sleep(PAUSE);
             }
         }
     }
