@@ -7,7 +7,8 @@
 //! within microseconds. It does not yield, because the core would go to the competing process.
 //!
 //! A wait for a store of another core in shared memory first reads the location for half a
-//! microsecond ([`briefly`]), which is less than it takes to begin and end a wait.
+//! microsecond ([`briefly`]), which is less than it takes to begin and end a wait. If the store may
+//! also come from another node, it reads for a tenth of a microsecond.
 //!
 //! If there are more ranks than cores, the polls of waiting ranks keep the core from the rank that
 //! they wait for. [`Patience`] then adapts the loop: a rank yields between polls, while its yields
@@ -244,12 +245,15 @@ impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
     }
 }
 
-const BRIEFLY: u32 = 40;
+/// Number of checks in half a microsecond, for a store of a rank of the node.
+pub(crate) const NEAR: u32 = 40;
+/// If the store may also come from another node, by a message that only a poll receives.
+pub(crate) const ANYWHERE: u32 = 8;
 
-/// Asks for about half a microsecond whether another rank has stored, without progress.
+/// Asks `checks` times whether another rank has stored, without progress.
 #[inline]
-pub(crate) fn briefly(done: impl Fn() -> bool) -> bool {
-    for _ in 0..BRIEFLY {
+pub(crate) fn briefly(checks: u32, done: impl Fn() -> bool) -> bool {
+    for _ in 0..checks {
         if done() {
             return true;
         }

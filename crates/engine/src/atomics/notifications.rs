@@ -88,7 +88,7 @@ impl Notifications {
             && let Some(index) = near.index(rank)
         {
             let (word, sleepers) = (near.word(near.me, index + 1), near.word(near.me, 0));
-            wait::briefly(|| reached(word.load(Ordering::Acquire), number));
+            wait::briefly(wait::NEAR, || reached(word.load(Ordering::Acquire), number));
             loop {
                 let count = word.load(Ordering::Acquire);
                 if reached(count, number) {

@@ -140,9 +140,10 @@ impl Ops {
         let flag = unsafe { &*flag.cast::<AtomicI32>() };
         let what = || format!("the flag at {flag:p} to become {value}");
         let come = || flag.load(Ordering::Acquire) == value;
+        let checks = if self.topology.nodes() == 1 { wait::NEAR } else { wait::ANYWHERE };
         self.observed(
             || CallInfo::new(Call::NotifyWait),
-            || match wait::briefly(come) {
+            || match wait::briefly(checks, come) {
                 true => Ok(()),
                 false => wait::until(self, Cause::Notify, &what, || Ok(come())),
             },
