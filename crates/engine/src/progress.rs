@@ -10,7 +10,7 @@
 //! longer than the longest nap.
 
 use crate::am::Am;
-use crate::am::poll_state::LINGER;
+use crate::am::poll_state::pause_after;
 use crate::am::state::RingState;
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
@@ -33,7 +33,7 @@ const LATELY: Duration = Duration::from_millis(100);
 const UNDISTURBED: Duration = Duration::from_millis(250);
 
 /// Number of polls by callers between two turns of the thread that counts as a polling loop.
-const IN_A_LOOP: u32 = 8;
+const IN_A_LOOP: u32 = 2;
 
 /// Longest nap while something waits for space at another rank, or for another thread.
 const HELD_UP: Duration = Duration::from_micros(100);
@@ -176,6 +176,8 @@ fn run(am: &Am, stop: &AtomicBool) {
     let mut last_busy = Instant::now();
     let mut looked = last_busy;
     let mut polled = am.polls().load(Ordering::Relaxed);
+    // Turns in succession that found the caller in a polling loop.
+    let mut loops = 0;
     while !stop.load(Ordering::Acquire) {
         if am.waiters().load(Ordering::Relaxed) > 0 || am.lingers() {
             sleep(am, longest);
@@ -184,12 +186,15 @@ fn run(am: &Am, stop: &AtomicBool) {
             flush_aged(am, &mut looked);
         } else if am.polls().load(Ordering::Relaxed).wrapping_sub(polled) >= IN_A_LOOP {
             polled = am.polls().load(Ordering::Relaxed);
-            sleep(am, LINGER);
+            sleep(am, pause_after(loops).min(longest));
+            loops += 1;
             flush_aged(am, &mut looked);
         } else if check(am) {
+            loops = 0;
             last_busy = Instant::now();
             backoff.reset();
         } else {
+            loops = 0;
             let idle = last_busy.elapsed();
             let most = if idle < LATELY { longest / 2 } else { longest };
             match backoff.nap(idle, most) {

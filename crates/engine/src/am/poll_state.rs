@@ -28,6 +28,11 @@ const OFTEN: Duration = Duration::from_micros(640);
 /// Number of waits that a batch counts as: it takes a multiple of the time between waits.
 const BATCH: u32 = 16;
 
+/// Time until the next check after `checks` checks that found the rank polling.
+pub fn pause_after(checks: u32) -> Duration {
+    LINGER * (1 << (checks / PATIENT).min(2))
+}
+
 #[derive(Debug, Default)]
 pub struct PollState {
     history: Mutex<WaitHistory>,
@@ -58,7 +63,7 @@ impl PollState {
 
     /// Time until the progress thread checks a lingering rank again.
     pub fn pause(&self) -> Duration {
-        LINGER * (1 << (self.polls.load(Ordering::Relaxed) / PATIENT).min(2))
+        pause_after(self.polls.load(Ordering::Relaxed))
     }
 
     /// A thread, already counted in `waiters`, begins to wait.
