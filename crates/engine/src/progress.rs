@@ -2,15 +2,15 @@
 //!
 //! After an event it keeps polling for some microseconds. Then it naps for increasing times: up to
 //! half of `PORTOLAN_IDLE_POLL_US` while other ranks were recently active, later up to the whole.
-//! It stands back while a caller waits, and therefore polls, and for [`LINGER`] at a time while a
-//! caller polls in its own loop. It never yields: the core would return only after the time slice
-//! of a computing rank.
+//! It stands back while a caller waits, and therefore polls. While a caller polls in its own loop,
+//! it stands back for [`LINGER`] at a time, and for longer as the loop goes on. It never yields: the
+//! core would return only after the time slice of a computing rank.
 //!
 //! Invariants: an idle thread uses less than 1 % of a core. A request to a computing rank waits no
 //! longer than the longest nap.
 
 use crate::am::Am;
-use crate::am::poll_state::pause_after;
+use crate::am::poll_state::{LINGER, pause_after};
 use crate::am::state::RingState;
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,8 +32,8 @@ const LATELY: Duration = Duration::from_millis(100);
 /// Longest sleep if the doorbell wakes the thread for all its work.
 const UNDISTURBED: Duration = Duration::from_millis(250);
 
-/// Number of polls by callers between two turns of the thread that counts as a polling loop.
-const IN_A_LOOP: u32 = 2;
+/// Number of polls by callers in the shortest pause of the thread that counts as a polling loop.
+const IN_A_LOOP: u32 = 8;
 
 /// Longest nap while something waits for space at another rank, or for another thread.
 const HELD_UP: Duration = Duration::from_micros(100);
@@ -177,24 +177,26 @@ fn run(am: &Am, stop: &AtomicBool) {
     let mut looked = last_busy;
     let mut polled = am.polls().load(Ordering::Relaxed);
     // Turns in succession that found the caller in a polling loop.
-    let mut loops = 0;
+    let (mut loops, mut in_a_loop) = (0, IN_A_LOOP);
     while !stop.load(Ordering::Acquire) {
         if am.waiters().load(Ordering::Relaxed) > 0 || am.lingers() {
             sleep(am, longest);
             polled = am.polls().load(Ordering::Relaxed);
             // A caller that waits, or soon will, polls but does not send aged messages.
             flush_aged(am, &mut looked);
-        } else if am.polls().load(Ordering::Relaxed).wrapping_sub(polled) >= IN_A_LOOP {
+        } else if am.polls().load(Ordering::Relaxed).wrapping_sub(polled) >= in_a_loop {
             polled = am.polls().load(Ordering::Relaxed);
-            sleep(am, pause_after(loops).min(longest));
+            let pause = pause_after(loops).min(longest);
+            sleep(am, pause);
             loops += 1;
+            in_a_loop = IN_A_LOOP * (pause.as_micros() / LINGER.as_micros()).max(1) as u32;
             flush_aged(am, &mut looked);
         } else if check(am) {
-            loops = 0;
+            (loops, in_a_loop) = (0, IN_A_LOOP);
             last_busy = Instant::now();
             backoff.reset();
         } else {
-            loops = 0;
+            (loops, in_a_loop) = (0, IN_A_LOOP);
             let idle = last_busy.elapsed();
             let most = if idle < LATELY { longest / 2 } else { longest };
             match backoff.nap(idle, most) {
