@@ -1,6 +1,6 @@
 /* PRK sparse on ARMCI: products of a sparse matrix and a vector, which every rank needs as a whole.
- * A rank puts its part into one of two copies on each rank. SIZE is the side of the grid as a power
- * of two. See kernel.h for the other arguments. */
+ * A rank puts its part into the copy of each rank. SIZE is the side of the grid as a power of two.
+ * See kernel.h for the other arguments. */
 // TEST: armci moving
 #include "kernel.h"
 
@@ -41,11 +41,10 @@ int main(int argc, char **argv)
   const long all = 1L << (2 * bits), each = (all + nproc - 1) / nproc, whole = each * nproc;
   const long first = each * me < all ? each * me : all, rows = all - first < each ? all - first : each;
   const int bytes = (int)(each * (long)sizeof(double));
-  void **base = check_segment(2 * whole * (long)sizeof(double));
+  void **base = check_segment(whole * (long)sizeof(double));
   int *columns = check_calloc(rows * ROW * (long)sizeof(int));
   double *values = check_calloc(rows * ROW * (long)sizeof(double));
   double *part = check_calloc(bytes), *result = check_calloc(bytes), sum = 0;
-  int turn = 0;
 
   for (long i = 0; i < rows; i++)
     columns_of(first + i, bits, columns + i * ROW);
@@ -55,21 +54,21 @@ int main(int argc, char **argv)
   for (int r = 0; r < kernel_repeats; r++) {
     kernel_begins();
     for (int t = 0; t < ITERATIONS; t++) {
-      turn = 1 - turn;
       for (long i = 0; i < each; i++)
         part[i] += (double)(first + i + 1);
       for (int p = 0; p < nproc; p++) {
         const int to = (me + p) % nproc;
-        CHECK_OK(ARMCI_Put(part, (double *)base[to] + turn * whole + each * me, bytes, to));
+        CHECK_OK(ARMCI_Put(part, (double *)base[to] + each * me, bytes, to));
       }
       ARMCI_Barrier();
-      const double *vector = (double *)base[me] + turn * whole;
+      const double *vector = base[me];
       for (long i = 0; i < rows; i++) {
         double dot = 0;
         for (int k = 0; k < ROW; k++)
           dot += values[i * ROW + k] * vector[columns[i * ROW + k]];
         result[i] += dot;
       }
+      ARMCI_Barrier();
     }
     kernel_ends();
   }

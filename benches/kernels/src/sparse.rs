@@ -2,8 +2,7 @@
 //! periodic grid with points in bit-reversed order. Ranks own rows.
 //!
 //! An iteration changes the vector, so every rank needs all of it. Portolan's version puts a rank's
-//! part into a copy on each rank. Iterations alternate between two copies, so one barrier per
-//! iteration is enough. The version of MPI calls `MPI_Allgather`.
+//! part into a copy on each rank. The version of MPI calls `MPI_Allgather`.
 
 use crate::job::Sample;
 use crate::memory::{Memory, segment, window};
@@ -103,28 +102,28 @@ fn messages(job: &Job<'_>, size: usize) -> Result<Outcome> {
     rows.finish(job, samples)
 }
 
-/// Puts parts into `copies`, which have two vectors on each rank. `view` lends one of them.
+/// Puts parts into `copies`, the vector of each rank. A second vector would save a barrier, but the
+/// processor's second-level cache has room for one.
 fn puts<M: Memory<f64>>(
     job: &Job<'_>,
     size: usize,
     copies: impl FnOnce(usize) -> Result<M>,
-    multiply: impl Fn(&M, &mut Rows, usize, usize),
+    multiply: impl Fn(&M, &mut Rows, usize),
 ) -> Result<Outcome> {
     let mut rows = Rows::new(job, size);
     let whole = rows.each * job.n();
-    let copies = copies(2 * whole)?;
-    let mut turn = 0;
+    let copies = copies(whole)?;
     let samples = job.repeat(|| {
         for _ in 0..ITERATIONS {
             rows.advance();
-            turn = 1 - turn;
             for i in 0..job.n() {
                 let rank = (job.me() + i) % job.n();
-                copies.put(rank, turn * whole + rows.each * job.me(), &rows.part)?;
+                copies.put(rank, rows.each * job.me(), &rows.part)?;
             }
             copies.fence()?;
             job.barrier()?;
-            multiply(&copies, &mut rows, turn * whole, whole);
+            multiply(&copies, &mut rows, whole);
+            job.barrier()?;
         }
         Ok(())
     })?;
@@ -137,10 +136,9 @@ fn segments(job: &Job<'_>, size: usize) -> Result<Outcome> {
         job,
         size,
         |len| segment(job, len),
-        |copies, rows, from, len| {
-            // SAFETY: until the next barrier the ranks write the other vector only.
-            let vector =
-                unsafe { std::slice::from_raw_parts(copies.local().as_ptr().add(from), len) };
+        |copies, rows, len| {
+            // SAFETY: no rank writes the vector until the next barrier.
+            let vector = unsafe { std::slice::from_raw_parts(copies.local().as_ptr(), len) };
             rows.multiply(vector);
         },
     )
@@ -151,10 +149,10 @@ fn windows(job: &Job<'_>, size: usize) -> Result<Outcome> {
         job,
         size,
         |len| window(job, len),
-        |copies, rows, from, len| {
+        |copies, rows, len| {
             copies.sync();
-            // SAFETY: until the next barrier the ranks write the other vector only.
-            rows.multiply(unsafe { &copies.local()[from..from + len] });
+            // SAFETY: no rank writes the vector until the next barrier.
+            rows.multiply(unsafe { &copies.local()[..len] });
         },
     )
 }
