@@ -4,7 +4,7 @@ use crate::window::{Operation, Window};
 use crate::{Job, Result};
 use bytemuck::Pod;
 use portolan::Segment;
-use portolan::transfer::Block;
+use portolan::transfer::{Block, PendingGet};
 use std::collections::VecDeque;
 
 /// Most operations under way between two flushes of a window.
@@ -137,14 +137,17 @@ impl<T: Pod> Memory<T> for Segment<'_, T> {
         let together = (MESSAGE / (run * size_of::<T>())).max(1) * run;
         let mut places = places;
         rt.scope(|scope| {
-            let mut next = |into| {
+            let mut next = |into| -> portolan::Result<Option<(usize, PendingGet<'_, '_, T>)>> {
                 let n = regular(places).min(together / run);
-                let Some(&(rank, at)) = places.first() else { return Ok(None) };
+                let Some(&(rank, at)) = places.first() else {
+                    return Ok(None);
+                };
                 let stride = places.get(1).map_or(0, |second| second.1 as isize - at as isize);
                 let from = Block::strided(at, &[n, run], &[stride, 1])?;
                 places = &places[n..];
-                let get = scope.get_block(self, rank, &from, into, &Block::contiguous(0..n * run))?;
-                portolan::Result::Ok(Some((n, get)))
+                let get =
+                    scope.get_block(self, rank, &from, into, &Block::contiguous(0..n * run))?;
+                Ok(Some((n, get)))
             };
             let mut under_way = VecDeque::new();
             for into in buffer.chunks_mut(together) {

@@ -2,9 +2,9 @@
 //! from its traversal. The trees are the benchmark's geometric samples with fixed shape. T1 has
 //! size 10 and 4,130,071 nodes.
 
-mod share;
 mod messages;
 mod sha1;
+mod share;
 mod steal;
 mod tree;
 

@@ -127,10 +127,7 @@ pub(crate) unsafe fn shape(
     };
     for (i, ((&n, &l), &r)) in counts[1..].iter().zip(local).zip(remote).enumerate() {
         if n > 1 && (l < 0 || r < 0) {
-            fail!(
-                Argument,
-                "strides {l} and {r} of level {i}: they cannot be negative"
-            );
+            fail!(Argument, "strides {l} and {r} of level {i}: they cannot be negative");
         }
     }
     boundary::shape(counts, local, remote)
