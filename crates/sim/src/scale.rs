@@ -195,7 +195,8 @@ With 4,096 ranks the simulation takes some minutes and 11 GB.
   created when the rank is first used. A segment with the same layout on all ranks is one record and
   one entry of an index. Layouts are the same as long as the ranks request the same lengths. The
   formulas are below.
-* **Fixed cost.** About 260 KiB, nearly all of it 16 posted receives of 16 KiB. The first active
+* **Fixed cost.** About 830 KiB, nearly all of it 12 posted receives of 68 KiB, whose memory is
+  used only when long requests arrive. The first active
   message handler adds 64 KiB for the table of handlers.
 * **Allocation.** A segment costs one exchange if an arena has room, and two if it needs a new
   arena, for any number of ranks. Many segments in one call cost the same (`Group::allocate_many`,

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// Maximum length in bytes of a request without an announcement: an eager active message with its
 /// headers. Memory of a buffer that no long request has reached is not touched.
 pub const SMALL: usize = (64 << 10) + 4096;
-const POSTED: usize = 16;
+const POSTED: usize = 12;
 /// Number of waiting buffers at which all are posted again.
 const SPARE: usize = 8;
 
