@@ -1,14 +1,15 @@
 //! bale index gather: each rank reads random elements of a distributed table.
 //!
-//! *Aggregated* sends positions in batches. The handler of a batch sends the elements back in the
-//! same order, so that no element carries its place. *Direct* is one get for each element. The
-//! version of MPI exchanges all requests and all answers by `MPI_Alltoallv`.
+//! *Aggregated* sends requests as items, whose handlers push the answers. Items arrive in any order,
+//! so each carries its place. *In order* sends batches of positions, and the handler of a batch
+//! sends the elements back in the same order. *Direct* is one get for each element. The version of
+//! MPI exchanges all requests and all answers by `MPI_Alltoallv`.
 
-use crate::histogram::DIRECT;
+use crate::histogram::{BATCH, DIRECT};
 use crate::job::Sample;
 use crate::memory::{Memory, segment, window};
 use crate::{Job, Kernel, Outcome, Result, Side, rng::Rng, version};
-use portolan::messages::{Context, Handlers, Message};
+use portolan::messages::{Context, Handlers, Item, Message};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,8 @@ pub const KERNEL: Kernel = Kernel {
     small: 4000,
     unit: "million/s",
     versions: &[
-        version(Side::Portolan, "aggregated", aggregated),
+        version(Side::Portolan, "aggregated", items),
+        version(Side::Portolan, "in order", batches),
         version(Side::Portolan, "direct", |job, size| direct(job, size, |len| segment(job, len))),
         version(Side::TwoSided, "alltoallv", messages),
         version(Side::Window, "direct", |job, size| direct(job, size, |len| window(job, len))),
@@ -102,7 +104,7 @@ impl Message for Answer {
     }
 }
 
-fn aggregated(job: &Job<'_>, count: usize) -> Result<Outcome> {
+fn batches(job: &Job<'_>, count: usize) -> Result<Outcome> {
     let list = reads(job, count);
     let ends = Arc::new(Ends {
         table: (0..TABLE).map(|at| value(job.me(), at)).collect(),
@@ -135,6 +137,64 @@ fn aggregated(job: &Job<'_>, count: usize) -> Result<Outcome> {
         messages.quiesce()?;
         ends.asked.lock().expect("no panic").clear();
         Ok(())
+    })?;
+    messages.free()?;
+    outcome(job, samples, &list, |slot| ends.got[slot].load(Relaxed))
+}
+
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct AskOne {
+    at: u32,
+    slot: u32,
+}
+
+/// An element, and the slot of the read that it answers.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct AnswerOne {
+    value: u64,
+    slot: u64,
+}
+
+impl Item for AskOne {
+    fn apply(batch: &[AskOne], context: &Context<'_>) {
+        let table = &context.state::<Ends>().table[..];
+        let answers = context.batches::<AnswerOne>().expect("a registered type");
+        let answer = |AskOne { at, slot }: &AskOne| {
+            let answer = AnswerOne { value: table[*at as usize], slot: u64::from(*slot) };
+            (context.origin(), answer)
+        };
+        answers.push_all(batch.iter().map(answer)).expect("answers");
+    }
+}
+
+impl Item for AnswerOne {
+    fn apply(batch: &[AnswerOne], context: &Context<'_>) {
+        let got = &context.state::<Ends>().got[..];
+        for AnswerOne { value, slot } in batch {
+            got[*slot as usize].store(*value, Relaxed);
+        }
+    }
+}
+
+fn items(job: &Job<'_>, count: usize) -> Result<Outcome> {
+    let list = reads(job, count);
+    let ends = Arc::new(Ends {
+        table: (0..TABLE).map(|at| value(job.me(), at)).collect(),
+        got: (0..count).map(|_| AtomicU64::new(0)).collect(),
+        asked: Mutex::default(),
+    });
+    let handlers = Handlers::new().state(ends.clone());
+    let messages =
+        handlers.item_with::<AskOne>(BATCH).item_with::<AnswerOne>(BATCH).register(job.rt()?)?;
+    let asks = messages.batches::<AskOne>()?;
+    let samples = job.repeat(|| {
+        let ask = |(slot, (rank, at)): (usize, &(u32, u32))| {
+            (*rank as usize, AskOne { at: *at, slot: slot as u32 })
+        };
+        asks.push_all(list.iter().enumerate().map(ask))?;
+        Ok(messages.quiesce()?)
     })?;
     messages.free()?;
     outcome(job, samples, &list, |slot| ends.got[slot].load(Relaxed))

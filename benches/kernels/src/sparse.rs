@@ -1,8 +1,9 @@
 //! PRK sparse: products of a vector and a sparse matrix, which describes a star-shaped stencil on a
 //! periodic grid with points in bit-reversed order. Ranks own rows.
 //!
-//! An iteration changes the vector, so every rank needs all of it. Portolan's version puts a rank's
-//! part into a copy on each rank. The version of MPI calls `MPI_Allgather`.
+//! An iteration changes the vector, so every rank needs all of it. Portolan's version gets the
+//! parts of all ranks, which brings them into the cache of the rank that needs them. The version of
+//! MPI calls `MPI_Allgather`.
 
 use crate::job::Sample;
 use crate::memory::{Memory, segment, window};
@@ -16,9 +17,9 @@ pub const KERNEL: Kernel = Kernel {
     small: 5,
     unit: "GFlop/s",
     versions: &[
-        version(Side::Portolan, "put", segments),
+        version(Side::Portolan, "get", |job, size| gets(job, size, |len| segment(job, len))),
         version(Side::TwoSided, "allgather", messages),
-        version(Side::Window, "put", windows),
+        version(Side::Window, "get", |job, size| gets(job, size, |len| window(job, len))),
     ],
 };
 
@@ -102,57 +103,33 @@ fn messages(job: &Job<'_>, size: usize) -> Result<Outcome> {
     rows.finish(job, samples)
 }
 
-/// Puts parts into `copies`, the vector of each rank. A second vector would save a barrier, but the
-/// processor's second-level cache has room for one.
-fn puts<M: Memory<f64>>(
+/// Gets the parts of all ranks from `parts`, which have two places on each rank. A rank puts its part
+/// into them in turn, so one barrier per iteration is enough.
+fn gets<M: Memory<f64>>(
     job: &Job<'_>,
     size: usize,
-    copies: impl FnOnce(usize) -> Result<M>,
-    multiply: impl Fn(&M, &mut Rows, usize),
+    parts: impl FnOnce(usize) -> Result<M>,
 ) -> Result<Outcome> {
     let mut rows = Rows::new(job, size);
-    let whole = rows.each * job.n();
-    let copies = copies(whole)?;
+    let each = rows.each;
+    let parts = parts(2 * each)?;
+    let mut vector = vec![0.0; each * job.n()];
+    let mut turn = 0;
     let samples = job.repeat(|| {
         for _ in 0..ITERATIONS {
             rows.advance();
+            turn = 1 - turn;
+            parts.put(job.me(), turn * each, &rows.part)?;
+            parts.fence()?;
+            job.barrier()?;
             for i in 0..job.n() {
                 let rank = (job.me() + i) % job.n();
-                copies.put(rank, rows.each * job.me(), &rows.part)?;
+                parts.get(rank, turn * each, &mut vector[rank * each..][..each])?;
             }
-            copies.fence()?;
-            job.barrier()?;
-            multiply(&copies, &mut rows, whole);
-            job.barrier()?;
+            rows.multiply(&vector);
         }
         Ok(())
     })?;
-    copies.free()?;
+    parts.free()?;
     rows.finish(job, samples)
-}
-
-fn segments(job: &Job<'_>, size: usize) -> Result<Outcome> {
-    puts(
-        job,
-        size,
-        |len| segment(job, len),
-        |copies, rows, len| {
-            // SAFETY: no rank writes the vector until the next barrier.
-            let vector = unsafe { std::slice::from_raw_parts(copies.local().as_ptr(), len) };
-            rows.multiply(vector);
-        },
-    )
-}
-
-fn windows(job: &Job<'_>, size: usize) -> Result<Outcome> {
-    puts(
-        job,
-        size,
-        |len| window(job, len),
-        |copies, rows, len| {
-            copies.sync();
-            // SAFETY: no rank writes the vector until the next barrier.
-            rows.multiply(unsafe { &copies.local()[..len] });
-        },
-    )
 }
