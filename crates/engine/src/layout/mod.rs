@@ -107,7 +107,7 @@ impl Shape {
     #[inline]
     fn fits(&self) -> bool {
         let widen = |(lo, hi): (isize, isize), n: usize, stride: isize| {
-            let (far, mut wrong) = (n as isize - 1).overflowing_mul(stride);
+            let (far, mut wrong) = (n as isize).wrapping_sub(1).overflowing_mul(stride);
             let (lo, below) = lo.overflowing_add(far.min(0));
             let (hi, above) = hi.overflowing_add(far.max(0));
             wrong |= below | above | hi.overflowing_sub(lo).1;
