@@ -81,6 +81,16 @@ struct Ends {
     asked: Mutex<Vec<Vec<u32>>>,
 }
 
+impl Ends {
+    fn new(job: &Job<'_>, count: usize) -> Arc<Ends> {
+        Arc::new(Ends {
+            table: (0..TABLE).map(|at| value(job.me(), at)).collect(),
+            got: (0..count).map(|_| AtomicU64::new(0)).collect(),
+            asked: Mutex::default(),
+        })
+    }
+}
+
 impl Message for Ask {
     type Reply = ();
     fn handle(self, context: &Context<'_>) {
@@ -106,11 +116,7 @@ impl Message for Answer {
 
 fn batches(job: &Job<'_>, count: usize) -> Result<Outcome> {
     let list = reads(job, count);
-    let ends = Arc::new(Ends {
-        table: (0..TABLE).map(|at| value(job.me(), at)).collect(),
-        got: (0..count).map(|_| AtomicU64::new(0)).collect(),
-        asked: Mutex::default(),
-    });
+    let ends = Ends::new(job, count);
     let handlers = Handlers::new().state(ends.clone());
     let messages = handlers.message::<Ask>().message::<Answer>().register(job.rt()?)?;
     let ask = |rank: usize, (positions, slots): &mut (Vec<u32>, Vec<u32>)| -> Result<()> {
@@ -180,11 +186,7 @@ impl Item for AnswerOne {
 
 fn items(job: &Job<'_>, count: usize) -> Result<Outcome> {
     let list = reads(job, count);
-    let ends = Arc::new(Ends {
-        table: (0..TABLE).map(|at| value(job.me(), at)).collect(),
-        got: (0..count).map(|_| AtomicU64::new(0)).collect(),
-        asked: Mutex::default(),
-    });
+    let ends = Ends::new(job, count);
     let handlers = Handlers::new().state(ends.clone());
     let messages =
         handlers.item_with::<AskOne>(BATCH).item_with::<AnswerOne>(BATCH).register(job.rt()?)?;

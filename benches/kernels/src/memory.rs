@@ -134,11 +134,11 @@ impl<T: Pod> Memory<T> for Segment<'_, T> {
             return Ok(());
         }
         // Places at the same distance are one request, up to the length of a message.
-        let together = (MESSAGE / (run * size_of::<T>())).max(1) * run;
+        let together = (MESSAGE / (run * size_of::<T>())).clamp(1, buffer.len() / run);
         let mut places = places;
         rt.scope(|scope| {
             let mut next = |into| -> portolan::Result<Option<(usize, PendingGet<'_, '_, T>)>> {
-                let n = regular(places).min(together / run);
+                let n = regular(&places[..places.len().min(together)]);
                 let Some(&(rank, at)) = places.first() else {
                     return Ok(None);
                 };
@@ -150,7 +150,7 @@ impl<T: Pod> Memory<T> for Segment<'_, T> {
                 Ok(Some((n, get)))
             };
             let mut under_way = VecDeque::new();
-            for into in buffer.chunks_mut(together) {
+            for into in buffer.chunks_exact_mut(together * run) {
                 under_way.extend(next(into)?);
             }
             let mut k = 0;

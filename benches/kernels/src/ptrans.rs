@@ -1,8 +1,9 @@
 //! HPC Challenge PTRANS: `C += A^T` of a matrix in square blocks that are dealt out to a grid of
 //! ranks.
 //!
-//! Portolan's version gets each block of A that a rank needs and adds its transpose. The version of
-//! MPI packs all blocks for each rank and exchanges them by `MPI_Alltoallv`.
+//! Portolan's version gets the blocks of A that a rank needs, several with one request, and adds
+//! their transposes. The version of MPI packs all blocks for each rank and exchanges them by
+//! `MPI_Alltoallv`.
 
 use crate::job::{Sample, grid};
 use crate::memory::{Memory, segment, window};

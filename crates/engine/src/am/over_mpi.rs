@@ -7,17 +7,24 @@
 //! Handlers run under the dispatcher's lock. If another thread holds it, the request stays at the
 //! head of its origin's queue, and the next poll tries again.
 
+use super::Am;
 use super::fatal::fatal;
 use super::rendezvous::{InboundMessage, Via};
-use super::{Am, wire};
+use super::wire::{self, MAX_HEADER, RecordHead};
 use crate::error::{Result, fail};
 use crate::path::Paths;
 use crate::path::two_sided::Address;
+use crate::path::two_sided::inbox;
 use crate::path::two_sided::service::{Incoming, Parcel, Served, Service};
 use crate::path::two_sided::wire::{AmHeader, RequestKind};
 
 /// In bytes.
 pub(crate) const AM_EAGER_LIMIT: usize = 64 << 10;
+
+// An eager message needs no announcement.
+const _: () = assert!(
+    size_of::<AmHeader>() + size_of::<RecordHead>() + MAX_HEADER + AM_EAGER_LIMIT <= inbox::SMALL
+);
 
 pub(super) const KINDS: [RequestKind; 3] =
     [RequestKind::AmEager, RequestKind::AmRts, RequestKind::AmControl];
