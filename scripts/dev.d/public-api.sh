@@ -37,7 +37,7 @@ items_of() { # package, PREFIX, NAME ...
   items "$package" | grep -E "^(impl(<.*>)? |impl.* for |(#\[[^]]*\] )*pub [a-z ]*)$path([:<( ;]|$)" | awk '!seen[$0]++'
 }
 
-items portolan --features rpc
+items portolan --features array,rpc
 items_of portolan-engine portolan_engine::error Error ErrorKind Result
 items_of portolan-engine portolan_engine::collective Reducible
 items_of portolan-engine portolan_engine::mpi::init ThreadLevel

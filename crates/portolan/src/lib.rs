@@ -85,9 +85,9 @@
 //! | [`transfer`] | parts of segments, blocks of arrays, non-blocking transfers |
 //! | [`reduce`] | operators and element types of reductions and scans |
 //! | [`mutex`] | mutexes that any rank can lock |
-//! | [`compose`] | transfers that are described once and performed many times |
 //! | [`messages`] | typed active messages: work that is sent to the data |
-//! | `array` | distributed arrays on `ndarray` (feature `array`, on by default) |
+//! | [`compose`] | transfers that are described once and performed many times (feature `compose`) |
+//! | `array` | distributed arrays on `ndarray` (feature `array`) |
 //! | [`rpc`] | remote procedure calls, also between services, and bulk data (feature `rpc`) |
 //! | [`stats`] | statistics, regions and marks of the program in its trace |
 //!
@@ -155,12 +155,13 @@
 //! If a rank fails or is killed, the other ranks get errors or keep waiting. They never access
 //! dangling memory.
 #![warn(missing_docs, unreachable_pub)]
-// The text links to a module that only exists with the feature.
-#![cfg_attr(not(feature = "rpc"), allow(rustdoc::broken_intra_doc_links))]
+// The text links to modules that only exist with their feature.
+#![cfg_attr(not(all(feature = "compose", feature = "rpc")), allow(rustdoc::broken_intra_doc_links))]
 
 mod api;
 #[cfg(feature = "array")]
 pub mod array;
+#[cfg(feature = "compose")]
 pub mod compose;
 #[doc(hidden)]
 pub mod internals;

@@ -20,6 +20,7 @@ pub mod event;
 pub mod format;
 pub mod kinds;
 pub mod metadata;
+#[cfg(feature = "read")]
 pub mod read;
-#[cfg(test)]
+#[cfg(all(test, feature = "read"))]
 mod tests;

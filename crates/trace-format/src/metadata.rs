@@ -2,11 +2,9 @@
 //! without a serializer, because the library does not depend on one. In a reader, missing fields
 //! are empty and unknown fields are ignored.
 
-use serde::Deserialize;
-
 /// The description of a rank.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "read", derive(serde::Deserialize), serde(default))]
 pub struct Metadata {
     /// Rank in `MPI_COMM_WORLD`.
     pub rank: u64,

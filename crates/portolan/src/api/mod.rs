@@ -7,6 +7,7 @@
 pub(crate) mod am;
 mod atomic;
 mod block;
+#[cfg(feature = "compose")]
 mod compose;
 mod element;
 #[cfg(feature = "array")]
@@ -37,6 +38,7 @@ mod unfreed;
 pub(crate) mod views;
 
 pub use block::Block;
+#[cfg(feature = "compose")]
 pub use compose::{Composer, Composition, CompositionKind, Loaded, Mapped, Slice};
 pub use element::{Accumulate, Atomic, Element};
 #[cfg(feature = "array")]

@@ -189,6 +189,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
     }
 
     /// For compositions, which outlive the borrow of `self`.
+    #[cfg(feature = "compose")]
     pub(super) fn inner(&self) -> &Arc<segment::Segment> {
         &self.inner
     }
