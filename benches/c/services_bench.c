@@ -11,6 +11,7 @@
  *   null_32    million calls per second, 32 in progress
  *   pull_4k, pull_1m, pull_16m  GiB/s of HG_Bulk_transfer of memory of this size of the client, as
  *              measured by the server
+ *   pull_1m_own, pull_16m_own  the same, of memory that HG_Bulk_create allocated for the client
  *   socket_1m  GiB/s of 1 MiB that a process reads from a socket of another one after asking for it
  */
 #define _GNU_SOURCE
@@ -290,16 +291,26 @@ static double pull_calls(void)
   return (double)pull_size * (double)pulling.times / measured * 1e9 / (1 << 30);
 }
 
+/* Measures pulls of `memory`, or of memory that Mercury allocates if it is null. */
+static void pull_from(const char *name, void *memory, hg_size_t size, uint64_t times)
+{
+  void *segment = memory;
+  hg_uint32_t count;
+  pull_size = size;
+  pulling.times = quick ? 1 + times / 20 : times;
+  MUST(HG_Bulk_create(hg, 1, memory ? &memory : NULL, &size, HG_BULK_READ_ONLY, &pulling.memory));
+  if (memory == NULL)
+    MUST(HG_Bulk_access(pulling.memory, 0, size, HG_BULK_READWRITE, 1, &segment, &size, &count));
+  memset(segment, 7, size);
+  report(name, pull_calls);
+  MUST(HG_Bulk_free(pulling.memory));
+}
+
 static void pull(const char *name, hg_size_t size, uint64_t times)
 {
   void *memory = malloc(size);
   must(memory != NULL, "malloc");
-  memset(memory, 7, size);
-  pull_size = size;
-  pulling.times = quick ? 1 + times / 20 : times;
-  MUST(HG_Bulk_create(hg, 1, &memory, &size, HG_BULK_READ_ONLY, &pulling.memory));
-  report(name, pull_calls);
-  MUST(HG_Bulk_free(pulling.memory));
+  pull_from(name, memory, size, times);
   free(memory);
 }
 
@@ -318,6 +329,8 @@ static void call(const char *file)
   pull("pull_4k", 4 << 10, 2000);
   pull("pull_1m", 1 << 20, 200);
   pull("pull_16m", 16 << 20, 20);
+  pull_from("pull_1m_own", NULL, 1 << 20, 200);
+  pull_from("pull_16m_own", NULL, 16 << 20, 20);
   MUST(HG_Create(context, server, stop_id, &handle));
   under_way++;
   MUST(HG_Forward(handle, answered, NULL, NULL));

@@ -39,6 +39,7 @@ unsafe impl Send for SharedFile {}
 unsafe impl Sync for SharedFile {}
 
 const PATH_BYTES: usize = 112;
+const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 
 /// Sent to other ranks as bytes.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -127,6 +128,25 @@ impl SharedFile {
         SharedFile::of_length(file, len, name)
     }
 
+    /// Creates and maps `len` bytes of anonymous memory, reserved and zeroed, whose length is sealed.
+    pub(crate) fn sealed(len: usize) -> Result<SharedFile> {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // SAFETY: the name is a C string.
+        let fd = unsafe { libc::memfd_create(c"portolan".as_ptr(), flags) };
+        if fd < 0 {
+            return Err(os_error("cannot make shared memory", io::Error::last_os_error()));
+        }
+        // SAFETY: `fd` is a new descriptor that nothing else owns.
+        let shared = SharedFile::of_length(unsafe { File::from_raw_fd(fd) }, len, None)?;
+        let failed = |e| os_error(&format!("cannot reserve {len} bytes of shared memory"), e);
+        shared.reserve(0, len).map_err(failed)?;
+        // SAFETY: the call takes no pointers, and the file is open.
+        if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, SEALS | libc::F_SEAL_SEAL) } != 0 {
+            return Err(failed(io::Error::last_os_error()));
+        }
+        Ok(shared)
+    }
+
     fn of_length(file: File, len: usize, named: Option<PathBuf>) -> Result<SharedFile> {
         // On failure, the drop of this value unlinks the name.
         let mut shared = SharedFile { file, base: std::ptr::null_mut(), len, named };
@@ -155,12 +175,15 @@ impl SharedFile {
         Ok(SharedFile { file, base, len, named: None })
     }
 
-    /// Fails if the file is shorter than `len` bytes.
-    pub(crate) fn open_whole(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
+    /// Maps memory of another process ([`SharedFile::sealed`]). Fails if its length is not `len` or
+    /// can change: an access behind the end would raise SIGBUS.
+    pub(crate) fn open_sealed(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
         let shared = SharedFile::open(descriptor, len)?;
         let meta = shared.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
-        if meta.len() < len as u64 {
-            fail!(Memory, "the file has {} bytes, not {len}", meta.len());
+        // SAFETY: the call takes no pointers, and the file is open.
+        let seals = unsafe { libc::fcntl(shared.file.as_raw_fd(), libc::F_GET_SEALS) };
+        if meta.len() != len as u64 || seals < 0 || seals & SEALS != SEALS {
+            fail!(Memory, "the file has {} bytes, not {len}, or they can change", meta.len());
         }
         Ok(shared)
     }

@@ -4,8 +4,8 @@
 //! memory of this size costs many times more than the copy, because the kernel maps and clears
 //! every page. The pool therefore keeps a few dropped buffers.
 //!
-//! A buffer that other ranks read can be exported to the node ([`super::shm_export`]; called `lent`
-//! here). A rank of the node then maps it and copies by itself, because reading another process's
+//! A buffer that other processes read can be exported to the host ([`super::shm_export`]; called
+//! `lent` here). A process then maps it and copies by itself, because reading another process's
 //! memory through the kernel is slow for bytes that were just written. All other buffers come from
 //! the C heap, so that a C program can free them.
 //!
@@ -13,6 +13,7 @@
 
 use super::shm_export::{ShmExport, ShmKey};
 use parking_lot::Mutex;
+use std::hash::Hash;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 
@@ -47,29 +48,29 @@ impl LargeBuffer {
         LargeBuffer::take(size, false).or_else(|| LargeBuffer::fresh(size))
     }
 
-    /// In a file in `dir` if possible and if this process exports few files, else on the heap.
-    pub fn lent(size: usize, dir: &str) -> Option<LargeBuffer> {
+    /// In exported memory if possible and if this process exports little, else on the heap.
+    pub fn lent(size: usize) -> Option<LargeBuffer> {
         let kept = LargeBuffer::take(size, true);
         let lent = kept.or_else(|| {
-            (ShmExport::count() < MANY_LENT).then(|| LargeBuffer::fresh_lent(size, dir)).flatten()
+            (ShmExport::count() < MANY_LENT).then(|| LargeBuffer::fresh_lent(size)).flatten()
         });
         lent.or_else(|| LargeBuffer::heap(size))
     }
 
-    /// In a file in `dir`, with `size` zeroed bytes, or `None` if it cannot be created.
-    pub fn lent_zeroed(size: usize, dir: &str) -> Option<LargeBuffer> {
+    /// In exported memory, with `size` zeroed bytes, or `None` if there is none.
+    pub fn lent_zeroed(size: usize) -> Option<LargeBuffer> {
         match LargeBuffer::take(size, true) {
             Some(mut kept) => {
                 kept[..size].fill(0);
                 Some(kept)
             }
-            None => LargeBuffer::fresh_lent(size, dir),
+            None => LargeBuffer::fresh_lent(size),
         }
     }
 
-    fn fresh_lent(size: usize, dir: &str) -> Option<LargeBuffer> {
+    fn fresh_lent(size: usize) -> Option<LargeBuffer> {
         let size = size.checked_next_multiple_of(PAGE)?;
-        let lent = ShmExport::new(dir, size)?;
+        let lent = ShmExport::new(size)?;
         Some(LargeBuffer { at: lent.address(), size, lent: Some(lent), used: true })
     }
 
@@ -110,6 +111,18 @@ impl LargeBuffer {
         self.lent.as_ref().map(ShmExport::shm_key)
     }
 
+    /// Permits processes without a common job to copy for the registration `id`, if exported.
+    pub fn open(&self, id: u64, description: impl Hash) {
+        if let Some(lent) = &self.lent {
+            lent.open(id, description);
+        }
+    }
+
+    /// Ends what [`LargeBuffer::open`] permits, after the copies in progress.
+    pub fn close(&self) {
+        self.lent.iter().for_each(ShmExport::close);
+    }
+
     /// Releases the memory to the caller, who frees it with [`free`]. Returns `None` if exported.
     pub fn into_heap(mut self) -> Option<*mut u8> {
         if self.lent.is_some() {
@@ -139,7 +152,8 @@ impl DerefMut for LargeBuffer {
 
 impl Drop for LargeBuffer {
     fn drop(&mut self) {
-        if self.used && self.size <= MOST_BYTES / 2 {
+        let copied = self.lent.as_ref().is_some_and(ShmExport::is_copied);
+        if self.used && self.size <= MOST_BYTES / 2 && !copied {
             let (at, size) = (std::mem::replace(&mut self.at, ptr::null_mut()), self.size);
             keep(LargeBuffer { at, size, lent: self.lent.take(), used: false });
             return;
@@ -222,23 +236,21 @@ mod tests {
         let _alone = ALONE.lock();
         let wanted = 2 * MANY_LENT;
         let mut many: Vec<LargeBuffer> =
-            (0..wanted).filter_map(|_| LargeBuffer::lent(100_000, "/dev/shm")).collect();
+            (0..wanted).filter_map(|_| LargeBuffer::lent(100_000)).collect();
         let lent = many.iter().filter(|l| l.shm_key().is_some()).count();
         assert!((1..wanted).contains(&lent), "{lent}");
         assert_eq!(many.len(), wanted, "the others are on the heap");
         many.iter_mut().for_each(|long| long.fill(7));
         drop(many);
         for _ in 0..2 * MOST {
-            let zeroed = LargeBuffer::lent_zeroed(90_000, "/dev/shm").expect("lent");
+            let zeroed = LargeBuffer::lent_zeroed(90_000).expect("lent");
             assert!(zeroed[..90_000].iter().all(|&b| b == 0));
             std::mem::forget(zeroed);
         }
-        assert!(LargeBuffer::lent_zeroed(90_000, "/no/such/directory").is_none());
-        drop(LargeBuffer::lent_zeroed(1 << 20, "/dev/shm").expect("lent"));
-        let again = LargeBuffer::lent(1 << 20, "/dev/shm").expect("memory");
+        drop(LargeBuffer::lent_zeroed(1 << 20).expect("lent"));
+        let again = LargeBuffer::lent(1 << 20).expect("memory");
         assert!(again.shm_key().is_some(), "what came back is lent again");
         assert!(again.into_heap().is_none(), "that memory cannot be freed by others");
-        assert!(LargeBuffer::lent(1 << 20, "/no/such/directory").is_some());
     }
 
     #[test]

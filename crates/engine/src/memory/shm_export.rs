@@ -1,31 +1,71 @@
-//! Memory that a process exports to the other ranks of its node.
+//! Memory that a process exports to other processes of its user on the host.
 //!
-//! Memory that the library allocates for registration by the program, or for other ranks to pull,
-//! lies in a shared file of its own ([`crate::shm`]) if it is long enough and space is available. A
-//! rank that receives the key ([`ShmKey`]) maps the file and copies by itself, with a single copy
-//! and no system call. Mappings are cached within limits; creating one removes those unused for
-//! some seconds. Freed memory stays allocated until no rank maps it.
+//! Memory that the library allocates for registration by the program, or for other processes to
+//! pull, is anonymous shared memory of its own ([`crate::shm`]) if it is long enough. A process that
+//! receives the key ([`ShmKey`]) maps it and copies by itself, with a single copy and no system
+//! call. Mappings are cached within limits; creating one removes those unused for some seconds.
+//! Freed memory stays allocated until no process maps it.
+//!
+//! **Withdrawal.** Ranks of a node check the table of registrations before they copy
+//! ([`super::registered`]). Processes without a common job use the *gate* behind the memory: the
+//! number of the registration that is open, a digest of its description, and a count of copies. A
+//! process counts its copy first and then reads the number. The owner removes the number first and then reads the count. Both
+//! accesses of a side are sequentially consistent, so either the process finds the number removed,
+//! or the owner finds the count, and waits.
 //!
 //! Invariant: device and inode identify a file, so an outdated [`ShmKey`] never leads to another
 //! one. If the file is not found, the caller copies in another way.
 
 use crate::shm::{Descriptor, SharedFile};
 use parking_lot::Mutex;
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// In bytes.
 const SHORTEST: usize = 64 << 10;
-/// Maximum number of exported files of this process. Each takes a file descriptor.
+/// Maximum number of exports of this process. Each takes a file descriptor.
 const MOST_LENT: usize = 64;
-/// Limits on the mapped files of other processes: number, and total size in bytes.
+/// Limits on the mapped exports of other processes: number, and total size in bytes.
 const MOST_MAPPED: usize = 32;
 const MOST_BYTES: usize = 512 << 20;
 /// Minimum age of an unused mapping that is removed.
 const KEPT_FOR: Duration = Duration::from_secs(5);
+/// Size in bytes of what follows the exported memory.
+const GATE: usize = 4096;
+/// Longest time that an owner waits for copies of other processes. A copy takes milliseconds; only
+/// a process that was stopped or killed does not report its end.
+const LONGEST_COPY: Duration = Duration::from_secs(1);
 
 static LENT: AtomicUsize = AtomicUsize::new(0);
+
+#[derive(Debug)]
+#[repr(C)]
+struct Gate {
+    /// The registration that is open, or 0.
+    id: AtomicU64,
+    digest: AtomicU64,
+    /// Random number, part of the digest, so that a program cannot compute it.
+    secret: AtomicU64,
+    copies: AtomicU32,
+}
+
+impl Gate {
+    fn digest(&self, description: impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.secret.load(Ordering::Relaxed).hash(&mut hasher);
+        description.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Returns the gate of an export whose exported memory has `len` bytes, a multiple of the page size.
+fn gate(file: &SharedFile, len: usize) -> &Gate {
+    // SAFETY: the file has `GATE` bytes from `len` on, which is aligned to a page. Every value of an
+    // atomic is valid.
+    unsafe { &*file.base().add(len).cast() }
+}
 
 #[derive(Debug)]
 pub(crate) struct ShmExport {
@@ -33,7 +73,7 @@ pub(crate) struct ShmExport {
     shm_key: ShmKey,
 }
 
-/// Identifies exported memory to another process of the node.
+/// Identifies exported memory to another process of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShmKey {
     pub device: u64,
@@ -47,28 +87,25 @@ pub struct ShmKey {
 }
 
 impl ShmExport {
-    /// Exports `len` bytes in a new file in `dir`. Returns `None` if `len` is too short or more
-    /// than a quarter of the free space, for too many exports, or if the file cannot be created.
-    pub fn new(dir: &str, len: usize) -> Option<ShmExport> {
-        if len < SHORTEST {
+    /// Exports `len` zeroed bytes, a multiple of the page size. Returns `None` if `len` is too short
+    /// or too long, for too many exports, or if there is no memory.
+    pub fn new(len: usize) -> Option<ShmExport> {
+        if !(SHORTEST..=MOST_BYTES).contains(&len) {
             return None;
         }
         let before = LENT.fetch_add(1, Ordering::Relaxed);
-        let made = (before < MOST_LENT).then(|| ShmExport::make(dir, len)).flatten();
+        let made = (before < MOST_LENT).then(|| ShmExport::make(len)).flatten();
         if made.is_none() {
             LENT.fetch_sub(1, Ordering::Relaxed);
         }
         made
     }
 
-    fn make(dir: &str, len: usize) -> Option<ShmExport> {
-        let file = SharedFile::create(dir, len, false).ok()?;
-        if file.room() / 4 < len {
-            return None;
-        }
-        file.reserve(0, len).ok()?;
+    fn make(len: usize) -> Option<ShmExport> {
+        let file = SharedFile::sealed(len + GATE).ok()?;
         let (device, inode, pid, fd) = file.place().ok()?;
         let shm_key = ShmKey { device, inode, pid, fd, base: file.base() as u64, len: len as u64 };
+        gate(&file, len).secret.store(RandomState::new().hash_one(len), Ordering::Relaxed);
         Some(ShmExport { file, shm_key })
     }
 
@@ -83,6 +120,38 @@ impl ShmExport {
     pub fn shm_key(&self) -> ShmKey {
         self.shm_key
     }
+
+    fn gate(&self) -> &Gate {
+        gate(&self.file, self.shm_key.len as usize)
+    }
+
+    /// Permits copies for the registration `id`.
+    pub fn open(&self, id: u64, description: impl Hash) {
+        let gate = self.gate();
+        gate.digest.store(gate.digest(description), Ordering::SeqCst);
+        gate.id.store(id, Ordering::SeqCst);
+    }
+
+    /// Permits no more copies, and waits until those in progress have ended.
+    pub fn close(&self) {
+        self.gate().id.store(0, Ordering::SeqCst);
+        let begun = Instant::now();
+        while self.is_copied() {
+            if begun.elapsed() > LONGEST_COPY {
+                return log::error!(
+                    "a process has not ended its copy of withdrawn memory after {LONGEST_COPY:?}; \
+                     was it stopped or killed?"
+                );
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
+    /// Returns whether another process copies. After [`ShmExport::close`], the memory must then not
+    /// be used again.
+    pub fn is_copied(&self) -> bool {
+        self.gate().copies.load(Ordering::SeqCst) != 0
+    }
 }
 
 impl Drop for ShmExport {
@@ -91,76 +160,154 @@ impl Drop for ShmExport {
     }
 }
 
-struct Mapped {
+/// Exported memory of another process, mapped here.
+#[derive(Debug)]
+pub struct Mapped {
     shm_key: ShmKey,
-    file: Arc<SharedFile>,
+    file: SharedFile,
+}
+
+/// A copy in progress, for which the owner of the memory waits.
+#[derive(Debug)]
+pub struct Copying<'a>(&'a Gate);
+
+impl Drop for Copying<'_> {
+    fn drop(&mut self) {
+        self.0.copies.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Mapped {
+    /// Returns where `len` bytes at `address` of the owner's process are mapped, or `None` if they
+    /// are not within the export.
+    pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
+        let offset = (address as u64).checked_sub(self.shm_key.base)?;
+        let end = offset.checked_add(len as u64)?;
+        (end <= self.shm_key.len).then(|| self.file.base().wrapping_add(offset as usize))
+    }
+
+    fn gate(&self) -> &Gate {
+        gate(&self.file, self.shm_key.len as usize)
+    }
+
+    /// Returns the digest of the description of a registration of this memory.
+    pub fn digest(&self, description: impl Hash) -> u64 {
+        self.gate().digest(description)
+    }
+
+    /// Begins a copy for a process that has no job in common with the owner. Returns `None` if the
+    /// registration `id` is not open, or if its description is another one.
+    pub fn begin(&self, id: u64, digest: u64) -> Option<Copying<'_>> {
+        let gate = self.gate();
+        gate.copies.fetch_add(1, Ordering::SeqCst);
+        let copying = Copying(gate);
+        let opened = gate.id.load(Ordering::SeqCst) == id;
+        (opened && gate.digest.load(Ordering::SeqCst) == digest).then_some(copying)
+    }
+}
+
+struct Cached {
+    mapped: Arc<Mapped>,
     used: Instant,
 }
 
-static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
+static MAPPED: Mutex<Vec<Cached>> = Mutex::new(Vec::new());
 
 /// Maps exported memory of another process, or returns its cached mapping, or `None` on failure.
-pub fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
-    let mut mapped = MAPPED.lock();
+pub fn borrow(shm_key: &ShmKey) -> Option<Arc<Mapped>> {
+    let mut cached = MAPPED.lock();
     let now = Instant::now();
-    if let Some(at) = mapped.iter().position(|m| m.shm_key == *shm_key) {
-        mapped[at].used = now;
-        return Some(mapped[at].file.clone());
+    if let Some(at) = cached.iter().position(|c| c.mapped.shm_key == *shm_key) {
+        cached[at].used = now;
+        return Some(cached[at].mapped.clone());
     }
-    let len = usize::try_from(shm_key.len).ok().filter(|&len| len <= MOST_BYTES)?;
-    mapped.retain(|m| now - m.used < KEPT_FOR);
-    while mapped.len() >= MOST_MAPPED
-        || mapped.iter().map(|m| m.shm_key.len as usize).sum::<usize>() + len > MOST_BYTES
-    {
-        let oldest = (0..mapped.len()).min_by_key(|&n| mapped[n].used)?;
-        mapped.swap_remove(oldest);
+    let len = usize::try_from(shm_key.len).ok()?;
+    if !(1..=MOST_BYTES).contains(&len) || !len.is_multiple_of(GATE) {
+        return None;
+    }
+    cached.retain(|c| now - c.used < KEPT_FOR);
+    let bytes = |cached: &[Cached]| -> u64 { cached.iter().map(|c| c.mapped.shm_key.len).sum() };
+    while cached.len() >= MOST_MAPPED || bytes(&cached) + shm_key.len > MOST_BYTES as u64 {
+        let oldest = (0..cached.len()).min_by_key(|&n| cached[n].used)?;
+        cached.swap_remove(oldest);
     }
     let descriptor = Descriptor::unnamed(shm_key.device, shm_key.inode, shm_key.pid, shm_key.fd);
-    // An access behind the end of a file raises SIGBUS.
-    let file = match SharedFile::open_whole(&descriptor, len) {
-        Ok(file) => Arc::new(file),
+    let file = match SharedFile::open_sealed(&descriptor, len + GATE) {
+        Ok(file) => file,
         Err(error) => {
-            log::debug!("lent memory cannot be mapped: {error:#}");
+            log::debug!("exported memory cannot be mapped: {error:#}");
             return None;
         }
     };
-    mapped.push(Mapped { shm_key: *shm_key, file: file.clone(), used: now });
-    Some(file)
+    let mapped = Arc::new(Mapped { shm_key: *shm_key, file });
+    cached.push(Cached { mapped: mapped.clone(), used: now });
+    Some(mapped)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LEN: usize = 25 << 12;
+
     #[test]
     fn lent_memory_is_the_same_for_who_borrows_it() {
-        let lent = ShmExport::new("/dev/shm", 100_000).expect("lent");
+        let lent = ShmExport::new(LEN).expect("lent");
         let there = borrow(&lent.shm_key()).expect("borrowed");
-        assert_ne!(there.base(), lent.address());
-        // SAFETY: both mappings have at least 100,000 bytes.
+        let last = there.at(lent.address() as usize + LEN - 1, 1).expect("within");
+        assert_ne!(last, lent.address().wrapping_add(LEN - 1));
+        // SAFETY: both mappings have `LEN` bytes.
         unsafe {
-            lent.address().add(99_999).write(7);
-            assert_eq!(there.base().add(99_999).read(), 7);
+            lent.address().add(LEN - 1).write(7);
+            assert_eq!(last.read(), 7);
+        }
+        for (address, len) in [(lent.address() as usize + LEN, 1), (8, 8), (usize::MAX, 2)] {
+            assert!(there.at(address, len).is_none());
         }
         assert!(Arc::ptr_eq(&there, &borrow(&lent.shm_key()).expect("again")));
     }
 
     #[test]
     fn what_is_not_there_is_not_borrowed() {
-        assert!(ShmExport::new("/dev/shm", 100).is_none(), "too short");
-        assert!(ShmExport::new("/no/such/directory", 1 << 20).is_none());
-        let shm_key = ShmExport::new("/dev/shm", 1 << 20).expect("lent").shm_key();
+        assert!(ShmExport::new(4096).is_none(), "too short");
+        assert!(ShmExport::new(1 << 40).is_none(), "too long");
+        let shm_key = ShmExport::new(1 << 20).expect("lent").shm_key();
         assert!(borrow(&shm_key).is_none(), "it is gone");
-        let lent = ShmExport::new("/dev/shm", 1 << 20).expect("lent");
+        let lent = ShmExport::new(1 << 20).expect("lent");
         let shm_key = lent.shm_key();
         for wrong in [
             ShmKey { inode: shm_key.inode + 1, ..shm_key },
             ShmKey { len: shm_key.len + 1, ..shm_key },
+            ShmKey { len: shm_key.len + GATE as u64, ..shm_key },
+            ShmKey { len: shm_key.len - GATE as u64, ..shm_key },
             ShmKey { len: u64::MAX, ..shm_key },
+            ShmKey { len: 0, ..shm_key },
             ShmKey { fd: 1 << 30, ..shm_key },
             ShmKey { pid: 0, ..shm_key },
         ] {
             assert!(borrow(&wrong).is_none(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn an_owner_that_closes_waits_for_copies_and_permits_no_more() {
+        let lent = ShmExport::new(LEN).expect("lent");
+        let there = borrow(&lent.shm_key()).expect("borrowed");
+        let digest = there.digest("read only");
+        assert!(there.begin(3, digest).is_none(), "it is not open");
+        lent.open(3, "read only");
+        assert!(there.begin(4, digest).is_none(), "another registration is open");
+        assert!(there.begin(3, there.digest("writable")).is_none(), "a forged description");
+        let copying = there.begin(3, digest).expect("open");
+        std::thread::scope(|scope| {
+            let closing = scope.spawn(|| lent.close());
+            while there.begin(3, digest).is_some() {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!closing.is_finished(), "the copy is waited for");
+            drop(copying);
+        });
+        assert!(!lent.is_copied());
     }
 }

@@ -102,6 +102,11 @@ pub(crate) struct Links {
     held: Held,
 }
 
+/// Returns whether other processes may be connected to this one through shared memory.
+pub(super) fn shares_memory() -> bool {
+    sm::Sm::is_any_open()
+}
+
 impl Links {
     /// Creates the connections of a class, and starts to listen if requested. Returns
     /// `ADDRNOTAVAIL` if the class cannot listen at the place in `network`.
@@ -320,6 +325,10 @@ impl Plugin for Links {
 
     fn is_of_this_process(&self, n: u32) -> Option<bool> {
         self.peers().is_of_this_process(n)
+    }
+
+    fn process_of(&self, n: u32) -> Option<u32> {
+        self.peers().open(n)?.stream.process()
     }
 
     fn send(&self, class: &Shared, n: u32, head: &Head, body: Data<'_>) -> Result<()> {

@@ -19,7 +19,9 @@ pub use loan::InUse;
 pub(super) use loan::{Copied, Loan, MOST_COPIED};
 pub use runs::Run;
 pub(super) use runs::pair;
+pub(super) use wire::{KEY, decode_key, encode_key};
 
+use super::links;
 use super::wire::number as wire_number;
 use super::zeroed_buffer::{LAZY, LINE};
 use crate::failure::{Failure, Result, Status, refuse};
@@ -27,10 +29,9 @@ use parking_lot::Mutex;
 use portolan_engine::any_memory::{Span, Within};
 use portolan_engine::memory::large_buffer::LargeBuffer;
 use portolan_engine::memory::registered::{Inside, Registration, Table};
-use portolan_engine::memory::shm_export::{self, ShmKey};
+use portolan_engine::memory::shm_export::{self, Copying, Mapped, ShmKey};
 use portolan_engine::process;
 use portolan_engine::runtime::admission::{self, Outside};
-use portolan_engine::shm::SharedFile;
 use runs::measure;
 use std::any::Any;
 use std::collections::HashMap;
@@ -57,11 +58,15 @@ pub struct Mem {
     /// The slot of the registration in the owner's node table plus one, or 0 if it has none. Set
     /// for handles of another process.
     place: u32,
-    /// The shared-memory file of the memory, if it is exported to the node; mapped on first use.
+    /// Memory of the handle that may be exported to the host.
+    long: Option<Arc<Own>>,
+    /// Identifies the exported memory, which other processes map on first use.
     shm_key: Option<ShmKey>,
-    borrowed: OnceLock<Option<Arc<SharedFile>>>,
-    /// The digest of a handle of another process, computed on first use.
+    borrowed: OnceLock<Option<Arc<Mapped>>>,
+    /// Digests of a handle of another process, computed on first use: for the table of the node, and
+    /// for the gate of exported memory.
     digest: OnceLock<u64>,
+    gate_digest: OnceLock<u64>,
     /// The original of a handle that returned to the process that created it.
     original: Option<Arc<Mem>>,
     /// The bytes of the memory of another process, if they came with the handle.
@@ -127,17 +132,20 @@ fn this_process() -> u64 {
     }
 }
 
-/// Calls `make` with the directory for memory that is exported to the node. Returns `None` if no
-/// engine runs, if no other rank shares the node, or if cross-memory access is disabled.
-fn lent<R>(make: impl FnOnce(&str) -> R) -> Option<R> {
-    let engine = admission::admit_current().ok()?;
-    let neighbours = engine.topology.ranks_of(engine.topology.my_node()).len() > 1;
-    (neighbours && engine.config.cross_memory).then(|| make(&engine.memory.policy().shm_dir))
+/// Returns whether memory should be exported to the host: other processes reach this one through
+/// shared memory, and cross-memory access is not disabled.
+fn is_lending() -> bool {
+    let among_ranks = || {
+        let engine = admission::admit_current().ok()?;
+        let neighbours = engine.topology.ranks_of(engine.topology.my_node()).len() > 1;
+        Some(neighbours && engine.config.cross_memory)
+    };
+    links::shares_memory() || among_ranks().unwrap_or(false)
 }
 
 /// Allocates a long buffer for data that another process will pull.
 pub fn to_send(size: usize) -> Option<LargeBuffer> {
-    lent(|dir| LargeBuffer::lent(size, dir)).unwrap_or_else(|| LargeBuffer::heap(size))
+    if is_lending() { LargeBuffer::lent(size) } else { LargeBuffer::heap(size) }
 }
 
 fn rank() -> u32 {
@@ -162,10 +170,10 @@ impl Mem {
     }
 
     /// Like [`Mem::allocate`], but places the memory in shared memory if possible, so that other
-    /// ranks of the node access it with a single copy. Fails like [`Mem::allocate`].
+    /// processes of the host access it with a single copy. Fails like [`Mem::allocate`].
     pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| {
-            match lent(|dir| LargeBuffer::lent_zeroed(bytes, dir)).flatten() {
+            match is_lending().then(|| LargeBuffer::lent_zeroed(bytes)).flatten() {
                 Some(long) => Ok(Own::Long(long)),
                 None => ZeroedBuffer::new(bytes).map(Own::Private),
             }
@@ -232,7 +240,9 @@ impl Mem {
             Some(Own::Long(long)) => long.shm_key(),
             Some(Own::Private(_)) | None => None,
         };
-        let buffer = buffer.map(|own| Arc::new(own) as Arc<dyn Any + Send + Sync>);
+        let buffer = buffer.map(Arc::new);
+        let long = buffer.clone().filter(|_| shm_key.is_some());
+        let buffer = buffer.map(|own| own as Arc<dyn Any + Send + Sync>);
         let ranges = runs.iter().map(|run| (run.address, run.len)).collect();
         let allowed = (access.readable(), access.writable());
         let registration = Registration::new(id, ranges, allowed, buffer);
@@ -246,9 +256,11 @@ impl Mem {
             access,
             registration: Some(registration),
             place: 0,
+            long,
             shm_key,
             borrowed: OnceLock::new(),
             digest: OnceLock::new(),
+            gate_digest: OnceLock::new(),
             original: None,
             data: None,
             loans: Mutex::default(),
@@ -325,6 +337,9 @@ impl Mem {
     pub fn register(&self) {
         if let Some(registration) = &self.registration {
             registration.open();
+            if let Some(Own::Long(long)) = self.long.as_deref() {
+                long.open(self.id, self.description());
+            }
         }
     }
 
@@ -336,6 +351,9 @@ impl Mem {
     pub fn deregister(&self) {
         let registration = self.registration.as_ref().filter(|found| found.is_open());
         let Some(registration) = registration else { return };
+        if let Some(Own::Long(long)) = self.long.as_deref() {
+            long.close();
+        }
         let recall = || {
             let loans = std::mem::take(&mut *self.loans.lock());
             loans.iter().filter_map(Weak::upgrade).for_each(|loan| loan.recall());
@@ -381,11 +399,22 @@ impl Mem {
         })
     }
 
-    /// Returns the local mapping of memory that process `pid` of the node exports, or `None`.
-    pub(crate) fn borrowed(&self, pid: u32) -> Option<Borrowed<'_>> {
+    /// Returns the key of exported memory.
+    pub(super) fn shm_key(&self) -> Option<ShmKey> {
+        self.shm_key
+    }
+
+    /// Begins a copy from or to exported memory of another process, which is mapped at `mapped`.
+    /// Returns `None` if it is not registered, or not as the handle says.
+    pub(super) fn begin_copy<'a>(&self, mapped: &'a Mapped) -> Option<Copying<'a>> {
+        let digest = *self.gate_digest.get_or_init(|| mapped.digest(self.description()));
+        mapped.begin(self.id, digest)
+    }
+
+    /// Returns the local mapping of memory that process `pid` of the host exports, or `None`.
+    pub(super) fn borrowed(&self, pid: u32) -> Option<&Mapped> {
         let shm_key = self.shm_key.as_ref().filter(|shm_key| shm_key.pid == pid)?;
-        let file = self.borrowed.get_or_init(|| shm_export::borrow(shm_key)).as_ref()?;
-        Some(Borrowed { shm_key, file })
+        self.borrowed.get_or_init(|| shm_export::borrow(shm_key)).as_deref()
     }
 }
 
@@ -403,20 +432,6 @@ impl Drop for Mem {
 pub(super) fn not_registered() -> Failure {
     let text = "the memory is not registered, or not any more; its owner must register it first";
     Failure::new(Status::ACCESS, text)
-}
-
-#[derive(Debug)]
-pub struct Borrowed<'a> {
-    shm_key: &'a ShmKey,
-    file: &'a SharedFile,
-}
-
-impl Borrowed<'_> {
-    pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
-        let offset = (address as u64).checked_sub(self.shm_key.base)?;
-        let end = offset.checked_add(len as u64)?;
-        (end <= self.shm_key.len).then(|| self.file.base().wrapping_add(offset as usize))
-    }
 }
 
 pub fn spans(

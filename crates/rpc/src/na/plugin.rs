@@ -14,6 +14,7 @@ use super::transfer::Direction;
 use super::wire::Head;
 use crate::failure::Result;
 use portolan_engine::am::Data;
+use portolan_engine::memory::shm_export::ShmKey;
 use portolan_engine::peer::CompletionCounter;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub(crate) struct Chunk {
     pub offset: usize,
     /// The local memory. It stays valid until the counter of the chunk is done.
     pub runs: Vec<Run>,
+    /// Set if the local memory is exported to the host.
+    pub shm_key: Option<ShmKey>,
 }
 
 pub(crate) trait Plugin: Send + Sync {
@@ -52,6 +55,11 @@ pub(crate) trait Plugin: Send + Sync {
 
     /// Returns whether a peer is a class of this process, or `None` if it is not connected.
     fn is_of_this_process(&self, peer: u32) -> Option<bool>;
+
+    /// Returns the process of a peer that is connected through shared memory.
+    fn process_of(&self, _peer: u32) -> Option<u32> {
+        None
+    }
 
     /// Sends a message. The bytes are copied before the call returns, or have been sent. Returns
     /// `HOSTUNREACH` if the connection has ended or no process listens at the address, `PERMISSION`

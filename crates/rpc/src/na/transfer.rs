@@ -248,11 +248,19 @@ impl Transfer {
             let Some(plugin) = &class.plugin else {
                 refuse!(NODEV, "the class has no connections");
             };
+            if self.remote.shm_key().is_some() {
+                let spans = memory::spans(&self.local, here, &self.remote, there, bytes);
+                let process = plugin.process_of(connection);
+                if process.is_some_and(|pid| self.copy_borrowed(pid, &spans, true)) {
+                    return Ok(None);
+                }
+            }
             let chunk = Chunk {
                 direction: self.direction,
                 id: self.remote.id(),
                 offset: there,
                 runs: self.local.chunks(here, bytes).collect(),
+                shm_key: self.local.shm_key(),
             };
             plugin.transfer(&class, connection, chunk, &counter)?;
             return Ok(Some(counter));
@@ -267,7 +275,7 @@ impl Transfer {
                 let mut mapped = false;
                 let borrowed = || {
                     let pid = engine.process_within_reach(rank_number);
-                    mapped = pid.is_some_and(|pid| self.copy_borrowed(pid, &spans));
+                    mapped = pid.is_some_and(|pid| self.copy_borrowed(pid, &spans, false));
                     mapped
                 };
                 // The transfer is recorded as one call, with all its bytes.
@@ -314,9 +322,14 @@ impl Transfer {
         Ok(None)
     }
 
-    /// Copies to or from memory that the peer exports to the node. Returns false if it does not.
-    fn copy_borrowed(&self, pid: u32, spans: &[Span]) -> bool {
+    /// Copies to or from memory that the peer exports to the host. Returns false if it does not. The
+    /// table of the node or the gate of the memory (`gated`) keeps it registered meanwhile.
+    fn copy_borrowed(&self, pid: u32, spans: &[Span], gated: bool) -> bool {
         let Some(there) = self.remote.borrowed(pid) else { return false };
+        let copying = gated.then(|| self.remote.begin_copy(there));
+        if matches!(copying, Some(None)) {
+            return false;
+        }
         let mapped = |span: &Span| {
             let remote = there.at(span.remote, span.bytes)? as usize;
             Some(Span { remote, ..*span })
@@ -327,6 +340,7 @@ impl Transfer {
         // SAFETY: the local handle keeps its memory valid, and the mapping covers the export. As
         // always, the program must synchronise with the peer's own accesses.
         unsafe { copy_own(&spans, self.direction.across()) };
+        drop(copying);
         true
     }
 }

@@ -380,9 +380,9 @@ fn undoing_frees_and_ends() {
     assert_eq!(Proc::freer().finish(), Ok(0));
 }
 
-/// Allocates extra buffers that other ranks may read, as a rank of a node does.
+/// Allocates extra buffers that other processes may read, as a rank of a node does.
 fn lent(size: usize) -> Option<LargeBuffer> {
-    LargeBuffer::lent(size, "/dev/shm")
+    LargeBuffer::lent(size)
 }
 
 #[test]

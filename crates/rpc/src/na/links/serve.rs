@@ -1,9 +1,10 @@
 //! Requests for registered memory, and the messages of a connection.
 //!
 //! A get or put names the peer's memory by its handle number; the owner checks the request against
-//! its own record ([`crate::na::service`]). If the owner can access the requester's memory, the
-//! request contains addresses there, and the owner copies directly. Otherwise the bytes follow in
-//! the request or the reply, without an intermediate copy.
+//! its own record ([`crate::na::service`]). If the system lets the owner access the requester's
+//! memory, the request contains addresses there, and the owner copies directly: in its own mapping
+//! of the memory, if the requester exports it, and else through the kernel. Otherwise the bytes
+//! follow in the request or the reply, without an intermediate copy.
 
 use super::Links;
 use super::input::Sink;
@@ -12,12 +13,14 @@ use super::stream::{Read, total};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
 use crate::na::class::Shared;
-use crate::na::memory::{InUse, MOST_COPIED, Run, pair};
+use crate::na::memory::{InUse, KEY, MOST_COPIED, Run, decode_key, encode_key, pair};
 use crate::na::moving::Moving;
 use crate::na::plugin::Chunk;
 use crate::na::service::{self, NAMES, Named};
 use crate::na::transfer::Direction;
 use crate::na::wire::{Head, Kind, number};
+use portolan_engine::any_memory::{Span, copy_own};
+use portolan_engine::memory::shm_export::{self, Mapped};
 use portolan_engine::path::cma;
 use portolan_engine::peer::CompletionCounter;
 use std::borrow::Cow;
@@ -34,6 +37,10 @@ fn encode(runs: &[Run]) -> Vec<u8> {
     let words = runs.iter().flat_map(|run| [run.address as u64, run.len as u64]);
     words.flat_map(u64::to_le_bytes).collect()
 }
+
+/// What a request for a direct copy says about the memory of the requester: in the tag, whether it
+/// is exported. Then the key is before the runs.
+const EXPORTED: u32 = 1;
 
 fn decode(bytes: &[u8]) -> Option<Vec<Run>> {
     let runs = bytes.chunks_exact(16);
@@ -69,11 +76,11 @@ impl Sink for Messages<'_> {
             Kind::Get => links.read(class, link, &head, body),
             Kind::Put => links.answer(class, link, &head, service::write(body)),
             Kind::GetInto => {
-                let copied = links.copy(link, body, Direction::Get);
+                let copied = links.copy(link, &head, body, Direction::Get);
                 links.answer(class, link, &head, copied);
             }
             Kind::PutFrom => {
-                let copied = links.copy(link, body, Direction::Put);
+                let copied = links.copy(link, &head, body, Direction::Put);
                 links.answer(class, link, &head, copied);
             }
             Kind::GetData | Kind::PutDone => match links.moving.answered(link.number(), &head) {
@@ -107,7 +114,7 @@ impl Links {
         chunk: Chunk,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let Chunk { direction, id, offset, runs } = chunk;
+        let Chunk { direction, id, offset, runs, shm_key } = chunk;
         let names = Named { id, offset, len: total(&runs) }.bytes();
         let direct = link.stream.is_reachable() && runs.len() <= RUNS;
         let mut bytes = names.to_vec();
@@ -117,13 +124,18 @@ impl Links {
             Direction::Get => (Kind::Get, Kind::GetData),
             Direction::Put => (Kind::Put, Kind::PutDone),
         };
+        let mut tag = 0;
         if direct {
+            if let Some(key) = &shm_key {
+                bytes.extend(encode_key(key));
+                tag = EXPORTED;
+            }
             bytes.extend(encode(&runs));
         }
         let put = if kind == Kind::Put { runs.clone() } else { Vec::new() };
         let into = if kind == Kind::Get { runs } else { Vec::new() };
         let token = self.moving.begin(link.number(), answer, counter, into);
-        let head = Head { kind, class, tag: 0, word: token };
+        let head = Head { kind, class, tag, word: token };
         // SAFETY: the local memory of a put is valid until the counter is done: until the peer has
         // answered, after the last byte was written, or the connection was abandoned.
         let posted = unsafe { self.post(link, &head, &bytes, &put, None) };
@@ -151,8 +163,12 @@ impl Links {
     }
 
     /// Copies between registered memory and the memory of the peer's process, as a request asks.
-    fn copy(&self, link: &Link, body: &[u8], direction: Direction) -> Result<()> {
+    fn copy(&self, link: &Link, head: &Head, body: &[u8], direction: Direction) -> Result<()> {
         let (names, rest) = body.split_at_checked(NAMES).unwrap_or((body, &[]));
+        let (key, rest) = match head.tag {
+            EXPORTED => (decode_key(rest), rest.get(KEY..).unwrap_or_default()),
+            _ => (None, rest),
+        };
         let there = decode(rest);
         let (mem, here): (InUse, Vec<Run>) = match direction {
             Direction::Get => service::reading(names)?,
@@ -161,16 +177,30 @@ impl Links {
         let Some(there) = there.filter(|there| total_checked(there) == Some(total(&here))) else {
             refuse!(PROTOCOL_ERROR, "the addresses of a request do not fit its length");
         };
-        let spans = pair(here.into_iter(), there.into_iter());
+        let mut spans = pair(here.into_iter(), there.into_iter());
         let across = match direction {
             Direction::Get => cma::Direction::Write,
             Direction::Put => cma::Direction::Read,
         };
+        let mapped = key.filter(|key| link.stream.process() == Some(key.pid));
+        let mapped = mapped.and_then(|key| shm_export::borrow(&key));
+        let mapped = mapped.filter(|mapped| to_mapped(mapped, &mut spans));
         let mut copied = None;
-        link.stream.access_peer(&mut |process| {
-            // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The kernel
-            // checks the peer's addresses.
-            copied = Some(unsafe { cma::transfer(process, &spans, across) });
+        link.stream.copy_for_peer(&mut || {
+            copied = match (&mapped, link.stream.accessible()) {
+                (Some(_), _) => {
+                    // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
+                    // spans lie within `mapped`.
+                    unsafe { copy_own(&spans, across) };
+                    Some(Ok(()))
+                }
+                (None, Some(process)) => {
+                    // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
+                    // kernel checks the peer's addresses.
+                    Some(unsafe { cma::transfer(process, &spans, across) })
+                }
+                (None, None) => None,
+            }
         });
         drop(mem);
         let Some(copied) = copied else {
@@ -230,6 +260,15 @@ impl Messages<'_> {
 
 fn answer_to(to: &Head, kind: Kind, class: &Shared, status: Status) -> Head {
     Head { kind, class: class.number, tag: status.0 as u32, word: to.word }
+}
+
+/// Replaces the remote addresses of the spans by those of their mapping. Returns false, and changes
+/// nothing, if the mapping lacks some.
+fn to_mapped(mapped: &Mapped, spans: &mut [Span]) -> bool {
+    let at = |span: &Span| mapped.at(span.remote, span.bytes);
+    let Some(all) = spans.iter().map(at).collect::<Option<Vec<_>>>() else { return false };
+    spans.iter_mut().zip(all).for_each(|(span, at)| span.remote = at as usize);
+    true
 }
 
 fn total_checked(runs: &[Run]) -> Option<usize> {

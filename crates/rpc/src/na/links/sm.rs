@@ -25,9 +25,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 static CLASSES: AtomicU32 = AtomicU32::new(0);
+/// Number of open [`Sm`].
+static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 struct Mine {
     place: String,
@@ -141,7 +143,13 @@ impl Sm {
             }
             false => None,
         };
+        OPEN.fetch_add(1, Ordering::Relaxed);
         Ok(Sm { mine, door: Mutex::new(door) })
+    }
+
+    /// Returns whether other processes may be connected to this one through shared memory.
+    pub fn is_any_open() -> bool {
+        OPEN.load(Ordering::Relaxed) > 0
     }
 
     pub fn place(&self) -> &str {
@@ -188,5 +196,11 @@ impl Sm {
 
     pub fn refused(&self) -> u64 {
         self.door.lock().as_ref().map_or(0, Door::refused)
+    }
+}
+
+impl Drop for Sm {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
     }
 }

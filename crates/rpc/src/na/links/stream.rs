@@ -42,9 +42,19 @@ pub(super) trait Stream: Send + Sync + fmt::Debug {
 
     fn descriptor(&self) -> RawFd;
 
-    /// Calls `access` with the process ID of the peer, if the peer's memory is accessible and the
-    /// peer has not cut the connection. The peer's [`Stream::cut`] waits until `access` returns.
-    fn access_peer(&self, _access: &mut dyn FnMut(u32)) {}
+    /// Returns the process ID of a peer on this host.
+    fn process(&self) -> Option<u32> {
+        None
+    }
+
+    /// Returns the process ID of a live peer whose memory the system lets this process access.
+    fn accessible(&self) -> Option<u32> {
+        None
+    }
+
+    /// Calls `copy`, which accesses memory of the peer, unless the peer has cut the connection. The
+    /// peer's [`Stream::cut`] waits until `copy` returns.
+    fn copy_for_peer(&self, _copy: &mut dyn FnMut()) {}
 
     /// Returns whether the peer can access the memory of this process.
     fn is_reachable(&self) -> bool {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 mod ended;
+mod exported;
 mod held;
 mod net;
 mod places;

@@ -5,7 +5,7 @@
 //! - magic and kind (4), flags (4), rank (4), number of segments (4);
 //! - process (8), handle number (8), total size (8);
 //! - if the memory is exported (flag 256): device, inode, base address and length of its file (8
-//!   each), process ID and file descriptor (4 each);
+//!   each), process ID and file descriptor (4 each) ([`encode_key`]);
 //! - address and length of each segment (16 per segment);
 //! - CRC-64 of all preceding bytes (8);
 //! - if it carries data (flag 512): the bytes of the memory, so that no transfer has to get them.
@@ -25,15 +25,34 @@ use std::sync::{Arc, OnceLock, Weak};
 
 const MAGIC: u32 = 0x4d45_4e50;
 const FIXED: usize = 40;
-const LOAN: usize = 40;
+/// Encoded length of a [`ShmKey`].
+pub(in crate::na) const KEY: usize = 40;
 const IS_LENT: u32 = 1 << 8;
 const HAS_DATA: u32 = 1 << 9;
 const PLACE: u32 = 16;
 const _: () = assert!(PLACES < 1 << (32 - PLACE));
 
+pub(in crate::na) fn encode_key(key: &ShmKey) -> [u8; KEY] {
+    let mut bytes = [0; KEY];
+    let longs =
+        [key.device, key.inode, key.base, key.len, u64::from(key.fd) << 32 | u64::from(key.pid)];
+    for (part, long) in bytes.chunks_exact_mut(8).zip(longs) {
+        part.copy_from_slice(&long.to_le_bytes());
+    }
+    bytes
+}
+
+/// Decodes the key at the front of `bytes`, or returns `None` if they are too few.
+pub(in crate::na) fn decode_key(bytes: &[u8]) -> Option<ShmKey> {
+    let mut longs = bytes.get(..KEY)?.chunks_exact(8).map(number);
+    let mut next = || longs.next();
+    let (device, inode, base, len, last) = (next()?, next()?, next()?, next()?, next()?);
+    Some(ShmKey { device, inode, pid: last as u32, fd: (last >> 32) as u32, base, len })
+}
+
 impl Mem {
     pub fn encoded_len(&self) -> usize {
-        FIXED + self.shm_key.map_or(0, |_| LOAN) + 16 * self.runs.len() + 8
+        FIXED + self.shm_key.map_or(0, |_| KEY) + 16 * self.runs.len() + 8
     }
 
     /// Returns the serialised form. `kind` distinguishes the layers that use handles.
@@ -74,11 +93,7 @@ impl Mem {
         bytes.extend(self.id.to_le_bytes());
         bytes.extend((self.total as u64).to_le_bytes());
         if let Some(shm_key) = &self.shm_key {
-            for part in [shm_key.device, shm_key.inode, shm_key.base, shm_key.len] {
-                bytes.extend(part.to_le_bytes());
-            }
-            bytes.extend(shm_key.pid.to_le_bytes());
-            bytes.extend(shm_key.fd.to_le_bytes());
+            bytes.extend(encode_key(shm_key));
         }
         for run in &self.runs {
             bytes.extend((run.address as u64).to_le_bytes());
@@ -109,7 +124,7 @@ impl Mem {
         }
         let count = word(12) as usize;
         let lent = word(4) & IS_LENT != 0;
-        let begin = if lent { FIXED + LOAN } else { FIXED };
+        let begin = if lent { FIXED + KEY } else { FIXED };
         let end = count.checked_mul(16).and_then(|n| n.checked_add(begin));
         let Some(end) = end.filter(|_| count > 0) else {
             refuse!(PROTOCOL_ERROR, "a memory handle of {count} segments");
@@ -138,14 +153,7 @@ impl Mem {
         if total as u64 != long(32) {
             refuse!(PROTOCOL_ERROR, "the memory handle's size is not that of its segments");
         }
-        let shm_key = lent.then(|| ShmKey {
-            device: long(FIXED),
-            inode: long(FIXED + 8),
-            base: long(FIXED + 16),
-            len: long(FIXED + 24),
-            pid: word(FIXED + 32),
-            fd: word(FIXED + 36),
-        });
+        let shm_key = if lent { decode_key(&bytes[FIXED..]) } else { None };
         let data = bytes[end + 8..].get(..total).filter(|_| word(4) & HAS_DATA != 0);
         if data.is_none() && word(4) & HAS_DATA != 0 {
             refuse!(OVERFLOW, "the {total} bytes that come with a memory handle are cut off");
@@ -170,9 +178,11 @@ impl Mem {
             access,
             registration: None,
             place: word(4) >> PLACE,
+            long: None,
             shm_key,
             borrowed: OnceLock::new(),
             digest: OnceLock::new(),
+            gate_digest: OnceLock::new(),
             data: data.filter(|_| original.is_none()).map(Box::from),
             original,
             loans: Mutex::default(),
@@ -184,7 +194,13 @@ impl Mem {
 impl Mem {
     /// Decodes a handle of this process as another process would.
     pub(in crate::na) fn from_foreign_bytes(bytes: &[u8]) -> Arc<Mem> {
-        let end = Mem::from_bytes(bytes, 0).expect("a handle of this process").encoded_len() - 8;
+        Mem::from_bytes(bytes, 0).expect("a handle of this process");
+        Mem::from_forged_bytes(bytes)
+    }
+
+    /// Like [`Mem::from_foreign_bytes`], for bytes that were changed.
+    pub(in crate::na) fn from_forged_bytes(bytes: &[u8]) -> Arc<Mem> {
+        let end = bytes.len() - 8;
         let mut bytes = bytes.to_vec();
         bytes[16] ^= 1;
         let sum = Method::Crc64.sum(&bytes[..end]);

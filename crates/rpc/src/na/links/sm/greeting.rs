@@ -31,7 +31,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-const MAGIC: [u8; 8] = *b"ptlnsm\0\x03";
+const MAGIC: [u8; 8] = *b"ptlnsm\0\x04";
 const NAME: usize = 264;
 const FIXED: usize = 44;
 const HELLO: usize = FIXED + NAME;
@@ -201,6 +201,7 @@ pub(super) fn as_client(
         bell: Bell::open(&bell)?,
         waker,
         number: hello.number,
+        process,
         reachable,
         reaches_us: hello.reaches,
     };
@@ -224,7 +225,14 @@ pub(super) fn as_server(
     send(&socket, &Hello::new(numbers, reaches, own.name), &[own.bell, own.waker])?;
     let mut reached = [0];
     (&socket).read_exact(&mut reached)?;
-    let other = Other { bell, waker, number: hello.number, reachable, reaches_us: reached[0] == 1 };
+    let other = Other {
+        bell,
+        waker,
+        number: hello.number,
+        process,
+        reachable,
+        reaches_us: reached[0] == 1,
+    };
     let rings = Rings::new(mapping, Side::Server, other, socket)?;
     Ok(Greeted { rings, name: hello.name, life: hello.life })
 }

@@ -82,6 +82,7 @@ pub(super) struct Other {
     pub waker: OwnedFd,
     /// The number that this process has at the peer.
     pub number: u32,
+    pub process: u32,
     /// The peer's process, if this process can access its memory.
     pub reachable: Option<Reachable>,
     pub reaches_us: bool,
@@ -311,14 +312,19 @@ impl Stream for Rings {
         self.socket.as_raw_fd()
     }
 
-    fn access_peer(&self, access: &mut dyn FnMut(u32)) {
-        let Some(process) = self.other.reachable.as_ref().and_then(Reachable::process) else {
-            return;
-        };
+    fn process(&self) -> Option<u32> {
+        Some(self.other.process)
+    }
+
+    fn accessible(&self) -> Option<u32> {
+        self.other.reachable.as_ref().and_then(Reachable::process)
+    }
+
+    fn copy_for_peer(&self, copy: &mut dyn FnMut()) {
         let mine = self.copies(self.side);
         mine.in_progress.fetch_add(1, Ordering::SeqCst);
         if mine.over.load(Ordering::SeqCst) == 0 {
-            access(process);
+            copy();
         }
         mine.in_progress.fetch_sub(1, Ordering::SeqCst);
     }
@@ -350,7 +356,7 @@ mod tests {
             let (bell, _) = Bell::create().unwrap();
             let waker = socket.try_clone().unwrap().into();
             let reachable = Reachable::open(std::process::id());
-            let other = Other { bell, waker, number: 0, reachable, reaches_us: true };
+            let other = Other { bell, waker, number: 0, process: 0, reachable, reaches_us: true };
             Rings::new(mapping, side, other, socket).unwrap()
         };
         [side(mapping, Side::Client, a), side(again, Side::Server, b)]
@@ -362,8 +368,8 @@ mod tests {
         let (begun, ended) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                server.access_peer(&mut |process| {
-                    assert_eq!(process, std::process::id());
+                server.copy_for_peer(&mut || {
+                    assert_eq!(server.accessible(), Some(std::process::id()));
                     begun.store(true, Ordering::SeqCst);
                     std::thread::sleep(Duration::from_millis(50));
                     ended.store(true, Ordering::SeqCst);
@@ -375,9 +381,9 @@ mod tests {
             client.cut();
             assert!(ended.load(Ordering::SeqCst), "a copy was not waited for");
         });
-        server.access_peer(&mut |_| panic!("a copy after the cut"));
+        server.copy_for_peer(&mut || panic!("a copy after the cut"));
         let mut copied = false;
-        client.access_peer(&mut |_| copied = true);
+        client.copy_for_peer(&mut || copied = true);
         assert!(copied, "the server has not cut the connection");
     }
 }
