@@ -128,7 +128,8 @@ fn dead_clients_leave_nothing() {
                 counts(&counted).0 > 0
             });
         }
-        wait_for("closed connections", || server.files() <= idle);
+        // The server keeps a few of its own exported buffers.
+        wait_for("closed connections", || server.files() <= idle + 8);
         end_server(&address);
         server.must_end("the server");
     }

@@ -3,8 +3,8 @@
 //! Memory that the library allocates for registration by the program, or for other processes to
 //! pull, is anonymous shared memory of its own ([`crate::shm`]) if it is long enough. A process that
 //! receives the key ([`ShmKey`]) maps it and copies by itself, with a single copy and no system
-//! call. Mappings are cached within limits; creating one removes those unused for some seconds.
-//! Freed memory stays allocated until no process maps it.
+//! call. Mappings are cached within limits, and removed if they were unused for some seconds or if
+//! the owner is gone. Freed memory stays allocated until no process maps it.
 //!
 //! **Withdrawal.** Ranks of a node check the table of registrations before they copy
 //! ([`super::registered`]). Processes without a common job use the *gate* behind the memory: the
@@ -20,7 +20,7 @@ use crate::shm::{Descriptor, SharedFile};
 use parking_lot::Mutex;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// In bytes.
@@ -212,6 +212,30 @@ struct Cached {
 }
 
 static MAPPED: Mutex<Vec<Cached>> = Mutex::new(Vec::new());
+static IS_ANY_MAPPED: AtomicBool = AtomicBool::new(false);
+
+fn drop_if(unwanted: impl Fn(&Cached) -> bool) {
+    let mut cached = MAPPED.lock();
+    let gone: Vec<Cached> = cached.extract_if(.., |c| unwanted(c)).collect();
+    IS_ANY_MAPPED.store(!cached.is_empty(), Ordering::Relaxed);
+    drop(cached);
+    drop(gone); // outside the lock
+}
+
+/// Drops the cached mappings that were unused for some seconds. For loops that wait.
+#[inline]
+pub fn drop_unused() {
+    if IS_ANY_MAPPED.load(Ordering::Relaxed) {
+        drop_if(|cached| cached.used.elapsed() > KEPT_FOR);
+    }
+}
+
+/// Drops the cached mappings of memory of a process that is gone.
+pub fn drop_those_of(pid: u32) {
+    if IS_ANY_MAPPED.load(Ordering::Relaxed) {
+        drop_if(|cached| cached.mapped.shm_key.pid == pid);
+    }
+}
 
 /// Maps exported memory of another process, or returns its cached mapping, or `None` on failure.
 pub fn borrow(shm_key: &ShmKey) -> Option<Arc<Mapped>> {
@@ -241,6 +265,7 @@ pub fn borrow(shm_key: &ShmKey) -> Option<Arc<Mapped>> {
     };
     let mapped = Arc::new(Mapped { shm_key: *shm_key, file });
     cached.push(Cached { mapped: mapped.clone(), used: now });
+    IS_ANY_MAPPED.store(true, Ordering::Relaxed);
     Some(mapped)
 }
 
@@ -265,6 +290,10 @@ mod tests {
             assert!(there.at(address, len).is_none());
         }
         assert!(Arc::ptr_eq(&there, &borrow(&lent.shm_key()).expect("again")));
+        drop_unused();
+        assert!(Arc::ptr_eq(&there, &borrow(&lent.shm_key()).expect("used just now")));
+        drop_those_of(std::process::id());
+        assert!(!Arc::ptr_eq(&there, &borrow(&lent.shm_key()).expect("once more")));
     }
 
     #[test]

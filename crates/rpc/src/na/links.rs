@@ -66,6 +66,7 @@ use peers::{Peers, Room};
 use poller::Poller;
 use portolan_engine::am::Data;
 use portolan_engine::config::Config;
+use portolan_engine::memory::shm_export;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::process;
 use portolan_engine::runtime::log_sink;
@@ -273,6 +274,7 @@ impl Links {
             link.break_off(why.clone());
             self.networks.arrivals.poller.forget(link.descriptor());
             link.abandon(&why);
+            link.stream.process().into_iter().for_each(shm_export::drop_those_of);
         }
         self.moving.fail_of(n, &why);
         class.lost(Peer::Remote(n));
@@ -408,6 +410,7 @@ impl Plugin for Links {
         };
         if must || polls.is_multiple_of(every) {
             self.must_collect.store(false, Ordering::Relaxed);
+            shm_export::drop_unused();
             // A peer that has woken the poller wakes it no more until the next sleep is prepared,
             // so a thread that was about to sleep must not.
             busy |= self.collect(Duration::ZERO) == Some(true);
