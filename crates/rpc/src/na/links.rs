@@ -209,7 +209,7 @@ impl Links {
         runs: &[Run],
         guard: Option<InUse>,
     ) -> Result<()> {
-        let hold = runs.is_empty() && self.held.is_holding() && link.stream.holds();
+        let hold = runs.is_empty() && self.held.is_holding() && link.stream.is_costly();
         // SAFETY: the caller guarantees the runs.
         match unsafe { link.post(head, bytes, runs, guard, hold) } {
             Ok(()) => {
@@ -375,11 +375,14 @@ impl Plugin for Links {
     }
 
     fn transmit(&self) {
-        self.held.transmit();
+        self.held.transmit(|n| {
+            self.make_ready(n);
+            self.networks.arrivals.poller.wake();
+        });
     }
 
     fn poll(&self, class: &Shared) -> Result<bool> {
-        self.held.transmit();
+        self.transmit();
         if self.process.load(Ordering::Relaxed) != process::forks() {
             self.continue_in_child(class)?;
         }

@@ -1,16 +1,25 @@
-//! Short messages that a thread has written while it held them ([`crate::na::batch`]).
+//! Short messages that a thread has posted while it held them ([`crate::na::batch`]).
 //!
-//! The kernel keeps them in the socket (`MSG_MORE`). It transmits them when a full segment has been
-//! written, at the next message that is not held, in [`Held::transmit`], or after 200 ms. The
-//! last case occurs only if a callback waits without making progress.
+//! They stay in the output of their connections until [`Held::transmit`], or until a message that
+//! is not held follows. If a callback waits without making progress, nobody calls it. A thread of
+//! its own therefore transmits what is held every [`TICK`]. It sleeps while no messages are held.
 //!
-//! Invariant: a connection with held messages is in `links`, or its thread is about to add it.
+//! Invariant: a connection with held messages is in `links`, or its thread is about to add it. The
+//! thread stores that it sleeps and then reads `any`; a thread that holds messages stores `any` and
+//! then reads whether it sleeps, sequentially consistently. Either one finds the other.
 
 use super::link::Link;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
+use portolan_engine::process;
 use portolan_engine::thread::fast_tls;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Longest time that a message is held.
+const TICK: Duration = Duration::from_millis(20);
+/// Number of ticks without held messages before the thread sleeps.
+const QUIET: u32 = 50;
 
 fast_tls! {
     /// The [`Held`] whose messages this thread holds, or 0.
@@ -18,14 +27,29 @@ fast_tls! {
 }
 
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct Held(Arc<State>);
+
+#[derive(Default)]
+struct State {
     links: Mutex<Vec<Arc<Link>>>,
     any: AtomicBool,
+    /// Whether messages were held since the last tick.
+    used: AtomicBool,
+    is_awake: AtomicBool,
+    thread: Mutex<Thread>,
+    change: Condvar,
+}
+
+#[derive(Default)]
+struct Thread {
+    /// The value of [`process::forks`] when the thread was started, plus one.
+    started: usize,
+    is_over: bool,
 }
 
 impl Held {
     fn id(&self) -> usize {
-        std::ptr::from_ref(self).addr()
+        Arc::as_ptr(&self.0).addr()
     }
 
     /// Makes this thread hold its messages, or stop holding them.
@@ -38,17 +62,88 @@ impl Held {
     }
 
     pub fn add(&self, link: &Arc<Link>) {
-        let mut links = self.links.lock();
+        let state = &self.0;
+        let mut links = state.links.lock();
         if !links.iter().any(|held| Arc::ptr_eq(held, link)) {
             links.push(link.clone());
-            self.any.store(true, Ordering::Release);
+            state.any.store(true, SeqCst);
+        }
+        drop(links);
+        state.used.store(true, SeqCst);
+        if !state.is_awake.load(SeqCst) {
+            self.wake();
         }
     }
 
-    pub fn transmit(&self) {
-        if self.any.load(Ordering::Relaxed) && self.any.swap(false, Ordering::AcqRel) {
+    #[cold]
+    fn wake(&self) {
+        let mut thread = self.0.thread.lock();
+        self.0.is_awake.store(true, SeqCst);
+        let forks = process::forks() + 1;
+        if thread.started != forks && !thread.is_over {
+            let state = self.0.clone();
+            let run = move || {
+                process::quiet_signals();
+                state.run();
+            };
+            let started = std::thread::Builder::new().name("portolan-held".into()).spawn(run);
+            match started {
+                Ok(_) => thread.started = forks,
+                Err(error) => log::debug!("held messages have no thread: {error}"),
+            }
+        }
+        self.0.change.notify_one();
+    }
+
+    /// Called in a forked child, which lacks the thread.
+    pub fn continue_in_child(&self) {
+        self.0.is_awake.store(false, SeqCst);
+    }
+
+    /// Transmits what is held. Calls `failed` with the numbers of connections that have broken.
+    pub fn transmit(&self, failed: impl FnMut(u32)) {
+        self.0.transmit(failed);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.thread.lock().is_over = true;
+        self.0.change.notify_one();
+    }
+}
+
+impl State {
+    fn transmit(&self, mut failed: impl FnMut(u32)) {
+        if self.any.load(SeqCst) && self.any.swap(false, SeqCst) {
             let links = std::mem::take(&mut *self.links.lock());
-            links.iter().for_each(|link| link.stream.transmit());
+            for link in links {
+                if link.transmit().is_err() {
+                    failed(link.number());
+                }
+            }
+        }
+    }
+
+    fn run(&self) {
+        let mut quiet = 0;
+        let mut thread = self.thread.lock();
+        while !thread.is_over {
+            if quiet < QUIET {
+                self.change.wait_for(&mut thread, TICK);
+                quiet = if self.used.swap(false, SeqCst) { 0 } else { quiet + 1 };
+            } else {
+                self.is_awake.store(false, SeqCst);
+                if !self.any.load(SeqCst) && !self.used.load(SeqCst) {
+                    self.change.wait(&mut thread);
+                }
+                self.is_awake.store(true, SeqCst);
+                quiet = 0;
+            }
+            drop(thread);
+            // The poller reports broken connections.
+            self.transmit(|_| ());
+            thread = self.thread.lock();
         }
     }
 }

@@ -78,7 +78,7 @@ impl Link {
         self.stream.cut();
     }
 
-    /// If `hold` is set, the frame may stay in the stream until [`Stream::transmit`].
+    /// If `hold` is set, the frame may stay here until [`Link::transmit`].
     ///
     /// # Safety
     /// The requirements of [`Output::post`] apply. Abandoning the connection clears the output.
@@ -97,6 +97,15 @@ impl Link {
         // SAFETY: the caller guarantees the runs.
         let posted = unsafe { output.post(&*self.stream, head, bytes, runs, guard, hold) };
         posted.map_err(|error| self.break_off(error.to_string()))
+    }
+
+    /// Writes what was held.
+    pub fn transmit(&self) -> Result<(), String> {
+        let mut output = self.output.lock();
+        if let Some(why) = self.broken.get() {
+            return Err(why.clone());
+        }
+        output.transmit(&*self.stream).map_err(|error| self.break_off(error.to_string()))
     }
 
     /// Writes waiting frames. Returns whether any were, and the pieces and copied bytes left.

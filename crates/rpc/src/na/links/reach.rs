@@ -47,6 +47,7 @@ impl Links {
     #[cold]
     pub(super) fn continue_in_child(&self, class: &Shared) -> Result<()> {
         self.process.store(process::forks(), Ordering::Relaxed);
+        self.held.continue_in_child();
         // The connecting threads exist only in the parent.
         let closed = self.dialling.lock().close();
         for (n, kept) in closed {

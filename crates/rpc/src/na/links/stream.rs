@@ -16,20 +16,16 @@ pub(super) enum Read {
 /// the connection is broken.
 pub(super) trait Stream: Send + Sync + fmt::Debug {
     /// Writes as many bytes of `parts` as fit, in order, and returns their number. If some do not
-    /// fit, the poller or the bell reports the connection once there is room. If `hold` is set, the
-    /// bytes may stay here until [`Stream::transmit`] or the next write without it.
+    /// fit, the poller or the bell reports the connection once there is room.
     ///
     /// # Safety
     /// `parts` must be valid for reads during the call. Other threads may write to them meanwhile.
-    unsafe fn write(&self, parts: &[Run], hold: bool) -> io::Result<usize>;
+    unsafe fn write(&self, parts: &[Run]) -> io::Result<usize>;
 
-    /// Returns whether the stream can hold bytes.
-    fn holds(&self) -> bool {
+    /// Returns whether a write costs so much that short messages should share one.
+    fn is_costly(&self) -> bool {
         false
     }
-
-    /// Transmits what writes have held.
-    fn transmit(&self) {}
 
     /// Reads bytes, in order, into `parts`. Fails if the connection is broken.
     ///

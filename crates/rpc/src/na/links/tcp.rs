@@ -306,8 +306,8 @@ fn moved(mut call: impl FnMut() -> isize) -> io::Result<Option<usize>> {
 }
 
 impl Stream for Connected {
-    unsafe fn write(&self, parts: &[Run], hold: bool) -> io::Result<usize> {
-        let flags = libc::MSG_NOSIGNAL | if hold { libc::MSG_MORE } else { 0 };
+    unsafe fn write(&self, parts: &[Run]) -> io::Result<usize> {
+        let flags = libc::MSG_NOSIGNAL;
         let mut written = 0;
         let whole = super::stream::total(parts);
         while written < whole {
@@ -327,13 +327,8 @@ impl Stream for Connected {
         Ok(written)
     }
 
-    fn holds(&self) -> bool {
+    fn is_costly(&self) -> bool {
         true
-    }
-
-    fn transmit(&self) {
-        // The kernel transmits what is pending when the option is set, even if it was set before.
-        let _ = self.0.set_nodelay(true);
     }
 
     unsafe fn read(&self, parts: &[Run]) -> io::Result<Read> {

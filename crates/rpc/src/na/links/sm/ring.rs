@@ -216,7 +216,7 @@ fn part(position: u64, len: usize) -> (usize, usize) {
 }
 
 impl Stream for Rings {
-    unsafe fn write(&self, parts: &[Run], _hold: bool) -> io::Result<usize> {
+    unsafe fn write(&self, parts: &[Run]) -> io::Result<usize> {
         let (positions, ring) = self.out();
         let first = self.tail.load(Ordering::Relaxed);
         let (mut tail, mut asked) = (first, false);

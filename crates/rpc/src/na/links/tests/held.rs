@@ -5,8 +5,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time in which a message arrives unless it is held; the kernel holds it for 200 ms.
-const SOON: Duration = Duration::from_millis(100);
+/// Time in which a message arrives unless it is held until the next tick.
+const SOON: Duration = Duration::from_millis(10);
 
 fn send(a: &End, b: &End, there: &super::Address, tag: u32) {
     b.context.recv_unexpected(b.callback()).unwrap();
@@ -31,6 +31,27 @@ fn held_messages_are_transmitted_together() {
         assert!(!a.events.lock().is_empty(), "round {round}");
     }
     assert!(held > 0, "no message was held");
+    a.close();
+    b.close();
+}
+
+#[test]
+fn a_thread_that_holds_messages_and_does_nothing_more_delays_them_only_shortly() {
+    let (a, b, there) = Net::new("tcp").pair();
+    meet(&a, &b, &there);
+    let plugin = a.class.shared.plugin.as_deref().unwrap();
+    for pause in [0, 0, 0, 1200] {
+        std::thread::sleep(Duration::from_millis(pause)); // the thread that transmits falls asleep
+        plugin.hold(true);
+        send(&a, &b, &there, 1);
+        let begun = Instant::now();
+        while b.events.lock().is_empty() {
+            b.turn();
+            assert!(begun.elapsed() < Duration::from_secs(10), "after {pause} ms");
+        }
+        b.events.lock().clear();
+        plugin.hold(false);
+    }
     a.close();
     b.close();
 }

@@ -227,7 +227,11 @@ impl Sealed {
 }
 
 impl Stream for Sealed {
-    unsafe fn write(&self, parts: &[Run], _hold: bool) -> io::Result<usize> {
+    fn is_costly(&self) -> bool {
+        true
+    }
+
+    unsafe fn write(&self, parts: &[Run]) -> io::Result<usize> {
         let state = &mut *self.state.lock();
         if state.ended {
             return Err(ErrorKind::BrokenPipe.into());

@@ -186,7 +186,7 @@ fn bytes_survive_every_division_of_writes_and_reads() {
         let parts = [run_of(&sent[written..middle]), run_of(&sent[middle..posted])];
         let parts = if refused % 3 == 1 && middle > written { &parts[..1] } else { &parts[..] };
         // SAFETY: the parts are borrowed.
-        let now = unsafe { writer.write(parts, false) }.unwrap();
+        let now = unsafe { writer.write(parts) }.unwrap();
         refused += usize::from(now < total(parts));
         written += now;
         let into = Run { address: buffer.as_mut_ptr() as usize, len: rooms.next().unwrap() };
@@ -200,7 +200,7 @@ fn bytes_survive_every_division_of_writes_and_reads() {
     assert!(got == sent && refused > 0);
     writer.end_output();
     // SAFETY: there are no parts.
-    assert!(unsafe { writer.write(&[], false) }.is_err());
+    assert!(unsafe { writer.write(&[]) }.is_err());
     let into = [Run { address: buffer.as_mut_ptr() as usize, len: 10 }];
     // SAFETY: the run is part of the buffer.
     let read = || unsafe { reader.read(&into) }.unwrap();
