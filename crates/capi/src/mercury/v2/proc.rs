@@ -2,14 +2,13 @@
 
 use super::codes::to_code;
 use crate::mercury::interface::{Interface::V2, calls};
-use crate::mercury::objects::class::CLASSES;
 use crate::mercury::proc::{self as entry, HgProc};
 use crate::mercury::proc_bulk;
 use crate::mercury::proc_string::{self as strings, HgStringObject};
 use crate::mercury::proc_types as numbers;
 use crate::mercury::table::Token;
 use crate::mercury::types::HgReturn;
-use portolan_rpc::failure::{Status, refuse};
+use portolan_rpc::failure::{Result, Status, refuse};
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr;
 
@@ -111,10 +110,19 @@ alias! {
     hg_string_object_swap = strings::hg_string_object_swap: (string: *mut HgStringObject, s: *mut c_char) -> *mut c_char;
 }
 
+/// As in Mercury, only the decoding of bulk handles uses the class, and checks it then. A program
+/// may create a proc with a number that is no class.
+fn check_class(class: *mut c_void) -> Result<()> {
+    if class.is_null() {
+        refuse!(INVALID_ARG, "the class is null");
+    }
+    Ok(())
+}
+
 calls! { V2:
     /// Creates a proc without a buffer; `hg_proc_reset` sets one.
     hg_proc_create(class: *mut c_void, method: c_int, to: *mut HgProc) {
-        CLASSES[V2].get(class)?;
+        check_class(class)?;
         // SAFETY: by the call's contract, `to` is null or valid for a write.
         let made = unsafe { entry::hg_proc_create_set(class, ptr::null_mut(), 0, 0, hash(method), to) };
         Status(made).result(|| "the proc cannot be made".to_string())
@@ -128,7 +136,7 @@ calls! { V2:
         method: c_int,
         to: *mut HgProc,
     ) {
-        CLASSES[V2].get(class)?;
+        check_class(class)?;
         // SAFETY: by contract, `to` is null or valid, `buf` null or valid while the proc exists.
         let made = unsafe { entry::hg_proc_create_set(class, buf, size, op, hash(method), to) };
         Status(made).result(|| "the proc cannot be made".to_string())
