@@ -117,32 +117,36 @@ impl Sm {
         arrivals: Arc<Arrivals>,
     ) -> Result<Sm> {
         let failed = |e: io::Error| Failure::new(Status::NOMEM, format!("na+sm: {e}"));
-        let n = CLASSES.fetch_add(1, Ordering::Relaxed);
-        let mut place = format!("{}-{n}", std::process::id());
-        if name.is_some() {
-            let random = u64::from_ne_bytes(crate::na::secret::random()?);
-            place = format!("{place}-{random:016x}");
-        }
-        if let Some(chosen) = chosen {
-            place = chosen.into();
-        }
+        let bind = |place: &str| match listen {
+            true => address(place).and_then(|at| UnixListener::bind_addr(&at)).map(Some),
+            false => Ok(None),
+        };
+        let (place, listener) = match chosen {
+            Some(place) => match bind(place) {
+                Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
+                    refuse!(ADDRNOTAVAIL, "cannot listen at na+sm://{place}: {e}");
+                }
+                bound => (place.to_string(), bound.map_err(failed)?),
+            },
+            None => loop {
+                let n = CLASSES.fetch_add(1, Ordering::Relaxed);
+                let mut place = format!("{}-{n}", std::process::id());
+                if name.is_some() {
+                    let random = u64::from_ne_bytes(crate::na::secret::random()?);
+                    place = format!("{place}-{random:016x}");
+                }
+                match bind(&place) {
+                    // Another class has chosen this address.
+                    Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
+                    bound => break (place, bound.map_err(failed)?),
+                }
+            },
+        };
         let name = name.unwrap_or(&place).to_string();
         let (bell, file) = Bell::create().map_err(failed)?;
         let mine = Arc::new(Mine { place, name, bell, file, arrivals });
-        let door = match listen {
-            true => {
-                let listener = address(&mine.place).and_then(|at| UnixListener::bind_addr(&at));
-                let listener = listener.map_err(|e| match e.kind() {
-                    io::ErrorKind::AddrInUse => {
-                        let text = format!("cannot listen at na+sm://{}: {e}", mine.place);
-                        Failure::new(Status::ADDRNOTAVAIL, text)
-                    }
-                    _ => failed(e),
-                })?;
-                Some(Door::open(Socket { listener, mine: mine.clone() }).map_err(failed)?)
-            }
-            false => None,
-        };
+        let open = |listener| Door::open(Socket { listener, mine: mine.clone() });
+        let door = listener.map(open).transpose().map_err(failed)?;
         OPEN.fetch_add(1, Ordering::Relaxed);
         Ok(Sm { mine, door: Mutex::new(door) })
     }

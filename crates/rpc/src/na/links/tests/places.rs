@@ -23,6 +23,22 @@ fn a_process_reaches_itself() {
 }
 
 #[test]
+fn a_class_without_an_address_avoids_those_that_others_have_asked_for() {
+    let open = |place: &str| Class::with(place, true, Options::default());
+    let first = End::open("na+sm", Options::default());
+    let name = first.name();
+    let (place, n) = name.rsplit_once('-').unwrap();
+    let next = n.parse::<u32>().unwrap() + 1;
+    // Other tests use some of these addresses.
+    let asked: Vec<Class> =
+        (next..next + 20).filter_map(|n| open(&format!("{place}-{n}")).ok()).collect();
+    assert!(!asked.is_empty());
+    End::open("na+sm", Options::default()).close();
+    asked.into_iter().for_each(|class| class.finalize().unwrap());
+    first.close();
+}
+
+#[test]
 fn a_class_listens_at_the_address_that_it_asks_for() {
     let asked = format!("na+sm://{}-4000000000", std::process::id());
     // The second round uses the address again after its class has ended.
