@@ -103,11 +103,6 @@ pub(crate) struct Links {
     held: Held,
 }
 
-/// Returns whether other processes may be connected to this one through shared memory.
-pub(super) fn shares_memory() -> bool {
-    sm::Sm::is_any_open()
-}
-
 impl Links {
     /// Creates the connections of a class, and starts to listen if requested. Returns
     /// `ADDRNOTAVAIL` if the class cannot listen at the place in `network`.

@@ -9,22 +9,24 @@
 //! not for peers (`loan`).
 
 mod access;
+mod lending;
 mod loan;
 mod runs;
 mod wire;
 
 pub use super::zeroed_buffer::ZeroedBuffer;
 pub use access::Access;
+pub(super) use lending::Neighbours;
 pub use loan::InUse;
 pub(super) use loan::{Copied, Loan, MOST_COPIED};
 pub use runs::Run;
 pub(super) use runs::pair;
 pub(super) use wire::{KEY, decode_key, encode_key};
 
-use super::links;
 use super::wire::number as wire_number;
 use super::zeroed_buffer::{LAZY, LINE};
 use crate::failure::{Failure, Result, Status, refuse};
+use lending::is_lending;
 use parking_lot::Mutex;
 use portolan_engine::any_memory::{Span, Within};
 use portolan_engine::memory::large_buffer::LargeBuffer;
@@ -130,17 +132,6 @@ fn this_process() -> u64 {
         true => NUMBER.load(Ordering::Relaxed),
         false => draw(),
     }
-}
-
-/// Returns whether memory should be exported to the host: other processes reach this one through
-/// shared memory, and cross-memory access is not disabled.
-fn is_lending() -> bool {
-    let among_ranks = || {
-        let engine = admission::admit_current().ok()?;
-        let neighbours = engine.topology.ranks_of(engine.topology.my_node()).len() > 1;
-        Some(neighbours && engine.config.cross_memory)
-    };
-    links::shares_memory() || among_ranks().unwrap_or(false)
 }
 
 /// Allocates a long buffer for data that another process will pull.

@@ -17,6 +17,7 @@ mod ring;
 use super::arrivals::Arrivals;
 use super::door::{self, Door, Listen, Opened, Refusal};
 use crate::failure::{Failure, Result, Status, refuse};
+use crate::na::memory::Neighbours;
 use bell::Bell;
 use greeting::Own;
 use parking_lot::Mutex;
@@ -25,11 +26,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 static CLASSES: AtomicU32 = AtomicU32::new(0);
-/// Number of open [`Sm`].
-static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 struct Mine {
     place: String,
@@ -51,6 +50,7 @@ pub(super) struct Sm {
     mine: Arc<Mine>,
     /// `None` once the class does not listen.
     door: Mutex<Option<Door<Socket>>>,
+    _neighbours: Neighbours,
 }
 
 struct Socket {
@@ -147,13 +147,7 @@ impl Sm {
         let mine = Arc::new(Mine { place, name, bell, file, arrivals });
         let open = |listener| Door::open(Socket { listener, mine: mine.clone() });
         let door = listener.map(open).transpose().map_err(failed)?;
-        OPEN.fetch_add(1, Ordering::Relaxed);
-        Ok(Sm { mine, door: Mutex::new(door) })
-    }
-
-    /// Returns whether other processes may be connected to this one through shared memory.
-    pub fn is_any_open() -> bool {
-        OPEN.load(Ordering::Relaxed) > 0
+        Ok(Sm { mine, door: Mutex::new(door), _neighbours: Neighbours::new() })
     }
 
     pub fn place(&self) -> &str {
@@ -200,11 +194,5 @@ impl Sm {
 
     pub fn refused(&self) -> u64 {
         self.door.lock().as_ref().map_or(0, Door::refused)
-    }
-}
-
-impl Drop for Sm {
-    fn drop(&mut self) {
-        OPEN.fetch_sub(1, Ordering::Relaxed);
     }
 }
