@@ -134,7 +134,7 @@ int main(int argc, char **argv)
   MUST_BE(HG_INVALID_ARG, hg_proc_create(hg_class, HG_CRC64, NULL));
   MUST_BE(HG_INVALID_ARG, hg_proc_create(hg_class, (hg_proc_hash_t)9, &proc));
   MUST_BE(HG_INVALID_ARG, hg_proc_create(NULL, HG_CRC64, &proc));
-  /* As in Mercury, nothing needs the class before a bulk handle is decoded. */
+  /* The class is checked when a bulk handle is decoded. */
   MUST(hg_proc_create((hg_class_t *)1, HG_CRC32, &proc));
   MUST(hg_proc_free(proc));
   MUST_BE(HG_INVALID_ARG, hg_proc_create_set(NULL, buf, sizeof buf, HG_ENCODE, HG_NOHASH, &proc));

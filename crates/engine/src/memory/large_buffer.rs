@@ -77,8 +77,11 @@ impl LargeBuffer {
     fn take(size: usize, lent: bool) -> Option<LargeBuffer> {
         let most = size.saturating_mul(WASTE).max(16 * PAGE);
         let mut kept = KEPT.lock();
-        let fits =
-            |long: &LargeBuffer| long.lent.is_some() == lent && (size..=most).contains(&long.size);
+        let is_kind = |long: &LargeBuffer| match &long.lent {
+            Some(export) => lent && export.is_own(),
+            None => !lent,
+        };
+        let fits = |long: &LargeBuffer| (size..=most).contains(&long.size) && is_kind(long);
         let (at, _) =
             kept.iter().enumerate().filter(|(_, l)| fits(l)).min_by_key(|(_, l)| l.size)?;
         let mut long = kept.remove(at);
@@ -251,6 +254,27 @@ mod tests {
         let again = LargeBuffer::lent(1 << 20).expect("memory");
         assert!(again.shm_key().is_some(), "what came back is lent again");
         assert!(again.into_heap().is_none(), "that memory cannot be freed by others");
+    }
+
+    #[test]
+    fn a_forked_child_does_not_take_memory_that_it_shares_with_its_parent() {
+        let _alone = ALONE.lock();
+        clear();
+        let lent = LargeBuffer::lent(1 << 20).expect("memory");
+        let at = lent.address();
+        drop(lent);
+        // SAFETY: the child only allocates and ends. No other thread holds the lock of the pool.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let other = LargeBuffer::lent(1 << 20).is_some_and(|lent| lent.address() != at);
+            // SAFETY: ends the child without its destructors.
+            unsafe { libc::_exit(i32::from(!other)) };
+        }
+        let mut status = -1;
+        // SAFETY: `status` is valid for a write.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0, "it took the memory");
+        assert_eq!(LargeBuffer::lent(1 << 20).expect("memory").address(), at, "the parent may");
     }
 
     #[test]

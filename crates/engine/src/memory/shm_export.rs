@@ -9,9 +9,12 @@
 //! **Withdrawal.** Ranks of a node check the table of registrations before they copy
 //! ([`super::registered`]). Processes without a common job use the *gate* behind the memory: the
 //! number of the registration that is open, a digest of its description, and a count of copies. A
-//! process counts its copy first and then reads the number. The owner removes the number first and then reads the count. Both
-//! accesses of a side are sequentially consistent, so either the process finds the number removed,
-//! or the owner finds the count, and waits.
+//! process counts its copy first and then reads the number. The owner removes the number first and
+//! then reads the count. These accesses are sequentially consistent, so either the process finds the
+//! number removed, or the owner finds the count, and waits.
+//!
+//! A forked child shares the memory with its parent. It must not use it for purposes of its own
+//! ([`ShmExport::is_own`]).
 //!
 //! Invariant: device and inode identify a file, so an outdated [`ShmKey`] never leads to another
 //! one. If the file is not found, the caller copies in another way.
@@ -88,7 +91,7 @@ pub struct ShmKey {
 
 impl ShmExport {
     /// Exports `len` zeroed bytes, a multiple of the page size. Returns `None` if `len` is too short
-    /// or too long, for too many exports, or if there is no memory.
+    /// or too long, if the process exports too much already, or if memory is exhausted.
     pub fn new(len: usize) -> Option<ShmExport> {
         if !(SHORTEST..=MOST_BYTES).contains(&len) {
             return None;
@@ -125,8 +128,16 @@ impl ShmExport {
         gate(&self.file, self.shm_key.len as usize)
     }
 
-    /// Permits copies for the registration `id`.
+    /// Returns whether this process has created the export. Otherwise it was forked since.
+    pub fn is_own(&self) -> bool {
+        self.shm_key.pid == std::process::id()
+    }
+
+    /// Permits copies for the registration `id`, unless a process has not ended an earlier copy.
     pub fn open(&self, id: u64, description: impl Hash) {
+        if self.is_copied() || !self.is_own() {
+            return;
+        }
         let gate = self.gate();
         gate.digest.store(gate.digest(description), Ordering::SeqCst);
         gate.id.store(id, Ordering::SeqCst);
@@ -134,7 +145,9 @@ impl ShmExport {
 
     /// Permits no more copies, and waits until those in progress have ended.
     pub fn close(&self) {
-        self.gate().id.store(0, Ordering::SeqCst);
+        if !self.is_own() || self.gate().id.swap(0, Ordering::SeqCst) == 0 {
+            return;
+        }
         let begun = Instant::now();
         while self.is_copied() {
             if begun.elapsed() > LONGEST_COPY {
@@ -167,7 +180,7 @@ pub struct Mapped {
     file: SharedFile,
 }
 
-/// A copy in progress, for which the owner of the memory waits.
+/// A copy in progress. The owner of the memory waits until it is dropped.
 #[derive(Debug)]
 pub struct Copying<'a>(&'a Gate);
 
@@ -195,8 +208,8 @@ impl Mapped {
         self.gate().digest(description)
     }
 
-    /// Begins a copy for a process that has no job in common with the owner. Returns `None` if the
-    /// registration `id` is not open, or if its description is another one.
+    /// Begins a copy. Returns `None` if the registration `id` is not open, or if its description has
+    /// another digest. Ranks use [`super::registered::Table::begin`] instead.
     pub fn begin(&self, id: u64, digest: u64) -> Option<Copying<'_>> {
         let gate = self.gate();
         gate.copies.fetch_add(1, Ordering::SeqCst);
@@ -338,5 +351,15 @@ mod tests {
             drop(copying);
         });
         assert!(!lent.is_copied());
+
+        // A process that was killed does not end its copy.
+        lent.open(5, "read only");
+        std::mem::forget(there.begin(5, digest).expect("open"));
+        lent.close();
+        lent.open(6, "read only");
+        assert!(there.begin(6, digest).is_none(), "the memory may still be written");
+        let begun = Instant::now();
+        lent.close();
+        assert!(begun.elapsed() < LONGEST_COPY / 2, "it is waited for once");
     }
 }

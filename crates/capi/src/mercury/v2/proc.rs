@@ -110,8 +110,8 @@ alias! {
     hg_string_object_swap = strings::hg_string_object_swap: (string: *mut HgStringObject, s: *mut c_char) -> *mut c_char;
 }
 
-/// As in Mercury, only the decoding of bulk handles uses the class, and checks it then. A program
-/// may create a proc with a number that is no class.
+/// Refuses a null class. Other values are checked when a bulk handle is decoded, because Mercury
+/// does not check them here and its own tests pass an arbitrary number.
 fn check_class(class: *mut c_void) -> Result<()> {
     if class.is_null() {
         refuse!(INVALID_ARG, "the class is null");

@@ -1,12 +1,13 @@
 //! Short messages that a thread has posted while it held them ([`crate::na::batch`]).
 //!
 //! They stay in the output of their connections until [`Held::transmit`], or until a message that
-//! is not held follows. If a callback waits without making progress, nobody calls it. A thread of
-//! its own therefore transmits what is held every [`TICK`]. It sleeps while no messages are held.
+//! is not held follows. A callback may wait without making progress, so a background thread also
+//! transmits held messages every [`TICK`]. It sleeps while no messages are held.
 //!
 //! Invariant: a connection with held messages is in `links`, or its thread is about to add it. The
-//! thread stores that it sleeps and then reads `any`; a thread that holds messages stores `any` and
-//! then reads whether it sleeps, sequentially consistently. Either one finds the other.
+//! background thread clears `is_awake` and then reads `any`. A thread that holds a message sets
+//! `any` and then reads `is_awake`. These accesses are sequentially consistent, so the background
+//! thread finds the message, or the other thread wakes it.
 
 use super::link::Link;
 use parking_lot::{Condvar, Mutex};

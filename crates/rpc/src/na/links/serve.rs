@@ -38,8 +38,8 @@ fn encode(runs: &[Run]) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
 }
 
-/// What a request for a direct copy says about the memory of the requester: in the tag, whether it
-/// is exported. Then the key is before the runs.
+/// Tag of a request for a direct copy if the memory of the requester is exported. The body then
+/// contains the key before the runs.
 const EXPORTED: u32 = 1;
 
 fn decode(bytes: &[u8]) -> Option<Vec<Run>> {
@@ -262,8 +262,8 @@ fn answer_to(to: &Head, kind: Kind, class: &Shared, status: Status) -> Head {
     Head { kind, class: class.number, tag: status.0 as u32, word: to.word }
 }
 
-/// Replaces the remote addresses of the spans by those of their mapping. Returns false, and changes
-/// nothing, if the mapping lacks some.
+/// Replaces the remote addresses of the spans by addresses in the mapping. Returns false, without a
+/// change, if a span is outside the mapping.
 fn to_mapped(mapped: &Mapped, spans: &mut [Span]) -> bool {
     let at = |span: &Span| mapped.at(span.remote, span.bytes);
     let Some(all) = spans.iter().map(at).collect::<Option<Vec<_>>>() else { return false };

@@ -22,7 +22,7 @@ pub(super) trait Stream: Send + Sync + fmt::Debug {
     /// `parts` must be valid for reads during the call. Other threads may write to them meanwhile.
     unsafe fn write(&self, parts: &[Run]) -> io::Result<usize>;
 
-    /// Returns whether a write costs so much that short messages should share one.
+    /// Returns whether a write is a system call, so that short messages should share one.
     fn is_costly(&self) -> bool {
         false
     }

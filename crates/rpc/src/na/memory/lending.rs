@@ -22,8 +22,8 @@ impl Drop for Neighbours {
     }
 }
 
-/// Returns whether other processes reach this one through shared memory: those of such a class, or
-/// ranks of the node, unless cross-memory access is disabled.
+/// Returns whether other processes reach this one through shared memory: through a class over
+/// `na+sm`, or as ranks of the node if cross-memory access is enabled.
 pub(super) fn is_lending() -> bool {
     let among_ranks = || {
         let engine = admission::admit_current().ok()?;

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time in which a message arrives unless it is held until the next tick.
+/// A message that is not held arrives within this time.
 const SOON: Duration = Duration::from_millis(10);
 
 fn send(a: &End, b: &End, there: &super::Address, tag: u32) {
