@@ -22,6 +22,8 @@ pub(super) const FRAME: usize = 4 + HEAD;
 const SHORT: usize = 256;
 /// Maximum number of bytes that are held.
 const MOST_HELD: usize = 16 << 10;
+/// Maximum size of the buffer for held bytes between two uses.
+const MOST_KEPT: usize = 2 << 10;
 
 enum Piece {
     Bytes(Copied),
@@ -121,6 +123,10 @@ impl Output {
             self.queue.push_back(Piece::Bytes(Copied::new(rest, &self.copied)));
         }
         self.held.clear();
+        // Many connections may be idle.
+        if self.held.capacity() > MOST_KEPT {
+            self.held = Vec::new();
+        }
         Ok(())
     }
 

@@ -187,19 +187,15 @@ impl Links {
         let mapped = mapped.filter(|mapped| to_mapped(mapped, &mut spans));
         let mut copied = None;
         link.stream.copy_for_peer(&mut || {
-            copied = match (&mapped, link.stream.accessible()) {
-                (Some(_), _) => {
-                    // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
-                    // spans lie within `mapped`.
-                    unsafe { copy_own(&spans, across) };
-                    Some(Ok(()))
-                }
-                (None, Some(process)) => {
-                    // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
-                    // kernel checks the peer's addresses.
-                    Some(unsafe { cma::transfer(process, &spans, across) })
-                }
-                (None, None) => None,
+            if mapped.is_some() {
+                // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
+                // spans lie within `mapped`.
+                unsafe { copy_own(&spans, across) };
+                copied = Some(Ok(()));
+            } else if let Some(process) = link.stream.accessible() {
+                // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
+                // kernel checks the peer's addresses.
+                copied = Some(unsafe { cma::transfer(process, &spans, across) });
             }
         });
         drop(mem);
