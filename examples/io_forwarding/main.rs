@@ -40,8 +40,8 @@
 //! | `--window N` | 2 | calls with data that a client keeps in progress |
 //!
 //! # As a service
-//! Server and clients may also be started by hand, without MPI, on one host or on several. The server
-//! runs until a client ends it. In one shell,
+//! Server and clients may also be started by hand, without MPI, on one host or on several. The
+//! server runs until a client ends it. In one shell,
 //!
 //! ```text
 //! io_forwarding serve --network na+sm --address /tmp/io.address --dir /scratch/me

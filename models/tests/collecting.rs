@@ -16,7 +16,8 @@ fn push(lists: &AppendLists, item: u8) -> Option<Batch> {
     lists.append(0, &[item], || vec![0; LIMIT])
 }
 
-/// The batches stay allocated until the end, so that the model reports a late append as a lost item.
+/// The batches stay allocated until the end, so that the model reports a late append as a lost
+/// item.
 fn items(batches: &[Option<Batch>]) -> Vec<u8> {
     let items = |(buffer, used): &Batch| buffer[used.clone()].to_vec();
     batches.iter().flatten().flat_map(items).collect()

@@ -1,5 +1,5 @@
-//! The class of arrays that `portolan.Array` extends: creation, queries, indexing, and operations on
-//! whole arrays.
+//! The class of arrays that `portolan.Array` extends: creation, queries, indexing, and operations
+//! on whole arrays.
 
 use crate::Dist;
 use crate::call::{Pinned, wait};
@@ -218,9 +218,9 @@ impl PyArray {
 
     /// Add `alpha` times a value to the elements that an index selects, each atomically.
     ///
-    /// The value broadcasts to the shape of the selection. Index arrays may name an element more than
-    /// once. Raises TypeError for bool, int8, uint8, int16 and uint16, and Error during an access.
-    /// Not collective; `sync` makes the sums visible to all ranks.
+    /// The value broadcasts to the shape of the selection. Index arrays may name an element more
+    /// than once. Raises TypeError for bool, int8, uint8, int16 and uint16, and Error during an
+    /// access. Not collective; `sync` makes the sums visible to all ranks.
     #[pyo3(signature = (index, value, alpha=None))]
     fn add(
         &self,
@@ -308,9 +308,9 @@ impl PyArray {
 
     /// Complete the operations of all ranks of the group, on any array, and wait for these ranks.
     ///
-    /// Collective. Afterwards all ranks see the same elements. With PORTOLAN_CHECK=1, raises Error on
-    /// all ranks if two of them have used an element without a sync in between, and one of them has
-    /// written it.
+    /// Collective. Afterwards all ranks see the same elements. With PORTOLAN_CHECK=1, raises Error
+    /// on all ranks if two of them have used an element without a sync in between, and one of them
+    /// has written it.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.settled(py)?.with(|a| a.sync(py))
     }
@@ -408,8 +408,8 @@ impl PyArray {
     /// Return an iterator over tiles of at most the given shape. Collective.
     ///
     /// Each tile, a tuple of slices, is handed out to one rank, its owner if possible. The end of
-    /// the iteration is collective. If all ranks leave the loop early, its memory is freed like that
-    /// of an array.
+    /// the iteration is collective. If all ranks leave the loop early, its memory is freed like
+    /// that of an array.
     fn tiles(slf: &Bound<'_, Self>, shape: Vec<usize>) -> PyResult<PyTiles> {
         let (py, core) = (slf.py(), slf.get().settled(slf.py())?);
         let number = core.home.number(py)?;

@@ -1,8 +1,8 @@
 //! Elements of NumPy's dtype `bool`.
 //!
 //! Rust's `bool` cannot be an element of an array: other ranks write the memory, and only two bit
-//! patterns are valid. [`Bool`] is a byte: all its patterns are valid, and NumPy sees it as `bool`. As
-//! in NumPy, a sum is a logical or, and a product a logical and.
+//! patterns are valid. [`Bool`] is a byte: all its patterns are valid, and NumPy sees it as `bool`.
+//! As in NumPy, a sum is a logical or, and a product a logical and.
 
 use crate::Dist;
 use crate::dtype::{Op, Outcome, Scalar};

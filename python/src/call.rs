@@ -105,8 +105,8 @@ fn refusal() -> PyErr {
     })
 }
 
-/// A value that only the runtime's thread uses. If another thread drops it, for example in a garbage
-/// collection, the runtime's thread does so at its next call. After the end it is leaked.
+/// A value that only the runtime's thread uses. If another thread drops it, for example in a
+/// garbage collection, the runtime's thread does so at its next call. After the end it is leaked.
 pub struct Pinned<T: 'static>(ManuallyDrop<T>);
 
 /// Values that other threads have dropped, and their number.
@@ -126,7 +126,8 @@ fn drop_here() {
 // SAFETY: other threads can move, forget and drop a `Pinned`. They do not use the value: `get`
 // refuses them, and `drop` hands the value to the runtime's thread.
 unsafe impl<T> Send for Pinned<T> {}
-// SAFETY: as above; a shared reference gives access to the value only through `get`.
+// SAFETY: a shared reference gives access to the value only through `get`, which refuses other
+// threads.
 unsafe impl<T> Sync for Pinned<T> {}
 
 impl<T> Pinned<T> {
@@ -237,8 +238,8 @@ fn find_line(py: Python<'_>) -> Option<String> {
 struct Here<T>(T);
 
 // SAFETY: `wait` hands it to `Python::detach`, which runs it on the calling thread. The bound of
-// `detach` only keeps references to Python objects out, and the callers of `wait` pass none. Values in
-// `DROPPED` are moved there, and used only by the runtime's thread.
+// `detach` only keeps references to Python objects out, and the callers of `wait` pass none. Values
+// in `DROPPED` are moved there, and used only by the runtime's thread.
 unsafe impl<T> Send for Here<T> {}
 
 impl<T> Deref for Here<T> {

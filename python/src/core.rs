@@ -36,8 +36,8 @@ pub struct Core {
 enum Lent {
     No,
     Open,
-    /// An exception has ended the block of the access. Other ranks may not have raised and may wait in
-    /// the release, so the next collective call on the array releases the access.
+    /// An exception has ended the block of the access. Other ranks may not have raised and may wait
+    /// in the release, so the next collective call on the array releases the access.
     Left,
 }
 
@@ -162,8 +162,8 @@ impl Core {
         self.lent.set(Lent::Left);
     }
 
-    /// Ends an access whose block has ended by an exception. Collective calls on the array begin with
-    /// this.
+    /// Ends an access whose block has ended by an exception. Collective calls on the array begin
+    /// with this.
     pub fn settle(&self, py: Python<'_>) -> PyResult<()> {
         if self.lent.get() == Lent::Left { self.release(py) } else { Ok(()) }
     }

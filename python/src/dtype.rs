@@ -100,9 +100,9 @@ pub trait Scalar: numpy::Element + NpyElement + Magnitude + LinalgScalar {
     fn all_reduce(_: &Group<'_>, _: &mut [Self], _: Op) -> Outcome<()>;
 }
 
-/// Converts a bool of NumPy, which Python's own conversions refuse as an integer. Returns `None` for
-/// other values. Fails for a complex scalar of NumPy if the dtype is not complex, because Python's
-/// conversions would drop the imaginary part.
+/// Converts a bool of NumPy, which Python's own conversions refuse as an integer. Returns `None`
+/// for other values. Fails for a complex scalar of NumPy if the dtype is not complex, because
+/// Python's conversions would drop the imaginary part.
 fn numpy_number<'py>(
     value: &Bound<'py, PyAny>,
     dtype: &str,

@@ -226,7 +226,7 @@ impl<T: Scalar> Elements for Dist<T> {
         // SAFETY: the array is fresh, any bytes are elements, and the get writes all of them before
         // Python sees the array.
         let array = unsafe { PyArrayDyn::<T>::new(py, &selection.shape()[..], false) };
-        // SAFETY: as above; nothing else refers to the array.
+        // SAFETY: any bytes are elements, and nothing else refers to the fresh array.
         let view = selection.to_patch(unsafe { array.as_array_mut() });
         transfer(py, bytes_of(&view), || self.get_into(patch, view))?;
         Ok(array.into_any())

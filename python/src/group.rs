@@ -3,15 +3,15 @@
 //! Freeing such an object is collective, but ranks drop their references at different times. A
 //! dropped object therefore goes to the list of its group. The next creation of an object in the
 //! group, which is collective, compares the lists of the ranks and frees the objects that all ranks
-//! have dropped, in the order of their numbers. The numbers count the creations, so they agree on all
-//! ranks.
+//! have dropped, in the order of their numbers. The numbers count the creations, so they agree on
+//! all ranks.
 //!
-//! If a group is freed before its objects, it ends when the last object is freed. The creation of an
-//! object in the world also collects the objects of such groups.
+//! If a group is freed before its objects, it ends when the last object is freed. The creation of
+//! an object in the world also collects the objects of such groups.
 //!
-//! Freeing a group is collective, too. A group that Python has dropped is therefore kept, and the next
-//! one of the same ranks is the same group. So the number of groups, and of MPI's communicators, is
-//! limited by the number of different lists of ranks.
+//! Freeing a group is collective, too. A group that Python has dropped is therefore kept, and the
+//! next one of the same ranks is the same group. So the number of groups, and of MPI's
+//! communicators, is limited by the number of different lists of ranks.
 
 use crate::call::{Error_, Pinned, enter, raise, runtime, wait};
 use crate::dtype::{DType, Op, with_type};
@@ -126,13 +126,14 @@ impl Home {
         self.live.set(self.live.get() + 1);
     }
 
-    /// Notes that an object was freed, other than by [`Home::collect`]. All ranks of the group free it.
+    /// Notes that an object was freed, other than by [`Home::collect`]. All ranks of the group free
+    /// it.
     pub fn freed(&self) {
         self.live.set(self.live.get().saturating_sub(1));
     }
 
-    /// Returns the number of a new object. Collective, if it succeeds. The world also frees what was
-    /// dropped after its group was freed.
+    /// Returns the number of a new object. Collective, if it succeeds. The world also frees what
+    /// was dropped after its group was freed.
     pub fn number(&self, py: Python<'_>) -> PyResult<u64> {
         self.collect(py)?;
         if std::ptr::eq(self, &*Home::world()?) {
@@ -212,8 +213,8 @@ impl PyGroup {
 
 #[pymethods]
 impl PyGroup {
-    /// The group of `ranks` of a parent group, by default of all its ranks, or the world. Collective
-    /// over these ranks, unless it is the world.
+    /// The group of `ranks` of a parent group, by default of all its ranks, or the world.
+    /// Collective over these ranks, unless it is the world.
     #[new]
     #[pyo3(signature = (parent=None, ranks=None))]
     fn new(

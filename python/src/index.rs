@@ -1,10 +1,10 @@
 //! Indices in NumPy's notation.
 //!
 //! [`parse`] handles integers, slices and Ellipsis. The result is a [`Selection`], which knows the
-//! patch of the array and how a NumPy array of the result's shape corresponds to it. A patch has one
-//! range for each axis, in ascending order: an integer is a range of length 1, and a negative step
-//! is a positive one with the local array reversed. Index arrays are left to the Python part, which
-//! converts them to lists of indices.
+//! patch of the array and how a NumPy array of the result's shape corresponds to it. A patch has
+//! one range for each axis, in ascending order: an integer is a range of length 1, and a negative
+//! step is a positive one with the local array reversed. Index arrays are left to the Python part,
+//! which converts them to lists of indices.
 
 use ndarray::{ArrayBase, Axis, IxDyn, OwnedRepr, RawData};
 use portolan::array::Patch;

@@ -1,9 +1,9 @@
 //! The native module of the Python package `portolan`.
 //!
-//! The package is a thin layer over the crate `portolan`, mainly over its module `array`. This crate
-//! makes the types usable without borrows and without static element types. The Python files in
-//! `portolan/` add ufuncs, operators, index arrays and conversions of values as in NumPy, and choose
-//! the MPI library.
+//! The package is a thin layer over the crate `portolan`, mainly over its module `array`. This
+//! crate makes the types usable without borrows and without static element types. The Python files
+//! in `portolan/` add ufuncs, operators, index arrays and conversions of values as in NumPy, and
+//! choose the MPI library.
 //!
 //! | module | contents |
 //! |---|---|

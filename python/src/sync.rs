@@ -30,7 +30,8 @@ impl Drop for Counted {
 pub struct PyCounter(Pinned<Counted>);
 
 impl PyCounter {
-    /// Creates a counter. `call` is the call of the program, with the arguments that all ranks share.
+    /// Creates a counter. `call` is the call of the program, with the arguments that all ranks
+    /// share.
     fn make(
         py: Python<'_>,
         start: i64,

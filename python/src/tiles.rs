@@ -1,7 +1,7 @@
 //! Tiles of an array, as an iterator.
 //!
-//! The end of the iteration frees the shared counters, which is collective. The counters of a loop that
-//! is left early are freed as a dropped array is ([`crate::group`]).
+//! The end of the iteration frees the shared counters, which is collective. The counters of a loop
+//! that is left early are freed as a dropped array is ([`crate::group`]).
 
 use crate::call::{Error_, Pinned, wait};
 use crate::group::Home;

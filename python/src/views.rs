@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 pub type Keeper<'py> = Bound<'py, PyAny>;
 
 /// Returns a NumPy array whose elements Rust can address: it has the dtype, and the elements are
-/// aligned and at distances that are multiples of their size. Fields of structured arrays may not be.
+/// aligned and at distances that are multiples of their size. Fields of structured arrays may not
+/// be.
 fn addressable<'a, 'py, T: Scalar>(
     array: &'a Bound<'py, PyAny>,
     what: &str,
@@ -38,15 +39,16 @@ pub fn is_addressable(array: &Bound<'_, numpy::PyUntypedArray>, size: usize, ali
 
 /// Returns a view of the elements of a NumPy array, for the length of a call.
 ///
-/// Other threads of Python may change the elements meanwhile, as during a call of NumPy. The borrows
-/// that the crate numpy counts do not prevent this, and they cost as much as a small transfer.
+/// Other threads of Python may change the elements meanwhile, as during a call of NumPy. The
+/// borrows that the crate numpy counts do not prevent this, and they cost as much as a small
+/// transfer.
 pub fn elements<'a, T: Scalar>(
     array: &'a Bound<'_, PyAny>,
     what: &str,
 ) -> PyResult<ArrayView<'a, T, IxDyn>> {
     let array = addressable::<T>(array, what)?;
-    // SAFETY: the array lives as long as the view, and `addressable` has checked its layout. A value
-    // of any bytes is an element.
+    // SAFETY: the array lives as long as the view, and `addressable` has checked its layout. A
+    // value of any bytes is an element.
     Ok(unsafe { array.as_array() })
 }
 
@@ -60,7 +62,8 @@ pub fn elements_mut<'a, T: Scalar>(
     if unsafe { (*array.as_array_ptr()).flags } & NPY_ARRAY_WRITEABLE == 0 {
         return Err(PyValueError::new_err(format!("{what} is a read-only numpy array")));
     }
-    // SAFETY: as in `elements`, and the elements may be written.
+    // SAFETY: the array lives as long as the view, and `addressable` has checked its layout. A
+    // value of any bytes is an element, and the elements may be written.
     Ok(unsafe { array.as_array_mut() })
 }
 

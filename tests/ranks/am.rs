@@ -150,7 +150,8 @@ pub fn sizes(ctx: &Ctx) {
                     1 => Data::Owned(data.clone()),
                     _ => Data::Bytes(&data),
                 };
-                // SAFETY: `data` lives until the wait below, and `notified` until after the quiescence.
+                // SAFETY: `data` lives until the wait below, and `notified` until after the
+                // quiescence.
                 unsafe { engine.send_am(target, id, &header, data, signals) }.expect("send");
                 sent += 1;
             }

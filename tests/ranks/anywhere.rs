@@ -191,8 +191,8 @@ pub fn together(ctx: &Ctx) {
     std::hint::black_box(&heap);
 }
 
-/// A rank copies its own registered memory only while it is registered, also if the table of the node
-/// has no entry for it.
+/// A rank copies its own registered memory only while it is registered, also if the table of the
+/// node has no entry for it.
 pub fn withdrawn(ctx: &Ctx) {
     const ID: u64 = u64::MAX - 1;
     let engine = &*ctx.engine;

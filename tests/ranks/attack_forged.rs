@@ -23,8 +23,8 @@ const RW: Access = Access::ReadWrite;
 
 type Change<'a> = dyn Fn(&mut Vec<u8>) + 'a;
 
-/// The program changes the encoding of a handle of another rank, with a correct checksum. It reaches
-/// only memory that the handle named, with its permission.
+/// The program changes the encoding of a handle of another rank, with a correct checksum. It
+/// reaches only memory that the handle named, with its permission.
 fn forged() {
     let rt = Runtime::init().expect("init");
     let class = Class::init("mpi", Listen::Yes).expect("a class");

@@ -25,8 +25,8 @@ pub fn send_number(to: usize, value: i32) {
     }
 }
 
-/// Receives a number sent by `send_number`. If a thread serves this rank, the call blocks inside MPI,
-/// so only the fence can have completed the data.
+/// Receives a number sent by `send_number`. If a thread serves this rank, the call blocks inside
+/// MPI, so only the fence can have completed the data.
 pub fn receive_number(ctx: &Ctx, from: usize) -> i32 {
     let engine = &*ctx.engine;
     let (mut value, mut flag) = (0i32, 0);

@@ -268,7 +268,7 @@ pub fn freed_window() {
     window.flush(ctx.me).expect("a flush");
     assert_eq!(memory[..8], value);
     window.free().expect("the end of the window");
-    // SAFETY: as above; a freed window takes no transfer.
+    // SAFETY: the value is alive, and a freed window takes no transfer.
     let late = unsafe {
         [
             window.put(&transfer, true),

@@ -1,9 +1,9 @@
 //! bale index gather: each rank reads random elements of a distributed table.
 //!
-//! *Aggregated* sends requests as items, whose handlers push the answers. Items arrive in any order,
-//! so each carries its place. *In order* sends batches of positions, and the handler of a batch
-//! sends the elements back in the same order. *Direct* is one get for each element. The version of
-//! MPI exchanges all requests and all answers by `MPI_Alltoallv`.
+//! *Aggregated* sends requests as items, whose handlers push the answers. Items arrive in any
+//! order, so each carries its place. *In order* sends batches of positions, and the handler of a
+//! batch sends the elements back in the same order. *Direct* is one get for each element. The
+//! version of MPI exchanges all requests and all answers by `MPI_Alltoallv`.
 
 use crate::histogram::{BATCH, DIRECT};
 use crate::job::Sample;

@@ -103,8 +103,8 @@ fn messages(job: &Job<'_>, size: usize) -> Result<Outcome> {
     rows.finish(job, samples)
 }
 
-/// Gets the parts of all ranks from `parts`, which have two places on each rank. A rank puts its part
-/// into them in turn, so one barrier per iteration is enough.
+/// Gets the parts of all ranks from `parts`, which have two places on each rank. A rank puts its
+/// part into them in turn, so one barrier per iteration is enough.
 fn gets<M: Memory<f64>>(
     job: &Job<'_>,
     size: usize,

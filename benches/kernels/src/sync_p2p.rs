@@ -154,7 +154,8 @@ fn notify<const HOPS: bool>(job: &Job<'_>, size: usize) -> Result<Outcome> {
     let next = (job.me() + 1) % job.n();
     // A rank passes on row r again only after the corner of this round, hence after the next rank
     // has read it. So each row needs one place and one flag. Both lie in one cache line, as in the
-    // programs of the peers. A segment has one type, so the value is stored as two words of 32 bits.
+    // programs of the peers. A segment has one type, so the value is stored as two words of 32
+    // bits.
     let cells = group.allocate::<i32>(CELL * grid.rows)?;
     let mut round = 0;
     let samples = job.repeat(|| {

@@ -33,8 +33,9 @@ pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Resul
     Ok(unsafe { std::slice::from_raw_parts(data, n) })
 }
 
-/// Returns the shape of the counts and strides of a C call. `counts` is one longer than the strides,
-/// which are in bytes. Fails with `Argument` for a negative count, and as [`Shape::repeated`].
+/// Returns the shape of the counts and strides of a C call. `counts` is one longer than the
+/// strides, which are in bytes. Fails with `Argument` for a negative count, and as
+/// [`Shape::repeated`].
 #[inline(always)] // moving shapes takes time
 pub(crate) fn shape(counts: &[c_int], local: &[c_int], remote: &[c_int]) -> Result<Shape> {
     if let Some(i) = counts.iter().position(|&count| count < 0) {

@@ -47,7 +47,7 @@ pub(crate) struct ArrivalCounters {
 
 // SAFETY: the segment keeps the mappings alive, and the words are accessed only as atomics.
 unsafe impl Send for ArrivalCounters {}
-// SAFETY: as above.
+// SAFETY: methods with `&self` access the words only as atomics.
 unsafe impl Sync for ArrivalCounters {}
 
 impl ArrivalCounters {

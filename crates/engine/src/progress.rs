@@ -3,8 +3,8 @@
 //! After an event it keeps polling for some microseconds. Then it naps for increasing times: up to
 //! half of `PORTOLAN_IDLE_POLL_US` while other ranks were recently active, later up to the whole.
 //! It stands back while a caller waits, and therefore polls. While a caller polls in its own loop,
-//! it stands back for [`LINGER`] at a time, and for longer as the loop goes on. It never yields: the
-//! core would return only after the time slice of a computing rank.
+//! it stands back for [`LINGER`] at a time, and for longer as the loop goes on. It never yields:
+//! the core would return only after the time slice of a computing rank.
 //!
 //! Invariants: an idle thread uses less than 1 % of a core. A request to a computing rank waits no
 //! longer than the longest nap.

@@ -128,7 +128,8 @@ impl SharedFile {
         SharedFile::of_length(file, len, name)
     }
 
-    /// Creates and maps `len` bytes of anonymous memory, reserved and zeroed, whose length is sealed.
+    /// Creates and maps `len` bytes of anonymous memory, reserved and zeroed, whose length is
+    /// sealed.
     pub(crate) fn sealed(len: usize) -> Result<SharedFile> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a C string.

@@ -45,8 +45,8 @@
 //!   element, accumulates included, take effect one after the other. They are not atomic with
 //!   respect to puts.
 //! - A flag ([`Segment::put_notify`]) orders earlier operations to the same rank before what that
-//!   rank does next. The unlocking of a [`mutex`] orders all earlier operations before what the next
-//!   holder does.
+//!   rank does next. The unlocking of a [`mutex`] orders all earlier operations before what the
+//!   next holder does.
 //! - Operations complete although the target computes and makes no call of this library, if there
 //!   is a progress thread ([`Runtime::has_progress_thread`]) or none is needed.
 //!
@@ -110,9 +110,9 @@
 //!   ([`Local::as_slice`](transfer::Local::as_slice)), or from `array`, which lends a part between
 //!   two collective calls.
 //! - *Ranks make different collective calls, or pass different lengths, types or roots.* The engine
-//!   compares the calls before it moves data or lends a part. If they differ, the call fails. Only the
-//!   members of a new group compare the call of [`Group::subgroup`]; others keep waiting, and report
-//!   the wait.
+//!   compares the calls before it moves data or lends a part. If they differ, the call fails. Only
+//!   the members of a new group compare the call of [`Group::subgroup`]; others keep waiting, and
+//!   report the wait.
 //! - *A buffer is used or freed during a transfer.* The transfer borrows the buffer
 //!   ([`Scope`](transfer::Scope)) or owns it ([`PendingVec`](transfer::PendingVec),
 //!   [`Buffer`](rpc::bulk::Buffer)).
@@ -120,9 +120,9 @@
 //!   relaxed atomics: see [`rpc::bulk`].
 //! - *Use after [`Runtime::finalize`].* Objects that borrow from the [`Runtime`] cannot outlive it.
 //!   Classes, contexts and calls of [`rpc`] can outlive it. On every thread they return errors of
-//!   kind [`State`](ErrorKind::State) from the moment the runtime begins to stop, and the stop waits
-//!   for calls in progress. A [`Bulk`](rpc::bulk::Bulk) keeps its memory, which can still be read and
-//!   written.
+//!   kind [`State`](ErrorKind::State) from the moment the runtime begins to stop, and the stop
+//!   waits for calls in progress. A [`Bulk`](rpc::bulk::Bulk) keeps its memory, which can still be
+//!   read and written.
 //! - *A thread that must not call MPI calls it.* The runtime is not `Send`. Below
 //!   `MPI_THREAD_MULTIPLE`, if messages use MPI,
 //!   [`Messages::endpoint`](messages::Messages::endpoint) returns an error, and classes of [`rpc`]

@@ -76,8 +76,8 @@
 //! Handlers may send messages but must not wait: a call that would wait returns an error that names
 //! the handler, and ends the job if its memory is already in use. The handler of a message that is
 //! registered by [`Handlers::blocking_message`] may wait, because it runs on a separate thread.
-//! Messages from one rank to another are handled in sending order, but shorter messages may overtake
-//! long ones. A handler that panics ends the job.
+//! Messages from one rank to another are handled in sending order, but shorter messages may
+//! overtake long ones. A handler that panics ends the job.
 //!
 //! # Encoding
 //! Messages and replies are encoded by serde in the `postcard` format, which is compact and

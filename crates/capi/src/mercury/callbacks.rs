@@ -16,7 +16,7 @@ pub(crate) struct HgInfo {
 
 // SAFETY: the handles are numbers and are never dereferenced.
 unsafe impl Send for HgInfo {}
-// SAFETY: as above.
+// SAFETY: the handles are numbers and are never dereferenced.
 unsafe impl Sync for HgInfo {}
 
 #[derive(Debug, Clone, Copy)]

@@ -163,7 +163,8 @@ pub(super) unsafe fn put_bytes(buf: *mut c_void, size: u64, from: &[u8]) -> Resu
 }
 
 /// Reports an operation that was waited for. `status` receives 1 if it has `ended`, else 0. Fails
-/// with the failure of the operation, and with `TIMEOUT` if it has not ended and `status` is `None`.
+/// with the failure of the operation, and with `TIMEOUT` if it has not ended and `status` is
+/// `None`.
 pub(super) fn report(
     ended: bool,
     outcome: impl FnOnce() -> Result<()>,

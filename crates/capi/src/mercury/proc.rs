@@ -128,7 +128,7 @@ pub(crate) unsafe extern "C" fn hg_proc_create_set(
         if proc.is_null() {
             return Err(Fault::argument("the pointer to the proc is null"));
         }
-        // SAFETY: as in `hg_proc_create`.
+        // SAFETY: `proc` is valid for a write, and by contract the buffer is valid.
         unsafe {
             let mut made = make(buf, buf_size, op, hash, false)?;
             made.attached.class = hg_class;

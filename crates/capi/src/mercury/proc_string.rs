@@ -79,7 +79,7 @@ pub(crate) unsafe extern "C" fn hg_proc_hg_const_string_t(
     proc: HgProc,
     data: *mut c_void,
 ) -> HgReturn {
-    // SAFETY: as above.
+    // SAFETY: by contract, `proc` is null or live, and `data` is null or a suitable slot.
     unsafe { with("hg_proc_hg_const_string_t", proc, |proc| over(proc, data.cast())) }
 }
 

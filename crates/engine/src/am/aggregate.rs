@@ -6,10 +6,10 @@
 //! the age. The handler receives a whole batch per call.
 //!
 //! On the first thread that pushes, a push is a few plain stores ([`AppendLists`]). The progress
-//! thread, which runs some of the handlers, is never that thread. Age is measured
-//! from the first check that finds items, so a push does not read the clock. A buffer goes to a pool
-//! of the rank when its batch has been sent, so memory does not grow with the number of handlers and
-//! targets ever used.
+//! thread, which runs some of the handlers, is never that thread. Age is measured from the first
+//! check that finds items, so a push does not read the clock. A buffer goes to a pool of the rank
+//! when its batch has been sent, so memory does not grow with the number of handlers and targets
+//! ever used.
 
 use super::{Am, Owner};
 use super::{HandlerId, Hook};

@@ -10,8 +10,8 @@
 //! one round, instead of rounds until it has arrived. If the next round finds that nothing was sent
 //! since the last one, no message is under way. Proof: let `m` be the first message that its sender
 //! sends after its count of the second round. A handler sends `m`, or collects an item of it, for a
-//! message `c` that is handled after that count. `c` was sent before `m`, hence before the counts of
-//! the first round, because nothing was sent between the two. The target of `c` handled as many
+//! message `c` that is handled after that count. `c` was sent before `m`, hence before the counts
+//! of the first round, because nothing was sent between the two. The target of `c` handled as many
 //! messages as the sums of the first round state before it counted again, and all of them were sent
 //! before those counts. So `c` was among them, which is a contradiction.
 //!

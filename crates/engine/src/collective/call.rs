@@ -78,8 +78,8 @@ kinds! {
 /// Each rank chooses its own number of elements.
 pub(crate) const ANY_COUNT: usize = usize::MAX;
 
-/// A number, and the size in bytes of a type longer than [`ElementType::LONGEST`], or 0. Values of a
-/// type that is too long for a signature count as bytes.
+/// A number, and the size in bytes of a type longer than [`ElementType::LONGEST`], or 0. Values of
+/// a type that is too long for a signature count as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ElementType(u8, usize);
 
@@ -224,8 +224,8 @@ impl Signature {
         self.scope & DETAILED != 0
     }
 
-    /// A 48-bit digest. The secret prevents a program from choosing arguments with equal digests. It
-    /// is part of a multiplier too: a sum or an exclusive or hides only the few bits that differ
+    /// A 48-bit digest. The secret prevents a program from choosing arguments with equal digests.
+    /// It is part of a multiplier too: a sum or an exclusive or hides only the few bits that differ
     /// between two calls.
     #[inline]
     pub(super) fn digest(&self, secret: u64) -> u64 {

@@ -76,7 +76,8 @@ impl Slots {
     }
 
     pub(super) fn secret(&self) -> u64 {
-        // SAFETY: as in `prepare`; the file is mapped while `self` lives.
+        // SAFETY: the aligned word lies in the reserved part of the file, which is mapped while
+        // `self` lives, and is accessed only as an atomic.
         unsafe { &*self.file.base().add(SECRET).cast::<AtomicU64>() }.load(Ordering::Acquire)
     }
 
@@ -284,7 +285,8 @@ impl Slots {
     ) {
         let slot = self.slot(Some(place), step, size_of_val(block)).cast::<T>();
         for part in [0..share.start, share.end..block.len()] {
-            // SAFETY: as in `write`. The slot is aligned for any element.
+            // SAFETY: the slot has room for the block and is aligned for any element. By the
+            // invariant of `shared_area`, no other rank uses it now.
             unsafe {
                 let from = block.as_ptr().add(part.start);
                 std::ptr::copy_nonoverlapping(from, slot.add(part.start), part.len());
@@ -301,7 +303,8 @@ impl Slots {
     ) {
         let slot = self.slot(None, step, size_of_val(block)).cast::<T>();
         for part in [0..share.start, share.end..block.len()] {
-            // SAFETY: as in `read`. The slot is aligned for any element.
+            // SAFETY: the slot has the block and is aligned for any element. It is not written
+            // before all ranks have ended the step.
             unsafe {
                 let to = block.as_mut_ptr().add(part.start);
                 std::ptr::copy_nonoverlapping(slot.add(part.start), to, part.len());

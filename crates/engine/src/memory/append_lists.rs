@@ -195,8 +195,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Appends an item. The first item of a batch gets a buffer of the size of a batch from `fresh`.
-    /// Returns the batch if the item is its last.
+    /// Appends an item. The first item of a batch gets a buffer of the size of a batch from
+    /// `fresh`. Returns the batch if the item is its last.
     pub fn append(
         &mut self,
         target: usize,

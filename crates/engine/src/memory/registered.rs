@@ -44,8 +44,8 @@ const POLL: Duration = Duration::from_millis(20);
 #[repr(C)]
 struct RegistrationEntry {
     id: AtomicU64,
-    /// Bitmap (rank modulo 64) of ranks that have ever accessed this entry. Owners skip others. Bits
-    /// stay set, because a rank may be about to copy when the entry is opened again.
+    /// Bitmap (rank modulo 64) of ranks that have ever accessed this entry. Owners skip others.
+    /// Bits stay set, because a rank may be about to copy when the entry is opened again.
     seen: AtomicU64,
     digest: AtomicU64,
 }

@@ -1,17 +1,17 @@
 //! Memory that a process exports to other processes of its user on the host.
 //!
 //! Memory that the library allocates for registration by the program, or for other processes to
-//! pull, is anonymous shared memory of its own ([`crate::shm`]) if it is long enough. A process that
-//! receives the key ([`ShmKey`]) maps it and copies by itself, with a single copy and no system
-//! call. Mappings are cached within limits, and removed if they were unused for some seconds or if
-//! the owner is gone. Freed memory stays allocated until no process maps it.
+//! pull, is anonymous shared memory of its own ([`crate::shm`]) if it is long enough. A process
+//! that receives the key ([`ShmKey`]) maps it and copies by itself, with a single copy and no
+//! system call. Mappings are cached within limits, and removed if they were unused for some seconds
+//! or if the owner is gone. Freed memory stays allocated until no process maps it.
 //!
 //! **Withdrawal.** Ranks of a node check the table of registrations before they copy
 //! ([`super::registered`]). Processes without a common job use the *gate* behind the memory: the
 //! number of the registration that is open, a digest of its description, and a count of copies. A
 //! process counts its copy first and then reads the number. The owner removes the number first and
-//! then reads the count. These accesses are sequentially consistent, so either the process finds the
-//! number removed, or the owner finds the count, and waits.
+//! then reads the count. These accesses are sequentially consistent, so either the process finds
+//! the number removed, or the owner finds the count, and waits.
 //!
 //! A forked child shares the memory with its parent. It must not use it for purposes of its own
 //! ([`ShmExport::is_own`]).
@@ -63,10 +63,11 @@ impl Gate {
     }
 }
 
-/// Returns the gate of an export whose exported memory has `len` bytes, a multiple of the page size.
+/// Returns the gate of an export whose exported memory has `len` bytes, a multiple of the page
+/// size.
 fn gate(file: &SharedFile, len: usize) -> &Gate {
-    // SAFETY: the file has `GATE` bytes from `len` on, which is aligned to a page. Every value of an
-    // atomic is valid.
+    // SAFETY: the file has `GATE` bytes from `len` on, which is aligned to a page. Every value of
+    // an atomic is valid.
     unsafe { &*file.base().add(len).cast() }
 }
 
@@ -90,8 +91,8 @@ pub struct ShmKey {
 }
 
 impl ShmExport {
-    /// Exports `len` zeroed bytes, a multiple of the page size. Returns `None` if `len` is too short
-    /// or too long, if the process exports too much already, or if memory is exhausted.
+    /// Exports `len` zeroed bytes, a multiple of the page size. Returns `None` if `len` is too
+    /// short or too long, if the process exports too much already, or if memory is exhausted.
     pub fn new(len: usize) -> Option<ShmExport> {
         if !(SHORTEST..=MOST_BYTES).contains(&len) {
             return None;
@@ -208,8 +209,8 @@ impl Mapped {
         self.gate().digest(description)
     }
 
-    /// Begins a copy. Returns `None` if the registration `id` is not open, or if its description has
-    /// another digest. Ranks use [`super::registered::Table::begin`] instead.
+    /// Begins a copy. Returns `None` if the registration `id` is not open, or if its description
+    /// has another digest. Ranks use [`super::registered::Table::begin`] instead.
     pub fn begin(&self, id: u64, digest: u64) -> Option<Copying<'_>> {
         let gate = self.gate();
         gate.copies.fetch_add(1, Ordering::SeqCst);

@@ -26,7 +26,7 @@ pub struct Comm {
 
 // SAFETY: valid in the whole process; shared only at a thread level that allows this.
 unsafe impl Send for Comm {}
-// SAFETY: see `Send`.
+// SAFETY: a communicator is shared between threads only at a thread level that allows this.
 unsafe impl Sync for Comm {}
 
 impl Comm {

@@ -17,7 +17,7 @@ pub struct Window {
 
 // SAFETY: valid in the whole process; shared only at a thread level that allows this.
 unsafe impl Send for Window {}
-// SAFETY: see `Send`.
+// SAFETY: a window is shared between threads only at a thread level that allows this.
 unsafe impl Sync for Window {}
 
 #[derive(Debug, Clone, Copy)]

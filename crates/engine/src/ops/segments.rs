@@ -156,8 +156,8 @@ impl Ops {
         Ok(group)
     }
 
-    /// Collective. Segments of the group stay until they are freed. Fails with `Mismatch` if the ranks
-    /// free different groups of the same ranks.
+    /// Collective. Segments of the group stay until they are freed. Fails with `Mismatch` if the
+    /// ranks free different groups of the same ranks.
     pub fn free_group(&self, group: &Arc<Group>) -> Result<()> {
         self.free_group_after(group, || group.agree_to_free(self.core()))
     }

@@ -202,8 +202,8 @@ pub fn open() {
     DOOR.open();
 }
 
-/// Stops the admission of calls, and waits until those in progress have returned. Does nothing after
-/// it has succeeded once. Fails with `State` inside an admitted call, and if the wait fails.
+/// Stops the admission of calls, and waits until those in progress have returned. Does nothing
+/// after it has succeeded once. Fails with `State` inside an admitted call, and if the wait fails.
 pub(super) fn shut(engine: &Engine) -> Result<()> {
     if HAVE_LEFT.load(Ordering::Acquire) {
         return Ok(());

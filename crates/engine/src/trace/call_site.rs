@@ -8,8 +8,8 @@
 //!
 //! **Invariants.** A chain is found only if all its return addresses are equal to the remembered
 //! ones. Each determines the size of its function's frame, and so the position of the next one. No
-//! position is read beyond the highest one that the unwinder has found in the thread's stack. Memory
-//! below it belongs to the stack while the thread runs.
+//! position is read beyond the highest one that the unwinder has found in the thread's stack.
+//! Memory below it belongs to the stack while the thread runs.
 //!
 //! In a dynamically linked library, a chain of return addresses ends with the first one outside of
 //! it. In a statically linked program it has up to [`MOST`] addresses, and the report finds the
@@ -130,7 +130,7 @@ impl CallSites {
         stack: usize,
         intern: &dyn Fn(&[usize]) -> Option<u64>,
     ) -> Option<u64> {
-        // SAFETY: as in `find`, which no longer uses its reference.
+        // SAFETY: only the log's thread calls this, from `find`, which uses its reference no more.
         let set = unsafe { &mut *self.sites.get() }.get_mut(kind % SETS)?;
         // SAFETY: the function with this stack pointer has called this one.
         let here = |site: &KnownSite| unsafe { site.is_here(stack, self.top.get()) };

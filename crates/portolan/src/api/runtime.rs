@@ -186,8 +186,8 @@ impl Runtime {
         }
     }
 
-    /// Returns whether the runtime of this process runs: it has started, and neither the program nor
-    /// its `MPI_Finalize` has ended it.
+    /// Returns whether the runtime of this process runs: it has started, and neither the program
+    /// nor its `MPI_Finalize` has ended it.
     pub fn is_running() -> bool {
         process::is_running()
     }

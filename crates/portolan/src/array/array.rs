@@ -119,9 +119,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// ```
     ///
     /// # Errors
-    /// Returns `Argument` if the shape has no axes or more than 16, or the array exceeds the address
-    /// space, `Memory` on all ranks if the allocation fails on one rank, and `State` if the group was
-    /// freed.
+    /// Returns `Argument` if the shape has no axes or more than 16, or the array exceeds the
+    /// address space, `Memory` on all ranks if the allocation fails on one rank, and `State` if the
+    /// group was freed.
     #[track_caller]
     pub fn new(
         group: &Group<'rt>,

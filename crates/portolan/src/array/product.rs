@@ -63,7 +63,8 @@ impl<'rt, T: Element + LinalgScalar, D: MatrixDim> DistArray<'rt, T, D> {
     ///
     /// # Errors
     /// Returns `Argument` if the shapes do not fit, an array is not a matrix, or the groups differ,
-    /// `Mpi` if a transfer fails, and `Memory` on all ranks if the shared counters cannot be allocated.
+    /// `Mpi` if a transfer fails, and `Memory` on all ranks if the shared counters cannot be
+    /// allocated.
     #[track_caller]
     pub fn matmul(
         &mut self,

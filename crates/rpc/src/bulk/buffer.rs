@@ -51,7 +51,8 @@ impl Deref for Buffer {
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and the borrow is exclusive.
+        // SAFETY: the handle owns the memory, which is initialised and `len` bytes long. `self` is
+        // borrowed exclusively, and no transfer has the handle while a `Buffer` exists.
         unsafe { std::slice::from_raw_parts_mut(self.address(), self.bulk.len()) }
     }
 }

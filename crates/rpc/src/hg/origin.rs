@@ -295,7 +295,8 @@ impl Origin {
         let Sent { own, answered } = match sent {
             Ok(sent) => sent,
             Err(failure) => {
-                // Otherwise the peer was lost or the call cancelled meanwhile; the callback says so.
+                // Otherwise the peer was lost or the call cancelled meanwhile; the callback says
+                // so.
                 return if self.take_back(token) { Err(failure) } else { Ok(()) };
             }
         };

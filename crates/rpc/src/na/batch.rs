@@ -1,7 +1,7 @@
 //! Callbacks that run in a row, and the short messages that they send.
 //!
-//! The system call that transmits a message over a socket takes more than a microsecond, most of the
-//! time of a short call. Therefore the network holds the messages of a callback while the same
+//! The system call that transmits a message over a socket takes more than a microsecond, most of
+//! the time of a short call. Therefore the network holds the messages of a callback while the same
 //! trigger has more callbacks to run ([`Plugin::hold`]), and transmits them together. A single
 //! callback, and the last one of a trigger, transmit at once.
 //!

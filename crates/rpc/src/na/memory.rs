@@ -65,8 +65,8 @@ pub struct Mem {
     /// Identifies the exported memory, which other processes map on first use.
     shm_key: Option<ShmKey>,
     borrowed: OnceLock<Option<Arc<Mapped>>>,
-    /// Digests of a handle of another process, computed on first use: for the table of the node, and
-    /// for the gate of exported memory.
+    /// Digests of a handle of another process, computed on first use: for the table of the node,
+    /// and for the gate of exported memory.
     digest: OnceLock<u64>,
     gate_digest: OnceLock<u64>,
     /// The original of a handle that returned to the process that created it.

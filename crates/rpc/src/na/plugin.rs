@@ -76,7 +76,8 @@ pub(crate) trait Plugin: Send + Sync {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()>;
 
-    /// Lets the network hold the short messages that this thread sends from now on, or not any more.
+    /// Lets the network hold the short messages that this thread sends from now on, or not any
+    /// more.
     fn hold(&self, _hold: bool) {}
 
     /// Transmits what threads have held. [`Plugin::poll`] does so too.

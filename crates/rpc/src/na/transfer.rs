@@ -322,8 +322,8 @@ impl Transfer {
         Ok(None)
     }
 
-    /// Copies to or from memory that the peer exports to the host. Returns false if it does not. The
-    /// table of the node or the gate of the memory (`gated`) keeps it registered meanwhile.
+    /// Copies to or from memory that the peer exports to the host. Returns false if it does not.
+    /// The table of the node or the gate of the memory (`gated`) keeps it registered meanwhile.
     fn copy_borrowed(&self, pid: u32, spans: &[Span], gated: bool) -> bool {
         let Some(there) = self.remote.borrowed(pid) else { return false };
         let copying = gated.then(|| self.remote.begin_copy(there));

@@ -1,7 +1,7 @@
 //! Decodes serde types with a proc.
 //!
-//! The table in [`proc`](super) defines the encoding of each type. Invariant: nothing is allocated
-//! for a count or size that exceeds the number of bytes left.
+//! The table in `portolan::rpc::encoding` defines the encoding of each type. Invariant: nothing is
+//! allocated for a count or size that exceeds the number of bytes left.
 
 use super::text::NAME;
 use super::{Fault, Proc};

@@ -1,4 +1,4 @@
-//! Encodes serde types with a proc. [`proc`](super) defines the encoding of each type.
+//! Encodes serde types with a proc. `portolan::rpc::encoding` defines the encoding of each type.
 
 use super::text::NAME;
 use super::{Fault, Proc};

@@ -35,8 +35,8 @@ impl Encoder {
     /// Panics if `out` is too short. [`MAX_EVENT`] bytes suffice, plus the text of a string.
     #[inline(always)]
     pub fn put(&mut self, event: &Event<'_>, out: &mut [u8]) -> usize {
-        // The usual call and wait: numbers have fixed lengths, so that few stores suffice. Others are
-        // copied, because then the compiler can keep the event of the caller in registers.
+        // The usual call and wait: numbers have fixed lengths, so that few stores suffice. Others
+        // are copied, because then the compiler can keep the event of the caller in registers.
         match *event {
             Event::Call {
                 begin,

@@ -61,7 +61,7 @@ fn text_of(addr: Token) -> Result<String> {
 /// # Safety
 /// The requirements of [`write_text`] apply.
 unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result<()> {
-    // SAFETY: by this function's contract.
+    // SAFETY: by contract, the buffer and its size meet the requirements of `write_text`.
     unsafe { write_text(&text_of(addr)?, buf, buf_size) }
 }
 

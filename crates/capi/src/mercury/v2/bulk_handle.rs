@@ -72,7 +72,8 @@ calls! { V2:
                 attrs.mem_type
             );
         }
-        // SAFETY: as in `HG_Bulk_create`.
+        // SAFETY: by the call's contract, the arrays have `count` elements, `handle` is null or
+        // valid, and the segments allow the access in `flags`.
         unsafe { create(class, count, (ptrs, sizes), flags, handle) }
     }
 

@@ -39,7 +39,8 @@ unsafe fn init(
     if !options.is_null() {
         // SAFETY: `options` is not null, and every version of the struct has these fields.
         let (na_class, level) = unsafe { ((*options).na_class, (*options).checksum_level) };
-        // SAFETY: as above. The key is null or NUL-terminated, and stays so during the call.
+        // SAFETY: `options` is not null, and every version of the struct has these fields. The key
+        // is null or NUL-terminated, and stays so during the call.
         unsafe {
             chosen.auth_key = NaInitInfo::key(&raw const (*options).na_init_info);
             chosen.auto_sm = (*options).auto_sm != 0;

@@ -21,7 +21,7 @@ pub(crate) struct HgInfo {
 
 // SAFETY: the handles are numbers, and they are never dereferenced.
 unsafe impl Send for HgInfo {}
-// SAFETY: as above.
+// SAFETY: the handles are numbers, and they are never dereferenced.
 unsafe impl Sync for HgInfo {}
 
 #[derive(Debug)]

@@ -100,8 +100,8 @@ impl FoundMutex<'_> {
 
 /// Flag in the number of a holding thread: the mutex came through the node's queue.
 pub(super) const BY_QUEUE: u64 = 1 << 63;
-/// Instead of a thread: a wait of this rank was interrupted, and a grant may still arrive. In the MPI
-/// domain the rank stays in the queue, which only its neighbours know.
+/// Instead of a thread: a wait of this rank was interrupted, and a grant may still arrive. In the
+/// MPI domain the rank stays in the queue, which only its neighbours know.
 pub(super) const INTERRUPTED: u64 = BY_QUEUE - 1;
 
 impl MutexSet {

@@ -81,8 +81,8 @@ impl MutexState {
         Ok(Some(first))
     }
 
-    /// Removes `rank` from the queue, or releases the mutex if `rank` holds it. Returns the rank that
-    /// the caller must notify. The caller holds the stripe lock.
+    /// Removes `rank` from the queue, or releases the mutex if `rank` holds it. Returns the rank
+    /// that the caller must notify. The caller holds the stripe lock.
     pub(crate) fn withdraw(&self, rank: usize) -> Option<usize> {
         if let Ok(next) = self.release(rank) {
             return next;
