@@ -194,13 +194,13 @@ impl Mem {
 impl Mem {
     /// Decodes a handle of this process as another process would.
     pub(in crate::na) fn from_foreign_bytes(bytes: &[u8]) -> Arc<Mem> {
-        Mem::from_bytes(bytes, 0).expect("a handle of this process");
-        Mem::from_forged_bytes(bytes)
+        let len = Mem::from_bytes(bytes, 0).expect("a handle of this process").encoded_len();
+        Mem::from_forged_bytes(bytes, len)
     }
 
-    /// Like [`Mem::from_foreign_bytes`], for bytes that were changed.
-    pub(in crate::na) fn from_forged_bytes(bytes: &[u8]) -> Arc<Mem> {
-        let end = bytes.len() - 8;
+    /// Like [`Mem::from_foreign_bytes`], for a handle of `len` bytes that was changed.
+    pub(in crate::na) fn from_forged_bytes(bytes: &[u8], len: usize) -> Arc<Mem> {
+        let end = len - 8;
         let mut bytes = bytes.to_vec();
         bytes[16] ^= 1;
         let sum = Method::Crc64.sum(&bytes[..end]);

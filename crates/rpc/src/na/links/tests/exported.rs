@@ -81,7 +81,7 @@ fn a_handle_that_says_more_than_its_owner_is_refused() {
     let (owned, _) = exported(Access::ReadOnly);
     let mut bytes = owned.to_bytes(0);
     bytes[4] |= Access::ReadWrite.flags();
-    let forged = Mem::from_forged_bytes(&bytes);
+    let forged = Mem::from_forged_bytes(&bytes, bytes.len());
     let (local, _) = filled(&[LEN], 4);
     start(&a, &there, Direction::Put, &local, &forged);
     pump(&a, &b, "a refusal", || !a.events.lock().is_empty());
