@@ -180,7 +180,7 @@ impl Table {
 
 /// Returns whether a process has running threads. An ended process exists until its parent reaps
 /// it, and its first thread may end before the others.
-fn lives(pid: u32) -> bool {
+pub(super) fn lives(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     // The name in parentheses may contain any character.
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());

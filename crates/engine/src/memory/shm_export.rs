@@ -8,10 +8,10 @@
 //!
 //! **Withdrawal.** Ranks of a node check the table of registrations before they copy
 //! ([`super::registered`]). Processes without a common job use the *gate* behind the memory: the
-//! number of the registration that is open, a digest of its description, and a count of copies. A
-//! process counts its copy first and then reads the number. The owner removes the number first and
-//! then reads the count. These accesses are sequentially consistent, so either the process finds
-//! the number removed, or the owner finds the count, and waits.
+//! number of the registration that is open, a digest of its description, and the processes that
+//! copy. A process enters itself first and then reads the number. The owner removes the number
+//! first and then reads the entries. These accesses are sequentially consistent, so either the
+//! process finds the number removed, or the owner finds the entry, and waits.
 //!
 //! A forked child shares the memory with its parent. It must not use it for purposes of its own
 //! ([`ShmExport::is_own`]).
@@ -19,6 +19,7 @@
 //! Invariant: device and inode identify a file, so an outdated [`ShmKey`] never leads to another
 //! one. If the file is not found, the caller copies in another way.
 
+use super::registered::lives;
 use crate::shm::{Descriptor, SharedFile};
 use parking_lot::Mutex;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
@@ -37,9 +38,13 @@ const MOST_BYTES: usize = 512 << 20;
 const KEPT_FOR: Duration = Duration::from_secs(5);
 /// Size in bytes of what follows the exported memory.
 const GATE: usize = 4096;
-/// Longest time that an owner waits for copies of other processes. A copy takes milliseconds; only
-/// a process that was stopped or killed does not report its end.
+/// Maximum number of concurrent copies of an export.
+const COPIES: usize = 64;
+/// Longest time that an owner waits for a copy of another process. A copy takes milliseconds; only
+/// a process that was stopped does not end it.
 const LONGEST_COPY: Duration = Duration::from_secs(1);
+/// Interval of the owner's checks whether such a process is alive.
+const CHECK: Duration = Duration::from_millis(5);
 
 static LENT: AtomicUsize = AtomicUsize::new(0);
 
@@ -51,8 +56,11 @@ struct Gate {
     digest: AtomicU64,
     /// Random number, part of the digest, so that a program cannot compute it.
     secret: AtomicU64,
-    copies: AtomicU32,
+    /// The process ID of each copy in progress, or 0.
+    copies: [AtomicU32; COPIES],
 }
+
+const _: () = assert!(size_of::<Gate>() <= GATE);
 
 impl Gate {
     fn digest(&self, description: impl Hash) -> u64 {
@@ -149,22 +157,33 @@ impl ShmExport {
         if !self.is_own() || self.gate().id.swap(0, Ordering::SeqCst) == 0 {
             return;
         }
-        let begun = Instant::now();
-        while self.is_copied() {
-            if begun.elapsed() > LONGEST_COPY {
-                return log::error!(
-                    "a process has not ended its copy of withdrawn memory after {LONGEST_COPY:?}; \
-                     was it stopped or killed?"
-                );
-            }
-            std::thread::sleep(Duration::from_micros(50));
-        }
+        self.gate().copies.iter().for_each(wait_for);
     }
 
     /// Returns whether another process copies. After [`ShmExport::close`], the memory must then not
     /// be used again.
     pub fn is_copied(&self) -> bool {
-        self.gate().copies.load(Ordering::SeqCst) != 0
+        self.gate().copies.iter().any(|copy| copy.load(Ordering::SeqCst) != 0)
+    }
+}
+
+/// Waits until a copy in progress has ended. Removes the entry of a process that is dead.
+fn wait_for(copy: &AtomicU32) {
+    let pid = copy.load(Ordering::SeqCst);
+    let (begun, mut checked) = (Instant::now(), Instant::now());
+    while pid != 0 && copy.load(Ordering::SeqCst) == pid {
+        if checked.elapsed() > CHECK {
+            checked = Instant::now();
+            if !lives(pid) {
+                copy.store(0, Ordering::SeqCst);
+            } else if begun.elapsed() > LONGEST_COPY {
+                return log::error!(
+                    "process {pid} has not ended its copy of withdrawn memory after \
+                     {LONGEST_COPY:?}; was it stopped?"
+                );
+            }
+        }
+        std::thread::sleep(Duration::from_micros(50));
     }
 }
 
@@ -183,11 +202,11 @@ pub struct Mapped {
 
 /// A copy in progress. The owner of the memory waits until it is dropped.
 #[derive(Debug)]
-pub struct Copying<'a>(&'a Gate);
+pub struct Copying<'a>(&'a AtomicU32);
 
 impl Drop for Copying<'_> {
     fn drop(&mut self) {
-        self.0.copies.fetch_sub(1, Ordering::SeqCst);
+        self.0.store(0, Ordering::SeqCst);
     }
 }
 
@@ -209,12 +228,15 @@ impl Mapped {
         self.gate().digest(description)
     }
 
-    /// Begins a copy. Returns `None` if the registration `id` is not open, or if its description
-    /// has another digest. Ranks use [`super::registered::Table::begin`] instead.
+    /// Begins a copy. Returns `None` if the registration `id` is not open, if its description has
+    /// another digest, or if too many copies are in progress. Ranks use
+    /// [`super::registered::Table::begin`] instead.
     pub fn begin(&self, id: u64, digest: u64) -> Option<Copying<'_>> {
-        let gate = self.gate();
-        gate.copies.fetch_add(1, Ordering::SeqCst);
-        let copying = Copying(gate);
+        let (gate, me) = (self.gate(), std::process::id());
+        let free = |copy: &&AtomicU32| {
+            copy.compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        };
+        let copying = Copying(gate.copies.iter().find(free)?);
         let opened = gate.id.load(Ordering::SeqCst) == id;
         (opened && gate.digest.load(Ordering::SeqCst) == digest).then_some(copying)
     }
@@ -353,7 +375,16 @@ mod tests {
         });
         assert!(!lent.is_copied());
 
-        // A process that was killed does not end its copy.
+        // The copy of a process that was killed has ended.
+        let mut dead = std::process::Command::new("true").spawn().expect("a process");
+        dead.wait().expect("its end");
+        lent.open(4, "read only");
+        lent.gate().copies[9].store(dead.id(), Ordering::SeqCst);
+        let begun = Instant::now();
+        lent.close();
+        assert!(begun.elapsed() < LONGEST_COPY / 2 && !lent.is_copied());
+
+        // A process that was stopped does not end its copy.
         lent.open(5, "read only");
         std::mem::forget(there.begin(5, digest).expect("open"));
         lent.close();
