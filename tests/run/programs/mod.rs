@@ -22,7 +22,7 @@ use regex::Regex;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LIMIT: u64 = 90;
 
@@ -388,17 +388,24 @@ fn named(name: &str, sources: &[Source]) -> Result<Option<Case>, String> {
 }
 
 /// Returns and removes the files that a launch has left on the hosts of a cluster. Files of this
-/// library always count as a fault. Files of the MPI count only if the launch succeeded.
+/// library always count as a fault. Files of the MPI count only if the launch succeeded and they
+/// stay, because the daemons of the other hosts may end after the launcher.
 fn files_left(well: bool) -> Option<String> {
     std::env::var_os("CLUSTER_DIR")?;
-    let output = system::script("cluster").arg("left").output().ok()?;
-    let left = String::from_utf8_lossy(&output.stdout).trim().to_string();
-    if left.is_empty() {
-        return None;
+    let list = || {
+        let output = system::script("cluster").arg("left").output().ok()?;
+        let left = String::from_utf8_lossy(&output.stdout).trim().to_string();
+        (!left.is_empty()).then_some(left)
+    };
+    let ours = |left: &str| left.contains("/portolan") || left.contains(" portolan");
+    let mut left = list()?;
+    let begun = Instant::now();
+    while well && !ours(&left) && begun.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(100));
+        left = list()?;
     }
     let _ = system::script("cluster").args(["left", "--remove"]).status();
-    let ours = left.contains("/portolan") || left.contains(" portolan");
-    (well || ours).then(|| left.replace('\n', ", "))
+    (well || ours(&left)).then(|| left.replace('\n', ", "))
 }
 
 fn lines_with<'t>(text: &'t str, begin: &'t str) -> impl Iterator<Item = &'t str> {
