@@ -6,6 +6,9 @@
 //! soon as all ranks have opened it. A descriptor contains device and inode, so a rank never maps
 //! the wrong file.
 //!
+//! Memory that any process of the user may map is anonymous, with a sealed length
+//! ([`SharedFile::sealed`]).
+//!
 //! Memory is reserved (`fallocate`) before it is accessed, so a full file system, or a limit of the
 //! file size (`ulimit -f`), gives an error and not a SIGBUS or SIGXFSZ.
 

@@ -160,21 +160,33 @@ impl Table {
     #[cold]
     fn wait_for(&self, rank: usize, copy: &AtomicU64, word: u64) {
         let pid = self.area(rank).pid.load(SeqCst);
-        let what = || format!("process {pid} to end a copy of memory that is withdrawn");
-        let mut looked = Instant::now();
-        let ended = wait::until(&Boot, Cause::Other, &what, || {
-            if copy.load(SeqCst) != word {
-                return Ok(true);
-            }
-            if looked.elapsed() < POLL {
-                return Ok(false);
-            }
-            looked = Instant::now();
-            Ok(!lives(pid))
-        });
-        if let Err(error) = ended {
-            log::error!("{error}");
+        wait_for_copy(pid, Duration::MAX, || copy.load(SeqCst) != word);
+    }
+}
+
+/// Waits until a copy by process `pid` has ended, the process is dead, or `limit` has passed.
+pub(super) fn wait_for_copy(pid: u32, limit: Duration, has_ended: impl Fn() -> bool) {
+    let what = || format!("process {pid} to end a copy of memory that is withdrawn");
+    let (begun, mut checked) = (Instant::now(), Instant::now());
+    let ended = wait::until(&Boot, Cause::Other, &what, || {
+        if has_ended() {
+            return Ok(true);
         }
+        if checked.elapsed() < POLL {
+            return Ok(false);
+        }
+        checked = Instant::now();
+        if begun.elapsed() > limit {
+            let text = format!(
+                "process {pid} has not ended its copy of withdrawn memory after {limit:?}; was it \
+                 stopped?"
+            );
+            return Err(Error::new(ErrorKind::State, text));
+        }
+        Ok(!lives(pid))
+    });
+    if let Err(error) = ended {
+        log::error!("{error}");
     }
 }
 

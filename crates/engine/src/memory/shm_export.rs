@@ -19,7 +19,7 @@
 //! Invariant: device and inode identify a file, so an outdated [`ShmKey`] never leads to another
 //! one. If the file is not found, the caller copies in another way.
 
-use super::registered::lives;
+use super::registered::{lives, wait_for_copy};
 use crate::shm::{Descriptor, SharedFile};
 use parking_lot::Mutex;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
@@ -43,8 +43,6 @@ const COPIES: usize = 64;
 /// Longest time that an owner waits for a copy of another process. A copy takes milliseconds; only
 /// a process that was stopped does not end it.
 const LONGEST_COPY: Duration = Duration::from_secs(1);
-/// Interval of the owner's checks whether such a process is alive.
-const CHECK: Duration = Duration::from_millis(5);
 
 static LENT: AtomicUsize = AtomicUsize::new(0);
 
@@ -170,20 +168,12 @@ impl ShmExport {
 /// Waits until a copy in progress has ended. Removes the entry of a process that is dead.
 fn wait_for(copy: &AtomicU32) {
     let pid = copy.load(Ordering::SeqCst);
-    let (begun, mut checked) = (Instant::now(), Instant::now());
-    while pid != 0 && copy.load(Ordering::SeqCst) == pid {
-        if checked.elapsed() > CHECK {
-            checked = Instant::now();
-            if !lives(pid) {
-                copy.store(0, Ordering::SeqCst);
-            } else if begun.elapsed() > LONGEST_COPY {
-                return log::error!(
-                    "process {pid} has not ended its copy of withdrawn memory after \
-                     {LONGEST_COPY:?}; was it stopped?"
-                );
-            }
+    let has_ended = || copy.load(Ordering::SeqCst) != pid;
+    if pid != 0 {
+        wait_for_copy(pid, LONGEST_COPY, has_ended);
+        if !has_ended() && !lives(pid) {
+            copy.store(0, Ordering::SeqCst);
         }
-        std::thread::sleep(Duration::from_micros(50));
     }
 }
 

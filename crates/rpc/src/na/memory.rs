@@ -20,7 +20,7 @@ pub(super) use lending::Neighbours;
 pub use loan::InUse;
 pub(super) use loan::{Copied, Loan, MOST_COPIED};
 pub use runs::Run;
-pub(super) use runs::pair;
+pub(super) use runs::{pair, to_mapped};
 pub(super) use wire::{KEY, decode_key, encode_key};
 
 use super::wire::number as wire_number;
@@ -60,8 +60,8 @@ pub struct Mem {
     /// The slot of the registration in the owner's node table plus one, or 0 if it has none. Set
     /// for handles of another process.
     place: u32,
-    /// Memory of the handle that may be exported to the host.
-    long: Option<Arc<Own>>,
+    /// Memory that the handle exports to the host.
+    export: Option<Arc<Own>>,
     /// Identifies the exported memory, which other processes map on first use.
     shm_key: Option<ShmKey>,
     borrowed: OnceLock<Option<Arc<Mapped>>>,
@@ -232,7 +232,7 @@ impl Mem {
             Some(Own::Private(_)) | None => None,
         };
         let buffer = buffer.map(Arc::new);
-        let long = buffer.clone().filter(|_| shm_key.is_some());
+        let export = buffer.clone().filter(|_| shm_key.is_some());
         let buffer = buffer.map(|own| own as Arc<dyn Any + Send + Sync>);
         let ranges = runs.iter().map(|run| (run.address, run.len)).collect();
         let allowed = (access.readable(), access.writable());
@@ -247,7 +247,7 @@ impl Mem {
             access,
             registration: Some(registration),
             place: 0,
-            long,
+            export,
             shm_key,
             borrowed: OnceLock::new(),
             digest: OnceLock::new(),
@@ -328,7 +328,7 @@ impl Mem {
     pub fn register(&self) {
         if let Some(registration) = &self.registration {
             registration.open();
-            if let Some(Own::Long(long)) = self.long.as_deref() {
+            if let Some(Own::Long(long)) = self.export.as_deref() {
                 long.open(self.id, self.description());
             }
         }
@@ -342,7 +342,7 @@ impl Mem {
     pub fn deregister(&self) {
         let registration = self.registration.as_ref().filter(|found| found.is_open());
         let Some(registration) = registration else { return };
-        if let Some(Own::Long(long)) = self.long.as_deref() {
+        if let Some(Own::Long(long)) = self.export.as_deref() {
             long.close();
         }
         let recall = || {

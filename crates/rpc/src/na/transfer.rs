@@ -12,6 +12,7 @@ use portolan_engine::any_memory::{Span, copy_own};
 use portolan_engine::error::{Error, ErrorKind};
 use portolan_engine::memory::registered::Table;
 use portolan_engine::memory::shared_bytes;
+use portolan_engine::memory::shm_export::Mapped;
 use portolan_engine::path::cma;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::trace::{Call, CallInfo, PathTaken};
@@ -248,10 +249,12 @@ impl Transfer {
             let Some(plugin) = &class.plugin else {
                 refuse!(NODEV, "the class has no connections");
             };
-            if self.remote.shm_key().is_some() {
+            let process = self.remote.shm_key().and_then(|_| plugin.process_of(connection));
+            if let Some(mapped) = process.and_then(|pid| self.remote.borrowed(pid))
+                && let Some(_copying) = self.remote.begin_copy(mapped)
+            {
                 let spans = memory::spans(&self.local, here, &self.remote, there, bytes);
-                let process = plugin.process_of(connection);
-                if process.is_some_and(|pid| self.copy_borrowed(pid, &spans, true)) {
+                if self.copy_mapped(mapped, &spans) {
                     return Ok(None);
                 }
             }
@@ -275,7 +278,8 @@ impl Transfer {
                 let mut mapped = false;
                 let borrowed = || {
                     let pid = engine.process_within_reach(rank_number);
-                    mapped = pid.is_some_and(|pid| self.copy_borrowed(pid, &spans, false));
+                    let there = pid.and_then(|pid| self.remote.borrowed(pid));
+                    mapped = there.is_some_and(|there| self.copy_mapped(there, &spans));
                     mapped
                 };
                 // The transfer is recorded as one call, with all its bytes.
@@ -322,25 +326,13 @@ impl Transfer {
         Ok(None)
     }
 
-    /// Copies to or from memory that the peer exports to the host. Returns false if it does not.
-    /// The table of the node or the gate of the memory (`gated`) keeps it registered meanwhile.
-    fn copy_borrowed(&self, pid: u32, spans: &[Span], gated: bool) -> bool {
-        let Some(there) = self.remote.borrowed(pid) else { return false };
-        let copying = gated.then(|| self.remote.begin_copy(there));
-        if matches!(copying, Some(None)) {
-            return false;
-        }
-        let mapped = |span: &Span| {
-            let remote = there.at(span.remote, span.bytes)? as usize;
-            Some(Span { remote, ..*span })
-        };
-        let Some(spans) = spans.iter().map(mapped).collect::<Option<Vec<_>>>() else {
-            return false;
-        };
-        // SAFETY: the local handle keeps its memory valid, and the mapping covers the export. As
+    /// Copies to or from exported memory of the peer, which its registration keeps valid meanwhile.
+    /// Returns false if the mapping lacks a span.
+    fn copy_mapped(&self, mapped: &Mapped, spans: &[Span]) -> bool {
+        let Some(spans) = memory::to_mapped(mapped, spans) else { return false };
+        // SAFETY: the local handle keeps its memory valid, and the mapping covers the spans. As
         // always, the program must synchronise with the peer's own accesses.
         unsafe { copy_own(&spans, self.direction.across()) };
-        drop(copying);
         true
     }
 }

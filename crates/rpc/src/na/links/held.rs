@@ -67,12 +67,12 @@ impl Held {
         let mut links = state.links.lock();
         if !links.iter().any(|held| Arc::ptr_eq(held, link)) {
             links.push(link.clone());
+            drop(links);
+            state.used.store(true, SeqCst);
             state.any.store(true, SeqCst);
-        }
-        drop(links);
-        state.used.store(true, SeqCst);
-        if !state.is_awake.load(SeqCst) {
-            self.wake();
+            if !state.is_awake.load(SeqCst) {
+                self.wake();
+            }
         }
     }
 

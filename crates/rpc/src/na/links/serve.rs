@@ -13,14 +13,14 @@ use super::stream::{Read, total};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
 use crate::na::class::Shared;
-use crate::na::memory::{InUse, KEY, MOST_COPIED, Run, decode_key, encode_key, pair};
+use crate::na::memory::{InUse, KEY, MOST_COPIED, Run, decode_key, encode_key, pair, to_mapped};
 use crate::na::moving::Moving;
 use crate::na::plugin::Chunk;
 use crate::na::service::{self, NAMES, Named};
 use crate::na::transfer::Direction;
 use crate::na::wire::{Head, Kind, number};
-use portolan_engine::any_memory::{Span, copy_own};
-use portolan_engine::memory::shm_export::{self, Mapped};
+use portolan_engine::any_memory::copy_own;
+use portolan_engine::memory::shm_export;
 use portolan_engine::path::cma;
 use portolan_engine::peer::CompletionCounter;
 use std::borrow::Cow;
@@ -177,20 +177,20 @@ impl Links {
         let Some(there) = there.filter(|there| total_checked(there) == Some(total(&here))) else {
             refuse!(PROTOCOL_ERROR, "the addresses of a request do not fit its length");
         };
-        let mut spans = pair(here.into_iter(), there.into_iter());
+        let spans = pair(here.into_iter(), there.into_iter());
         let across = match direction {
             Direction::Get => cma::Direction::Write,
             Direction::Put => cma::Direction::Read,
         };
         let mapped = key.filter(|key| link.stream.process() == Some(key.pid));
         let mapped = mapped.and_then(|key| shm_export::borrow(&key));
-        let mapped = mapped.filter(|mapped| to_mapped(mapped, &mut spans));
+        let in_mapping = mapped.as_deref().and_then(|mapped| to_mapped(mapped, &spans));
         let mut copied = None;
         link.stream.copy_for_peer(&mut || {
-            if mapped.is_some() {
+            if let Some(spans) = &in_mapping {
                 // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
                 // spans lie within `mapped`.
-                unsafe { copy_own(&spans, across) };
+                unsafe { copy_own(spans, across) };
                 copied = Some(Ok(()));
             } else if let Some(process) = link.stream.accessible() {
                 // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
@@ -256,15 +256,6 @@ impl Messages<'_> {
 
 fn answer_to(to: &Head, kind: Kind, class: &Shared, status: Status) -> Head {
     Head { kind, class: class.number, tag: status.0 as u32, word: to.word }
-}
-
-/// Replaces the remote addresses of the spans by addresses in the mapping. Returns false, without a
-/// change, if a span is outside the mapping.
-fn to_mapped(mapped: &Mapped, spans: &mut [Span]) -> bool {
-    let at = |span: &Span| mapped.at(span.remote, span.bytes);
-    let Some(all) = spans.iter().map(at).collect::<Option<Vec<_>>>() else { return false };
-    spans.iter_mut().zip(all).for_each(|(span, at)| span.remote = at as usize);
-    true
 }
 
 fn total_checked(runs: &[Run]) -> Option<usize> {

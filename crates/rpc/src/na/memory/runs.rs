@@ -2,6 +2,7 @@
 
 use crate::failure::{Result, refuse};
 use portolan_engine::any_memory::Span;
+use portolan_engine::memory::shm_export::Mapped;
 
 /// A contiguous range of bytes in the owner's address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,6 +39,16 @@ pub(super) fn skip(runs: &mut Vec<Run>, mut len: usize) {
         *run = Run { address: run.address + gone, len: run.len - gone };
         run.len > 0
     });
+}
+
+/// Returns the spans with their remote addresses replaced by those in a mapping. Returns `None` if
+/// the mapping lacks one.
+pub(in crate::na) fn to_mapped(mapped: &Mapped, spans: &[Span]) -> Option<Vec<Span>> {
+    let at = |span: &Span| {
+        let remote = mapped.at(span.remote, span.bytes)? as usize;
+        Some(Span { remote, ..*span })
+    };
+    spans.iter().map(at).collect()
 }
 
 /// Pairs the parts of two ranges of equal size, which are given as runs.

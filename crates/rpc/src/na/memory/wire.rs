@@ -178,7 +178,7 @@ impl Mem {
             access,
             registration: None,
             place: word(4) >> PLACE,
-            long: None,
+            export: None,
             shm_key,
             borrowed: OnceLock::new(),
             digest: OnceLock::new(),

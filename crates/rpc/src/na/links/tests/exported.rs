@@ -28,6 +28,12 @@ fn start(
     a.context.transfer(direction, there, here, far, LEN, a.callback()).unwrap();
 }
 
+/// Waits for the end of a transfer and returns its status.
+fn status(a: &End, b: &End) -> Status {
+    pump(a, b, "a transfer", || !a.events.lock().is_empty());
+    a.events.lock()[0].status
+}
+
 #[test]
 fn a_peer_that_does_nothing_is_not_needed() {
     for net in [Net::new("na+sm"), Net::new("tcp").auto_sm()] {
@@ -48,8 +54,7 @@ fn a_peer_that_does_nothing_is_not_needed() {
         start(&a, &there, Direction::Get, &local, &remote);
         a.turn();
         assert!(a.events.lock().is_empty(), "{net}: only the owner can answer now");
-        pump(&a, &b, "a refusal", || !a.events.lock().is_empty());
-        assert_eq!(a.events.lock()[0].status, Status::ACCESS);
+        assert_eq!(status(&a, &b), Status::ACCESS);
         [a, b].into_iter().for_each(End::close);
     }
 }
@@ -67,8 +72,7 @@ fn the_owner_copies_from_and_to_exported_memory() {
             set(&local, &want);
         }
         start(&a, &there, direction, &local, &remote);
-        pump(&a, &b, "a transfer", || !a.events.lock().is_empty());
-        assert_eq!(a.events.lock()[0].status, Status::SUCCESS);
+        assert_eq!(status(&a, &b), Status::SUCCESS);
         assert!(get(&owned) == want && get(&local) == want, "{direction:?}");
     }
     [a, b].into_iter().for_each(End::close);
@@ -84,8 +88,7 @@ fn a_handle_that_says_more_than_its_owner_is_refused() {
     let forged = Mem::from_forged_bytes(&bytes, bytes.len());
     let (local, _) = filled(&[LEN], 4);
     start(&a, &there, Direction::Put, &local, &forged);
-    pump(&a, &b, "a refusal", || !a.events.lock().is_empty());
-    assert_ne!(a.events.lock()[0].status, Status::SUCCESS);
+    assert_ne!(status(&a, &b), Status::SUCCESS);
     assert!(get(&owned).iter().all(|byte| *byte == 0));
     [a, b].into_iter().for_each(End::close);
 }
@@ -112,7 +115,7 @@ fn nothing_is_written_after_memory_was_withdrawn() {
         });
         while !done.load(Ordering::Acquire) {
             start(&a, &there, Direction::Put, &local, &remote);
-            pump(&a, &b, "an end", || !a.events.lock().is_empty());
+            status(&a, &b);
         }
     });
     [a, b].into_iter().for_each(End::close);
