@@ -36,8 +36,8 @@ pub const LAYERS: [(&str, &[&str]); 9] = [
     (
         "floor",
         &[
-            "process", "message", "mutation", "sync", "trace", "thread", "futex", "error", "shm",
-            "config", "layout", "handles", "watchdog", "mpi", "wait",
+            "process", "message", "mutation", "digest", "sync", "trace", "thread", "futex",
+            "error", "shm", "config", "layout", "handles", "watchdog", "mpi", "wait",
         ],
     ),
     ("core", &["topology", "collective", "group", "memory", "peer", "core"]),

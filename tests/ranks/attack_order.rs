@@ -216,6 +216,86 @@ fn values(rt: &Runtime) {
     differ(rt, "an allocation", ("allocation", &allocate), (four, &sum(4)));
 }
 
+/// Calls in a described call are compared as they are without it.
+fn in_described_calls(rt: &Runtime) {
+    fn call(
+        text: &str,
+        body: impl Fn(&Group<'_>) -> Result<()>,
+    ) -> impl Fn(&Group<'_>) -> Result<()> {
+        move |group| group.described(text, || body(group))
+    }
+    let barrier = |group: &Group<'_>| group.barrier();
+    differ(
+        rt,
+        "described calls",
+        ("call counter(3)", &call("counter(3)", barrier)),
+        ("call counter(4)", &call("counter(4)", barrier)),
+    );
+    // An unkeyed FNV-1a gives these texts the same digest.
+    let names = [
+        "A",
+        "ckdjhb\u{4}\0\u{5}\u{1d}\u{3}\u{7}\0\u{f}z\u{1}\r\u{1}\u{1}\u{6}\u{f}\u{c}\u{2}\r\u{4}\0\u{1}\u{c}>\u{8}>\u{1c}",
+    ];
+    let [one, two] = [(names[0], 64), (names[1], 16)]
+        .map(|(name, n)| format!("\"{name}\" of shape [{n}], Block, ghosts [1], zeros, of u64"));
+    differ(
+        rt,
+        "chosen texts",
+        ("call \"A\" of shape [64]", &call(&one, barrier)),
+        ("call \"ckdjhb", &call(&two, barrier)),
+    );
+    let long = "of the same long text".repeat(10);
+    let lends = |group: &Group<'_>| {
+        let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        let held = group.described(&"of the same long text".repeat(10), || a.access())?;
+        assert!(held.local().is_empty(), "there is a view");
+        held.release()
+    };
+    let meets = |group: &Group<'_>| {
+        let a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        group.described(&long, || group.barrier())?;
+        a.put(0..1, &array![1_000_000usize])
+    };
+    differ(rt, "access", ("call of the same", &lends), ("in its barrier", &meets));
+    let frees = |n: usize| {
+        move |group: &Group<'_>| {
+            let mut all = [group.allocate::<u8>(8)?, group.allocate::<u8>(8)?].map(Some);
+            group.described("x", || all[n].take().expect("a segment").free())
+        }
+    };
+    let free = "call x, in its free of a segment";
+    differ(rt, "frees", (free, &frees(0)), (free, &frees(1)));
+    let mutexes = call("x", |group| group.mutexes(2).map(drop));
+    let allocates = call("x", |group| group.allocate::<u64>(2).map(drop));
+    differ(
+        rt,
+        "creations",
+        ("call x, in its creation of mutexes", &mutexes),
+        ("call x, in its allocation", &allocates),
+    );
+    let deeper = call("x", |group| group.described("y", || group.barrier()));
+    let shallow = call("x", barrier);
+    differ(rt, "depths", ("call x, in its call y", &deeper), ("call x", &shallow));
+    // The next calls of all ranks agree.
+    rt.world().described("afterwards", || rt.world().barrier()).expect("the same call");
+}
+
+/// Element types of one name and different sizes.
+fn element_types(rt: &Runtime) {
+    macro_rules! of_words {
+        ($group:expr, $words:expr) => {{
+            #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+            #[repr(transparent)]
+            struct Words([u64; $words]);
+            DistArray::<Words, Ix1>::new($group, [64])?.free()
+        }};
+    }
+    let four = |group: &Group<'_>| -> Result<()> { of_words!(group, 4) };
+    let one = |group: &Group<'_>| -> Result<()> { of_words!(group, 1) };
+    let text = "creation of an array \"unnamed\" of shape [64], 32-byte elements";
+    differ(rt, "element sizes", (text, &four), ("8-byte elements", &one));
+}
+
 fn arrays(rt: &Runtime) {
     let make = |shape: [usize; 2]| move |group: &Group<'_>| array(group, "a", shape);
     let barrier = |group: &Group<'_>| group.barrier();
@@ -249,15 +329,6 @@ fn arrays(rt: &Runtime) {
         |value: f32| move |group: &Group<'_>| DistArray::<f32, Ix1>::new(group, [8])?.fill(value);
     let filled = ("fill of an array with 0.5, \"unnamed\" (number", &fills(0.5) as Body<'_>);
     differ(rt, "values of a fill", filled, ("fill of an array with -2, ", &fills(-2.0)));
-    let described = |start: i32| {
-        move |group: &Group<'_>| group.described(&format!("counter({start})"), || group.barrier())
-    };
-    differ(
-        rt,
-        "described calls",
-        ("call counter(3)", &described(3)),
-        ("call counter(4)", &described(4)),
-    );
     let accesses = |group: &Group<'_>| {
         let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
         let held = a.access()?;
@@ -312,6 +383,8 @@ pub fn orders() {
     crate::child::check_size(rt.size());
     values(&rt);
     arrays(&rt);
+    in_described_calls(&rt);
+    element_types(&rt);
     rt.finalize().expect("finalize");
 }
 

@@ -18,6 +18,7 @@ use crate::wait::Progress;
 use bytemuck::Pod;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -154,6 +155,12 @@ impl Group {
     /// Unique among the groups of a job and the same on all members.
     pub fn key(&self) -> u64 {
         self.key
+    }
+
+    /// Returns a digest that ranks compare instead of the value. All ranks of the job get the same
+    /// digest of the same value.
+    pub(crate) fn digest(&self, value: impl Hash) -> u64 {
+        self.team.wire().digest(value)
     }
 
     pub fn size(&self) -> usize {

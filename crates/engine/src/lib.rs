@@ -9,6 +9,7 @@ pub mod atomics;
 pub mod collective;
 pub mod config;
 pub mod core;
+mod digest;
 pub mod error;
 pub mod futex;
 pub mod group;

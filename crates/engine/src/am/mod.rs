@@ -104,6 +104,12 @@ pub trait Handler: Send + Sync {
     /// Runs when the header has arrived, together with the data if it is short.
     fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept>;
 
+    /// Returns the size in bytes of the elements that the messages consist of, which must be the
+    /// same on all ranks.
+    fn element_size(&self) -> usize {
+        1
+    }
+
     /// Returns whether short data may arrive after its header, as longer data always may.
     fn takes_fragments(&self) -> bool {
         false

@@ -6,7 +6,6 @@ use super::{Am, Handler, HandlerId, Hook, state};
 use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use crate::trace::{Call, CallInfo};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -27,7 +26,7 @@ impl Am {
         Ok(())
     }
 
-    /// Collective over all ranks, which must pass the same names in the same order. On return,
+    /// Collective over all ranks, which must pass the same names and element sizes in the same order. On return,
     /// every rank has registered the handlers. Fails with `Argument` on all ranks if the names
     /// differ or one is in use, and with `State` if active messages were not started.
     pub fn add_handlers(
@@ -43,11 +42,8 @@ impl Am {
     fn add_all(&self, handlers: Vec<(String, Arc<dyn Handler>)>) -> Result<Vec<HandlerId>> {
         let world = self.world();
         let state = self.state()?;
-        let mut names = DefaultHasher::new();
-        for (name, _) in &handlers {
-            name.hash(&mut names);
-        }
-        let digests = world.allgather(self, &names.finish())?;
+        let all: Vec<_> = handlers.iter().map(|(name, of)| (name, of.element_size())).collect();
+        let digests = world.allgather(self, &world.digest(&all))?;
         let differs = digests.iter().position(|d| *d != digests[0]);
         let taken = handlers.iter().enumerate().find(|(n, (name, _))| {
             state.handlers.has(name) || handlers[..*n].iter().any(|(other, _)| other == name)

@@ -5,16 +5,22 @@
 //! the program. Its message describes the call of each rank ([`Call::describe`]).
 //!
 //! A public call such as an allocation consists of several exchanges. [`scope`] names it for all of
-//! them. The outermost scope of a thread applies.
+//! them. Scopes nest if a public call is part of another, and a signature then covers all of them:
+//! two calls with the same outer scope are equal only if the calls in it are.
+//!
+//! A [`Level`] of a scope can have a text and nest to any depth, so a signature has a digest of the
+//! levels, keyed with a number that the program does not know ([`crate::digest`]).
 
 use super::Operator;
+use super::wire::Wire;
 use crate::config::agreed::listed;
 use crate::thread::fast_tls;
 use num_complex::Complex;
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 
 /// Maximum length in bytes of the text of a [`Detail`].
-const TEXT: usize = 92;
+const TEXT: usize = 156;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
@@ -169,12 +175,13 @@ impl ElementType {
     }
 }
 
+/// The scope has levels: a text, or another scope in it.
 const DETAILED: u8 = 1 << 7;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct Signature {
-    /// The [`Kind`] of the public call (`Plain` without one), and [`DETAILED`].
+    /// The [`Kind`] of the outermost public call (`Plain` without one), and [`DETAILED`].
     scope: u8,
     exchange: u8,
     element: u8,
@@ -183,6 +190,7 @@ pub(crate) struct Signature {
     /// The root + 1, or 0.
     root: u32,
     count: u64,
+    /// The number of the object, or with [`DETAILED`] the digest of the levels.
     object: u64,
 }
 
@@ -199,6 +207,18 @@ impl Signature {
             count: 0,
             object,
         }
+    }
+
+    /// Adds the levels of the caller's scope. Every signature that ranks compare has them.
+    #[inline]
+    pub(super) fn in_scope(self, wire: &Wire) -> Signature {
+        if self.is_detailed() { self.of_levels(|levels| wire.digest(levels)) } else { self }
+    }
+
+    #[cold]
+    fn of_levels(mut self, digest: impl FnOnce(&[Level]) -> u64) -> Signature {
+        self.object = LEVELS.with(|levels| digest(&levels.borrow()));
+        self
     }
 
     #[inline]
@@ -246,33 +266,85 @@ impl Signature {
 pub const MULTIPLIERS: [u64; 3] =
     [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
 
-/// A text that distinguishes objects of the same kind, for example the shape of an array.
+/// A scope in a scope, or one with a text that distinguishes objects of the same kind, for example
+/// the shape of an array.
+#[derive(Debug, Hash)]
+struct Level {
+    kind: u8,
+    object: u64,
+    text: String,
+}
+
+impl Level {
+    /// What follows the name of the kind.
+    fn suffix(&self) -> String {
+        match (self.text.as_str(), self.object) {
+            ("", 0) => String::new(),
+            ("", object) => format!(" (number {object})"),
+            (text, _) => format!(" {text}"),
+        }
+    }
+}
+
+/// The description of a scope with levels, abbreviated: what follows the name of the outermost one.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Detail {
-    len: u32,
+    /// Bytes of the text, and of its first part, about the outermost level.
+    len: u16,
+    outer: u16,
     text: [u8; TEXT],
 }
 
-impl Detail {
-    pub(super) const NONE: Detail = Detail { len: 0, text: [0; TEXT] };
+/// Ends a text that was cut.
+const MORE: &str = "...";
 
-    fn of(text: &str) -> Detail {
-        let mut end = text.len().min(TEXT);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let mut detail = Detail { len: end as u32, ..Detail::NONE };
-        detail.text[..end].copy_from_slice(&text.as_bytes()[..end]);
+/// Cuts a text that is longer than `most` bytes, between two characters.
+fn shorten(text: &mut String, most: usize) {
+    if text.len() <= most {
+        return;
+    }
+    let mut end = most.saturating_sub(MORE.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text.push_str(MORE);
+}
+
+/// Whether two texts are equal, as far as they were not cut.
+fn may_be_equal(a: &str, b: &str) -> bool {
+    let begins = |a: &str, b: &str| a.strip_suffix(MORE).is_some_and(|a| b.starts_with(a));
+    a == b || begins(a, b) || begins(b, a)
+}
+
+impl Detail {
+    pub(super) const NONE: Detail = Detail { len: 0, outer: 0, text: [0; TEXT] };
+
+    /// A long text of the outermost level is cut so that the inner ones are complete, if possible.
+    fn of(levels: &[Level]) -> Detail {
+        let Some((outermost, inner)) = levels.split_first() else { return Detail::NONE };
+        let inner = inner
+            .iter()
+            .map(|level| format!(", in its {}{}", Kind::name(level.kind), level.suffix()));
+        let inner = inner.collect::<String>();
+        let mut text = outermost.suffix();
+        shorten(&mut text, TEXT.saturating_sub(inner.len()));
+        let outer = text.len() as u16;
+        text.push_str(&inner);
+        shorten(&mut text, TEXT);
+        let mut detail = Detail { len: text.len() as u16, outer, ..Detail::NONE };
+        detail.text[..text.len()].copy_from_slice(text.as_bytes());
         detail
     }
 
     pub(super) fn here() -> Detail {
-        DETAIL.with(|place| *place.borrow())
+        LEVELS.with(|levels| Detail::of(&levels.borrow()))
     }
 
-    fn text(&self) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(&self.text[..(self.len as usize).min(TEXT)])
+    fn text(&self, complete: bool) -> std::borrow::Cow<'_, str> {
+        let len = if complete { self.len } else { self.outer };
+        String::from_utf8_lossy(&self.text[..usize::from(len).min(TEXT)])
     }
 }
 
@@ -288,10 +360,13 @@ fast_tls! {
 }
 
 thread_local! {
-    static DETAIL: RefCell<Detail> = const { RefCell::new(Detail::NONE) };
+    /// From the outermost level on, if the scope is [`DETAILED`]. Empty, and without memory, if it
+    /// is not. Collectives in an exit handler run after a value with a destructor would be gone.
+    static LEVELS: RefCell<ManuallyDrop<Vec<Level>>> =
+        const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
-/// Ends the scope when dropped, including during unwinding.
+/// Ends the outermost scope when dropped, including during unwinding.
 struct Ended;
 
 impl Drop for Ended {
@@ -300,14 +375,49 @@ impl Drop for Ended {
     }
 }
 
+/// Ends the last level when dropped, including during unwinding.
+struct Left {
+    outer: (u8, u64),
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        LEVELS.with(|levels| {
+            let mut levels = levels.borrow_mut();
+            levels.pop();
+            if self.outer.0 & DETAILED == 0 {
+                **levels = Vec::new();
+            }
+        });
+        SCOPE.set(self.outer);
+    }
+}
+
 fn in_scope() -> bool {
     SCOPE.get().0 != Kind::Plain as u8
+}
+
+#[cold]
+fn enter(kind: Kind, object: u64, text: &str) -> Left {
+    let outer = SCOPE.get();
+    let level = |kind, object, text: &str| Level { kind, object, text: text.into() };
+    let outermost = LEVELS.with(|levels| {
+        let mut levels = levels.borrow_mut();
+        if levels.is_empty() && outer.0 != Kind::Plain as u8 {
+            levels.push(level(outer.0, outer.1, ""));
+        }
+        levels.push(level(kind as u8, object, text));
+        levels[0].kind
+    });
+    SCOPE.set((outermost | DETAILED, 0));
+    Left { outer }
 }
 
 /// Runs `body` as part of a public call on an object, whose number is the same on all ranks.
 #[inline]
 pub fn scope<R>(kind: Kind, object: u64, body: impl FnOnce() -> R) -> R {
     if in_scope() {
+        let _left = enter(kind, object, "");
         return body();
     }
     SCOPE.set((kind as u8, object));
@@ -317,19 +427,8 @@ pub fn scope<R>(kind: Kind, object: u64, body: impl FnOnce() -> R) -> R {
 
 /// For a call whose arguments, all in `detail`, must agree on all ranks.
 pub fn scope_of<R>(kind: Kind, detail: &str, body: impl FnOnce() -> R) -> R {
-    if in_scope() {
-        return body();
-    }
-    DETAIL.with(|place| *place.borrow_mut() = Detail::of(detail));
-    SCOPE.set((kind as u8 | DETAILED, digest_of(detail.as_bytes())));
-    let _ended = Ended;
+    let _left = enter(kind, 0, detail);
     body()
-}
-
-fn digest_of(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 impl Call {
@@ -338,19 +437,25 @@ impl Call {
         Call { signature, detail }
     }
 
-    /// For an error. `ranks` are the world ranks of the group.
-    pub(super) fn describe(&self, with_exchange: bool, ranks: &[usize]) -> String {
+    fn describe_scope(&self, complete: bool) -> String {
+        let own = &self.signature;
+        let mut text = Kind::name(own.scope & !DETAILED).to_string();
+        if own.is_detailed() {
+            text.push_str(&self.detail.text(complete));
+        } else if own.object != 0 {
+            text.push_str(&format!(" (number {})", own.object));
+        }
+        text
+    }
+
+    /// For an error. Without `complete`, only the outermost public call is described, if any.
+    /// `ranks` are the world ranks of the group.
+    pub(super) fn describe(&self, complete: bool, ranks: &[usize]) -> String {
         let own = &self.signature;
         let mut text = String::new();
         if own.scope != Kind::Plain as u8 {
-            text.push_str(Kind::name(own.scope & !DETAILED));
-            if own.is_detailed() {
-                text.push(' ');
-                text.push_str(&self.detail.text());
-            } else if own.object != 0 {
-                text.push_str(&format!(" (number {})", own.object));
-            }
-            if !with_exchange {
+            text = self.describe_scope(complete);
+            if !complete {
                 return text;
             }
             text.push_str(", in its ");
@@ -373,17 +478,18 @@ impl Call {
 }
 
 pub(super) fn differ(calls: &[(Vec<usize>, Call)], members: &[usize]) -> String {
-    let scope = |call: &Call| (call.signature.scope, call.signature.object);
-    let same_scope = calls.iter().all(|(_, call)| scope(call) == scope(&calls[0].1));
+    let first = calls[0].1.describe_scope(false);
+    let same = calls.iter().all(|(_, call)| may_be_equal(&call.describe_scope(false), &first));
     let each = calls
         .iter()
-        .map(|(ranks, call)| format!("{}: {}", listed(ranks), call.describe(same_scope, members)));
+        .map(|(ranks, call)| format!("{}: {}", listed(ranks), call.describe(same, members)));
     each.collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest;
 
     #[test]
     fn calls_are_described() {
@@ -418,16 +524,65 @@ mod tests {
     }
 
     #[test]
-    fn the_outermost_scope_counts() {
-        let inner =
-            scope(Kind::Finalize, 0, || scope(Kind::Free, 7, || Signature::here(Kind::Barrier)));
-        let outer = scope(Kind::Finalize, 0, || Signature::here(Kind::Barrier));
-        assert_eq!(inner, outer);
-        assert_ne!(Signature::here(Kind::Barrier), outer);
-        let unwound =
-            std::panic::catch_unwind(|| scope(Kind::Free, 0, || panic!("ends the scope")));
-        assert!(unwound.is_err());
-        assert_eq!(Signature::here(Kind::Barrier).scope, Kind::Plain as u8);
+    fn every_scope_counts() {
+        let barrier = || {
+            let call = Signature::here(Kind::Barrier);
+            if call.is_detailed() {
+                call.of_levels(|levels| digest::keyed(7, levels))
+            } else {
+                call
+            }
+        };
+        let free = |number| move || scope(Kind::Free, number, barrier);
+        let text = "x, in its free of a segment (number 7)";
+        let calls = [
+            barrier(),
+            scope(Kind::Finalize, 0, barrier),
+            scope(Kind::Finalize, 0, free(7)),
+            scope(Kind::Finalize, 1, free(7)),
+            scope(Kind::Finalize, 0, free(8)),
+            scope(Kind::Finalize, 0, || scope(Kind::Free, 7, free(7))),
+            scope_of(Kind::Described, "x", barrier),
+            scope_of(Kind::Described, "x", free(7)),
+            scope_of(Kind::Described, text, barrier),
+            scope(Kind::Described, 0, || scope_of(Kind::Described, "x", barrier)),
+        ];
+        for (n, call) in calls.iter().enumerate() {
+            assert!(!calls[..n].contains(call), "{n}: {call:?}");
+        }
+        let described = |call: &dyn Fn() -> Call| call().describe(true, &[]);
+        let here = || Call::here(barrier());
+        assert_eq!(
+            described(&|| scope_of(Kind::Described, "x", || scope(Kind::Free, 7, here))),
+            "call x, in its free of a segment (number 7), in its barrier"
+        );
+        let long = "y".repeat(200);
+        let cut = described(&|| scope_of(Kind::Described, &long, || scope(Kind::Free, 7, here)));
+        assert!(
+            cut.starts_with("call yyy")
+                && cut.ends_with("y..., in its free of a segment (number 7), in its barrier")
+        );
+        assert_eq!(
+            described(&|| scope(Kind::FreeArray, 3, || scope(Kind::Free, 7, here))),
+            "free of an array (number 3), in its free of a segment (number 7), in its barrier"
+        );
+    }
+
+    #[test]
+    fn scopes_end_with_their_bodies() {
+        let plain = Signature::here(Kind::Barrier);
+        let outer = || {
+            let outer = Signature::here(Kind::Barrier);
+            scope_of(Kind::Described, "x", || ());
+            assert_eq!(Signature::here(Kind::Barrier), outer);
+            let unwound =
+                std::panic::catch_unwind(|| scope(Kind::Free, 0, || panic!("ends the scope")));
+            assert!(unwound.is_err());
+            assert_eq!(Signature::here(Kind::Barrier), outer);
+        };
+        scope(Kind::Finalize, 3, outer);
+        assert_eq!(Signature::here(Kind::Barrier), plain);
+        assert!(LEVELS.with(|levels| levels.borrow().capacity() == 0));
     }
 
     #[test]

@@ -7,9 +7,9 @@
 use super::call::{Call, Detail, Signature};
 use super::mark::Mark;
 use super::{Operator, Reducible, alarm, reduce};
+use crate::digest;
 use crate::futex;
 use crate::shm::{self, SharedFile};
-use std::hash::{BuildHasher, RandomState};
 use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -71,7 +71,7 @@ impl Slots {
         file.reserve(0, Slots::reserved_len(ranks))?;
         // SAFETY: the aligned word lies in the mapped, reserved part, accessed only as an atomic.
         let secret = unsafe { &*file.base().add(SECRET).cast::<AtomicU64>() };
-        secret.store(RandomState::new().hash_one(ranks), Ordering::Release);
+        secret.store(digest::key(), Ordering::Release);
         Ok(())
     }
 

@@ -9,13 +9,15 @@ use super::call::{Kind, Signature, scope};
 use super::circle::{Circle, Running};
 use super::slots::Slots;
 use super::transfer::REST;
+use crate::digest;
 use crate::error::{Result, fail};
 use crate::mpi::Comm;
 use crate::wait::{Boot, Progress};
 use bytemuck::Pod;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::Ordering;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Of a group. MPI guarantees tags up to 32767; the upper half is for second messages.
@@ -30,6 +32,8 @@ pub struct Wire {
     notices: Mutex<VecDeque<Notice>>,
     making: OnceLock<String>,
     world: OnceLock<(Arc<Slots>, Vec<usize>)>,
+    /// Key of the digests that ranks compare, the same on all ranks.
+    secret: AtomicU64,
 }
 
 impl Wire {
@@ -45,6 +49,7 @@ impl Wire {
             notices: Mutex::default(),
             making: OnceLock::new(),
             world: OnceLock::new(),
+            secret: AtomicU64::new(0),
         }
     }
 
@@ -71,6 +76,16 @@ impl Wire {
         Ok(all.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
     }
 
+    /// Sets the key of the digests, which rank 0 has drawn and sent in its introduction.
+    pub(crate) fn set_secret(&self, secret: u64) {
+        self.secret.store(secret, Ordering::Relaxed);
+    }
+
+    /// Returns a digest that ranks of the job compare.
+    pub(crate) fn digest(&self, value: impl Hash) -> u64 {
+        digest::keyed(self.secret.load(Ordering::Relaxed), value)
+    }
+
     /// Exchanges a value among the world ranks that create or free a group, in their order. The
     /// caller's [scope](super::call::scope_of) contains the list of ranks or the group. Collective
     /// over the ranks. Fails with `Mismatch` if the calls differ.
@@ -92,7 +107,7 @@ impl Wire {
         let running = Running {
             progress,
             what: &|| format!("the creation or the free of a group of {} ranks", ranks.len()),
-            call: Signature::here(Kind::AllGather),
+            call: Signature::here(Kind::AllGather).in_scope(self),
             alarm: &alarm,
             warns: &|| true,
         };

@@ -7,7 +7,7 @@
 //! further exchange carries the lengths of several segments if they differ.
 //!
 //! A 64-bit digest replaces the lengths, so that the message fits in one slot of the node's
-//! shared-memory collective area. Equal digests are taken to mean equal lengths.
+//! shared-memory collective area ([`crate::digest`]).
 //!
 //! **Invariant.** A failure on one rank fails the call on all ranks and changes nothing on any of
 //! them (invariant 7). Decisions depend only on the messages, which all ranks see.
@@ -108,7 +108,7 @@ impl Memory {
             asked: if let [len] = lens { *len } else { stretch } as u64,
             arena: NEED,
             capacity: arena::capacity(&self.policy, 0, held) as u64,
-            digest: digest(lens),
+            digest: digest(group, lens),
             count: lens.len() as u32 | if leads { LEADS } else { 0 },
             ..bytemuck::Zeroable::zeroed()
         };

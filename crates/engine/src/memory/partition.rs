@@ -5,7 +5,6 @@ use super::arena;
 use super::segment::rounded;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::group::Group;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
@@ -127,13 +126,8 @@ pub(super) fn stretch_bytes(lens: &[usize]) -> usize {
     lens.iter().fold(0, |sum, &len| sum.saturating_add(rounded(len.min(most))).min(most))
 }
 
-pub(super) fn digest(lens: &[usize]) -> u64 {
-    if let [len] = lens {
-        return *len as u64;
-    }
-    let mut hasher = DefaultHasher::new();
-    lens.hash(&mut hasher);
-    hasher.finish()
+pub(super) fn digest(group: &Group, lens: &[usize]) -> u64 {
+    if let [len] = lens { *len as u64 } else { group.digest(lens) }
 }
 
 pub(super) fn no_memory(world: usize, partition: &Partition, needed: u64) -> Error {

@@ -23,6 +23,7 @@
 //! continue for the few microseconds of the current block, and a process of the same user can
 //! ignore this protocol.
 
+use crate::digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
 use crate::trace::Cause;
@@ -30,7 +31,7 @@ use crate::wait::{self, Boot, Progress};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -90,7 +91,7 @@ impl Table {
         let free = Mutex::new((0..PLACES as u32).rev().collect());
         let table = Table { file, offset, ranks, me, free };
         table.area(me).pid.store(std::process::id(), SeqCst);
-        table.area(me).secret.store(RandomState::new().hash_one(me), SeqCst);
+        table.area(me).secret.store(digest::key(), SeqCst);
         table
     }
 
@@ -103,10 +104,7 @@ impl Table {
 
     /// With the owner's secret, so that a program cannot compute it.
     pub fn digest(&self, owner: usize, description: impl Hash) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.area(owner).secret.load(SeqCst).hash(&mut hasher);
-        description.hash(&mut hasher);
-        hasher.finish()
+        digest::keyed(self.area(owner).secret.load(SeqCst), description)
     }
 
     /// Begins a copy from or to registered memory of another rank of the node. Returns `None` if

@@ -20,9 +20,10 @@
 //! one. If the file is not found, the caller copies in another way.
 
 use super::registered::{lives, wait_for_copy};
+use crate::digest;
 use crate::shm::{Descriptor, SharedFile};
 use parking_lot::Mutex;
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -62,10 +63,7 @@ const _: () = assert!(size_of::<Gate>() <= GATE);
 
 impl Gate {
     fn digest(&self, description: impl Hash) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.secret.load(Ordering::Relaxed).hash(&mut hasher);
-        description.hash(&mut hasher);
-        hasher.finish()
+        digest::keyed(self.secret.load(Ordering::Relaxed), description)
     }
 }
 
@@ -115,7 +113,7 @@ impl ShmExport {
         let file = SharedFile::sealed(len + GATE).ok()?;
         let (device, inode, pid, fd) = file.place().ok()?;
         let shm_key = ShmKey { device, inode, pid, fd, base: file.base() as u64, len: len as u64 };
-        gate(&file, len).secret.store(RandomState::new().hash_one(len), Ordering::Relaxed);
+        gate(&file, len).secret.store(digest::key(), Ordering::Relaxed);
         Some(ShmExport { file, shm_key })
     }
 

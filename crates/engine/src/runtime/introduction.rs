@@ -24,6 +24,8 @@ pub(super) struct Introduction {
     pub available: u32,
     /// The key of the world group, used if this is rank 0.
     pub key: u32,
+    /// The key of the digests that ranks compare, used if this is rank 0.
+    pub secret: u64,
     /// Nonzero if the engine may carry out this rank's waits inside MPI.
     pub may_wait: u32,
     /// Nonzero if another job holds the directory of traces, and this is rank 0.
@@ -57,6 +59,7 @@ impl Introduction {
             cores: own_cores(),
             available: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             key: crate::group::next_key(),
+            secret: crate::digest::key(),
             may_wait: u32::from(may_wait),
             traces_in_use: u32::from(traces_in_use),
             settings: agreed::settings(config),

@@ -153,6 +153,7 @@ impl Engine {
                 trace_lock::directory(&config).display()
             );
         }
+        wire.set_secret(all[0].secret);
         let labels = introduction::labels(&all);
         let topology = Arc::new(Topology::from_labels(world.rank(), &labels, config.node_size));
         let any_crowded = oversubscription::is_any_crowded(&all, &topology);

@@ -105,8 +105,8 @@ impl<'rt> Group<'rt> {
 
     /// Runs `body` as one collective call, whose arguments must be the same on all ranks. `call` is
     /// a text with these arguments. If the texts differ, the group's collective calls in `body`
-    /// fail with `Mismatch` on all ranks, and the error contains the first 92 bytes of each text
-    /// and its ranks.
+    /// fail with `Mismatch` on all ranks, as they do if they differ themselves. The error contains
+    /// the beginning of each text, and its ranks.
     ///
     /// ```no_run
     /// # fn make(group: &portolan::Group<'_>, start: i64) -> portolan::Result<()> {

@@ -106,6 +106,11 @@ impl Options {
     }
 }
 
+/// Describes an element type for the comparison of ranks. Different types can have the same name.
+fn elements<T>() -> String {
+    format!("{}-byte elements of type {}", size_of::<T>(), std::any::type_name::<T>())
+}
+
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Creates an array of zeros, in nearly equal blocks over all ranks of a group. Collective: all
     /// ranks pass the same shape.
@@ -178,8 +183,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         let ends =
             if periodic.contains(&true) { format!("periodic {periodic:?}, ") } else { "".into() };
         let text = format!(
-            "\"{name}\" of shape {shape:?}, {distribution:?}, ghosts {widths:?}, {ends}{fills}, of {}",
-            std::any::type_name::<T>()
+            "\"{name}\" of shape {shape:?}, {}, {distribution:?}, ghosts {widths:?}, {ends}{fills}",
+            elements::<T>()
         );
         let part = collective::scope_of(Kind::CreateArray, &text, || {
             Exclusive::new(group, layout.part_len(group.rank()), !unfilled)
@@ -204,10 +209,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         layout.check_bytes(size_of::<U>()).in_call(CALL)?;
         // Names need not be unique, so the number identifies the other array.
         let text = format!(
-            "\"{name}\" like \"{}\" (number {}), of {}",
+            "\"{name}\" like \"{}\" (number {}), {}",
             self.name(),
             self.inner.part.segment().number(),
-            std::any::type_name::<U>()
+            elements::<U>()
         );
         let part = collective::scope_of(Kind::CreateArray, &text, || {
             Exclusive::new(group, layout.part_len(group.rank()), true)

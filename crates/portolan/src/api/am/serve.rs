@@ -170,6 +170,10 @@ fn apply<I: Item>(
 }
 
 impl<I: Item> Handler for OfItem<I> {
+    fn element_size(&self) -> usize {
+        size_of::<I>()
+    }
+
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let origin = message.origin;
         if let Some(data) = message.data {
