@@ -42,6 +42,22 @@ const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "transfers_in_a_handler",
+        label: "default",
+        // The runtime is leaked.
+        end: End::Fails(&["all transfers were refused"]),
+        run: am_typed_errors::transfers_in_a_handler,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "transfers_in_a_handler_between_nodes",
+        label: "node_size=1",
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
+        end: End::Fails(&["all transfers were refused"]),
+        run: am_typed_errors::transfers_in_a_handler,
+        ..ALONE_BASE
+    },
+    Alone {
         name: "array_error",
         label: "a tile fails",
         end: End::Fails(&["the tile of rank 1 is too hard"]),

@@ -3,10 +3,11 @@
 use crate::am_items::{Add, Hop};
 use crate::am_typed::{Double, Numbered, Seen};
 use crate::child::{self, Ctx, refused, step};
-use portolan::ErrorKind;
 use portolan::internals::RegisterIn;
-use portolan::messages::{Context, Handlers, Message};
+use portolan::messages::{Context, Handlers, Item, Message};
+use portolan::{ErrorKind, Runtime, Segment};
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -36,6 +37,17 @@ impl Message for Unwritable {
     fn handle(self, _: &Context<'_>) {}
 }
 
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+struct Sized<T>(T);
+
+impl<T: bytemuck::Pod + Send + Sync> Item for Sized<T> {
+    fn apply(_: &[Self], _: &Context<'_>) {}
+    fn name() -> &'static str {
+        "sized"
+    }
+}
+
 /// Failed calls return errors that name the cause. Collective calls return them on all ranks.
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;
@@ -53,6 +65,14 @@ pub fn errors(ctx: &Ctx) {
             _ => Handlers::new().message::<Double>(),
         };
         refused(ErrorKind::Argument, "other types", register(handlers));
+    }
+    step("errors: items of other sizes");
+    if ctx.n > 1 {
+        let handlers = match ctx.me {
+            0 => Handlers::new().item::<Sized<u8>>(),
+            _ => Handlers::new().item::<Sized<u64>>(),
+        };
+        refused(ErrorKind::Argument, "other sizes", register(handlers));
     }
     step("errors: twice");
     let twice = Handlers::new().message::<Double>().item::<Add>().message::<Double>();
@@ -197,4 +217,50 @@ pub fn whole_life() {
     drop(messages);
     rt.finalize().expect("finalize");
     assert_eq!(seen.sum.load(Ordering::Relaxed), 5);
+}
+
+/// Starts transfers that would have to be waited for.
+#[derive(Serialize, Deserialize)]
+struct Transfers;
+
+thread_local! {
+    static SHARED: Cell<Option<(&'static Runtime, &'static Segment<'static, u64>)>> =
+        const { Cell::new(None) };
+}
+
+impl Message for Transfers {
+    type Reply = ();
+    fn handle(self, context: &Context<'_>) {
+        let (rt, segment) = SHARED.get().expect("the thread that sends runs the handler");
+        let refused = |what: &str, started: portolan::Result<()>| {
+            let text = refused(ErrorKind::State, what, started);
+            assert!(text.contains("Transfers"), "the error names the handler: {text}");
+        };
+        for rank in 0..context.size() {
+            let four = || vec![7; 4];
+            refused("get", segment.get_owned(rank, 0, four()).map(drop));
+            refused("put", segment.put_owned(rank, 0, four()).map(drop));
+            refused("accumulate", segment.accumulate_owned(rank, 0, 1, four()).map(drop));
+            let mut room = four();
+            refused("scope", rt.scope(|scope| scope.get(segment, rank, 0, &mut room).map(drop)));
+            assert_eq!(room, four());
+        }
+    }
+}
+
+/// Transfers that are started in a handler are refused, whether or not the target is on the node.
+pub fn transfers_in_a_handler() {
+    let rt: &'static Runtime = Box::leak(Box::new(Runtime::init().expect("start")));
+    let world = Box::leak(Box::new(rt.world()));
+    let segment = Box::leak(Box::new(world.allocate::<u64>(4).expect("a segment")));
+    let messages = Handlers::new().message::<Transfers>().register(rt).expect("register");
+    SHARED.set(Some((rt, segment)));
+    messages.spawn(rt.rank(), &Transfers).expect("spawn");
+    messages.quiesce().expect("quiesce");
+    for rank in 0..rt.size() {
+        assert_eq!(segment.get_value(rank, 3).expect("get"), 0, "the segment is as it was");
+    }
+    world.barrier().expect("barrier");
+    // The runtime is leaked.
+    println!("all transfers were refused");
 }

@@ -111,6 +111,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
         offset: usize,
         buffer: Vec<T>,
     ) -> Result<PendingVec<'_, T>> {
+        pending::may_start(self.engine())?;
         let order = scope::contiguous(kind, self, rank, offset, buffer.len())?;
         // Created before the transfer is issued: if issuing fails half-way, the destructor waits.
         let mut pending = PendingVec { segment: self, counter: Arc::default(), buffer };

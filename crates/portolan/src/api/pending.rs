@@ -25,6 +25,12 @@ pub(super) struct Order {
     pub shape: Shape,
 }
 
+/// Fails with `State` if the caller must not wait, for example in a handler: each transfer that is
+/// started is waited for, at the latest when its handle is dropped.
+pub(super) fn may_start(engine: &Engine) -> Result<()> {
+    engine.may_wait()
+}
+
 /// Waits until all transfers of a counter are complete locally.
 pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<()> {
     let what = || format!("{} non-blocking transfers", counter.outstanding());
@@ -101,6 +107,7 @@ impl<'rt> Flights<'rt> {
         order: &Order,
         local: *mut u8,
     ) -> Result<Option<Arc<CompletionCounter>>> {
+        may_start(self.engine)?;
         let counter = {
             let mut list = self.list.borrow_mut();
             if list.counters.len() >= list.sweep_at {

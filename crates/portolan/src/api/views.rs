@@ -203,6 +203,7 @@ impl<T: Element> Segment<'_, T> {
         memory: &Memory<'_, T>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
+        pending::may_start(self.engine())?;
         let checked: SmallVec<[Checked; 4]> =
             fragments.iter().map(|p| self.checked(p, memory)).collect::<Result<_>>()?;
         for Checked { world, address, local, shape } in &checked {
