@@ -193,6 +193,7 @@ SPOIL(levels_many, in->levels = 9)
 SPOIL(counts_null, in->count = NULL)
 SPOIL(local_strides_null, in->local_stride = NULL)
 SPOIL(remote_strides_null, in->remote_stride = NULL)
+SPOIL(counts_odd, in->count = (int *)(void *)((char *)in->count + 1))
 SPOIL(count_negative, in->counts[1] = -2)
 SPOIL(local_stride_negative, in->local_strides[0] = -16)
 SPOIL(remote_stride_negative, in->remote_strides[0] = -16)
@@ -202,6 +203,7 @@ SPOIL(sets_null, in->no_sets = 1)
 SPOIL(sets_negative, in->sets = -1)
 SPOIL(blocks_negative, in->blocks = -1)
 SPOIL(blocks_null, in->local_blocks = NULL)
+SPOIL(blocks_odd, in->local_blocks = (void **)(void *)((char *)in->local_blocks + 1))
 SPOIL(remote_blocks_null, in->remote_blocks = NULL)
 SPOIL(type_unknown, in->type = in->operation = 99)
 SPOIL(type_negative, in->type = in->operation = -1)
@@ -229,6 +231,7 @@ static const struct fault faults[] = {
   { "stride_levels -1", STRIDED, PORTOLAN_ERR_ARG, spoil_levels_negative },
   { "stride_levels 9", STRIDED, PORTOLAN_ERR_ARG, spoil_levels_many },
   { "null counts", STRIDED, PORTOLAN_ERR_ARG, spoil_counts_null },
+  { "counts that are not aligned", STRIDED, PORTOLAN_ERR_ARG, spoil_counts_odd },
   { "null local strides", STRIDED, PORTOLAN_ERR_ARG, spoil_local_strides_null },
   { "null remote strides", STRIDED, PORTOLAN_ERR_ARG, spoil_remote_strides_null },
   { "a negative count", STRIDED, PORTOLAN_ERR_ARG, spoil_count_negative },
@@ -240,6 +243,7 @@ static const struct fault faults[] = {
   { "a negative number of sets", VECTOR, PORTOLAN_ERR_ARG, spoil_sets_negative },
   { "a negative number of blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_negative },
   { "a null array of local blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_null },
+  { "an array of local blocks that is not aligned", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_odd },
   { "a null array of remote blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_remote_blocks_null },
   { "an unknown type or operation", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_unknown },
   { "type or operation -1", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_negative },

@@ -3,6 +3,8 @@
 // TEST: mercury networks
 #include "mercury2_check.h"
 
+#include <mercury_core.h>
+
 #define NO_CLASS ((hg_class_t *)0)
 #define NO_CONTEXT ((hg_context_t *)0)
 #define FOREIGN(type) ((type)(uintptr_t)0x1234)
@@ -37,7 +39,8 @@ int main(int argc, char **argv)
   hg_id_t id = HG_Register_name(hg_class, "nothing", NULL, NULL, nothing), other;
   hg_handle_t handle, gone;
   hg_addr_t addr, freed;
-  hg_bulk_t bulk;
+  hg_core_addr_t core_addr;
+  hg_bulk_t bulk, other_bulk;
   uint8_t flag;
   unsigned int count;
   void *at;
@@ -144,6 +147,8 @@ int main(int argc, char **argv)
   BAD(HG_Bulk_bind(bulk, NO_CONTEXT));
   BAD(HG_Bulk_serialize(NULL, 100, 0, bulk));
   BAD(HG_Bulk_deserialize(hg_class, NULL, text, 8));
+  BAD(HG_Bulk_deserialize(hg_class, &other_bulk, text, HG_SIZE_MAX));
+  BAD(HG_Core_addr_deserialize((hg_core_class_t *)hg_class, &core_addr, text, HG_SIZE_MAX, 0));
   BAD(HG_Bulk_transfer(NO_CONTEXT, NULL, NULL, HG_BULK_PULL, ranks[0], bulk, 0, bulk, 0, 1, &op));
   BAD(HG_Bulk_transfer(context, NULL, NULL, HG_BULK_PULL, HG_ADDR_NULL, bulk, 0, bulk, 0, 1, &op));
   BAD(HG_Bulk_transfer(context, NULL, NULL, HG_BULK_PULL, ranks[0], HG_BULK_NULL, 0, bulk, 0, 1, &op));

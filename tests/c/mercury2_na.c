@@ -208,6 +208,28 @@ static void memory(na_addr_t *right)
   free(shared);
 }
 
+/* Arrays whose bytes wrap around to few or none, or exceed every memory. */
+static void counts(na_addr_t *right)
+{
+  static char bytes[64];
+  struct na_segment segment = { bytes, sizeof bytes };
+  struct na_segment *odd = (struct na_segment *)(void *)((char *)&segment + 4);
+  const size_t wrong[] = { (size_t)1 << 63, (size_t)1 << 60, (size_t)1 << 59, SIZE_MAX / 2, SIZE_MAX };
+  na_mem_handle_t *made;
+  na_addr_t *address;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    NA_MUST_BE(NA_INVALID_ARG,
+               NA_Mem_handle_create_segments(na, &segment, wrong[i], NA_MEM_READWRITE, &made));
+  NA_MUST_BE(NA_NOMEM, NA_Mem_handle_create_segments(na, &segment, (size_t)1 << 58, NA_MEM_READWRITE, &made));
+  NA_MUST_BE(NA_INVALID_ARG, NA_Mem_handle_create_segments(na, odd, 1, NA_MEM_READWRITE, &made));
+  NA_MUST_BE(NA_INVALID_ARG, NA_Mem_handle_deserialize(na, &made, bytes, SIZE_MAX));
+  NA_MUST_BE(NA_INVALID_ARG, NA_Addr_deserialize(na, &address, bytes, SIZE_MAX, 0));
+  NA_MUST_BE(NA_INVALID_ARG, NA_Msg_send_unexpected(na, queue, on_end, NULL, bytes, SIZE_MAX, NULL,
+                                                    right, 0, 3, NULL));
+  NA_MUST_BE(NA_INVALID_ARG, NA_Msg_send_expected(na, queue, on_end, NULL, bytes, SIZE_MAX, NULL,
+                                                  right, 0, 3, NULL));
+}
+
 /* A class with a key is reached only by classes with the same one. */
 static void keys(void)
 {
@@ -291,6 +313,7 @@ int main(int argc, char **argv)
   messages(right, left);
   posted(right);
   memory(right);
+  counts(right);
   NA_MUST_BE(NA_TIMEOUT, NA_Progress(na, queue, 1));
   unsigned int count = 9;
   NA_MUST_BE(NA_TIMEOUT, NA_Poll_wait(na, queue, 1, &count));

@@ -77,9 +77,11 @@ static void na_messages(void)
      Msg_send_##kind(network, context, na_ended, NULL, buf, size, good.addr, tag, &op))
   SEND(unexpected, "a null buffer with a size", NA_INVALID_ARG, NULL, 8, 1);
   SEND(unexpected, "a size above the largest", NA_MSGSIZE, large, over, 1);
+  SEND(unexpected, "a size of UINT64_MAX", NA_INVALID_ARG, here, UINT64_MAX, 1);
   SEND(unexpected, "a tag above the largest", NA_INVALID_ARG, here, 8, tag);
   SEND(expected, "a null buffer with a size", NA_INVALID_ARG, NULL, 8, 1);
   SEND(expected, "a size above the largest", NA_MSGSIZE, large, over_expected, 1);
+  SEND(expected, "a size of UINT64_MAX", NA_INVALID_ARG, here, UINT64_MAX, 1);
   SEND(expected, "a tag above the largest", NA_INVALID_ARG, here, 8, tag);
   NA("Msg_recv_unexpected", "a null buffer with a size", NA_INVALID_ARG,
      Msg_recv_unexpected(network, context, na_ended, NULL, NULL, 8, &op));
@@ -114,6 +116,14 @@ static void na_memory(void)
      Mem_handle_create_segments(network, list, count, NA_MEM_READWRITE, &out.mem))
   SEGMENTS("a null array with a count", NA_INVALID_ARG, NULL, 1);
   SEGMENTS("no segments", NA_INVALID_ARG, &segment, 0);
+  /* The bytes of the array wrap around to 0, or exceed every memory. */
+  SEGMENTS("2^63 segments", NA_INVALID_ARG, &segment, (na_size_t)1 << 63);
+  SEGMENTS("2^60 segments", NA_INVALID_ARG, &segment, (na_size_t)1 << 60);
+  SEGMENTS("2^59 segments", NA_INVALID_ARG, &segment, (na_size_t)1 << 59);
+  SEGMENTS("2^63 - 1 segments", NA_INVALID_ARG, &segment, INT64_MAX);
+  SEGMENTS("UINT64_MAX segments", NA_INVALID_ARG, &segment, UINT64_MAX);
+  SEGMENTS("2^58 segments, more than memory can list", NA_NOMEM, &segment, (na_size_t)1 << 58);
+  SEGMENTS("an array that is not aligned", NA_INVALID_ARG, (struct na_segment *)(void *)((char *)&segment + 4), 1);
   SEGMENTS("a segment that leaves the address space", NA_INVALID_ARG, &wrapping, 1);
   SEGMENTS("a segment at the null address", NA_INVALID_ARG, &nowhere, 1);
   NA("Mem_handle_serialize", "a null buffer", NA_INVALID_ARG, Mem_handle_serialize(network, NULL, ROOM, good.mem));
@@ -123,6 +133,7 @@ static void na_memory(void)
   NA("Mem_handle_deserialize", fault, code, Mem_handle_deserialize(network, to, buf, size))
   UNPACK("a null pointer for the result", NA_INVALID_ARG, NULL, packed, packed_size);
   UNPACK("a null buffer with a size", NA_INVALID_ARG, &out.mem, NULL, packed_size);
+  UNPACK("a size of UINT64_MAX", NA_INVALID_ARG, &out.mem, packed, UINT64_MAX);
   UNPACK("no bytes", NA_PROTOCOL_ERROR, &out.mem, packed, 0);
   UNPACK("bytes that are cut off", NA_PROTOCOL_ERROR, &out.mem, packed, packed_size - 1);
   UNPACK("bytes that are damaged", NA_CHECKSUM_ERROR, &out.mem, spoilt(packed, packed_size, packed_size / 2),
@@ -190,6 +201,8 @@ static void hg_arguments(void)
   REFUSED("HG_Handler_start_output", "a call that was answered", HG_INVALID_ARG, answered_twice());
   HG("Handler_start_response", "more bytes than its buffer has", HG_OVERFLOW,
      Handler_start_response(good.served, NULL, 1 << 20));
+  HG("Handler_start_response", "a size of SIZE_MAX", HG_INVALID_ARG,
+     Handler_start_response(good.served, here, SIZE_MAX));
 }
 
 static void bulk_arguments(void)
@@ -205,6 +218,9 @@ static void bulk_arguments(void)
   HG("Bulk_handle_create", fault, code, Bulk_handle_create(count, ptrs, sizes, flags, to))
   MAKE("null sizes", HG_INVALID_ARG, 1, blocks, NULL, HG_BULK_READWRITE, &out.bulk);
   MAKE("no segments", HG_INVALID_ARG, 0, blocks, sizes, HG_BULK_READWRITE, &out.bulk);
+  MAKE("2^61 segments", HG_INVALID_ARG, (size_t)1 << 61, blocks, sizes, HG_BULK_READWRITE, &out.bulk);
+  MAKE("SIZE_MAX segments", HG_INVALID_ARG, SIZE_MAX, blocks, sizes, HG_BULK_READWRITE, &out.bulk);
+  MAKE("SIZE_MAX segments to be allocated", HG_INVALID_ARG, SIZE_MAX, NULL, sizes, HG_BULK_READWRITE, &out.bulk);
   MAKE("a null segment behind a good one", HG_INVALID_ARG, 2, blocks, sizes, HG_BULK_READWRITE, &out.bulk);
   MAKE("a segment that leaves the address space", HG_INVALID_ARG, 1, blocks, huge, HG_BULK_READWRITE, &out.bulk);
   MAKE("memory to be allocated, SIZE_MAX bytes", HG_NOMEM, 1, NULL, huge, HG_BULK_READWRITE, &out.bulk);
@@ -225,6 +241,7 @@ static void bulk_arguments(void)
   HG("Bulk_deserialize", fault, code, Bulk_deserialize(good.hcls, to, buf, size))
   UNPACK_BULK("a null pointer for the result", HG_INVALID_ARG, NULL, packed_bulk, packed_bulk_size);
   UNPACK_BULK("a null buffer with a size", HG_INVALID_ARG, &out.bulk, NULL, packed_bulk_size);
+  UNPACK_BULK("a size of SIZE_MAX", HG_INVALID_ARG, &out.bulk, packed_bulk, SIZE_MAX);
   UNPACK_BULK("no bytes", HG_PROTOCOL_ERROR, &out.bulk, packed_bulk, 0);
   UNPACK_BULK("bytes that are cut off", HG_PROTOCOL_ERROR, &out.bulk, packed_bulk, packed_bulk_size - 1);
   UNPACK_BULK("bytes that are damaged", HG_CHECKSUM_ERROR, &out.bulk,

@@ -56,11 +56,13 @@ static void proc_making(void)
   PROC("create_set", fault, code, create_set(NULL, buf, size, op, hash, to))
   MAKE_PROC("a null pointer for the result", HG_INVALID_ARG, bytes, 64, HG_ENCODE, HG_NOHASH, NULL);
   MAKE_PROC("a null buffer with a size", HG_INVALID_ARG, NULL, 64, HG_ENCODE, HG_NOHASH, &made_proc);
+  MAKE_PROC("a size of UINT64_MAX", HG_INVALID_ARG, bytes, UINT64_MAX, HG_ENCODE, HG_NOHASH, &made_proc);
   MAKE_PROC("HG_INVALID for what to do", HG_INVALID_ARG, bytes, 64, HG_INVALID, HG_NOHASH, &made_proc);
   MAKE_PROC("-1 for what to do", HG_INVALID_ARG, bytes, 64, (hg_proc_op_t)-1, HG_NOHASH, &made_proc);
   MAKE_PROC("an unknown checksum", HG_INVALID_ARG, bytes, 64, HG_ENCODE, (hg_proc_hash_t)77, &made_proc);
   PROC("reset", "a null proc", HG_INVALID_ARG, reset(NULL, bytes, 64, HG_ENCODE));
   PROC("reset", "a null buffer with a size", HG_INVALID_ARG, reset(encoder, NULL, 64, HG_ENCODE));
+  PROC("reset", "a size of UINT64_MAX", HG_INVALID_ARG, reset(encoder, bytes, UINT64_MAX, HG_ENCODE));
   PROC("reset", "HG_INVALID for what to do", HG_INVALID_ARG, reset(encoder, bytes, 64, HG_INVALID));
   PROC("free", "a null proc", HG_INVALID_ARG, free(NULL));
   PROC("hash_from_name", "a name of an unknown checksum", HG_INVALID_ARG, hash_from_name("md5", &hash));
@@ -87,6 +89,7 @@ static void proc_making(void)
   PROC("checksum_get", "a buffer that is too short", HG_INVALID_ARG, checksum_get(encoder, bytes, 7));
   PROC("checksum_get", "a null buffer", HG_INVALID_ARG, checksum_get(encoder, NULL, 8));
   PROC("checksum_verify", "a null proc", HG_INVALID_ARG, checksum_verify(NULL, bytes, 8));
+  PROC("checksum_verify", "a size of UINT64_MAX", HG_INVALID_ARG, checksum_verify(encoder, bytes, UINT64_MAX));
   PROC("checksum_verify", "a null checksum", HG_INVALID_ARG, checksum_verify(encoder, NULL, 8));
   GIVES("hg_proc_save_ptr", "a null proc", "`NULL`", hg_proc_save_ptr(NULL, 8) == NULL);
   PROC("restore_ptr", "a null proc", HG_INVALID_ARG, restore_ptr(NULL, bytes, 8));
@@ -151,6 +154,7 @@ static void strings_and_checksums(void)
   SUM("update", "null data with a size", update(good_sum, NULL, 8));
   SUM("update", "SIZE_MAX bytes", update(good_sum, here, SIZE_MAX));
   SUM("get", "a null buffer", get(good_sum, NULL, 8, 0));
+  SUM("get", "SIZE_MAX bytes", get(good_sum, bytes, SIZE_MAX, 1));
   SUM("get", "a buffer that is too short", get(good_sum, bytes, 7, 0));
 }
 

@@ -150,6 +150,7 @@ static void too_many(void)
   X(levels_many, "levels above X10_MAX_LEVELS", STRIDED, in.levels = X10_MAX_LEVELS + 1) \
   X(levels_huge, "levels INT_MAX", STRIDED, in.levels = INT_MAX)                       \
   X(counts_null, "null counts", STRIDED, in.counts = NULL)                             \
+  X(counts_odd, "counts that are not aligned", STRIDED, in.counts = (int *)(void *)((char *)in.counts + 1)) \
   X(local_strides_null, "null local strides", STRIDED, in.local_stride = NULL)         \
   X(remote_strides_null, "null remote strides", STRIDED, in.remote_stride = NULL)      \
   X(count_negative, "a negative count", STRIDED, in.count[1] = -2)                     \

@@ -14,23 +14,13 @@ use std::ffi::CString;
 use std::os::raw::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+// Arrays that a program passes.
+pub(crate) use portolan_engine::layout::array::{
+    borrow as array, borrow_mut as array_mut, collect,
+};
+
 thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
-}
-
-/// Returns a C array as a slice. Fails with `Argument` if `data` is null and `n` is not 0.
-///
-/// # Safety
-/// `data` must be null or valid for reads of `n` elements for `'a`.
-pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
-    if n == 0 {
-        return Ok(&[]);
-    }
-    if data.is_null() {
-        fail!(Argument, "{what} is null, but {n} elements must be read");
-    }
-    // SAFETY: by this function's contract `data` has `n` elements, and it is not null.
-    Ok(unsafe { std::slice::from_raw_parts(data, n) })
 }
 
 /// Returns the shape of the counts and strides of a C call. `counts` is one longer than the

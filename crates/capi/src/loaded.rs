@@ -3,6 +3,7 @@
 //! An address of position-independent code means nothing in another process. Its object and the
 //! offset in it do. A build-id identifies the object or, without one, its file name and code size.
 
+use super::boundary::array;
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
 
@@ -55,7 +56,8 @@ unsafe extern "C" fn note(
 unsafe fn object(info: &libc::dl_phdr_info) -> Object {
     let base = info.dlpi_addr as usize;
     // SAFETY: a loaded object has `dlpi_phnum` program headers at `dlpi_phdr`.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let headers = unsafe { array(info.dlpi_phdr, info.dlpi_phnum.into(), "the headers") };
+    let headers = headers.unwrap_or_default();
     let range = |h: &libc::Elf64_Phdr| {
         let from = base.wrapping_add(h.p_vaddr as usize);
         (from, from.wrapping_add(h.p_memsz as usize))
@@ -75,8 +77,8 @@ unsafe fn object(info: &libc::dl_phdr_info) -> Object {
         .filter(|&(r, _)| readable(r))
         .find_map(|((from, to), align)| {
             // SAFETY: the notes lie in a readable loaded part of the object.
-            let notes = unsafe { std::slice::from_raw_parts(from as *const u8, to - from) };
-            build_id(notes, align)
+            let notes = unsafe { array(from as *const u8, to - from, "the notes") };
+            build_id(notes.ok()?, align)
         });
     let key = match build_id {
         Some(id) => key(b"build-id", id, 0),

@@ -1,7 +1,7 @@
 //! Statistics, regions and marks for C and Fortran (`include/portolan.h`). The C structure contains
 //! its own size, so a program built with an older header gets the members that it knows.
 
-use super::boundary::{code, guard, text};
+use super::boundary::{array, code, guard, text};
 use portolan_engine::error::fail;
 use portolan_engine::runtime;
 use portolan_engine::runtime::statistics::{COUNTS, Statistics};
@@ -167,14 +167,11 @@ pub(crate) unsafe extern "C" fn portolan_mark(name: *const c_char) {
 /// Copies a Fortran string without its trailing blanks.
 ///
 /// # Safety
-/// `name` must be valid for reads of `len` bytes.
+/// `name` must be null or valid for reads of `len` bytes.
 unsafe fn fortran(name: *const c_char, len: usize) -> String {
-    if name.is_null() {
-        return String::new();
-    }
-    // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
-    let bytes = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), len) };
-    String::from_utf8_lossy(bytes).trim_end_matches(' ').to_string()
+    // SAFETY: by this function's contract, `name` is null or valid for reads of `len` bytes.
+    let bytes = unsafe { array(name.cast::<u8>(), len, "the name") };
+    String::from_utf8_lossy(bytes.unwrap_or_default()).trim_end_matches(' ').to_string()
 }
 
 /// `portolan_region_begin` for Fortran, which passes the length of a string after the arguments.

@@ -6,7 +6,7 @@
 use super::group_table;
 use super::scopes::Scope;
 use super::types::{self, ArmciGroup};
-use crate::boundary::{self, or_abort, or_abort_alone};
+use crate::boundary::{self, array_mut, or_abort, or_abort_alone};
 use portolan_engine::config::Config;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::group::Group;
@@ -80,15 +80,8 @@ pub(crate) extern "C" fn armci_timer() -> c_double {
 /// # Safety
 /// `buffer` must be null or valid for `len` bytes.
 pub(super) unsafe fn bytes_mut<'a>(buffer: *mut c_void, len: c_int) -> Result<&'a mut [u8]> {
-    let len = types::length(len)?;
-    if len == 0 {
-        return Ok(&mut []);
-    }
-    if buffer.is_null() {
-        fail!(Argument, "the buffer is null, but has {len} bytes");
-    }
-    // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes, and it is not null.
-    Ok(unsafe { std::slice::from_raw_parts_mut(buffer.cast(), len) })
+    // SAFETY: the caller guarantees that `buffer` is null or valid for `len` bytes.
+    unsafe { array_mut(buffer.cast(), types::length(len)?, "the buffer") }
 }
 
 fn tag_of(tag: c_int) -> Result<i32> {

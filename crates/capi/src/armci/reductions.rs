@@ -4,7 +4,7 @@ use super::group_table;
 use super::messages::bytes_mut;
 use super::scopes::Scope;
 use super::types::{self, ArmciGroup};
-use crate::boundary::or_abort;
+use crate::boundary::{array, array_mut, or_abort};
 use portolan_engine::collective::{Operator, Reducible};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::group::Group;
@@ -51,7 +51,7 @@ unsafe fn operator(op: *const c_char) -> Result<Operator> {
         Some(operator) => Ok(operator),
         None => {
             // SAFETY: the closure above has read `read.get()` characters at `op`.
-            let begin = unsafe { std::slice::from_raw_parts(op.cast::<u8>(), read.get()) };
+            let begin = unsafe { array(op.cast::<u8>(), read.get(), "the operator")? };
             fail!(
                 Type,
                 "an operator that begins with \"{}\" is none of + * min max absmin absmax abs or \
@@ -77,8 +77,8 @@ unsafe fn reduce_typed<T: Reducible>(
     if !x.cast::<T>().is_aligned() {
         fail!(Type, "{x:p} is not aligned for the element type");
     }
-    // SAFETY: by contract, `x` is valid for `n` elements. Its alignment was checked above.
-    let data = unsafe { std::slice::from_raw_parts_mut(x.cast::<T>(), n) };
+    // SAFETY: by contract, `x` is valid for `n` elements.
+    let data = unsafe { array_mut(x.cast::<T>(), n, "the array") }?;
     part.reduce(engine, data, operator, root)
 }
 
@@ -327,11 +327,8 @@ unsafe fn exchange(
     if n == 0 {
         return Ok(());
     }
-    if ptr_ar.is_null() {
-        fail!(Argument, "the array of addresses is null");
-    }
     // SAFETY: by contract, `ptr_ar` has `n` elements. A pointer has size and alignment of `i64`.
-    let data = unsafe { std::slice::from_raw_parts_mut(ptr_ar.cast::<i64>(), n) };
+    let data = unsafe { array_mut(ptr_ar.cast::<i64>(), n, "the array of addresses") }?;
     engine.observed(
         || CallInfo::new(Call::Exchange).moves(n * 8),
         || group.reduce(engine, data, Operator::Sum, None),

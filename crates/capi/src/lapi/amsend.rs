@@ -199,6 +199,7 @@ impl Checked<'_> {
         // SAFETY: `check` ensures that the head and the padded user header fit (MAX_UHDR is a
         // multiple of the word), and by contract the user header is valid. The slice covers only
         // bytes written here.
+        #[expect(clippy::disallowed_methods, reason = "an array of this function")]
         let header = unsafe {
             let to = header.as_mut_ptr().cast::<u8>();
             to.copy_from_nonoverlapping((&raw const head).cast(), size_of::<Head>());

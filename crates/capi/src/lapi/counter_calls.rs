@@ -7,6 +7,7 @@ use super::outcome::{Outcome, refuse};
 use super::types::{Counter, Handle};
 use super::watched::{INITIAL, INVALID, List};
 use super::{finish, messages, twin};
+use crate::boundary::array;
 use portolan_engine::am::Am;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::Cause;
@@ -212,8 +213,8 @@ twin! {
                 refuse!(messages::CNTR_VAL, "a list of {val} destinations");
             };
             set(context, counter, 0);
-            // SAFETY: `dest` is not null, and the caller guarantees that it has `length` elements.
-            let tasks = unsafe { std::slice::from_raw_parts(dest, length) };
+            // SAFETY: the caller guarantees that `dest` has `length` elements.
+            let tasks = unsafe { array(dest, length, "the list of destinations") }?;
             let entries = tasks.iter().map(|&task| (task, first_status(context, task))).collect();
             let purges = context.purges.load(Ordering::SeqCst);
             context.watched.watch(cntr, List { entries, array: dest_status, purges });

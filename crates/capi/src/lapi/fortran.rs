@@ -10,6 +10,7 @@ use super::{
     addresses, amsend, counter_calls, environment, fences, group, lifecycle, messages, objects,
     progress, putget, rmw, twin, util, vectors, xfer,
 };
+use crate::boundary::array_mut;
 use std::os::raw::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 
 /// Exports a call and its profiling twin. The body evaluates to the return code.
@@ -134,8 +135,7 @@ fortran! {
     {
         let buf = variable(buf);
         let code = messages::PLAPI_Msg_string(value(error_code), buf);
-        if !buf.is_null() {
-            let text = std::slice::from_raw_parts_mut(buf.cast::<u8>(), MAX_ERR_STRING);
+        if let Ok(text) = array_mut(buf.cast::<u8>(), MAX_ERR_STRING, "the text") {
             let end = text.iter().position(|&b| b == 0).unwrap_or(MAX_ERR_STRING);
             text[end..].fill(b' ');
         }

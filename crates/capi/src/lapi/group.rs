@@ -10,6 +10,7 @@ use super::outcome::{Outcome, refuse};
 use super::types::Hook;
 use super::types::{Handle, McXfer, SendHandler, SendInfo};
 use super::{context, messages, twin};
+use crate::boundary::array;
 use portolan_engine::error::{Error, ErrorKind};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -48,8 +49,8 @@ twin! {
             if group.is_null() {
                 refuse!(messages::NULL_GRP, "the pointer to the group is null");
             }
-            // SAFETY: `task_list` is not null, and the caller guarantees its length.
-            let members = unsafe { std::slice::from_raw_parts(task_list, num_tasks as usize) };
+            // SAFETY: the caller guarantees that `task_list` has `num_tasks` elements.
+            let members = unsafe { array(task_list, num_tasks as usize, "the list of tasks") }?;
             check(context, members)?;
             // SAFETY: `group` is not null, and the caller guarantees that it is writable.
             unsafe { group.write(context.groups.add(members)) };

@@ -17,6 +17,7 @@ use super::types::{
     Counter, GENERIC, Handle, IOVECTOR, MAX_MSG_SZ, STRIDED, VecHdrHandler, Vector,
 };
 use super::{notices, putget, twin};
+use crate::boundary::array;
 use portolan_engine::am::Am;
 use portolan_engine::am::{Accept, Arrival, Completion, Data, Destination, Then};
 use portolan_engine::any_memory::Span;
@@ -282,9 +283,7 @@ pub(crate) unsafe fn send(hndl: Handle, message: &Message, org_vec: *const Vecto
     for &(address, len) in &blocks.list {
         if len > 0 {
             // SAFETY: the caller guarantees that the block is readable.
-            data.extend_from_slice(unsafe {
-                std::slice::from_raw_parts(address as *const u8, len)
-            });
+            data.extend_from_slice(unsafe { array(address as *const u8, len, "a block") }?);
         }
     }
     let flags = VECTOR | (blocks.kind as u16 * VECTOR_TYPE);

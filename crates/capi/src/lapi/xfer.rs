@@ -13,6 +13,7 @@ use super::rmw::{self, Rmw};
 use super::types::Hook;
 use super::types::{AmXfer, ComplHandler, Handle, SendHandler, Xfer};
 use super::{group, messages, putget, twin, vectors};
+use crate::boundary::array;
 use portolan_engine::am::Data;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::Ordering;
@@ -86,8 +87,8 @@ unsafe fn send_light(hndl: Handle, x: *const AmXfer) -> Outcome {
     amsend::check_data(udata, udata_len)?;
     let data = match udata_len {
         0 => Data::NONE,
-        // SAFETY: `check_data` has rejected null, and the caller guarantees the length.
-        len => Data::Bytes(unsafe { std::slice::from_raw_parts(udata.cast(), len as usize) }),
+        // SAFETY: the caller guarantees the data.
+        len => Data::Bytes(unsafe { array(udata.cast(), len as usize, "the user data") }?),
     };
     // SAFETY: by contract, the header is valid. The data is copied, and no counter is passed.
     unsafe { checked.send(context, engine, data, 0, 0) }

@@ -1,6 +1,6 @@
 //! `hg_checksum_*`: incremental checksums.
 
-use crate::boundary::{self, guard};
+use crate::boundary::{self, array, array_mut, guard};
 use portolan_engine::error::{Result, fail};
 use portolan_rpc::checksum::{Checksum, Method};
 use std::os::raw::{c_char, c_int, c_void};
@@ -85,16 +85,14 @@ pub(crate) unsafe extern "C" fn hg_checksum_get(
         // SAFETY: the caller guarantees that `checksum` is null or live.
         let checksum = unsafe { known(checksum) }?;
         let needed = checksum.method().size();
-        if buf.is_null() || size < needed {
-            fail!(Argument, "the value has {needed} bytes, but the buffer at {buf:?} has {size}");
-        }
-        // SAFETY: `buf` has `size` bytes, at least `needed`, which is at most the 8 of the value.
-        unsafe {
-            let buf = buf.cast::<u8>();
-            std::ptr::copy_nonoverlapping(checksum.bytes().as_ptr(), buf, needed);
-            if finalize != 0 {
-                buf.add(needed).write_bytes(0, size - needed);
-            }
+        // SAFETY: the caller guarantees that `buf` is null or has `size` bytes.
+        let buf = unsafe { array_mut(buf.cast::<u8>(), size, "the buffer") }?;
+        let Some((value, rest)) = buf.split_at_mut_checked(needed) else {
+            fail!(Argument, "the value has {needed} bytes, but the buffer has {size}");
+        };
+        value.copy_from_slice(&checksum.bytes()[..needed]);
+        if finalize != 0 {
+            rest.fill(0);
         }
         Ok(())
     })
@@ -110,14 +108,8 @@ pub(crate) unsafe extern "C" fn hg_checksum_update(
     run("hg_checksum_update", || {
         // SAFETY: the caller guarantees that `checksum` is null or live.
         let checksum = unsafe { known(checksum) }?;
-        if size == 0 {
-            return Ok(());
-        }
-        if data.is_null() || size > isize::MAX as usize {
-            fail!(Argument, "invalid data: {size} bytes at {data:?}");
-        }
-        // SAFETY: `data` is not null, so the caller guarantees that its `size` bytes are readable.
-        checksum.update(unsafe { std::slice::from_raw_parts(data.cast(), size) });
+        // SAFETY: the caller guarantees that `data` is null or has `size` bytes.
+        checksum.update(unsafe { array(data.cast(), size, "the data") }?);
         Ok(())
     })
 }

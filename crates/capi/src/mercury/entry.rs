@@ -111,21 +111,6 @@ pub(super) unsafe fn maybe<'a, T>(place: *mut T) -> Option<&'a mut T> {
     unsafe { place.as_mut() }
 }
 
-/// Borrows a C array. Fails with `INVALID_ARG` if `at` is null and `count` is not 0.
-///
-/// # Safety
-/// If `at` is not null, its `count` elements must be valid for reads for `'a`.
-pub(super) unsafe fn bytes<'a, T>(at: *const T, count: usize, what: &str) -> Result<&'a [T]> {
-    if count == 0 {
-        return Ok(&[]);
-    }
-    if at.is_null() {
-        refuse!(INVALID_ARG, "null address for {count} {what}");
-    }
-    // SAFETY: `at` is not null, so the caller guarantees that its elements are readable for `'a`.
-    Ok(unsafe { std::slice::from_raw_parts(at, count) })
-}
-
 /// Copies a text and a terminating zero to a C buffer. Fails with `INVALID_ARG` if `buf` is null,
 /// and `OVERFLOW` if the text and its zero do not fit.
 ///

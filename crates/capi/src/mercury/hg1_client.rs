@@ -3,7 +3,7 @@
 //! `HG_Init` creates one class and one context for the process. A wait for a request also runs
 //! calls from other processes, so a handler may forward a call and wait for it.
 
-use super::entry::{bytes, error_text, maybe, place, report, text, timeout};
+use super::entry::{error_text, maybe, place, report, text, timeout};
 use super::functions::{RpcCallback, register};
 use super::handles;
 use super::hg1_bulk as bulk;
@@ -12,6 +12,7 @@ use super::objects::address;
 use super::objects::class::{find_named, put_number};
 use super::params::{self, ProcCallback, Procs};
 use super::table::{NA_CLASSES, Number, Table, Token};
+use crate::boundary::array;
 use parking_lot::{Mutex, RwLock};
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::origin::Origin;
@@ -213,7 +214,7 @@ calls! { V1:
             refuse!(INVALID_ARG, "{count} requests cannot be waited for");
         };
         // SAFETY: the caller guarantees that `array_of_requests` has `count` elements.
-        let tokens = unsafe { bytes(array_of_requests, count, "requests") }?;
+        let tokens = unsafe { array(array_of_requests, count, "the array of requests") }?;
         let requests: Vec<_> = tokens.iter().map(|&t| REQUESTS.get(t)).collect::<Result<_>>()?;
         let end = Instant::now() + timeout(milliseconds);
         let (mut first, mut late) = (None, false);

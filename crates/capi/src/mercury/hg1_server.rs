@@ -6,6 +6,7 @@ use super::hg1_client::global;
 use super::interface::calls;
 use super::params;
 use super::table::Token;
+use crate::boundary::array;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::refuse;
 use portolan_rpc::na::memory;
@@ -109,7 +110,7 @@ calls! { V1:
         };
         // SAFETY: the output buffer has `OUTPUT` bytes, at least `size`, and lives as long as
         // `held`. By contract, a `buf` that is not null is valid for reads of `size` bytes.
-        let encoded = unsafe { std::slice::from_raw_parts(from, size) };
+        let encoded = unsafe { array(from, size, "the output") }?;
         let copy = |buffer: &mut [u8], _: Method| match buffer.get_mut(..size) {
             Some(place) => {
                 place.copy_from_slice(encoded);

@@ -1,10 +1,11 @@
 //! `na.h`: messages, memory handles, put and get.
 
-use super::entry::{bytes, place, put_bytes};
+use super::entry::{place, put_bytes};
 use super::interface::{Interface, Interface::V1, calls};
 use super::na::{NOWHERE, NaCallback, OpIdPlace, both, calling, give_op};
 use super::objects::address;
 use super::table::{NA_CLASSES, Tables, Token};
+use crate::boundary::{array, collect};
 use portolan_rpc::failure::{Result, refuse};
 use portolan_rpc::na::{Access, Direction, Mem, Part, Run};
 use std::os::raw::{c_ulong, c_void};
@@ -51,7 +52,7 @@ calls! { V1:
         let (_, context) = both(na_class, context)?;
         let dest = address::get(V1, dest)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
-        let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
+        let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
         let op = context.send_unexpected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
         // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { give_op(op_id, op) };
@@ -88,7 +89,7 @@ calls! { V1:
         let (_, context) = both(na_class, context)?;
         let dest = address::get(V1, dest)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
-        let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
+        let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
         let op = context.send_expected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
         // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { give_op(op_id, op) };
@@ -147,7 +148,7 @@ pub(super) unsafe fn from_bytes(
     let (to, from) = unsafe {
         (
             place(mem_handle, "memory handle")?,
-            bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a handle")?,
+            array(buf.cast::<u8>(), buf_size as usize, "the serialised handle")?,
         )
     };
     *to = MEMORY[interface].insert(interface.decoded(Mem::from_bytes(from, KIND))?);
@@ -177,9 +178,9 @@ calls! { V1:
     ) {
         NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `segments` is null or has `segment_count` elements.
-        let segments = unsafe { bytes(segments, segment_count as usize, "segments") }?;
+        let segments = unsafe { array(segments, segment_count as usize, "the array of segments") }?;
         // SAFETY: the caller guarantees what `create` requires.
-        unsafe { create(V1, segments.iter().map(NaSegment::run).collect(), flags, mem_handle) }
+        unsafe { create(V1, collect(segments.iter().map(NaSegment::run), "segments")?, flags, mem_handle) }
     }
 
     NA_Mem_handle_free(na_class: Token, mem_handle: Token) {

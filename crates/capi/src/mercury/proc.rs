@@ -4,7 +4,7 @@
 //! `hg_proc_create_set`, or the library passes it to a proc function for the current call.
 
 use super::types::{self, HG_FAIL, HG_INVALID, HG_SUCCESS, HgReturn};
-use crate::boundary::{self, guard};
+use crate::boundary::{self, array, guard};
 use portolan_engine::memory::large_buffer;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::proc::{Fault, Proc};
@@ -70,17 +70,20 @@ unsafe fn make(
     hash: c_int,
     trailer: bool,
 ) -> Result<Proc<'static>, Fault> {
-    let (op, method, size) = (types::op_from_c(op)?, types::hash_from_c(hash)?, bytes(size)?);
-    check_buffer(buf, size)?;
+    let (op, method) = (types::op_from_c(op)?, types::hash_from_c(hash)?);
     // SAFETY: the caller guarantees that the buffer is valid for `size` bytes while the proc lives.
-    Ok(unsafe { Proc::over(buf.cast(), size, op, method, trailer) })
+    unsafe {
+        let size = buffer(buf, size)?.len();
+        Ok(Proc::over(buf.cast(), size, op, method, trailer))
+    }
 }
 
-fn check_buffer(buf: *mut c_void, size: usize) -> Result<(), Fault> {
-    if buf.is_null() && size > 0 {
-        return Err(Fault::argument(format!("the buffer of {size} bytes is null")));
-    }
-    Ok(())
+/// # Safety
+/// `buf` must be null or valid for reads of `size` bytes for `'a`.
+unsafe fn buffer<'a>(buf: *const c_void, size: u64) -> Result<&'a [u8], Fault> {
+    // SAFETY: the caller guarantees the bytes.
+    let given = unsafe { array(buf.cast(), bytes(size)?, "the buffer") };
+    given.map_err(|error| Fault::argument(error.detail()))
 }
 
 #[unsafe(no_mangle)]
@@ -149,8 +152,7 @@ pub(crate) unsafe extern "C" fn hg_proc_reset(
     // SAFETY: the caller guarantees that `proc` is null or live, and that the buffer is valid.
     unsafe {
         with("hg_proc_reset", proc, |proc| {
-            let (op, size) = (types::op_from_c(op)?, bytes(buf_size)?);
-            check_buffer(buf, size)?;
+            let (op, size) = (types::op_from_c(op)?, buffer(buf, buf_size)?.len());
             proc.reset(buf.cast(), size, op);
             Ok(())
         })
@@ -247,11 +249,8 @@ setters! {
         Ok(())
     };
     hg_proc_checksum_verify(hash: *const c_void, hash_size: u64), |p| {
-        if hash.is_null() {
-            return Err(Fault::argument("the checksum is null"));
-        }
-        // SAFETY: `hash` is not null, so the caller guarantees its `hash_size` bytes.
-        p.verify(unsafe { std::slice::from_raw_parts(hash.cast(), bytes(hash_size)?) })
+        // SAFETY: the caller guarantees that `hash` is null or has `hash_size` bytes.
+        p.verify(unsafe { buffer(hash, hash_size) }?)
     };
 }
 
@@ -294,11 +293,7 @@ pub(crate) unsafe extern "C" fn hg_proc_checksum_update(
     // SAFETY: by contract, `proc` is null or live, and `data` is null or has `data_size` bytes.
     unsafe {
         with("hg_proc_checksum_update", proc, |proc| {
-            let size = bytes(data_size)?;
-            if size > 0 {
-                check_buffer(data, size)?;
-                proc.update_checksum(std::slice::from_raw_parts(data.cast(), size));
-            }
+            proc.update_checksum(buffer(data, data_size)?);
             Ok(())
         });
     }

@@ -5,7 +5,7 @@ use super::aggregate::Batches;
 use super::handler_ids::{BATCHES, SPAWN};
 use super::spawn::Spawn;
 use super::{OK, RUNNING, aggregate, environment, failed, fence, not_running, register, switches};
-use crate::boundary::{self, guard};
+use crate::boundary::{self, array, guard};
 use parking_lot::Mutex;
 use portolan_engine::am::Handler;
 use portolan_engine::error::{Result, fail};
@@ -104,9 +104,9 @@ fn end() -> Result<()> {
 pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_int {
     guard("x10_init", failed, || {
         let given = match usize::try_from(n) {
-            // SAFETY: the caller guarantees `n` elements at `handlers`, and it is not null.
-            Ok(n) if n > 0 && !handlers.is_null() => unsafe {
-                std::slice::from_raw_parts(handlers, n)
+            // SAFETY: the caller guarantees `n` elements at `handlers`.
+            Ok(n) if !handlers.is_null() => unsafe {
+                array(handlers, n, "the array of functions")?
             },
             _ => &[],
         };

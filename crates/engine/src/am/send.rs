@@ -10,13 +10,14 @@ use super::wire::{EagerHead, RecordHead, RecordKind, Source};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::core::handler;
 use crate::error::{Result, fail};
+use crate::layout::array;
 use crate::peer::CompletionCounter;
 use crate::trace::{self, Call, CallInfo, Cause, PathTaken};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Data<'_> {
-    /// Fails with `Argument` for a null address with a length.
+    /// Fails like [`array::borrow`].
     ///
     /// # Safety
     /// The memory of [`Data::At`] must be valid, unless its address is null.
@@ -25,12 +26,8 @@ impl Data<'_> {
         match self {
             Data::Bytes(bytes) => Ok(bytes),
             Data::Owned(bytes) => Ok(bytes),
-            Data::At(at, len) if at.is_null() => match len {
-                0 => Ok(&[]),
-                _ => fail!(Argument, "null data address for a message of {len} bytes"),
-            },
             // SAFETY: the caller guarantees the memory.
-            Data::At(at, len) => Ok(unsafe { std::slice::from_raw_parts(*at, *len) }),
+            Data::At(at, len) => unsafe { array::borrow(*at, *len, "the data of a message") },
         }
     }
 

@@ -10,6 +10,7 @@ use crate::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
 use crate::error::{Error, ErrorKind, Result, fail};
+use crate::layout::array;
 use crate::memory::registered::{self, Inside};
 use crate::path::cma::{self, Direction};
 use crate::path::kernel;
@@ -133,16 +134,6 @@ impl AnyMemory {
     ) -> Result<()> {
         let bytes = spans.iter().map(|s| s.bytes).sum::<usize>();
         let straight = spans.len() == 1 && bytes >= STRAIGHT;
-        let asked = Asked { counter: counter.clone(), spans: spans.to_vec(), direction };
-        let accesses = &self.accesses;
-        let name = accesses.asked.lock().insert(asked);
-        let request = AccessRequest {
-            name: name as u64,
-            straight: if straight { spans[0].remote as u64 } else { 0 },
-            bytes: bytes as u64,
-            runs: spans.len() as u64,
-            registered,
-        };
         let write = direction == Direction::Write;
         let data = if straight && write {
             Data::At(spans[0].local as *const u8, bytes)
@@ -157,13 +148,22 @@ impl AnyMemory {
             }
             if write {
                 for span in spans {
+                    let local = span.local as *const u8;
                     // SAFETY: the caller guarantees the local bytes.
-                    data.extend_from_slice(unsafe {
-                        std::slice::from_raw_parts(span.local as *const u8, span.bytes)
-                    });
+                    data.extend(unsafe { array::borrow(local, span.bytes, "a local block") }?);
                 }
             }
             Data::Owned(data)
+        };
+        let asked = Asked { counter: counter.clone(), spans: spans.to_vec(), direction };
+        let accesses = &self.accesses;
+        let name = accesses.asked.lock().insert(asked);
+        let request = AccessRequest {
+            name: name as u64,
+            straight: if straight { spans[0].remote as u64 } else { 0 },
+            bytes: bytes as u64,
+            runs: spans.len() as u64,
+            registered,
         };
         let handler = if write { WRITE } else { READ };
         counter.toward(target);

@@ -7,6 +7,7 @@
 use crate::error::{Result, fail};
 use smallvec::SmallVec;
 
+pub mod array;
 pub mod pairs;
 mod vector;
 pub use vector::Vector;

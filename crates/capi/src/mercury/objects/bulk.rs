@@ -7,7 +7,8 @@
 use super::address;
 use super::class::CLASSES;
 use super::context::CONTEXTS;
-use crate::mercury::entry::{bytes, maybe, place, put_bytes};
+use crate::boundary::{array, collect};
+use crate::mercury::entry::{maybe, place, put_bytes};
 use crate::mercury::interface::Interface::{self, V2};
 use crate::mercury::table::{Number, Tables, Token};
 use parking_lot::Mutex;
@@ -108,15 +109,16 @@ pub(crate) unsafe fn create(
     let access = Access::from_flags(flags)?;
     // SAFETY: by contract, `handle` is null or valid, and `sizes` has `count` elements.
     let (to, sizes) =
-        unsafe { (place(handle, "bulk handle")?, bytes(sizes, count, "sizes of segments")?) };
+        unsafe { (place(handle, "bulk handle")?, array(sizes, count, "the array of sizes")?) };
     let bulk = if ptrs.is_null() {
         Bulk::allocate(sizes, access)?
     } else {
         // SAFETY: `ptrs` is not null, so it has `count` elements by this function's contract.
-        let ptrs = unsafe { bytes(ptrs.cast_const(), count, "addresses of segments") }?;
+        let ptrs = unsafe { array(ptrs.cast_const(), count, "the array of addresses") }?;
         let runs = ptrs.iter().zip(sizes).map(|(&p, &len)| Run { address: p as usize, len });
+        let runs = collect(runs, "segments")?;
         // SAFETY: by contract, the segments allow the access in `flags` while the handle exists.
-        unsafe { Bulk::expose(runs.collect(), access) }?
+        unsafe { Bulk::expose(runs, access) }?
     };
     *to = keep(interface, class, bulk, None);
     Ok(())
@@ -201,7 +203,7 @@ pub(crate) unsafe fn deserialize(
 ) -> Result<()> {
     // SAFETY: by contract, `handle` is null or valid, and `buf` is null or has `size` bytes.
     let (to, from) = unsafe {
-        (place(handle, "bulk handle")?, bytes(buf.cast::<u8>(), size, "bytes of a handle")?)
+        (place(handle, "bulk handle")?, array(buf.cast::<u8>(), size, "the serialised handle")?)
     };
     *to = parse(interface, class, from)?;
     Ok(())

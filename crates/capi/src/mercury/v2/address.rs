@@ -2,7 +2,8 @@
 //! holds the address of the peer; a program that needs it for longer duplicates it.
 
 use super::types::{CB_LOOKUP, Callback, Caller, CoreCallback, HgCallback, InfoOf};
-use crate::mercury::entry::{bytes, place, put_bytes, text};
+use crate::boundary::array;
+use crate::mercury::entry::{place, put_bytes, text};
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::address::{ADDRESSES, HeldAddress, get, keep, lookup, own};
 use crate::mercury::objects::address::{release, share};
@@ -201,7 +202,7 @@ calls! { V2:
         let held = CLASSES[V2].get(class)?;
         // SAFETY: by contract, `addr` is null or valid, and `buf` is null or has `buf_size` bytes.
         let (addr, from) = unsafe {
-            let from = bytes(buf.cast::<u8>(), buf_size as usize, "bytes of an address")?;
+            let from = array(buf.cast::<u8>(), buf_size as usize, "the serialised address")?;
             (place(addr, "address")?, from)
         };
         *addr = keep(V2, class, held.class.lookup(parse(from)?)?);

@@ -7,7 +7,8 @@ use super::class::name_of;
 use super::codes::to_code;
 use super::queries::{free_protocols, protocols, set_level, write_version};
 use super::types::{NaInitInfo, ProtocolInfo};
-use crate::mercury::entry::{bytes, maybe, place, put_bytes, text, timeout};
+use crate::boundary::array;
+use crate::mercury::entry::{maybe, place, put_bytes, text, timeout};
 use crate::mercury::interface::{Happened, Interface::V2, calls};
 use crate::mercury::objects::address::{ADDRESSES, get, keep, release, share};
 use crate::mercury::objects::class::CLASSES;
@@ -267,7 +268,7 @@ calls! { V2:
         let class = class(class_token)?;
         // SAFETY: by contract, `addr` is null or valid, and `buf` is null or has `buf_size` bytes.
         let (addr, from) = unsafe {
-            let from = bytes(buf.cast::<u8>(), buf_size as usize, "bytes of an address")?;
+            let from = array(buf.cast::<u8>(), buf_size as usize, "the serialised address")?;
             (place(addr, "address")?, from)
         };
         *addr = keep(V2, class_token, na(class.lookup(super::address::parse(from)?))?);

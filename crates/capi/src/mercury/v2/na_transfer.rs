@@ -2,7 +2,8 @@
 
 use super::codes::to_code;
 use super::na::{class, context_of, na, na_status};
-use crate::mercury::entry::{bytes, maybe, put_bytes};
+use crate::boundary::{array, collect};
+use crate::mercury::entry::{maybe, put_bytes};
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::na_transfer::{MEMORY, NaSegment, create, from_bytes};
 use crate::mercury::objects::address::{get, keep};
@@ -220,7 +221,7 @@ calls! { V2:
     ) {
         let (context, dest) = (context_of(class, context)?, get(V2, dest)?);
         // SAFETY: by the call's contract, `buf` is null or valid for reads of `buf_size` bytes.
-        let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
+        let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
         begin(class, (callback, arg), NOWHERE, op, |then| {
             context.send_unexpected(&dest, tag, body, then)
         })
@@ -272,7 +273,7 @@ calls! { V2:
     ) {
         let (context, dest) = (context_of(class, context)?, get(V2, dest)?);
         // SAFETY: by the call's contract, `buf` is null or valid for reads of `buf_size` bytes.
-        let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
+        let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
         begin(class, (callback, arg), NOWHERE, op, |then| {
             context.send_expected(&dest, tag, body, then)
         })
@@ -321,8 +322,8 @@ calls! { V2:
         // SAFETY: by the call's contract, `segments` is null or has `count` elements, the memory
         // allows the accesses of the flags, and `mem_handle` is null or valid for a write.
         unsafe {
-            let segments = bytes(segments, count as usize, "segments")?;
-            create(V2, segments.iter().map(NaSegment::run).collect(), flags, mem_handle)
+            let segments = array(segments, count as usize, "the array of segments")?;
+            create(V2, collect(segments.iter().map(NaSegment::run), "segments")?, flags, mem_handle)
         }
     }
 

@@ -9,6 +9,7 @@
 //! rest. The trailer is therefore checked over all parameters before the first proc runs.
 
 use super::handle::{End, HANDLES, Held, release};
+use crate::boundary::array;
 use crate::mercury::entry::{maybe, place};
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::params::{EAGER, Runner, Which, check};
@@ -96,7 +97,7 @@ pub(super) unsafe fn encoder<'a>(
         match buffer_of(which, held).get() {
             Some(own) => {
                 // SAFETY: the buffer has `room` bytes, and `offset <= room` was checked.
-                let from = unsafe { std::slice::from_raw_parts(own.address(), offset) };
+                let from = unsafe { array(own.address().cast_const(), offset, "the buffer") }?;
                 front.copy_from_slice(from);
             }
             None => front.fill(0),
