@@ -5,7 +5,7 @@ use portolan_engine::error::{Error, ErrorKind, Result, fail};
 use portolan_engine::layout::{Dim, Shape};
 use portolan_engine::message;
 use portolan_engine::process;
-use portolan_engine::runtime::{self, Engine};
+use portolan_engine::runtime::{self, Engine, log_sink};
 use portolan_engine::trace;
 use scopeguard::ScopeGuard;
 use std::any::Any;
@@ -156,17 +156,13 @@ pub(crate) fn value(
     guarded(call, reported, || body(entered(call)?))
 }
 
-/// Writes an error to standard error and returns its code.
+/// Logs an error and returns its code.
 #[cold]
 pub(crate) fn reported(error: &Error) -> c_int {
-    if process::is_forked() {
-        // In the child, a thread that no longer exists may hold the logger's lock.
-        message::say(&error.to_string());
-    } else if log::log_enabled!(log::Level::Error) {
+    if log_sink::is_installed() && !process::is_forked() {
         log::error!("{error}");
-    } else if !runtime::is_running() {
-        // The logger may not exist before the engine starts and after it stops.
-        message::say(&error.to_string());
+    } else {
+        log_sink::report(&error.to_string());
     }
     error.kind().code()
 }

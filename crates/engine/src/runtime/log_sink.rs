@@ -1,10 +1,16 @@
 //! The destination of log lines: standard error, or a sink set by an interface.
+//!
+//! The logger is installed once, by the first engine or the first network without MPI. An error
+//! before that ([`report`]) has no logger, but goes to the same destination. The level that an
+//! interface has set applies to both.
 
 use crate::config::Config;
 use crate::message;
+use crate::process;
 use log::{Level, LevelFilter, Record};
 use parking_lot::RwLock;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Takes a complete line, including the newline.
 pub type Sink = Arc<dyn Fn(Level, &[u8]) + Send + Sync>;
@@ -15,11 +21,36 @@ pub fn set(sink: Sink) {
     *SINK.write() = Some(sink);
 }
 
-static LEVEL: RwLock<Option<LevelFilter>> = RwLock::new(None);
+/// The level that an interface has set. Not behind a lock, because a forked child reads it.
+static LEVEL: AtomicUsize = AtomicUsize::new(LevelFilter::Trace as usize);
+static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 pub fn set_level(level: LevelFilter) {
-    *LEVEL.write() = Some(level);
+    LEVEL.store(level as usize, Ordering::Relaxed);
     log::set_max_level(level);
+}
+
+fn level() -> LevelFilter {
+    let level = LEVEL.load(Ordering::Relaxed);
+    LevelFilter::iter().find(|&filter| filter as usize == level).unwrap_or(LevelFilter::Trace)
+}
+
+/// Returns whether the `log` macros reach the destination.
+pub fn is_installed() -> bool {
+    INSTALLED.load(Ordering::Acquire)
+}
+
+/// Writes an error without the logger, unless the level excludes errors. Takes no lock in a forked
+/// child, which inherits locks of threads that it does not have.
+pub fn report(text: &str) {
+    if level() < Level::Error {
+        return;
+    }
+    if process::is_forked() {
+        return message::say(text);
+    }
+    let args = format_args!("{text}");
+    write(&Record::builder().level(Level::Error).target("portolan").args(args).build());
 }
 
 /// Installs the logger, unless one is installed. A level that an interface has set remains.
@@ -34,9 +65,8 @@ pub fn start(config: &Config) {
         Ok(())
     });
     let _ = logger.parse_filters(filter).try_init();
-    if let Some(level) = *LEVEL.read() {
-        log::set_max_level(level);
-    }
+    log::set_max_level(log::max_level().min(level()));
+    INSTALLED.store(true, Ordering::Release);
 }
 
 fn write(record: &Record<'_>) {
@@ -52,7 +82,6 @@ fn write(record: &Record<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn a_sink_may_set_another_one() {
