@@ -86,7 +86,8 @@ typedef long armci_size_t;
 /*
  * Starts ARMCI. Collective. Also starts MPI if it is not running. After MPI_Finalize, returns
  * PORTOLAN_ERR_STATE. Calls nest: each needs its own ARMCI_Finalize. After the last ARMCI_Finalize,
- * a program may start ARMCI again while MPI is running. (P)
+ * a program may start ARMCI again while MPI is running. If the start fails and the program goes on,
+ * the next call that needs ARMCI ends the job. (P)
  */
 int   ARMCI_Init(void);
 /* Like ARMCI_Init. The arguments are not changed and may be NULL. (P) */

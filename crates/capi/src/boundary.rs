@@ -1,12 +1,17 @@
 //! The boundary between C and Rust: panics stop here, and errors become codes or an abort. The
 //! interface that decides about an error writes it to standard error.
+//!
+//! A program that ignores that the runtime has not started would use outputs that were never
+//! written. So after such a failure ([`starting`]), the next call that the interface refuses ends
+//! the job. Mercury's calls return codes.
 
+use parking_lot::Mutex;
 use portolan_engine::error::{Error, ErrorKind, Result, fail};
 use portolan_engine::layout::{Dim, Shape};
 use portolan_engine::message;
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine, log_sink};
-use portolan_engine::trace;
+use portolan_engine::trace::{self, Interface};
 use scopeguard::ScopeGuard;
 use std::any::Any;
 use std::cell::RefCell;
@@ -49,6 +54,49 @@ macro_rules! layout {
     };
 }
 pub(crate) use layout;
+
+/// The calls that have failed to start the runtime for an interface, at most one of each.
+static UNSTARTED: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+
+/// These calls do no harm if the runtime has not started.
+const ENDS: [&str; 2] = ["x10_finalize", "LAPI_Term"];
+
+fn is_same_interface(a: &str, b: &str) -> bool {
+    trace::interface::of(a) == trace::interface::of(b)
+}
+
+/// Starts the runtime in `call`. If this fails, the next call that the interface refuses ends the
+/// job, unless another interface has started the runtime.
+pub(crate) fn starting<R>(call: &'static str, start: impl FnOnce() -> Result<R>) -> Result<R> {
+    UNSTARTED.lock().retain(|failed| !is_same_interface(failed, call));
+    let started = start();
+    if started.is_err() {
+        UNSTARTED.lock().push(call);
+    }
+    started
+}
+
+/// Ends the job if the interface of a refused call has failed to start the runtime.
+fn end_unless_started(call: &str) {
+    // In a forked child, a thread that no longer exists may hold the lock.
+    if process::is_forked() || runtime::is_running() || ENDS.contains(&call) {
+        return;
+    }
+    let unstarted = UNSTARTED.lock();
+    let of_call = |failed: &&&str| **failed != call && is_same_interface(failed, call);
+    let Some(failed) = unstarted.iter().find(of_call) else { return };
+    // The other interfaces have written the reason.
+    let reason = match trace::interface::of(call) {
+        Interface::Compose => LAST.with(|last| last.borrow().clone()),
+        _ => None,
+    };
+    let ignored = match reason {
+        Some(reason) => reason.to_string_lossy().into_owned(),
+        None => format!("{failed} has failed"),
+    };
+    let text = format!("{call}: the job ends, because the program ignores an error: {ignored}");
+    abort(&text, ErrorKind::State.code())
+}
 
 /// Runs the body of a C call. On an error or a panic, `failed` decides what the C caller sees.
 #[inline]
@@ -121,6 +169,7 @@ fn guarded<R>(
 #[cold]
 #[inline(never)]
 fn kept(call: &'static str, fault: std::result::Result<Error, Box<dyn Any + Send>>) -> Box<Error> {
+    end_unless_started(call);
     let error = match fault {
         Ok(error) => error,
         Err(panic) => panicked(&*panic),

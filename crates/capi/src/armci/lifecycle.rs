@@ -46,12 +46,15 @@ unsafe fn init(call: &'static str, requested: ThreadLevel, comm: Option<CommHand
             if !types::matches_flavour() {
                 fail!(Internal, "the layout of ARMCI_Group is not that of this MPI");
             }
-            // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
-            let engine = unsafe { sharing::attach(comm) }?;
-            if let Err(error) = check_level(engine.thread_level(), requested) {
-                sharing::detach()?;
-                return Err(error);
-            }
+            let engine = boundary::starting(call, || {
+                // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
+                let engine = unsafe { sharing::attach(comm) }?;
+                if let Err(error) = check_level(engine.thread_level(), requested) {
+                    sharing::detach()?;
+                    return Err(error);
+                }
+                Ok(engine)
+            })?;
             if engine.rank() == 0 {
                 log::info!("{IDENTITY}");
             }

@@ -24,7 +24,7 @@ pub(crate) extern "C" fn cp_init() -> c_int {
             }
             if *depth == 0 {
                 // SAFETY: no communicator is passed, so none has to be live.
-                let engine = unsafe { sharing::attach(None) }?;
+                let engine = boundary::starting("cp_init", || unsafe { sharing::attach(None) })?;
                 let composer = table::composer(engine)?;
                 let _own = engine.observer().exclude_calls();
                 composer.prepare(engine)?;

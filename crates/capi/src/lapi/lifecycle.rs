@@ -5,6 +5,7 @@ use super::context::{self, Context, Handlers, call};
 use super::outcome::refuse;
 use super::types::{Handle, Info};
 use super::{deliver, finish, messages as m, notices, rmw, traffic, twin};
+use crate::boundary;
 use parking_lot::{Mutex, MutexGuard};
 use portolan_engine::am::Handler;
 use portolan_engine::am::deferral::Deferral;
@@ -109,7 +110,7 @@ twin! {
             }
             context::remove(); // MPI_Finalize has closed its engine
             // SAFETY: `None` passes no communicator, so no handle has to be valid.
-            let engine = unsafe { sharing::attach(None) }?;
+            let engine = boundary::starting("LAPI_Init", || unsafe { sharing::attach(None) })?;
             let handle = *next;
             *next += 1;
             if let Err(error) = begin(engine, handle, info) {

@@ -63,7 +63,7 @@ fn begin(handlers: &[usize]) -> Result<()> {
         forget(); // MPI_Finalize has ended an earlier runtime
     }
     // SAFETY: no communicator is given.
-    let engine = unsafe { sharing::attach(None) }?;
+    let engine = boundary::starting("x10_init", || unsafe { sharing::attach(None) })?;
     // The first async may arrive before this call returns, so functions and settings come first.
     let own = engine.observer().exclude_calls();
     let begun = fill_everywhere(engine, handlers).and_then(|()| {

@@ -41,7 +41,7 @@ pub fn enter(call: &'static str) {
 
 /// By the first letters of the name.
 #[inline(always)]
-fn of(call: &str) -> Interface {
+pub fn of(call: &str) -> Interface {
     let letter = |at| call.as_bytes().get(at).map_or(0, u8::to_ascii_lowercase);
     match (letter(0), letter(1)) {
         (b'a', _) | (b'p', b'a') => Interface::Armci,
