@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Memory that a connection may cost the server, in bytes.
 const EACH: u64 = 4096;
 
-fn memory(process: &Process) -> u64 {
+pub fn memory(process: &Process) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.0.id())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10

@@ -6,5 +6,6 @@
 mod bad_network;
 mod faults;
 mod idle;
+mod limits;
 mod roles;
 mod rounds;

@@ -159,6 +159,9 @@ fn play() {
         ("crowd", [address, count, ready]) => {
             super::idle::crowd(address, count.parse().unwrap(), Path::new(ready));
         }
+        ("stopping", [address, kind, ready]) => {
+            super::limits::stopping(address, kind, Path::new(ready));
+        }
         _ => panic!("no role {role} with {arguments:?}"),
     }
 }
@@ -189,6 +192,7 @@ fn server(info: &str, file: &Path) {
     let functions = (
         class.serve_fn("echo", |bytes: Vec<u8>| Ok((digest(&bytes), bytes))).unwrap(),
         class.serve("sum", sum).unwrap(),
+        class.serve_fn("zeros", |len: u64| Ok(vec![0u8; len as usize])).unwrap(),
         class.serve_fn("end", move |()| {
             end.store(true, Ordering::Relaxed);
             Ok(())

@@ -1,33 +1,39 @@
 //! A class of functions over a network: calls under way and their messages.
 //!
 //! Tokens are numbers with a generation, so a late or unwanted answer matches no entry and is
-//! dropped. `ClassShared::step` pulls long inputs and outputs, a few inputs at a time. Further
-//! requests stay in the flow-control windows and finally at their origins, as all requests do while
-//! the queue of a context is full. This bounds the memory of a server under any load.
+//! dropped. `ClassShared::step` pulls long inputs and outputs.
+//!
+//! **Memory of a server.** Requests stay in the flow-control windows, and finally at their origins,
+//! while the queue of a context is full ([`MOST_QUEUED`], [`MOST_QUEUED_BYTES`]). Each peer has a
+//! share of the inputs that are pulled and of the outputs that are kept ([`shares`]). A server thus
+//! keeps a bounded number of bytes for each peer, and its connections bound the number of peers. A
+//! single input or output may exceed the bounds, because parameters may have any length.
 
 mod lost;
 mod promised;
 mod pulls;
+mod requests;
+mod shares;
 
 use self::pulls::{Pull, Purpose};
+use self::requests::context_of;
+use self::shares::Shares;
 use super::context::{ContextShared, Work};
 use super::origin::Origin;
 use super::payload::{Kept, PARAMETERS, Payload};
 use super::target::{Function, Registry, Target};
-use super::wire::{ANSWER, Answer, CallRequest, Parsed, REQUEST};
+use super::wire::{ANSWER, Answer, CallRequest, Parsed};
 use crate::checksum::Method;
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na;
+use crate::na::Mem;
 use crate::na::address::Peer;
 use crate::na::blocking_wait::{Deadline, until};
 use crate::na::class::{Bytes, Message, Upper, kept};
 use crate::na::wire::Kind;
-use crate::na::{Address, Mem};
 use parking_lot::Mutex;
-use portolan_engine::am::Data;
 use portolan_engine::handles::Handles;
 use portolan_engine::memory::biased_lock::BiasedLock;
-use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -36,8 +42,8 @@ use std::time::{Duration, Instant};
 
 /// Length of a context's queue from which on requests stay in the network.
 pub(super) const MOST_QUEUED: usize = 256;
-/// Maximum number of long inputs that are pulled at a time.
-const MOST_PULLS: usize = 16;
+/// The same for the bytes of the inputs that were pulled.
+pub(super) const MOST_QUEUED_BYTES: usize = 256 << 20;
 /// How long finalising waits for other ranks to pull promised outputs.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -54,6 +60,7 @@ pub type OnAnswered = Box<dyn FnOnce() + Send>;
 
 struct Promised {
     peer: Peer,
+    len: usize,
     _kept: Option<Kept>,
     then: Option<(Arc<ContextShared>, OnAnswered)>,
 }
@@ -78,7 +85,7 @@ pub struct ClassShared {
     promised: Mutex<Handles<Promised>>,
     pulls: Mutex<VecDeque<Pull>>,
     pulling: AtomicUsize,
-    inputs: AtomicUsize,
+    shares: Shares,
     closed: AtomicBool,
     contexts: Mutex<Vec<Weak<ContextShared>>>,
     handing_over: AtomicUsize,
@@ -105,7 +112,7 @@ impl ClassShared {
             promised: Mutex::default(),
             pulls: Mutex::default(),
             pulling: AtomicUsize::new(0),
-            inputs: AtomicUsize::new(0),
+            shares: Shares::default(),
             closed: AtomicBool::new(false),
             contexts: Mutex::default(),
             handing_over: AtomicUsize::new(0),
@@ -156,6 +163,7 @@ impl ClassShared {
                 }
             }
         }
+        self.refuse_held(self.shares.give_up(None), Status::CANCELED);
         while let Some(message) = self.na.shared.take_unexpected() {
             if let Parsed::Request(request) = CallRequest::parse(&message.body, message.word)
                 && request.is_answered()
@@ -184,44 +192,6 @@ impl ClassShared {
         if context.id != 0 {
             self.numbered.store(true, Ordering::Release);
         }
-    }
-
-    /// Returns a test of requests: whether a context with room in its queue would run one. A
-    /// request may also go to a context that does not exist, because the class then refuses it.
-    /// `here` is the context that takes the requests, or `None` for any that takes some.
-    fn with_room(&self, here: Option<&ContextShared>) -> impl Fn(&Message) -> bool + use<> {
-        // The order of `context_for`.
-        let all: SmallVec<[(u8, bool); 4]> = {
-            let contexts = self.contexts.lock();
-            let known = contexts.iter().filter_map(Weak::upgrade).filter(|known| known.accepts());
-            known.map(|known| (known.id, known.has_room())).collect()
-        };
-        let here = here.map(|here| (here.id, here.has_room()));
-        let anywhere = here.map_or(all.iter().any(|(_, room)| *room), |(_, room)| room);
-        move |message| {
-            let Parsed::Request(request) = CallRequest::parse(&message.body, message.word) else {
-                return true;
-            };
-            let number = request.context;
-            let found = here.iter().chain(&all).find(|(id, _)| *id == number);
-            found.map_or(number != 0 || anywhere, |(_, room)| *room)
-        }
-    }
-
-    /// Returns the context that runs a call for number `id`: `here` if it has that number, else the
-    /// first context with that number that takes incoming calls, else `here` if `id` is 0.
-    pub(super) fn context_for(
-        &self,
-        here: &Arc<ContextShared>,
-        id: u8,
-    ) -> Option<Arc<ContextShared>> {
-        if here.id == id {
-            return Some(here.clone());
-        }
-        let contexts = self.contexts.lock();
-        let mut known = contexts.iter().filter_map(Weak::upgrade);
-        let found = known.find(|known| known.id == id && known.accepts());
-        found.or_else(|| (id == 0).then(|| here.clone()))
     }
 
     // ------------------------------------------------------------- at origins
@@ -276,6 +246,20 @@ impl ClassShared {
             of.collect()
         };
         answered.into_iter().for_each(|then| context.push(Work::Run(then)));
+        let is_mine = |call: &Target| Arc::ptr_eq(call.context(), context);
+        drop(self.shares.give_up_calls(is_mine)); // answers them
+    }
+
+    /// Returns a call if it may run now; otherwise it runs when its caller has pulled its outputs.
+    #[inline]
+    pub(super) fn admit_call(&self, call: Arc<Target>) -> Option<Arc<Target>> {
+        self.shares.admit_call(call)
+    }
+
+    /// Called when a context has room again.
+    pub(super) fn has_room_again(&self) {
+        self.shares.change();
+        self.na.shared.notify();
     }
 
     /// Returns a guard to hold from before a result is taken out of a table until its context has
@@ -322,7 +306,7 @@ impl ClassShared {
                 origin.pulling();
                 let release = answer.release;
                 let purpose = Purpose::Output { origin, status, release, peer: from };
-                self.enqueue(Pull { transfer: None, peer: from, remote, local: None, purpose });
+                self.enqueue(Pull::new(from, remote, purpose));
             }
             Err(failure) => {
                 log::warn!("cannot pull a response from {from:?}: {failure}");
@@ -346,123 +330,6 @@ impl ClassShared {
             self.released(Peer::Own, release);
         }
     }
-
-    // ------------------------------------------------------------- at targets
-
-    pub(super) fn answer_status(&self, to: Peer, token: u64, status: Status) {
-        if to == Peer::Own {
-            return self.answer_own(token, status, Payload::Empty, None);
-        }
-        if !self.na.is_open() {
-            return;
-        }
-        let mut bytes = [0; ANSWER];
-        Answer { status: status.0, long: false, more: false, release: 0 }.write(&mut bytes);
-        let answered = self.na.shared.answer(to, Kind::Reply, token, Data::Bytes(&bytes));
-        match answered {
-            Err(failure) if failure.status() == Status::HOSTUNREACH => {
-                log::debug!("no response to a call: {failure}");
-            }
-            Err(failure) if !self.na.shared.is_over() => {
-                log::error!("cannot respond to a call: {failure}");
-            }
-            _ => {}
-        }
-    }
-
-    fn request(&self, context: &Arc<ContextShared>, message: Message) {
-        let Message { from, tag, word, body } = message;
-        let request = match CallRequest::parse(&body, word) {
-            Parsed::Request(request) => CallRequest { origin_context: tag as u8, ..request },
-            Parsed::Broken(request) => {
-                let from_text = self.na.text_of(&from);
-                log::warn!("a request from {from_text} uses a checksum that is unknown here");
-                if request.is_answered() {
-                    self.answer_status(from.peer, request.token, Status::PROTOCOL_ERROR);
-                }
-                return;
-            }
-            Parsed::Rubbish => {
-                let (bytes, from) = (body.len(), self.na.text_of(&from));
-                log::warn!("dropped {bytes} bytes from {from} that are not a request");
-                return;
-            }
-        };
-        let function = self.functions.find(request.id, request.check);
-        let Some(function) = function else {
-            let number = u64::from(request.check) << 32 | u64::from(request.id);
-            let caller = self.na.text_of(&from);
-            log::warn!("{caller} calls function {number:#x}, which is not registered");
-            if request.is_answered() {
-                self.answer_status(from.peer, request.token, Status::NO_MATCH);
-            }
-            return;
-        };
-        if !request.long {
-            let body = Payload::Bytes { bytes: body, start: REQUEST };
-            return self.run_in(context, function, from, &request, body);
-        }
-        match Mem::from_bytes(&body[REQUEST..], PARAMETERS) {
-            Ok(remote) => {
-                self.inputs.fetch_add(1, Ordering::AcqRel);
-                let purpose = Purpose::Input { request, function, source: from };
-                let peer = from.peer;
-                self.enqueue(Pull { transfer: None, peer, remote, local: None, purpose });
-            }
-            Err(failure) => {
-                let caller = self.na.text_of(&from);
-                log::warn!("an input from {caller} cannot be pulled: {failure}");
-                if request.is_answered() {
-                    self.answer_status(from.peer, request.token, failure.status());
-                }
-            }
-        }
-    }
-
-    // --------------------------------------------------------------- progress
-
-    /// Turns arrived messages into work for a context. Returns whether anything happened. The
-    /// messages for a context whose queue is full wait, and those for other contexts overtake them.
-    pub(super) fn step(&self, context: &Arc<ContextShared>) -> bool {
-        let mut busy = false;
-        while context.accepts() && self.inputs.load(Ordering::Acquire) < MOST_PULLS {
-            let network = &self.na.shared;
-            let taken = if !self.numbered.load(Ordering::Acquire) {
-                if context.has_room() { network.take_unexpected() } else { None }
-            } else if network.has_unexpected() {
-                network.take_unexpected_of(self.with_room(Some(context)))
-            } else {
-                None
-            };
-            let Some(message) = taken else { break };
-            self.request(context, message);
-            busy = true;
-        }
-        if self.pulling.load(Ordering::Acquire) > 0 {
-            busy |= self.pull(context);
-        }
-        busy
-    }
-
-    fn run_in(
-        &self,
-        here: &Arc<ContextShared>,
-        function: Arc<Function>,
-        from: Address,
-        request: &CallRequest,
-        body: Payload,
-    ) {
-        let Some(context) = self.context_for(here, request.context) else {
-            let (caller, number) = (self.na.text_of(&from), request.context);
-            log::warn!("{caller} requests context {number}, which does not exist");
-            if request.is_answered_by_call() {
-                self.answer_status(from.peer, request.token, Status::NO_MATCH);
-            }
-            return;
-        };
-        let target = Target::new(&context, function, from, request, body);
-        context.push(Work::Call(target));
-    }
 }
 
 impl Upper for ClassShared {
@@ -478,10 +345,12 @@ impl Upper for ClassShared {
     }
 
     fn wanted(&self) -> Box<dyn Fn(&Message) -> bool> {
-        match self.inputs.load(Ordering::Acquire) < MOST_PULLS {
-            true => Box::new(self.with_room(None)),
-            false => Box::new(|_| false),
-        }
+        let room = self.room(None);
+        Box::new(move |message| room(context_of(message)))
+    }
+
+    fn has_ready(&self) -> bool {
+        self.shares.has_changed()
     }
 }
 

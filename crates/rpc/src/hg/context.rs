@@ -7,7 +7,7 @@
 //! quarter of the stack is left, calls are answered with `NOMEM`. A chain that is too deep
 //! therefore fails at once: no call that a wait depends on is left in the queue.
 
-use super::class::{ClassShared, MOST_QUEUED};
+use super::class::{ClassShared, MOST_QUEUED, MOST_QUEUED_BYTES};
 use super::origin::{Origin, Then};
 use super::target::Target;
 use crate::failure::{Result, Status, refuse};
@@ -38,11 +38,16 @@ pub enum Work {
 struct Queue {
     all: VecDeque<Work>,
     calls: usize,
+    /// Bytes of the inputs that were pulled.
+    pulled: usize,
 }
 
 impl Queue {
     fn push(&mut self, work: Work) {
-        self.calls += usize::from(matches!(work, Work::Call(_)));
+        if let Work::Call(call) = &work {
+            self.calls += 1;
+            self.pulled += call.pulled_bytes();
+        }
         self.all.push_back(work);
     }
 
@@ -51,7 +56,10 @@ impl Queue {
         let is_end = |work: &Work| !matches!(work, Work::Call(_));
         let end = if ends_first { self.all.iter().position(is_end) } else { None };
         let work = self.all.remove(end.unwrap_or(0))?;
-        self.calls -= usize::from(!is_end(&work));
+        if let Work::Call(call) = &work {
+            self.calls -= 1;
+            self.pulled -= call.pulled_bytes();
+        }
         Some(work)
     }
 }
@@ -77,6 +85,7 @@ pub struct ContextShared {
     work: BiasedLock<Queue>,
     len: AtomicUsize,
     ends: AtomicUsize,
+    pulled: AtomicUsize,
     /// Whether a call without a callback, which leaves no work, has ended since the last progress.
     ended: AtomicBool,
     stage: AtomicU8,
@@ -153,6 +162,7 @@ impl ContextShared {
             work: BiasedLock::new(Queue::default()),
             len: AtomicUsize::new(0),
             ends: AtomicUsize::new(0),
+            pulled: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
             stage: AtomicU8::new(stage::OPEN),
             running: AtomicUsize::new(0),
@@ -188,12 +198,13 @@ impl ContextShared {
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.len() < MOST_QUEUED
+        self.len() < MOST_QUEUED && self.pulled.load(Ordering::Acquire) < MOST_QUEUED_BYTES
     }
 
     fn count(&self, queue: &Queue) {
         self.ends.store(queue.all.len() - queue.calls, Ordering::Release);
         self.len.store(queue.all.len(), Ordering::Release);
+        self.pulled.store(queue.pulled, Ordering::Release);
     }
 
     fn has_ends(&self) -> bool {
@@ -274,12 +285,13 @@ impl ContextShared {
         let network = &self.class.na.shared;
         let (mut done, mut batch) = (0, network.batch());
         while done < most && !self.is_empty() {
+            let had_room = self.has_room();
             let mut waiting = self.work.lock();
             let Some(work) = waiting.pop(is_crowded()) else { break };
             self.count(&waiting);
             drop(waiting);
-            if self.len() + 1 == MOST_QUEUED && network.has_unexpected() {
-                network.notify(); // requests wait for the room
+            if !had_room && self.has_room() {
+                self.class.has_room_again();
             }
             if let Err(failure) = network.attend() {
                 log::error!("{failure}");
@@ -315,7 +327,7 @@ impl ContextShared {
         self.running.fetch_add(1, Ordering::Acquire);
         let _leave = Leave(&self.running);
         match work {
-            Work::Call(target) => enter(target),
+            Work::Call(target) => self.class.admit_call(target).into_iter().for_each(enter),
             Work::Ended(origin, then) => {
                 origin.callback_ran();
                 then(&origin);

@@ -69,6 +69,11 @@ impl Kept {
         Ok(Kept(mem))
     }
 
+    /// Returns the length in bytes.
+    pub fn size(&self) -> usize {
+        self.0.len()
+    }
+
     pub fn handle(&self) -> Vec<u8> {
         self.0.to_bytes(PARAMETERS)
     }

@@ -106,6 +106,11 @@ impl Target {
         &self.body
     }
 
+    /// Returns the length of the input if it was pulled, else 0.
+    pub(super) fn pulled_bytes(&self) -> usize {
+        if let Payload::Pulled(mem) = &self.body { mem.len() } else { 0 }
+    }
+
     /// Sets the status that the origin receives if the call is dropped without an answer.
     pub fn set_failure(&self, status: Status) {
         self.reason.store(status.0, Ordering::Relaxed);
@@ -219,7 +224,7 @@ impl Target {
         } else {
             let kept = Kept::new(bytes)?;
             let handle = kept.handle();
-            let release = class.promise(to, Some(kept), &self.context, then);
+            let release = class.promise(to, Some(kept), &self.context, then)?;
             let mut whole = vec![0; ANSWER];
             Answer { status: 0, long: true, more: false, release }.write(&mut whole);
             whole.extend_from_slice(&handle);
@@ -235,7 +240,7 @@ impl Target {
     /// origin has acquired the rest.
     fn send_more(&self, buffer: &mut [u8], then: Option<OnAnswered>) -> Result<()> {
         let (class, to) = (self.class(), self.source.peer);
-        let release = class.promise(to, None, &self.context, then);
+        let release = class.promise(to, None, &self.context, then)?;
         if to == Peer::Own {
             let output = Encoded::Fits(buffer.len() - ANSWER);
             let body = Payload::own(output, &buffer[ANSWER..]);

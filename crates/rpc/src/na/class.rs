@@ -37,6 +37,8 @@ pub(crate) trait Upper: Send + Sync {
     fn lost(&self, peer: Peer);
     /// Returns a test of unexpected messages: whether the layer would take one now.
     fn wanted(&self) -> Box<dyn Fn(&Message) -> bool>;
+    /// Returns whether the layer would go on with a message that it has taken.
+    fn has_ready(&self) -> bool;
 }
 
 pub type Bytes = SmallVec<[u8; 64]>;

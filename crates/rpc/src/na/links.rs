@@ -35,6 +35,7 @@ pub mod door;
 mod held;
 mod input;
 mod link;
+mod loss;
 mod output;
 mod peers;
 mod poller;
@@ -258,23 +259,6 @@ impl Links {
         }
     }
 
-    /// Removes a peer's connections, which have ended or are given up. Its chunks and calls fail.
-    fn lose(&self, class: &Shared, n: u32) {
-        let links = self.peers().lose(n);
-        let broken = links.iter().find(|link| !link.is_open()).or(links.first());
-        let Some(first) = broken else { return };
-        let why = first.break_off("the connection has ended".into());
-        log::debug!("{}://{}: {why}", self.networks.name, first.name());
-        for link in &links {
-            link.break_off(why.clone());
-            self.networks.arrivals.poller.forget(link.descriptor());
-            link.abandon(&why);
-            link.stream.process().into_iter().for_each(shm_export::drop_those_of);
-        }
-        self.moving.fail_of(n, &why);
-        class.lost(Peer::Remote(n));
-    }
-
     fn visit_ready(&self, class: &Shared, buffer: &mut [u8]) -> bool {
         if !self.any_ready.load(Ordering::Relaxed) || !self.any_ready.swap(false, Ordering::AcqRel)
         {
@@ -437,6 +421,10 @@ impl Plugin for Links {
 
     fn wake(&self) {
         self.networks.arrivals.poller.wake();
+    }
+
+    fn give_up(&self, n: u32, why: &str) {
+        self.break_off(n, why);
     }
 
     fn descriptor(&self) -> Option<RawFd> {

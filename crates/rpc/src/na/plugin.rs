@@ -97,6 +97,9 @@ pub(crate) trait Plugin: Send + Sync {
 
     fn wake(&self) {}
 
+    /// Ends the connections of a peer, which is lost then.
+    fn give_up(&self, peer: u32, why: &str);
+
     /// Returns a descriptor that becomes readable on an event after [`Plugin::prepare_sleep`].
     fn descriptor(&self) -> Option<RawFd> {
         None

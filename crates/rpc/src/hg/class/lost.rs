@@ -1,8 +1,8 @@
 //! The loss of a peer.
 
-use super::{ClassShared, Entry, OnAnswered};
+use super::{ClassShared, Entry, Promised};
 use crate::failure::Status;
-use crate::hg::context::{ContextShared, Work};
+use crate::hg::context::Work;
 use crate::hg::origin::Origin;
 use crate::hg::payload::Payload;
 use crate::na::address::Peer;
@@ -30,16 +30,18 @@ impl ClassShared {
         for origin in origins {
             origin.complete(Status::HOSTUNREACH, Payload::Empty);
         }
-        let answered: Vec<(Arc<ContextShared>, OnAnswered)> = {
+        let gone = {
             let mut promised = self.promised.lock();
             let of = promised.iter().filter(|(_, promised)| promised.peer == peer);
             let tokens: Vec<u64> = of.map(|(token, _)| token).collect();
             let gone = tokens.into_iter().filter_map(|token| promised.remove(token));
-            gone.filter_map(|promised| promised.then).collect()
+            gone.collect::<Vec<Promised>>()
         };
+        let answered = gone.into_iter().filter_map(|gone| self.end_promise(gone));
         for (context, then) in answered {
             context.push(Work::Run(then));
         }
+        drop(self.shares.give_up(Some(peer))); // the answers are lost too
     }
 }
 

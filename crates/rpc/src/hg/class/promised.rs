@@ -2,6 +2,7 @@
 //! token.
 
 use super::{ClassShared, OnAnswered, Promised};
+use crate::failure::Result;
 use crate::hg::context::{ContextShared, Work};
 use crate::hg::payload::Kept;
 use crate::na::address::Peer;
@@ -10,20 +11,36 @@ use portolan_engine::am::Data;
 use std::sync::Arc;
 
 impl ClassShared {
-    /// Keeps an output until it is pulled, and returns the token that releases it.
+    /// Keeps an output until it is pulled, and returns the token that releases it. Returns `NOMEM`
+    /// if the peer has not pulled too many others.
     pub(in crate::hg) fn promise(
         &self,
         peer: Peer,
         kept: Option<Kept>,
         context: &Arc<ContextShared>,
         then: Option<OnAnswered>,
-    ) -> u64 {
+    ) -> Result<u64> {
         let then = then.map(|then| (context.clone(), then));
-        self.promised.lock().insert(Promised { peer, _kept: kept, then })
+        let len = kept.as_ref().map_or(0, Kept::size);
+        if peer != Peer::Own {
+            self.shares.begin_output(peer, len)?;
+        }
+        Ok(self.promised.lock().insert(Promised { peer, len, _kept: kept, then }))
     }
 
     pub(in crate::hg) fn break_promise(&self, token: u64) {
-        self.promised.lock().remove(token);
+        let gone = self.promised.lock().remove(token);
+        gone.into_iter().for_each(|gone| drop(self.end_promise(gone)));
+    }
+
+    /// Frees an output that was removed from the table. Returns what runs now.
+    pub(super) fn end_promise(&self, gone: Promised) -> Option<(Arc<ContextShared>, OnAnswered)> {
+        let Promised { peer, len, _kept, then } = gone;
+        drop(_kept);
+        if peer != Peer::Own && self.shares.end_output(peer, len) {
+            self.na.shared.notify();
+        }
+        then
     }
 
     pub(in crate::hg) fn released(&self, from: Peer, token: u64) {
@@ -32,7 +49,7 @@ impl ClassShared {
         if promised.get(token).is_some_and(|p| p.peer == from) {
             let gone = promised.remove(token);
             drop(promised);
-            if let Some((context, then)) = gone.and_then(|gone| gone.then) {
+            if let Some((context, then)) = gone.and_then(|gone| self.end_promise(gone)) {
                 context.push(Work::Run(then));
             }
         }

@@ -12,6 +12,7 @@ use crate::na::address::Peer;
 use crate::na::transfer::Transfer;
 use crate::na::{Access, Address, Direction, Mem, Part};
 use portolan_engine::error::ErrorKind;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -26,6 +27,31 @@ pub(super) struct Pull {
     pub(super) remote: Arc<Mem>,
     pub(super) local: Option<Arc<Mem>>,
     pub(super) purpose: Purpose,
+}
+
+impl Pull {
+    pub fn new(peer: Peer, remote: Arc<Mem>, purpose: Purpose) -> Pull {
+        Pull { transfer: None, peer, remote, local: None, purpose }
+    }
+
+    /// Returns the length in bytes.
+    pub fn len(&self) -> usize {
+        self.remote.len()
+    }
+
+    /// Returns the number of the context that a pulled input is for.
+    pub fn context(&self) -> Option<u8> {
+        match &self.purpose {
+            Purpose::Input { request, .. } => Some(request.context),
+            Purpose::Output { .. } => None,
+        }
+    }
+}
+
+impl fmt::Debug for Pull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pull").field("peer", &self.peer).finish_non_exhaustive()
+    }
 }
 
 impl ClassShared {
@@ -78,7 +104,12 @@ impl ClassShared {
                     Some(failure.status())
                 }
             };
-            busy |= pull.transfer.as_ref().is_some_and(Transfer::is_moving);
+            if pull.transfer.as_ref().is_some_and(Transfer::is_moving) {
+                busy = true;
+                if matches!(pull.purpose, Purpose::Input { .. }) {
+                    self.shares.moved(pull.peer);
+                }
+            }
             match ended {
                 None => self.pulls.lock().push_back(pull),
                 Some(status) => {
@@ -119,12 +150,13 @@ impl ClassShared {
     }
 
     fn pulled(&self, context: &Arc<ContextShared>, pull: Pull, ended: Status) {
+        let len = pull.len();
         let Pull { local, purpose, transfer, .. } = pull;
         drop(transfer);
         let body = local.map_or(Payload::Empty, Payload::Pulled);
         match purpose {
             Purpose::Input { request, function, source } => {
-                self.inputs.fetch_sub(1, Ordering::AcqRel);
+                self.shares.end_pull(source.peer, len);
                 // The origin of a one-way call may reuse its input now, except for more data, which
                 // is still to be acquired.
                 let succeeded = ended == Status::SUCCESS;

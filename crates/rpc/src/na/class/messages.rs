@@ -283,21 +283,21 @@ impl Shared {
         self.waiting.load(Ordering::Acquire) > 0
     }
 
-    /// Returns whether an unexpected message waits that the upper layer would take now. Without an
-    /// upper layer, the program takes it.
+    /// Returns whether the upper layer has something to do that needs no further message: it would
+    /// take an unexpected one now, or go on with an earlier one. Without an upper layer, the
+    /// program takes unexpected messages.
     pub(in crate::na) fn has_wanted(&self) -> bool {
-        if !self.has_unexpected() {
-            return false;
-        }
-        match self.upper.read().as_ref().and_then(Weak::upgrade) {
-            Some(upper) => {
+        let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
+        let Some(upper) = upper else { return self.has_unexpected() };
+        upper.has_ready()
+            || self.has_unexpected() && {
                 let wanted = upper.wanted();
                 self.matching.lock().unexpected.iter().any(wanted)
             }
-            None => true,
-        }
     }
 
+    /// Takes the oldest unexpected message. It counts against the window of its sender until
+    /// [`Shared::took_unexpected`].
     #[inline]
     pub(crate) fn take_unexpected(&self) -> Option<Message> {
         self.take_unexpected_of(|_| true)
@@ -311,9 +311,20 @@ impl Shared {
         let at = matching.unexpected.iter().position(wanted)?;
         let message = matching.unexpected.remove(at)?;
         self.waiting.store(matching.unexpected.len(), Ordering::Release);
-        drop(matching);
-        self.took(message.from.peer, 0, message.body.len());
         Some(message)
+    }
+
+    #[inline]
+    pub(crate) fn took_unexpected(&self, from: Peer, bytes: usize) {
+        self.took(from, 0, bytes);
+    }
+
+    /// Ends the connection of a peer that does not do its part. Does nothing if the peer is a rank
+    /// of the job.
+    pub(crate) fn give_up(&self, peer: Peer, why: &str) {
+        if let (Peer::Remote(n), Some(plugin)) = (peer, &self.plugin) {
+            plugin.give_up(n, why);
+        }
     }
 
     /// Counts a consumed message, and reports the bytes to the sender once enough have accumulated.
