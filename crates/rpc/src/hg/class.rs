@@ -342,6 +342,13 @@ impl Upper for ClassShared {
 
     fn lost(&self, peer: Peer) {
         self.end_with(peer);
+        self.fell_behind(peer);
+    }
+
+    fn fell_behind(&self, peer: Peer) {
+        if self.shares.look_behind(peer, || self.na.shared.is_behind(peer)) {
+            self.na.shared.notify();
+        }
     }
 
     fn wanted(&self) -> Box<dyn Fn(&Message) -> bool> {

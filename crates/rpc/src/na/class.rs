@@ -35,6 +35,8 @@ pub(crate) trait Upper: Send + Sync {
     fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>);
     /// Handles the loss of a peer. Must not block.
     fn lost(&self, peer: Peer);
+    /// Handles a change of [`Shared::is_behind`]. Must not block.
+    fn fell_behind(&self, peer: Peer);
     /// Returns a test of unexpected messages: whether the layer would take one now.
     fn wanted(&self) -> Box<dyn Fn(&Message) -> bool>;
     /// Returns whether the layer would go on with a message that it has taken.

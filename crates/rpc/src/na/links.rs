@@ -193,6 +193,12 @@ impl Links {
         self.any_ready.store(true, Ordering::Release);
     }
 
+    /// Lets the thread that polls visit a peer.
+    fn call_poller(&self, n: u32) {
+        self.make_ready(n);
+        self.networks.arrivals.poller.wake();
+    }
+
     /// Sends a frame over a connection.
     ///
     /// # Safety
@@ -216,8 +222,7 @@ impl Links {
             }
             Err(why) => {
                 // The thread that polls removes the connection.
-                self.make_ready(link.number());
-                self.networks.arrivals.poller.wake();
+                self.call_poller(link.number());
                 refuse!(HOSTUNREACH, "{why}")
             }
         }
@@ -327,7 +332,11 @@ impl Plugin for Links {
             _ => self.open_link(n)?,
         };
         // SAFETY: there are no runs.
-        unsafe { self.post(&link, head, body, &[], None) }
+        unsafe { self.post(&link, head, body, &[], None) }?;
+        if link.take_behind_change() {
+            class.fell_behind(Peer::Remote(n));
+        }
+        Ok(())
     }
 
     fn transfer(
@@ -354,10 +363,7 @@ impl Plugin for Links {
     }
 
     fn transmit(&self) {
-        self.held.transmit(|n| {
-            self.make_ready(n);
-            self.networks.arrivals.poller.wake();
-        });
+        self.held.transmit(|n| self.call_poller(n));
     }
 
     fn poll(&self, class: &Shared) -> Result<bool> {
@@ -417,6 +423,10 @@ impl Plugin for Links {
             sm.set_asleep(false);
         }
         slept
+    }
+
+    fn is_behind(&self, n: u32) -> bool {
+        self.peers().connections(n).iter().any(|link| link.is_behind())
     }
 
     fn wake(&self) {

@@ -97,6 +97,12 @@ pub(crate) trait Plugin: Send + Sync {
 
     fn wake(&self) {}
 
+    /// Returns whether so many bytes wait for a peer that it should cause no more of them. If that
+    /// changes, the plug-in calls [`Shared::fell_behind`].
+    fn is_behind(&self, _peer: u32) -> bool {
+        false
+    }
+
     /// Ends the connections of a peer, which is lost then.
     fn give_up(&self, peer: u32, why: &str);
 

@@ -10,7 +10,8 @@
 //!   progress for [`PATIENCE`].
 //! - **Outputs.** A peer with two or more outputs and [`PEER_BYTES`] in total is *full*. Its calls
 //!   do not begin, until it has pulled enough. If it pulls none for [`PATIENCE`], they fail with
-//!   `NOMEM`. So does an answer of more than a message, if [`MOST_OUTPUTS`] of the peer are kept.
+//!   `NOMEM`. So does an answer of more than a message, if [`MOST_OUTPUTS`] of the peer are kept. A
+//!   peer is also full while many short outputs wait in its connection, because it does not read.
 //!
 //! Whatever waits for the share of its peer is held here, and no other peer waits for it. Requests
 //! that are held still count against the flow-control window of their peer, so its window bounds
@@ -62,6 +63,8 @@ struct Share {
     output_bytes: usize,
     /// The last progress of the pulls.
     moved: Option<Instant>,
+    /// Whether many short outputs wait in its connection.
+    behind: bool,
     /// When the peer became full, or has last pulled an output since then.
     full: Option<Instant>,
     requests: VecDeque<Message>,
@@ -109,7 +112,7 @@ impl Share {
     }
 
     fn is_empty(&self) -> bool {
-        let idle = self.pulls == 0 && self.outputs == 0;
+        let idle = self.pulls == 0 && self.outputs == 0 && !self.behind;
         idle && self.requests.is_empty() && self.inputs.is_empty() && self.calls.is_empty()
     }
 }
@@ -247,10 +250,7 @@ impl Shares {
             );
         }
         (share.outputs, share.output_bytes) = (share.outputs + 1, bytes);
-        if share.outputs > 1 && bytes > PEER_BYTES && !share.is_full() {
-            share.full = Some(Instant::now());
-            self.full.fetch_add(1, Ordering::AcqRel);
-        }
+        self.fill(share);
         Ok(())
     }
 
@@ -260,17 +260,42 @@ impl Shares {
         let Some(share) = table.peers.get_mut(&peer) else { return false };
         share.outputs -= 1;
         share.output_bytes -= len + OVERHEAD;
-        let was_full = share.is_full();
-        let is_full = share.outputs > 1 && share.output_bytes > PEER_BYTES;
-        share.full = (was_full && is_full).then(Instant::now);
-        let ends = was_full && !is_full;
+        share.full = share.full.map(|_| Instant::now());
+        let ends = self.fill(share);
         table.tidy(peer);
-        drop(table);
-        if ends {
+        ends
+    }
+
+    /// Records whether many bytes wait in the connection of a peer. Returns whether the peer is no
+    /// longer full.
+    pub fn look_behind(&self, peer: Peer, is_behind: impl FnOnce() -> bool) -> bool {
+        let mut table = self.table.lock();
+        // With the lock, so that the last change is recorded last.
+        let behind = is_behind();
+        if !behind && !table.peers.contains_key(&peer) {
+            return false;
+        }
+        let share = table.peers.entry(peer).or_default();
+        share.behind = behind;
+        let ends = self.fill(share);
+        table.tidy(peer);
+        ends
+    }
+
+    /// Updates whether a peer is full. Returns whether it is no longer full.
+    fn fill(&self, share: &mut Share) -> bool {
+        let full = share.behind || share.outputs > 1 && share.output_bytes > PEER_BYTES;
+        if full == share.is_full() {
+            return false;
+        }
+        share.full = full.then(Instant::now);
+        if full {
+            self.full.fetch_add(1, Ordering::AcqRel);
+        } else {
             self.full.fetch_sub(1, Ordering::AcqRel);
             self.change();
         }
-        ends
+        !full
     }
 
     /// Returns something held that may go on now. `room` says whether a context has room. An input

@@ -319,6 +319,22 @@ impl Shared {
         self.took(from, 0, bytes);
     }
 
+    /// Called when [`Shared::is_behind`] may have changed.
+    pub(in crate::na) fn fell_behind(&self, peer: Peer) {
+        let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
+        if let Some(upper) = upper {
+            upper.fell_behind(peer);
+        }
+    }
+
+    /// Returns whether many bytes wait until a peer reads them.
+    pub(crate) fn is_behind(&self, peer: Peer) -> bool {
+        match (peer, &self.plugin) {
+            (Peer::Remote(n), Some(plugin)) => plugin.is_behind(n),
+            _ => false,
+        }
+    }
+
     /// Ends the connection of a peer that does not do its part. Does nothing if the peer is a rank
     /// of the job.
     pub(crate) fn give_up(&self, peer: Peer, why: &str) {

@@ -3,12 +3,17 @@
 use super::input::Input;
 use super::output::Output;
 use super::stream::{Read, Stream};
-use crate::na::memory::{InUse, Run};
+use crate::na::memory::{InUse, MOST_COPIED, Run};
 use crate::na::wire::Head;
 use parking_lot::Mutex;
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Copied bytes that wait for a peer from which on it is behind, and is not behind any more.
+const BEHIND: [usize; 2] = [16 << 20, 8 << 20];
+/// Limits on what may wait for a peer that does not read: pieces, and copied bytes.
+const MOST_WAITING: (usize, usize) = (1 << 16, MOST_COPIED);
 
 pub(super) struct Step {
     pub busy: bool,
@@ -25,6 +30,9 @@ pub(super) struct Link {
     broken: OnceLock<String>,
     /// Whether this side writes no more.
     left: AtomicBool,
+    /// Whether many bytes wait for the peer. It changes only with the lock of the output.
+    behind: AtomicBool,
+    behind_changed: AtomicBool,
 }
 
 impl Link {
@@ -39,6 +47,8 @@ impl Link {
             input: Mutex::default(),
             broken: OnceLock::new(),
             left: AtomicBool::new(false),
+            behind: AtomicBool::new(false),
+            behind_changed: AtomicBool::new(false),
         }
     }
 
@@ -78,6 +88,32 @@ impl Link {
         self.stream.cut();
     }
 
+    /// Returns whether so many bytes wait for the peer that it should cause no more of them.
+    pub fn is_behind(&self) -> bool {
+        self.behind.load(Ordering::Acquire)
+    }
+
+    /// Returns whether [`Link::is_behind`] has changed since the last call.
+    pub fn take_behind_change(&self) -> bool {
+        let changed = &self.behind_changed;
+        changed.load(Ordering::Acquire) && changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Updates [`Link::is_behind`]. Fails if too much waits.
+    fn look_behind(&self, output: &Output) -> Result<(), String> {
+        let (pieces, copied) = output.waiting();
+        if pieces > MOST_WAITING.0 || copied > MOST_WAITING.1 {
+            return Err("it receives nothing".into());
+        }
+        let was = self.is_behind();
+        let now = copied > BEHIND[usize::from(was)];
+        if was != now {
+            self.behind.store(now, Ordering::Release);
+            self.behind_changed.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
     /// If `hold` is set, the frame may stay here until [`Link::transmit`].
     ///
     /// # Safety
@@ -96,7 +132,16 @@ impl Link {
         }
         // SAFETY: the caller guarantees the runs.
         let posted = unsafe { output.post(&*self.stream, head, bytes, runs, guard, hold) };
-        posted.map_err(|error| self.break_off(error.to_string()))
+        let (pieces, copied) = output.waiting();
+        let posted = match posted {
+            Ok(()) if pieces > MOST_WAITING.0 || copied > BEHIND[0] => {
+                output.flush(&*self.stream).map(drop)
+            }
+            posted => posted,
+        };
+        let looked = posted.map_err(|error| error.to_string());
+        let looked = looked.and_then(|()| self.look_behind(&output));
+        looked.map_err(|why| self.break_off(why))
     }
 
     /// Writes what was held.
@@ -108,15 +153,15 @@ impl Link {
         output.transmit(&*self.stream).map_err(|error| self.break_off(error.to_string()))
     }
 
-    /// Writes waiting frames. Returns whether any were, and the pieces and copied bytes left.
-    pub fn flush(&self) -> Result<(bool, usize, usize), String> {
+    /// Writes waiting frames. Returns whether any were.
+    pub fn flush(&self) -> Result<bool, String> {
         let mut output = self.output.lock();
         if let Some(why) = self.broken.get() {
             return Err(why.clone());
         }
         let busy = output.flush(&*self.stream).map_err(|error| error.to_string())?;
-        let (pieces, copied) = output.waiting();
-        Ok((busy, pieces, copied))
+        self.look_behind(&output)?;
+        Ok(busy)
     }
 
     /// Progresses towards the end: writes what waits, or discards it if `at_once`, and discards

@@ -12,8 +12,7 @@ impl Links {
             log::warn!("the connection of {}://{} ends: {why}", self.networks.name, link.name());
             link.break_off(why.into());
         }
-        self.make_ready(n);
-        self.networks.arrivals.poller.wake();
+        self.call_poller(n);
     }
 
     /// Removes a peer's connections, which have ended or are given up. Its chunks and calls fail.

@@ -13,7 +13,7 @@ use super::stream::{Read, total};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
 use crate::na::class::Shared;
-use crate::na::memory::{InUse, KEY, MOST_COPIED, Run, decode_key, encode_key, pair, to_mapped};
+use crate::na::memory::{InUse, KEY, Run, decode_key, encode_key, pair, to_mapped};
 use crate::na::moving::Moving;
 use crate::na::plugin::Chunk;
 use crate::na::service::{self, NAMES, Named};
@@ -30,8 +30,6 @@ use std::sync::Arc;
 const READS: usize = 16;
 /// Maximum number of runs in a request for a direct copy.
 const RUNS: usize = 256;
-/// Limits on what may wait for a peer that does not read: pieces, and copied bytes.
-const MOST_WAITING: (usize, usize) = (1 << 16, MOST_COPIED);
 
 fn encode(runs: &[Run]) -> Vec<u8> {
     let words = runs.iter().flat_map(|run| [run.address as u64, run.len as u64]);
@@ -212,9 +210,9 @@ impl Links {
         link: &Arc<Link>,
         buffer: &mut [u8],
     ) -> std::result::Result<Step, String> {
-        let (busy, pieces, copied) = link.flush()?;
-        if pieces > MOST_WAITING.0 || copied > MOST_WAITING.1 {
-            return Err("it receives nothing".into());
+        let busy = link.flush()?;
+        if link.take_behind_change() {
+            class.fell_behind(Peer::Remote(link.number()));
         }
         let mut messages = Messages { links: self, class, link, credits: Vec::new() };
         let step = messages.read(buffer, busy)?;

@@ -294,6 +294,30 @@ fn calls_of_a_peer_that_pulls_no_outputs_wait() {
 }
 
 #[test]
+fn calls_of_a_peer_that_reads_no_outputs_wait() {
+    const CALLS: usize = 1000;
+    for network in NETWORKS {
+        let server = Server::open(network);
+        let (hoarder, client) = (Client::of(&server, network), Client::of(&server, network));
+        let calls: Vec<_> = (0..CALLS).map(|_| hoarder.start_zeros(60_000)).collect();
+        server.settle();
+        let begun = server.calls();
+        assert!(begun < CALLS * 3 / 4, "{begun} calls have run");
+        client.is_served(&server);
+        // Nothing is lost.
+        for call in &calls {
+            server.pump("a call", || hoarder.turn(), || call.is_done());
+            assert_eq!(call.output().unwrap().len(), 60_000);
+        }
+        drop(calls);
+        client.close();
+        server.pump("the end", || hoarder.turn(), || server.is_free());
+        hoarder.close();
+        server.close();
+    }
+}
+
+#[test]
 fn calls_of_a_peer_that_pulls_no_outputs_fail_in_the_end() {
     for network in NETWORKS {
         let server = Server::open(network);
