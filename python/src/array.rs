@@ -4,8 +4,8 @@
 use crate::Dist;
 use crate::call::{Pinned, wait};
 use crate::core::Core;
-use crate::dtype::{DType, with_type};
-use crate::elements::{Copying, Elements};
+use crate::dtype::{DType, Scalar, with_type};
+use crate::elements::{Copying, Elements, alike_mut};
 use crate::group::{PyGroup, at_once, first_failure, home_of};
 use crate::index::Key;
 use crate::tiles::PyTiles;
@@ -340,8 +340,15 @@ impl PyArray {
 
     /// Set all elements to a value. Collective.
     fn fill(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let filled = self.settled(value.py())?.change("fill()", |a| a.fill(value));
-        filled.map_err(|error| self.named(value.py(), error))
+        let (py, core) = (value.py(), self.settled(value.py())?);
+        // The conversion may run code that uses this array.
+        let filled = with_type!(core.dtype, T => T::from_py(value).and_then(|number| {
+            core.change("fill()", |a| {
+                let array = alike_mut::<T>(a)?;
+                wait(py, || array.fill(number))
+            })
+        }));
+        filled.map_err(|error| self.named(py, error))
     }
 
     /// Copy all elements of an array of the same shape and dtype, and any distribution. Collective.

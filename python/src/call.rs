@@ -8,7 +8,9 @@
 //! [`transfer`] keeps the lock for short transfers in shared memory: they do not wait, and another
 //! Python thread that takes the lock keeps it for milliseconds.
 //!
-//! Invariant: while [`wait`] or [`transfer`] runs, no other code of this thread uses the library.
+//! Invariants: while [`wait`] or [`transfer`] runs, no other code of this thread uses the library.
+//! A panic becomes a `portolan.Error` ([`caught`]), because `except Exception` of a program does not
+//! catch the `PanicException` of PyO3.
 
 use crate::dtype::Failure;
 use portolan::{Error, ErrorKind, OnPanic, Runtime, TransferPath};
@@ -18,6 +20,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -106,14 +109,15 @@ fn refusal() -> PyErr {
 }
 
 /// A value that only the runtime's thread uses. If another thread drops it, for example in a
-/// garbage collection, the runtime's thread does so at its next call. After the end it is leaked.
+/// garbage collection, or a signal handler does so inside a call, the runtime's thread drops it at
+/// its next call. After the end it is leaked.
 pub struct Pinned<T: 'static>(ManuallyDrop<T>);
 
-/// Values that other threads have dropped, and their number.
+/// Values that other threads or signal handlers have dropped, and their number.
 static DROPPED: Mutex<Vec<Here<Box<dyn Any>>>> = Mutex::new(Vec::new());
 static DROPPED_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
-/// Drops what other threads have dropped.
+/// Drops what other threads and signal handlers have dropped.
 #[cold]
 fn drop_here() {
     let Ok(mut dropped) = DROPPED.lock() else { return };
@@ -150,7 +154,7 @@ impl<T> Drop for Pinned<T> {
         }
         // SAFETY: the value is not used after this drop.
         let value = unsafe { ManuallyDrop::take(&mut self.0) };
-        if is_own_thread() {
+        if is_own_thread() && !INSIDE.get() {
             return drop(value);
         }
         let value: Here<Box<dyn Any>> = Here(Box::new(value));
@@ -280,6 +284,23 @@ pub fn transfer<R, E: Into<Failure>>(
     wait(py, body)
 }
 
+/// Runs a part of a call. A panic becomes an error.
+#[inline]
+pub fn caught<R>(body: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    // After a panic, objects of the library may refuse further calls, but all of them are valid.
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| Err(panicked(&*payload)))
+}
+
+#[cold]
+fn panicked(payload: &(dyn Any + Send)) -> PyErr {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    Error_::new_err(format!(
+        "internal error: {}; standard error has the place. Please report it",
+        text.unwrap_or("a panic without a message")
+    ))
+}
+
 /// Runs a call, and converts its error.
 #[inline]
 fn run<R, E: Into<Failure>>(py: Python<'_>, body: impl FnOnce() -> Result<R, E>) -> PyResult<R> {
@@ -293,15 +314,17 @@ fn run<R, E: Into<Failure>>(py: Python<'_>, body: impl FnOnce() -> Result<R, E>)
     if traced {
         LINE.set(find_line(py));
     }
-    let result = {
+    let result = caught(|| {
         INSIDE.set(true);
-        let _inside = Inside;
-        body()
-    };
+        let inside = Inside;
+        let result = body();
+        drop(inside);
+        result.map_err(|error| raise(error.into()))
+    });
     if traced {
         LINE.take();
     }
-    result.map_err(|error| raise(error.into()))
+    result
 }
 
 /// Converts an error of the library to the exception that NumPy raises for the same mistake.

@@ -4,8 +4,12 @@
 //! as long as the last of them. The core counts views and transfers, and refuses calls that would
 //! invalidate them. When the last reference is dropped, the array goes to the list of its group
 //! ([`crate::group`]).
+//!
+//! A call borrows the array while it runs code of Python, such as a conversion or a garbage
+//! collection. This code may use the same array. Every borrow therefore goes through
+//! [`Core::with`] or [`Core::with_mut`], which fail if the array is in use and make a panic an error.
 
-use crate::call::Error_;
+use crate::call::{Error_, caught};
 use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::group::Home;
@@ -41,6 +45,13 @@ enum Lent {
     Left,
 }
 
+fn in_use<E>(_: E) -> PyErr {
+    Error_::new_err(
+        "the array is in use by a call in progress: it is both source and target, or the call \
+         converts an object that uses the array",
+    )
+}
+
 impl Drop for Core {
     fn drop(&mut self) {
         if let Some(array) = self.array.take() {
@@ -66,7 +77,7 @@ impl Core {
 
     /// Takes the array out, for its end. Returns `None` if that has happened before.
     pub fn take(&self, py: Python<'_>) -> PyResult<Option<Box<dyn Elements>>> {
-        if self.array.borrow().is_none() {
+        if self.array.try_borrow().is_ok_and(|array| array.is_none()) {
             return Ok(None);
         }
         self.settle(py)?;
@@ -77,17 +88,16 @@ impl Core {
 
     /// Runs a call that only reads the array or writes patches.
     pub fn with<R>(&self, body: impl FnOnce(&dyn Elements) -> PyResult<R>) -> PyResult<R> {
-        match &*self.array.borrow() {
-            Some(array) => body(&**array),
+        match &*self.array.try_borrow().map_err(in_use)? {
+            Some(array) => caught(|| body(&**array)),
             None => Err(Error_::new_err("the array has been freed")),
         }
     }
 
     /// Runs a call of the access, or one that needs the whole array.
     pub fn with_mut<R>(&self, body: impl FnOnce(&mut dyn Elements) -> PyResult<R>) -> PyResult<R> {
-        let busy = |_| Error_::new_err("the array is both source and target of the call");
-        match &mut *self.array.try_borrow_mut().map_err(busy)? {
-            Some(array) => body(&mut **array),
+        match &mut *self.array.try_borrow_mut().map_err(in_use)? {
+            Some(array) => caught(|| body(&mut **array)),
             None => Err(Error_::new_err("the array has been freed")),
         }
     }

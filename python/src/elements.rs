@@ -87,7 +87,6 @@ pub trait Elements {
 
     fn sync(&self, py: Python<'_>) -> PyResult<()>;
     fn free(self: Box<Self>, py: Python<'_>) -> PyResult<()>;
-    fn fill(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()>;
     fn copy_from(&mut self, py: Python<'_>, other: &dyn Elements, how: Copying) -> PyResult<()>;
     fn matmul(&mut self, py: Python<'_>, a: &dyn Elements, b: &dyn Elements) -> PyResult<()>;
     fn sum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
@@ -128,13 +127,20 @@ pub enum Copying {
 
 /// Returns the other operand if it has the same element type.
 fn alike<T: Scalar>(other: &dyn Elements) -> PyResult<&Dist<T>> {
-    other.as_any().downcast_ref().ok_or_else(|| {
-        PyTypeError::new_err(format!(
-            "array \"{}\" has another dtype than {}",
-            other.facts().name,
-            T::NAME
-        ))
-    })
+    other.as_any().downcast_ref().ok_or_else(|| unlike::<T>(other))
+}
+
+/// Like [`alike`], for an operand that the call changes.
+pub fn alike_mut<T: Scalar>(other: &mut dyn Elements) -> PyResult<&mut Dist<T>> {
+    if !other.as_any().is::<Dist<T>>() {
+        return Err(unlike::<T>(other));
+    }
+    Ok(other.as_any_mut().downcast_mut().expect("the type has been checked"))
+}
+
+fn unlike<T: Scalar>(other: &dyn Elements) -> PyErr {
+    let name = other.facts().name;
+    PyTypeError::new_err(format!("array \"{name}\" has another dtype than {}", T::NAME))
 }
 
 fn alpha_of<T: Scalar>(alpha: Option<&Bound<'_, PyAny>>) -> PyResult<T> {
@@ -314,11 +320,6 @@ impl<T: Scalar> Elements for Dist<T> {
         wait(py, || (*self).free())
     }
 
-    fn fill(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let number = T::from_py(value)?;
-        wait(value.py(), || self.fill(number))
-    }
-
     fn copy_from(&mut self, py: Python<'_>, other: &dyn Elements, how: Copying) -> PyResult<()> {
         let other = alike::<T>(other)?;
         wait(py, || match how {
@@ -403,10 +404,7 @@ impl<T: Scalar> Elements for Dist<T> {
         step: &Bound<'py, PyAny>,
         keepers: [Keeper<'py>; 2],
     ) -> PyResult<()> {
-        let name = to.facts().name.to_string();
-        let to = to.as_any_mut().downcast_mut::<Dist<T>>().ok_or_else(|| {
-            PyTypeError::new_err(format!("array \"{name}\" has another dtype than {}", T::NAME))
-        })?;
+        let to = alike_mut::<T>(to)?;
         let (mut old, mut new) = (resumed(self)?, resumed(to)?);
         let mut raised = Ok(());
         // The step takes the interpreter lock that `wait` has given up.

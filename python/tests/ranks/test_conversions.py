@@ -1,5 +1,7 @@
 """Byte orders, and conversions to objects of Python."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -112,3 +114,70 @@ def test_norms_by_singular_values(dtype, ord):
             found, expected = (np.linalg.norm(z, ord, axes, keepdims) for z in (a, x))
             assert type(found) is type(expected) and found.dtype == expected.dtype
             np.testing.assert_array_equal(found, expected)
+
+
+class Using:
+    """A number whose conversion uses an array."""
+
+    def __init__(self, use):
+        self.use = use
+
+    def __float__(self):
+        self.use()
+        return 1.0
+
+    def __index__(self):
+        self.use()
+        return 1
+
+    __int__ = __index__
+
+    def __bool__(self):
+        self.use()
+        return True
+
+    def __array__(self, dtype=None, copy=None):
+        self.use()
+        return np.ones((6, 8))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i8", "f8"])
+def test_a_conversion_may_use_the_array(dtype):
+    a, b = pt.zeros((6, 8), dtype), pt.zeros((6, 8), dtype)
+    # NumPy refuses some values; no call may raise anything else.
+    allowed = (pt.Error, BufferError, IndexError, OverflowError, TypeError, ValueError)
+    with contextlib.suppress(*allowed):
+        a.fill(a)
+    uses = [
+        lambda: a[0, 0],
+        lambda: a.put((0, 0), 1),
+        lambda: a.get((slice(0, 2), 0)),
+        lambda: (a.name, a.shape, repr(a)),
+        a.sync,
+        a.free,
+        lambda: a.fill(0),
+        lambda: a.copy_from(b),
+        lambda: a.access().release(),
+        lambda: pt.stencil(a, b, lambda *_: a[0, 0]),
+    ]
+    calls = [
+        a.fill,
+        lambda x: a.put((0, 0), x),
+        lambda x: a.put((slice(0, 2), 0), x),
+        lambda x: a[x, 0],
+        lambda x: a.add((0, 0), x),
+        lambda x: a.read_inc((0, 0), x),
+        lambda x: a.owner((x, 0)),
+        lambda x: a.tiles((x, 2)).free(),
+        lambda x: a.start_put((0, 0), x).wait(),
+    ]
+    for use in uses:
+        for call in calls:
+            with contextlib.suppress(*allowed):
+                call(Using(use))
+            try:
+                assert a.shape == (6, 8)
+            except pt.Error:  # freed
+                a = pt.zeros((6, 8), dtype)
+    a.fill(Using(a.sync))
+    assert a.all()
