@@ -9,12 +9,14 @@
 //! keeps a bounded number of bytes for each peer, and its connections bound the number of peers. A
 //! single input or output may exceed the bounds, because parameters may have any length.
 
+mod cancelled;
 mod lost;
 mod promised;
 mod pulls;
 mod requests;
 mod shares;
 
+use self::cancelled::Cancelled;
 use self::pulls::{Pull, Purpose};
 use self::requests::context_of;
 use self::shares::Shares;
@@ -81,6 +83,7 @@ pub struct ClassShared {
     pub method: Method,
     /// The calls under way, by the token that their answer carries.
     calls: BiasedLock<Handles<Entry>>,
+    cancelled: Mutex<Cancelled>,
     /// The outputs not yet pulled, by the token that releases them.
     promised: Mutex<Handles<Promised>>,
     pulls: Mutex<VecDeque<Pull>>,
@@ -109,6 +112,7 @@ impl ClassShared {
             functions: Registry::default(),
             method,
             calls: BiasedLock::new(Handles::default()),
+            cancelled: Mutex::default(),
             promised: Mutex::default(),
             pulls: Mutex::default(),
             pulling: AtomicUsize::new(0),
@@ -205,22 +209,6 @@ impl ClassShared {
         drop(gone); // outside the lock: it may hold the last reference to large objects
     }
 
-    /// Stops waiting for a call. Keeps its input in `kept`, which the peer may still pull.
-    pub(super) fn abandon(&self, token: u64, kept: Option<Kept>) {
-        let gone = match kept {
-            Some(kept) => {
-                let mut calls = self.calls.lock();
-                calls.get_mut(token).map(|entry| {
-                    let (Entry::Call(_, peer) | Entry::Cancelled(_, peer)) = entry;
-                    let cancelled = Entry::Cancelled(kept, *peer);
-                    std::mem::replace(entry, cancelled)
-                })
-            }
-            None => self.calls.lock().remove(token),
-        };
-        drop(gone); // outside the lock
-    }
-
     /// Cancels the calls of a context being destroyed, and queues callbacks that wait for a pull.
     pub(super) fn cancel_those_of(&self, context: &Arc<ContextShared>) {
         let mine = |origin: &Arc<Origin>| Arc::ptr_eq(origin.context(), context);
@@ -289,6 +277,9 @@ impl ClassShared {
             if wanted { calls.remove(token) } else { None }
         };
         let Some(Entry::Call(origin, _)) = entry else {
+            if entry.is_some() {
+                self.cancelled_ended(token);
+            }
             if answer.long || answer.more {
                 self.release(from, answer.release);
             }

@@ -5,8 +5,7 @@ mod more_data;
 use super::class::{ClassShared, failure};
 use super::context::{self, ContextShared, Work};
 use super::payload::{Encode, Kept, Payload, with_scratch};
-use super::target::Function;
-use super::target::Target;
+use super::target::{Function, Target};
 use super::wire::{CallRequest, REQUEST};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::Address;
@@ -423,14 +422,16 @@ impl Origin {
         if self.is_done() {
             return;
         }
-        let (token, kept) = {
+        let (token, kept, target) = {
             let mut state = self.state.lock();
             if !matches!(state.phase, Phase::Flying | Phase::Pulling) {
                 return;
             }
-            (state.token, state.kept.take())
+            (state.token, state.kept.take(), state.target)
         };
-        self.class().abandon(token, kept);
+        let peer = target.map_or(Peer::Own, |target| target.peer);
+        let unsent = self.class().na.shared.withdraw_call(peer, token);
+        self.class().abandon(token, kept.filter(|_| !unsent));
         self.complete(Status::CANCELED, Payload::Empty);
     }
 

@@ -7,7 +7,7 @@
 //!
 //! Invariant: while messages are held or held ones are being sent, new ones are held behind them.
 
-use super::wire::Head;
+use super::wire::{Head, Kind};
 use crate::failure::Status;
 use portolan_engine::memory::biased_lock::BiasedLock;
 use std::collections::VecDeque;
@@ -38,6 +38,7 @@ pub struct Held {
     pub head: Head,
     pub body: Vec<u8>,
     pub sent: Option<OnSent>,
+    /// The operation of the program, or 0 for a call.
     pub op: u64,
 }
 
@@ -131,6 +132,14 @@ impl Flow {
         })
     }
 
+    /// Withdraws the request of a call, which is no operation of a program. Returns whether it was
+    /// held.
+    pub fn withdraw_call(&self, token: u64) -> bool {
+        let held = &mut self.out.lock()[Kind::Unexpected as usize].held;
+        let at = held.iter().position(|held| held.op == 0 && held.head.word == token);
+        at.and_then(|at| held.remove(at)).is_some()
+    }
+
     pub(crate) fn abandon(&self) -> Vec<Held> {
         self.out.lock().iter_mut().flat_map(|window| window.held.drain(..)).collect()
     }
@@ -158,7 +167,6 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::na::wire::Kind;
 
     fn held(op: u64, bytes: usize) -> Held {
         let head = Head { kind: Kind::Unexpected, class: 0, tag: 0, word: 0 };
@@ -220,5 +228,11 @@ mod tests {
         assert!(flow.hold(0, held(7, 900)).is_none());
         assert_eq!(flow.withdraw(7).map(|h| h.op), Some(7));
         assert!(flow.withdraw(7).is_none());
+        for token in [5, 6] {
+            let held = held(0, 900);
+            let head = Head { word: token, ..held.head };
+            assert!(flow.hold(0, Held { head, ..held }).is_none());
+        }
+        assert_eq!([6, 6, 5, 7].map(|token| flow.withdraw_call(token)), [true, false, true, false]);
     }
 }

@@ -3,30 +3,31 @@
 use super::{ClassShared, Entry, Promised};
 use crate::failure::Status;
 use crate::hg::context::Work;
-use crate::hg::origin::Origin;
 use crate::hg::payload::Payload;
 use crate::na::address::Peer;
-use std::sync::Arc;
 
 impl ClassShared {
     /// Ends what waits for a peer that is gone: its calls fail with `HOSTUNREACH`, and outputs that
     /// were promised to it are dropped. Pulls end with the error of their transfer.
     pub(super) fn end_with(&self, peer: Peer) {
         let _handing = self.hand_over();
-        let origins: Vec<Arc<Origin>> = {
+        let gone = {
             let mut calls = self.calls.lock();
             let of = |(token, entry): (u64, &Entry)| {
                 let (Entry::Call(_, callee) | Entry::Cancelled(_, callee)) = entry;
                 (*callee == peer).then_some(token)
             };
             let tokens: Vec<u64> = calls.iter().filter_map(of).collect();
-            let gone = tokens.into_iter().filter_map(|token| calls.remove(token));
-            gone.filter_map(|entry| match entry {
-                Entry::Call(origin, _) => Some(origin),
-                Entry::Cancelled(..) => None,
-            })
-            .collect()
+            let gone = tokens.into_iter().filter_map(|token| Some((token, calls.remove(token)?)));
+            gone.collect::<Vec<(u64, Entry)>>()
         };
+        let origins = gone.into_iter().filter_map(|(token, entry)| match entry {
+            Entry::Call(origin, _) => Some(origin),
+            Entry::Cancelled(..) => {
+                self.cancelled_ended(token);
+                None
+            }
+        });
         for origin in origins {
             origin.complete(Status::HOSTUNREACH, Payload::Empty);
         }
@@ -48,12 +49,13 @@ impl ClassShared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hg::origin::Origin;
     use crate::hg::target::Target;
     use crate::hg::{Class, Listen};
     use crate::na::class::Upper;
     use crate::proc::Encoded;
     use parking_lot::Mutex;
-    use std::sync::mpsc;
+    use std::sync::{Arc, mpsc};
     use std::time::Duration;
 
     #[test]

@@ -172,6 +172,12 @@ impl Shared {
         Ok(false)
     }
 
+    /// Withdraws the request of a call if the window of its peer has not allowed it to leave.
+    /// Returns whether it has not.
+    pub(crate) fn withdraw_call(&self, to: Peer, token: u64) -> bool {
+        token != 0 && self.with_flow(to, |flow| flow.withdraw_call(token)) == Some(true)
+    }
+
     pub fn answer(&self, to: Peer, kind: Kind, token: u64, body: Data<'_>) -> Result<()> {
         self.transmit(to, &Head { kind, class: self.number, tag: 0, word: token }, body)
     }

@@ -364,6 +364,45 @@ fn outputs_of_calls_that_have_begun_are_bounded() {
     assert!(shares.table.lock().peers.is_empty());
 }
 
+/// A client of a server that is stopped cancels its calls and makes others.
+#[test]
+fn cancelled_calls_of_a_client_are_bounded() {
+    const SHORT: usize = 60_000;
+    for network in NETWORKS {
+        let server = Server::open(network);
+        let client = Client::of(&server, network);
+        let ran = Arc::<AtomicUsize>::default();
+        let counted = ran.clone();
+        let sink = move |bytes: Vec<u8>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(bytes.len())
+        };
+        server.class.serve_fn("sink", sink).unwrap();
+        let sink = client.class.client::<Vec<u8>, usize>("sink").unwrap();
+        let (short, long) = (vec![1; SHORT], vec![1; PEER_BYTES / 8]);
+        for _ in 0..30 {
+            for input in [&short, &long] {
+                let call = client.context.handle(&client.there, &sink);
+                call.start(input).unwrap();
+                call.cancel();
+                assert!(call.wait(LONG).unwrap());
+            }
+        }
+        let kept = client.class.shared.calls.lock().iter().count();
+        assert!(kept < 9, "{kept} inputs are kept");
+        // What the window does not hold is withdrawn.
+        let call = client.context.handle(&client.there, &sink);
+        call.start(&short).unwrap();
+        server.pump("the call", || client.turn(), || call.is_done());
+        assert_eq!(call.output().unwrap(), SHORT);
+        let ran = ran.load(Ordering::Relaxed);
+        assert!(ran <= (1 << 20) / SHORT + 1 + kept, "{ran} calls have run");
+        drop((call, sink));
+        client.close();
+        server.close();
+    }
+}
+
 #[test]
 fn what_is_held_ends_with_its_server() {
     for network in NETWORKS {
