@@ -18,13 +18,12 @@ mod shares;
 
 use self::cancelled::Cancelled;
 use self::pulls::{Pull, Purpose};
-use self::requests::context_of;
 use self::shares::Shares;
 use super::context::{ContextShared, Work};
 use super::origin::Origin;
 use super::payload::{Kept, PARAMETERS, Payload};
 use super::target::{Function, Registry, Target};
-use super::wire::{ANSWER, Answer, CallRequest, Parsed};
+use super::wire::{ANSWER, Answer, CallRequest, Parsed, context_of};
 use crate::checksum::Method;
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na;
@@ -88,7 +87,7 @@ pub struct ClassShared {
     promised: Mutex<Handles<Promised>>,
     pulls: Mutex<VecDeque<Pull>>,
     pulling: AtomicUsize,
-    shares: Shares,
+    shares: Shares<Pull, Arc<Target>>,
     closed: AtomicBool,
     contexts: Mutex<Vec<Weak<ContextShared>>>,
     handing_over: AtomicUsize,
@@ -209,6 +208,24 @@ impl ClassShared {
         drop(gone); // outside the lock: it may hold the last reference to large objects
     }
 
+    /// Stops waiting for a call. Keeps its input in `kept`, which the peer may still pull.
+    pub(super) fn abandon(&self, token: u64, kept: Option<Kept>) {
+        let Some(kept) = kept else { return self.forget(token) };
+        let len = kept.size();
+        let replaced = {
+            let mut calls = self.calls.lock();
+            calls.get_mut(token).map(|entry| {
+                let (Entry::Call(_, peer) | Entry::Cancelled(_, peer)) = entry;
+                let cancelled = Entry::Cancelled(kept, *peer);
+                std::mem::replace(entry, cancelled)
+            })
+        };
+        if replaced.is_some() {
+            let gone = self.cancelled.lock().add(token, len);
+            gone.into_iter().for_each(|token| self.forget(token));
+        }
+    }
+
     /// Cancels the calls of a context being destroyed, and queues callbacks that wait for a pull.
     pub(super) fn cancel_those_of(&self, context: &Arc<ContextShared>) {
         let mine = |origin: &Arc<Origin>| Arc::ptr_eq(origin.context(), context);
@@ -234,14 +251,14 @@ impl ClassShared {
             of.collect()
         };
         answered.into_iter().for_each(|then| context.push(Work::Run(then)));
-        let is_mine = |call: &Target| Arc::ptr_eq(call.context(), context);
+        let is_mine = |call: &Arc<Target>| Arc::ptr_eq(call.context(), context);
         drop(self.shares.give_up_calls(is_mine)); // answers them
     }
 
     /// Returns a call if it may run now; otherwise it runs when its caller has pulled its outputs.
     #[inline]
     pub(super) fn admit_call(&self, call: Arc<Target>) -> Option<Arc<Target>> {
-        self.shares.admit_call(call)
+        self.shares.admit_call(call.source().peer, call)
     }
 
     /// Called when a context has room again.
@@ -278,7 +295,7 @@ impl ClassShared {
         };
         let Some(Entry::Call(origin, _)) = entry else {
             if entry.is_some() {
-                self.cancelled_ended(token);
+                self.cancelled.lock().remove(token);
             }
             if answer.long || answer.more {
                 self.release(from, answer.release);
@@ -344,7 +361,7 @@ impl Upper for ClassShared {
 
     fn wanted(&self) -> Box<dyn Fn(&Message) -> bool> {
         let room = self.room(None);
-        Box::new(move |message| room(context_of(message)))
+        Box::new(move |message| room(context_of(&message.body)))
     }
 
     fn has_ready(&self) -> bool {

@@ -118,6 +118,14 @@ impl CallRequest {
     }
 }
 
+/// Returns the number of the context that a request is for, or `None` if it is not a request.
+pub fn context_of(bytes: &[u8]) -> Option<u8> {
+    match CallRequest::parse(bytes, 0) {
+        Parsed::Request(request) => Some(request.context),
+        Parsed::Broken(_) | Parsed::Rubbish => None,
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     pub status: i32,

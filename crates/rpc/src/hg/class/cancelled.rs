@@ -3,12 +3,10 @@
 //! The peer may be stopped, and the program may cancel one call after the other, so only the last
 //! inputs are kept. The pull of another one fails at the peer with `ACCESS`.
 
-use super::{ClassShared, Entry};
-use crate::hg::payload::Kept;
 use std::collections::VecDeque;
 
 /// Limit on the inputs that are kept, in bytes. The last one may be longer.
-pub(super) const MOST_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 64 << 20;
 
 /// The calls, by their tokens, and the lengths of their inputs. The oldest one is first.
 #[derive(Debug, Default)]
@@ -18,8 +16,8 @@ pub(super) struct Cancelled {
 }
 
 impl Cancelled {
-    /// Adds a call, and returns those whose input is kept no longer.
-    fn add(&mut self, token: u64, len: usize) -> Vec<u64> {
+    /// Adds a call, and returns those whose input must be dropped.
+    pub fn add(&mut self, token: u64, len: usize) -> Vec<u64> {
         self.calls.push_back((token, len));
         self.bytes += len;
         let mut gone = Vec::new();
@@ -31,36 +29,12 @@ impl Cancelled {
         gone
     }
 
-    fn remove(&mut self, token: u64) {
+    /// Removes a call whose input was dropped.
+    pub fn remove(&mut self, token: u64) {
         let at = self.calls.iter().position(|(found, _)| *found == token);
         if let Some((_, len)) = at.and_then(|at| self.calls.remove(at)) {
             self.bytes -= len;
         }
-    }
-}
-
-impl ClassShared {
-    /// Stops waiting for a call. Keeps its input in `kept`, which the peer may still pull.
-    pub(in crate::hg) fn abandon(&self, token: u64, kept: Option<Kept>) {
-        let Some(kept) = kept else { return self.forget(token) };
-        let len = kept.size();
-        let replaced = {
-            let mut calls = self.calls.lock();
-            calls.get_mut(token).map(|entry| {
-                let (Entry::Call(_, peer) | Entry::Cancelled(_, peer)) = entry;
-                let cancelled = Entry::Cancelled(kept, *peer);
-                std::mem::replace(entry, cancelled)
-            })
-        };
-        if replaced.is_some() {
-            let gone = self.cancelled.lock().add(token, len);
-            gone.into_iter().for_each(|token| self.forget(token));
-        }
-    }
-
-    /// Called with the token of a cancelled call that was removed.
-    pub(super) fn cancelled_ended(&self, token: u64) {
-        self.cancelled.lock().remove(token);
     }
 }
 

@@ -24,7 +24,7 @@ impl ClassShared {
         let origins = gone.into_iter().filter_map(|(token, entry)| match entry {
             Entry::Call(origin, _) => Some(origin),
             Entry::Cancelled(..) => {
-                self.cancelled_ended(token);
+                self.cancelled.lock().remove(token);
                 None
             }
         });

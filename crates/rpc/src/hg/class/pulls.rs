@@ -33,19 +33,6 @@ impl Pull {
     pub fn new(peer: Peer, remote: Arc<Mem>, purpose: Purpose) -> Pull {
         Pull { transfer: None, peer, remote, local: None, purpose }
     }
-
-    /// Returns the length in bytes.
-    pub fn len(&self) -> usize {
-        self.remote.len()
-    }
-
-    /// Returns the number of the context that a pulled input is for.
-    pub fn context(&self) -> Option<u8> {
-        match &self.purpose {
-            Purpose::Input { request, .. } => Some(request.context),
-            Purpose::Output { .. } => None,
-        }
-    }
 }
 
 impl fmt::Debug for Pull {
@@ -150,7 +137,7 @@ impl ClassShared {
     }
 
     fn pulled(&self, context: &Arc<ContextShared>, pull: Pull, ended: Status) {
-        let len = pull.len();
+        let len = pull.remote.len();
         let Pull { local, purpose, transfer, .. } = pull;
         drop(transfer);
         let body = local.map_or(Payload::Empty, Payload::Pulled);

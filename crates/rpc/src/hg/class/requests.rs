@@ -2,12 +2,12 @@
 
 use super::ClassShared;
 use super::pulls::{Pull, Purpose};
-use super::shares::{Held, Overdue};
+use super::shares::{Held, Input, Overdue};
 use crate::failure::Status;
 use crate::hg::context::{ContextShared, Work};
 use crate::hg::payload::{PARAMETERS, Payload};
 use crate::hg::target::{Function, Target};
-use crate::hg::wire::{ANSWER, Answer, CallRequest, Parsed, REQUEST};
+use crate::hg::wire::{ANSWER, Answer, CallRequest, Parsed, REQUEST, context_of};
 use crate::na::address::Peer;
 use crate::na::class::Message;
 use crate::na::wire::Kind;
@@ -16,14 +16,6 @@ use portolan_engine::am::Data;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-
-/// Returns the number of the context that a request is for, or `None` if it is not a request.
-pub(super) fn context_of(message: &Message) -> Option<u8> {
-    match CallRequest::parse(&message.body, message.word) {
-        Parsed::Request(request) => Some(request.context),
-        Parsed::Broken(_) | Parsed::Rubbish => None,
-    }
-}
 
 impl ClassShared {
     /// Returns a test of context numbers: whether a context with room in its queue would run a
@@ -93,7 +85,7 @@ impl ClassShared {
                 if context.has_room() { network.take_unexpected() } else { None }
             } else if network.has_unexpected() {
                 let room = self.room(Some(context));
-                network.take_unexpected_of(|message| room(context_of(message)))
+                network.take_unexpected_of(|message| room(context_of(&message.body)))
             } else {
                 None
             };
@@ -139,7 +131,7 @@ impl ClassShared {
     /// Ends the connections of peers that do not serve pulls, and refuses the calls of peers that
     /// do not pull.
     #[cold]
-    fn end_overdue(&self, overdue: Overdue) {
+    fn end_overdue(&self, overdue: Overdue<Pull, Arc<Target>>) {
         let Overdue { silent, refused, patience } = overdue;
         for peer in silent {
             let why = format!("no byte of its inputs has arrived for {patience:?}");
@@ -156,7 +148,7 @@ impl ClassShared {
     }
 
     /// Answers what was held with a status.
-    pub(super) fn refuse_held(&self, held: Vec<Held>, status: Status) {
+    pub(super) fn refuse_held(&self, held: Vec<Held<Pull, Arc<Target>>>, status: Status) {
         for held in held {
             let (peer, request) = match held {
                 Held::Call(call) => {
@@ -185,17 +177,19 @@ impl ClassShared {
     /// input waits.
     fn request(&self, context: &Arc<ContextShared>, message: Message) {
         let (peer, bytes) = (message.from.peer, message.body.len());
-        let Some(input) = self.examine(context, message) else {
+        let Some((input, number)) = self.examine(context, message) else {
             return self.na.shared.took_unexpected(peer, bytes);
         };
-        if let Some(input) = self.shares.admit_input(input, bytes) {
+        let of = Input { len: input.remote.len(), context: number, request: bytes };
+        if let Some(input) = self.shares.admit_input(peer, input, of) {
             self.na.shared.took_unexpected(peer, bytes);
             self.enqueue(input);
         }
     }
 
-    /// Queues or refuses a call. Returns its input if it is to be pulled first.
-    fn examine(&self, context: &Arc<ContextShared>, message: Message) -> Option<Pull> {
+    /// Queues or refuses a call. Returns its input if it is to be pulled first, and the number of
+    /// its context.
+    fn examine(&self, context: &Arc<ContextShared>, message: Message) -> Option<(Pull, u8)> {
         let Message { from, tag, word, body } = message;
         let request = match CallRequest::parse(&body, word) {
             Parsed::Request(request) => CallRequest { origin_context: tag as u8, ..request },
@@ -230,8 +224,9 @@ impl ClassShared {
         }
         match Mem::from_bytes(&body[REQUEST..], PARAMETERS) {
             Ok(remote) => {
+                let number = request.context;
                 let purpose = Purpose::Input { request, function, source: from };
-                Some(Pull::new(from.peer, remote, purpose))
+                Some((Pull::new(from.peer, remote, purpose), number))
             }
             Err(failure) => {
                 let caller = self.na.text_of(&from);

@@ -19,15 +19,12 @@
 //!
 //! Invariant: `changed` is set after each change that may let something held go on.
 
-use super::pulls::Pull;
-use super::requests::context_of;
 use crate::failure::{Result, refuse};
-use crate::hg::target::Target;
+use crate::hg::wire::context_of;
 use crate::na::address::Peer;
 use crate::na::class::Message;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -44,19 +41,30 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// How many times peers are examined during that time.
 const LOOKS: u32 = 30;
 
-/// Something that waits for the share of its peer.
+/// An input to pull.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Input {
+    pub len: usize,
+    /// The number of the context that runs the call.
+    pub context: u8,
+    /// The length of the request.
+    pub request: usize,
+}
+
+/// Something that waits for the share of its peer: an input of type `I`, a call of type `C`, or a
+/// request.
 #[derive(Debug)]
-pub(super) enum Held {
+pub(super) enum Held<I, C> {
     /// A request that the class has not examined. It still counts against the peer's window.
     Request(Message),
     /// An input to pull, and the length of its request, which still counts against the window.
-    Input(Pull, usize),
+    Input(I, usize),
     /// A call that was about to run.
-    Call(Arc<Target>),
+    Call(C),
 }
 
-#[derive(Debug, Default)]
-struct Share {
+#[derive(Debug)]
+struct Share<I, C> {
     pulls: usize,
     pulled_bytes: usize,
     outputs: usize,
@@ -68,11 +76,28 @@ struct Share {
     /// When the peer became full, or has last pulled an output since then.
     full: Option<Instant>,
     requests: VecDeque<Message>,
-    inputs: VecDeque<(Pull, usize)>,
-    calls: VecDeque<Arc<Target>>,
+    inputs: VecDeque<(I, Input)>,
+    calls: VecDeque<C>,
 }
 
-impl Share {
+impl<I, C> Default for Share<I, C> {
+    fn default() -> Self {
+        Share {
+            pulls: 0,
+            pulled_bytes: 0,
+            outputs: 0,
+            output_bytes: 0,
+            moved: None,
+            behind: false,
+            full: None,
+            requests: VecDeque::new(),
+            inputs: VecDeque::new(),
+            calls: VecDeque::new(),
+        }
+    }
+}
+
+impl<I, C> Share<I, C> {
     /// Returns whether another input may be pulled while `all` are being pulled in total.
     fn admits(&self, len: usize, all: usize) -> bool {
         let room = self.pulled_bytes.saturating_add(len) <= PEER_BYTES;
@@ -83,32 +108,32 @@ impl Share {
         self.full.is_some()
     }
 
-    fn begin_pull(&mut self, pull: &Pull, all: &mut usize) {
+    fn begin_pull(&mut self, len: usize, all: &mut usize) {
         *all += 1;
         self.pulls += 1;
-        self.pulled_bytes += pull.len();
+        self.pulled_bytes += len;
         if self.pulls == 1 {
             self.moved = Some(Instant::now());
         }
     }
 
     /// Removes the first thing that is held and may go on.
-    fn next(&mut self, all: &mut usize, room: &impl Fn(Option<u8>) -> bool) -> Option<Held> {
+    fn next(&mut self, all: &mut usize, room: &impl Fn(Option<u8>) -> bool) -> Option<Held<I, C>> {
         if !self.is_full() {
             if let Some(call) = self.calls.pop_front() {
                 return Some(Held::Call(call));
             }
-            if self.requests.front().is_some_and(|message| room(context_of(message))) {
+            if self.requests.front().is_some_and(|message| room(context_of(&message.body))) {
                 return self.requests.pop_front().map(Held::Request);
             }
         }
-        let (pull, _) = self.inputs.front()?;
-        if !self.admits(pull.len(), *all) || !room(pull.context()) {
+        let (_, of) = self.inputs.front()?;
+        if !self.admits(of.len, *all) || !room(Some(of.context)) {
             return None;
         }
-        let (pull, request) = self.inputs.pop_front()?;
-        self.begin_pull(&pull, all);
-        Some(Held::Input(pull, request))
+        let (input, of) = self.inputs.pop_front()?;
+        self.begin_pull(of.len, all);
+        Some(Held::Input(input, of.request))
     }
 
     fn is_empty(&self) -> bool {
@@ -118,8 +143,8 @@ impl Share {
 }
 
 #[derive(Debug)]
-struct Table {
-    peers: HashMap<Peer, Share>,
+struct Table<I, C> {
+    peers: HashMap<Peer, Share<I, C>>,
     /// Number of inputs being pulled.
     pulls: usize,
     /// When the peers were last examined.
@@ -129,29 +154,36 @@ struct Table {
 
 /// What a peer owes for too long.
 #[derive(Debug)]
-pub(super) struct Overdue {
+pub(super) struct Overdue<I, C> {
     /// Peers that do not serve the pulls of their inputs.
     pub silent: Vec<Peer>,
     /// What is refused to peers that do not pull their outputs.
-    pub refused: Vec<Held>,
+    pub refused: Vec<Held<I, C>>,
     pub patience: Duration,
 }
 
-impl Default for Table {
-    fn default() -> Table {
+impl<I, C> Default for Table<I, C> {
+    fn default() -> Self {
         Table { peers: HashMap::new(), pulls: 0, looked: None, patience: PATIENCE }
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Shares {
-    table: Mutex<Table>,
+#[derive(Debug)]
+pub(super) struct Shares<I, C> {
+    table: Mutex<Table<I, C>>,
     /// Number of full peers. While there are none, calls take no lock.
     full: AtomicUsize,
     changed: AtomicBool,
 }
 
-impl Shares {
+impl<I, C> Default for Shares<I, C> {
+    fn default() -> Self {
+        let (full, changed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Shares { table: Mutex::default(), full, changed }
+    }
+}
+
+impl<I, C> Shares<I, C> {
     /// Returns whether something held may go on.
     #[inline]
     pub fn has_changed(&self) -> bool {
@@ -185,12 +217,12 @@ impl Shares {
 
     /// Returns a call if it may run now. Otherwise holds it.
     #[inline]
-    pub fn admit_call(&self, call: Arc<Target>) -> Option<Arc<Target>> {
+    pub fn admit_call(&self, of: Peer, call: C) -> Option<C> {
         if !self.has_full() {
             return Some(call);
         }
         let mut table = self.table.lock();
-        match table.peers.get_mut(&call.source().peer) {
+        match table.peers.get_mut(&of) {
             Some(share) if share.is_full() => {
                 share.calls.push_back(call);
                 None
@@ -200,17 +232,17 @@ impl Shares {
     }
 
     /// Returns an input if it may be pulled now, and then counts it until [`Shares::end_pull`].
-    /// Otherwise holds it, with the length of its request.
-    pub fn admit_input(&self, pull: Pull, request: usize) -> Option<Pull> {
+    /// Otherwise holds it.
+    pub fn admit_input(&self, peer: Peer, input: I, of: Input) -> Option<I> {
         let mut table = self.table.lock();
         let Table { peers, pulls, .. } = &mut *table;
-        let share = peers.entry(pull.peer).or_default();
-        if !share.inputs.is_empty() || !share.admits(pull.len(), *pulls) {
-            share.inputs.push_back((pull, request));
+        let share = peers.entry(peer).or_default();
+        if !share.inputs.is_empty() || !share.admits(of.len, *pulls) {
+            share.inputs.push_back((input, of));
             return None;
         }
-        share.begin_pull(&pull, pulls);
-        Some(pull)
+        share.begin_pull(of.len, pulls);
+        Some(input)
     }
 
     pub fn end_pull(&self, peer: Peer, len: usize) {
@@ -283,7 +315,7 @@ impl Shares {
     }
 
     /// Updates whether a peer is full. Returns whether it is no longer full.
-    fn fill(&self, share: &mut Share) -> bool {
+    fn fill(&self, share: &mut Share<I, C>) -> bool {
         let full = share.behind || share.outputs > 1 && share.output_bytes > PEER_BYTES;
         if full == share.is_full() {
             return false;
@@ -300,7 +332,7 @@ impl Shares {
 
     /// Returns something held that may go on now. `room` says whether a context has room. An input
     /// is counted then, as by [`Shares::admit_input`].
-    pub fn next(&self, room: impl Fn(Option<u8>) -> bool) -> Option<Held> {
+    pub fn next(&self, room: impl Fn(Option<u8>) -> bool) -> Option<Held<I, C>> {
         if !self.changed.swap(false, Ordering::AcqRel) {
             return None;
         }
@@ -314,7 +346,7 @@ impl Shares {
     }
 
     /// Returns what is overdue, if some time has passed since the last call.
-    pub fn overdue(&self) -> Option<Overdue> {
+    pub fn overdue(&self) -> Option<Overdue<I, C>> {
         let mut table = self.table.lock();
         let Table { peers, looked, patience, .. } = &mut *table;
         let now = Instant::now();
@@ -339,13 +371,13 @@ impl Shares {
     }
 
     /// Removes what is held for a peer, or for all.
-    pub fn give_up(&self, of: Option<Peer>) -> Vec<Held> {
+    pub fn give_up(&self, of: Option<Peer>) -> Vec<Held<I, C>> {
         let mut table = self.table.lock();
         let mut held = Vec::new();
         let mine = |(peer, share): (&Peer, _)| of.is_none_or(|of| of == *peer).then_some(share);
         for share in table.peers.iter_mut().filter_map(mine) {
             held.extend(share.calls.drain(..).map(Held::Call));
-            held.extend(share.inputs.drain(..).map(|(pull, len)| Held::Input(pull, len)));
+            held.extend(share.inputs.drain(..).map(|(input, of)| Held::Input(input, of.request)));
             held.extend(share.requests.drain(..).map(Held::Request));
         }
         table.peers.retain(|_, share| !share.is_empty());
@@ -353,7 +385,7 @@ impl Shares {
     }
 
     /// Removes the calls that `is_one` selects.
-    pub fn give_up_calls(&self, is_one: impl Fn(&Target) -> bool) -> Vec<Arc<Target>> {
+    pub fn give_up_calls(&self, is_one: impl Fn(&C) -> bool) -> Vec<C> {
         let mut table = self.table.lock();
         let mut calls = Vec::new();
         for share in table.peers.values_mut() {
@@ -370,7 +402,7 @@ impl Shares {
     }
 }
 
-impl Table {
+impl<I, C> Table<I, C> {
     /// Forgets a peer that has nothing.
     fn tidy(&mut self, peer: Peer) {
         if self.peers.get(&peer).is_some_and(Share::is_empty) {

@@ -4,10 +4,12 @@ use super::*;
 use crate::checksum::Method;
 use crate::failure::Status;
 use crate::hg::payload::PARAMETERS;
+use crate::hg::target::Target;
 use crate::hg::typed::{Handle, Rpc};
 use crate::hg::wire::{CallRequest, REQUEST};
 use crate::hg::{Class, Context, Listen};
 use crate::na::{self, Access, Address, Mem, Options};
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 /// Time limit for everything that a test waits for.
@@ -50,7 +52,7 @@ impl Server {
         self.class.address_text(&self.class.own_address())
     }
 
-    fn shares(&self) -> &Shares {
+    fn shares(&self) -> &Shares<super::super::Pull, Arc<Target>> {
         &self.class.shared.shares
     }
 
@@ -347,7 +349,7 @@ fn calls_of_a_peer_that_pulls_no_outputs_fail_in_the_end() {
 
 #[test]
 fn outputs_of_calls_that_have_begun_are_bounded() {
-    let shares = Shares::default();
+    let shares = Shares::<(), ()>::default();
     let (one, other) = (Peer::Remote(1), Peer::Remote(2));
     shares.begin_output(one, 2 * MOST_OUTPUTS).unwrap();
     assert!(!shares.has_full(), "a single output may have any length");
