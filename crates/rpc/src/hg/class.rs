@@ -137,7 +137,8 @@ impl ClassShared {
         }
         let begun = Instant::now();
         let pulled = until(&self.na.shared, &mut Deadline::after(PATIENCE), || {
-            Ok(self.promised.lock().is_empty() || begun.elapsed() > PATIENCE)
+            let is_left = self.na.shared.is_copy() || begun.elapsed() > PATIENCE;
+            Ok(is_left || self.promised.lock().is_empty())
         });
         match pulled {
             Err(failure) if !self.na.shared.is_over() => {

@@ -361,7 +361,8 @@ impl ContextShared {
             self.na.shared.step();
             // Checked first, because a result being handed over may be an output to pull.
             let known = self.class.is_handed_over();
-            Ok(self.class.drop_outputs_of(self) && known && !self.na.is_moving())
+            let is_still = self.class.drop_outputs_of(self) && known && !self.na.is_moving();
+            Ok(is_still || self.class.na.shared.is_copy())
         });
         match ended {
             Ok(true) => {}

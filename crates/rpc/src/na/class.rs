@@ -149,6 +149,12 @@ impl Shared {
         self.engine().is_some_and(Engine::is_over)
     }
 
+    /// Returns whether this process is a forked child of the one that uses the class, so that
+    /// nothing comes here.
+    pub fn is_copy(&self) -> bool {
+        self.plugin.as_ref().is_some_and(|plugin| plugin.is_copy())
+    }
+
     pub(super) fn is_gone(&self) -> bool {
         self.engine().is_some_and(Engine::is_gone)
     }

@@ -23,7 +23,7 @@
 //! Bytes of registered memory that wait in the output of a connection are copied when the owner
 //! withdraws the memory ([`super::memory`]).
 //!
-//! A forked child that goes on in place of its parent (`daemon`) accepts connections itself.
+//! A forked child uses its copy of a class only in place of its parent (`fork`).
 //!
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
 //! poller or the bell will report it.
@@ -32,6 +32,8 @@ mod arrivals;
 mod channel;
 mod dialling;
 pub mod door;
+mod ending;
+mod fork;
 mod held;
 mod input;
 mod link;
@@ -60,6 +62,7 @@ use crate::failure::{Failure, Result, Status, refuse};
 use arrivals::Arrivals;
 use dialling::{Dialling, Kept};
 use door::{Opened, Who};
+use fork::Owner;
 use held::Held;
 use link::Link;
 use parking_lot::Mutex;
@@ -71,21 +74,16 @@ use portolan_engine::memory::shm_export;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::process;
 use portolan_engine::runtime::log_sink;
-use portolan_engine::wait::Naps;
 use reach::Networks;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Size in bytes of the buffer that incoming bytes are read into.
 const BUFFER: usize = 128 << 10;
 /// Number of polls of shared memory between two checks of the poller, without and with TCP.
 const CHECK_POLLER: [u32; 2] = [64, 8];
-/// Time limit for outgoing messages to be sent when the class is closed.
-const LEAVING: Duration = Duration::from_secs(5);
-/// Time for peers to close their side then.
-const ENDING: Duration = Duration::from_secs(1);
 
 struct Polling {
     buffer: Vec<u8>,
@@ -99,7 +97,7 @@ pub(crate) struct Links {
     ready: Mutex<Vec<u32>>,
     any_ready: AtomicBool,
     must_collect: AtomicBool,
-    process: AtomicUsize,
+    owner: Owner,
     moving: InMotion,
     held: Held,
 }
@@ -144,7 +142,7 @@ impl Links {
             ready: Mutex::default(),
             any_ready: AtomicBool::new(false),
             must_collect: AtomicBool::new(false),
-            process: AtomicUsize::new(process::forks()),
+            owner: Owner::this_process(),
             moving: InMotion::default(),
             held: Held::default(),
         })
@@ -323,6 +321,7 @@ impl Plugin for Links {
             Data::Owned(bytes) => &bytes[..],
             Data::At(..) => refuse!(INVALID_ARG, "a message cannot be passed by address"),
         };
+        self.check_ours(class)?;
         let link = match head.kind {
             Kind::Unexpected | Kind::Expected => {
                 let kept = || Kept::Message { head: *head, body: body.to_vec() };
@@ -346,6 +345,7 @@ impl Plugin for Links {
         chunk: Chunk,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
+        self.check_ours(class)?;
         let mut chunk = Some(chunk);
         let kept = || {
             let chunk = chunk.take().expect("a transfer is kept once");
@@ -363,14 +363,16 @@ impl Plugin for Links {
     }
 
     fn transmit(&self) {
-        self.held.transmit(|n| self.call_poller(n));
+        if self.owner.is_here() {
+            self.held.transmit(|n| self.call_poller(n));
+        }
     }
 
     fn poll(&self, class: &Shared) -> Result<bool> {
-        self.transmit();
-        if self.process.load(Ordering::Relaxed) != process::forks() {
-            self.continue_in_child(class)?;
+        if !self.is_ours(class)? {
+            return Ok(false);
         }
+        self.transmit();
         let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
         let Polling { buffer, polls } = &mut *polling;
         let mut busy = false;
@@ -412,12 +414,16 @@ impl Plugin for Links {
 
     fn prepare_sleep(&self) {
         self.must_collect.store(true, Ordering::Relaxed);
-        if let Some(sm) = &self.networks.sm {
+        if let Some(sm) = self.networks.sm.as_ref().filter(|_| self.owner.is_here()) {
             sm.set_asleep(true);
         }
     }
 
     fn sleep(&self, nap: Duration) -> bool {
+        if !self.owner.is_here() {
+            self.owner.ends_within(nap);
+            return true;
+        }
         let slept = self.any_ready.load(Ordering::Acquire) || self.collect(nap).is_some();
         if slept && let Some(sm) = &self.networks.sm {
             sm.set_asleep(false);
@@ -441,41 +447,12 @@ impl Plugin for Links {
         Some(self.networks.arrivals.poller.descriptor())
     }
 
+    fn is_copy(&self) -> bool {
+        !self.owner.is_here()
+    }
+
     fn close(&self, class: &Shared) {
-        self.networks.tcp.iter().for_each(|tcp| tcp.close());
-        self.networks.sm.iter().for_each(|sm| sm.close());
-        let closed = self.dialling.lock().close();
-        let kept = closed.into_iter().flat_map(|(_, kept)| kept);
-        kept.for_each(|kept| kept.fail("the class is finalised"));
-        let mut polling = self.polling.lock();
-        for opened in std::mem::take(&mut *self.networks.arrivals.accepted.lock()) {
-            self.add(class, opened, true);
-        }
-        let links = self.peers().all();
-        let begun = Instant::now();
-        let mut naps = Naps::new(Duration::from_micros(20), Duration::from_millis(1));
-        let mut ended = None;
-        loop {
-            let mut open = 0;
-            for link in links.iter().filter(|link| link.is_open()) {
-                // Incoming bytes are discarded, but their senders wait until they are read.
-                match link.leave(&mut polling.buffer, begun.elapsed() > LEAVING) {
-                    Ok(true) => {}
-                    Ok(false) => open += 1,
-                    Err(why) => drop(link.break_off(why)),
-                }
-            }
-            let all_sent = links.iter().all(|link| link.has_left() || !link.is_open());
-            if all_sent && ended.is_none() {
-                ended = Some(Instant::now());
-            }
-            if open == 0 || ended.is_some_and(|ended| ended.elapsed() > ENDING) {
-                break;
-            }
-            std::thread::sleep(naps.take());
-        }
-        drop(polling);
-        links.iter().for_each(|link| self.lose(class, link.number()));
+        if self.is_copy() { self.leave_to_parent() } else { self.end(class) }
     }
 
     fn refused(&self) -> u64 {

@@ -111,6 +111,11 @@ pub(crate) trait Plugin: Send + Sync {
         None
     }
 
+    /// Returns whether the connections belong to the parent of this process, which lives.
+    fn is_copy(&self) -> bool {
+        false
+    }
+
     /// Closes all connections after outgoing messages have been sent, and stops to listen.
     fn close(&self, class: &Shared);
 

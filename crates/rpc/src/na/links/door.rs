@@ -3,6 +3,7 @@
 //! Greetings have a time limit. If too many clients are being greeted, the oldest is dropped, so
 //! silent clients cannot block others.
 
+use super::fork;
 use super::stream::Stream;
 use crate::na::refusals::Refusals;
 use parking_lot::Mutex;
@@ -10,7 +11,7 @@ use portolan_engine::wait::Naps;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -126,6 +127,8 @@ pub(super) trait Listen: Send + Sync + 'static {
 
     fn stop(&self);
 
+    fn socket(&self) -> BorrowedFd<'_>;
+
     /// Returns a second descriptor of the client's socket, to drop the client.
     fn handle(&self, guest: &Self::Guest) -> io::Result<OwnedFd>;
 
@@ -176,6 +179,17 @@ impl<L: Listen> Door<L> {
         self.hall.inside.store(0, Ordering::Release);
         self.thread = Some(start(&self.hall)?);
         Ok(())
+    }
+
+    /// Closes the door in a forked child whose parent accepts connections. The threads exist only
+    /// there.
+    pub fn leave_to_parent(mut self) {
+        std::mem::forget(self.thread.take());
+        fork::release(self.hall.listen.socket());
+        if let Some(mut guests) = self.hall.guests.try_lock() {
+            guests.clear();
+        }
+        std::mem::forget(self); // a drop would shut the socket down
     }
 
     pub fn refused(&self) -> u64 {

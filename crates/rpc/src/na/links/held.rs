@@ -37,6 +37,8 @@ struct State {
     /// Whether messages were held since the last tick.
     used: AtomicBool,
     is_awake: AtomicBool,
+    /// Whether the parent of this process owns the messages.
+    is_left: AtomicBool,
     thread: Mutex<Thread>,
     change: Condvar,
 }
@@ -101,6 +103,11 @@ impl Held {
         self.0.is_awake.store(false, SeqCst);
     }
 
+    /// Called in a forked child that ends its copy.
+    pub fn leave_to_parent(&self) {
+        self.0.is_left.store(true, SeqCst);
+    }
+
     /// Transmits what is held. Calls `failed` with the numbers of connections that have broken.
     pub fn transmit(&self, failed: impl FnMut(u32)) {
         self.0.transmit(failed);
@@ -109,6 +116,10 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        // In a forked child, the thread does not exist, and may have held the lock.
+        if self.0.is_left.load(SeqCst) {
+            return;
+        }
         self.0.thread.lock().is_over = true;
         self.0.change.notify_one();
     }

@@ -249,6 +249,14 @@ impl Peers {
         links
     }
 
+    /// Drops the connections in a forked child, without ending them, unless a thread of the parent
+    /// has held the lock.
+    pub fn forget_all(&self) {
+        if let Some(mut table) = self.table.try_write() {
+            table.slots.iter_mut().for_each(|slot| slot.links.clear());
+        }
+    }
+
     pub fn all(&self) -> Vec<Arc<Link>> {
         self.table.read().slots.iter().flat_map(|slot| slot.links.iter().cloned()).collect()
     }

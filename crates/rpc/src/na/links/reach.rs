@@ -10,9 +10,7 @@ use crate::na::address::Peer;
 use crate::na::class::Shared;
 use crate::na::plugin::Plugin;
 use portolan_engine::error::{Error, ErrorKind};
-use portolan_engine::process;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The networks of a class, which the threads that connect share.
 pub(super) struct Networks {
@@ -43,26 +41,6 @@ impl Networks {
 }
 
 impl Links {
-    /// Starts the threads that this process lacks because it was forked.
-    #[cold]
-    pub(super) fn continue_in_child(&self, class: &Shared) -> Result<()> {
-        self.process.store(process::forks(), Ordering::Relaxed);
-        self.held.continue_in_child();
-        // The connecting threads exist only in the parent.
-        let closed = self.dialling.lock().close();
-        for (n, kept) in closed {
-            kept.into_iter().for_each(|kept| kept.fail("the process was forked"));
-            class.lost(Peer::Remote(n));
-        }
-        let Networks { tcp, sm, .. } = &*self.networks;
-        let reopened = tcp.as_ref().map_or(Ok(()), |tcp| tcp.reopen());
-        let reopened = reopened.and_then(|()| sm.as_ref().map_or(Ok(()), |sm| sm.reopen()));
-        match reopened {
-            Ok(()) => Ok(()),
-            Err(error) => refuse!(NOMEM, "connections are not accepted after a fork: {error}"),
-        }
-    }
-
     pub(super) fn open_link(&self, n: u32) -> Result<Arc<Link>> {
         match self.peers().open(n) {
             Some(link) => Ok(link),

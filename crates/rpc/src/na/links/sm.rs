@@ -22,7 +22,7 @@ use bell::Bell;
 use greeting::Own;
 use parking_lot::Mutex;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
@@ -63,6 +63,10 @@ impl Listen for Socket {
 
     fn accept(&self) -> io::Result<UnixStream> {
         self.listener.accept().map(|(guest, _)| guest)
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 
     fn stop(&self) {
@@ -185,6 +189,11 @@ impl Sm {
 
     pub fn reopen(&self) -> io::Result<()> {
         self.door.lock().as_mut().map_or(Ok(()), Door::reopen)
+    }
+
+    pub fn leave_to_parent(&self) {
+        let door = self.door.try_lock().and_then(|mut door| door.take());
+        door.into_iter().for_each(Door::leave_to_parent);
     }
 
     pub fn close(&self) {

@@ -26,7 +26,7 @@ use rustix::net::sockopt;
 use smallvec::SmallVec;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -107,6 +107,10 @@ impl Listen for Socket {
 
     fn accept(&self) -> io::Result<Self::Guest> {
         self.listener.accept()
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 
     fn stop(&self) {
@@ -244,6 +248,11 @@ impl Tcp {
 
     pub fn reopen(&self) -> io::Result<()> {
         self.door.lock().as_mut().map_or(Ok(()), Door::reopen)
+    }
+
+    pub fn leave_to_parent(&self) {
+        let door = self.door.try_lock().and_then(|mut door| door.take());
+        door.into_iter().for_each(Door::leave_to_parent);
     }
 
     pub fn close(&self) {
