@@ -118,7 +118,7 @@ fn read_steps(dir: &Path) -> Vec<(String, i32, String)> {
 /// and the end.
 pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration) -> Ended {
     let _ = fs::remove_dir_all(dir);
-    fs::create_dir_all(dir).expect("a directory for the launch");
+    fs::create_dir(dir).expect("a directory for the launch");
     let mark = format!("{DIR}={}", dir.display());
     let mut launch = match Launch::start(&mut command(job, dir), &mark) {
         Ok(launch) => launch,

@@ -2,8 +2,10 @@
 //!
 //! A delay of 100 ms each way, a loss of 5 % of the frames, a rate of 10 Mbit/s, or a link that is
 //! cut for a while must not change a result. A link that is cut permanently must end the job within
-//! a stated time, with an error that names the peer, and leave no rank and no file behind. The
-//! processes of all hosts are visible on this machine.
+//! a stated time, with an error that names the peer, and leave no rank and no file behind. It does so
+//! by the limit on progress (`cut`), and by the limit for lost hosts alone (`lost`). By the latter, a
+//! rank that is stopped for longer must not end the job (`stopped`). The processes of all hosts are
+//! visible on this machine.
 
 use super::args::Args;
 use super::launch::{self, Ended, Launch};
@@ -23,6 +25,8 @@ const OTHERS: [&str; 7] =
 /// Seconds without progress until a rank reports it, and until it ends the job.
 const REPORT: u64 = 3;
 const ABORT: u64 = 10;
+/// Seconds for which a rank is stopped, although the limit for lost hosts is [`ABORT`].
+const STOPPED: u64 = 25;
 /// Additional seconds that a launcher may take.
 const EDGE: u64 = 20;
 
@@ -52,13 +56,16 @@ fn cases(release: bool) -> Vec<Case> {
             all.push(case("loss=5%", program, "1,1"));
             all.push(case("rate=10mbit", program, "1,1"));
         }
-        for fault in ["loss=5%", "rate=10mbit", "cut-and-whole", "cut"] {
+        for fault in ["loss=5%", "rate=10mbit", "cut-and-whole", "stopped", "cut", "lost"] {
             all.push(case(fault, "traffic", "2,1"));
         }
+        all.push(case("lost", "traffic", "1,2"));
     } else {
         all.extend(["delay=100ms", "loss=5%", "rate=10mbit"].map(|f| case(f, "traffic", "1,1")));
     }
-    all.extend(["cut-and-whole", "cut"].map(|fault| case(fault, "traffic", "1,1")));
+    all.extend(
+        ["cut-and-whole", "stopped", "cut", "lost"].map(|fault| case(fault, "traffic", "1,1")),
+    );
     all
 }
 
@@ -82,7 +89,9 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
         report.fail(&program, 0.0, "does not build", Vec::new());
     }
     let name = format!("network.{}", std::process::id());
-    let output = std::env::temp_dir().join(format!("portolan-{name}"));
+    let place = std::env::temp_dir().join(format!("portolan-{name}"));
+    std::fs::create_dir(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+    let output = place.join("output");
     let bin = programs::directory(&tools).join("c");
     let mut suite = Suite { report, name: name.clone(), output, bin, runs: 0 };
     let down = {
@@ -98,13 +107,15 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
             continue; // already reported as failed when it did not build
         }
         match case.fault {
-            "cut" => suite.cut(case)?,
+            "cut" => suite.cut(case, "PORTOLAN_WATCHDOG_ABORT")?,
+            "lost" => suite.cut(case, "PORTOLAN_WATCHDOG_HOST")?,
+            "stopped" => suite.stopped(case),
             "cut-and-whole" => suite.cut_and_whole(case),
             _ => suite.slow(case),
         }
     }
     down();
-    let _ = std::fs::remove_file(&suite.output);
+    let _ = std::fs::remove_dir_all(&place);
     suite.report.end(args.junit.as_deref())
 }
 
@@ -247,11 +258,49 @@ impl Suite {
         self.record(case, &ended, why, "");
     }
 
+    /// Stops the last rank for longer than the limit for lost hosts, as a debugger does. The kernel
+    /// of its host answers meanwhile, so the job goes on afterwards.
+    fn stopped(&mut self, case: &Case) {
+        let variables = [("PORTOLAN_WATCHDOG", REPORT), ("PORTOLAN_WATCHDOG_HOST", ABORT)];
+        let mut job = self.start(case, 120, &variables, "8");
+        let last = (case.ranks() - 1).to_string();
+        let is_last = |pid: &i32| {
+            let names = ["PMI_RANK", "OMPI_COMM_WORLD_RANK"].map(|name| format!("{name}={last}"));
+            let variables = processes::environment(*pid);
+            processes::name(*pid) == case.program
+                && variables.iter().any(|v| names.iter().any(|name| v == name.as_bytes()))
+        };
+        let mut found = Vec::new();
+        if self.await_line(&mut job, "^RUNNING", 60) {
+            found = processes::marked(&job.mark);
+            found.retain(is_last);
+            found.iter().for_each(|pid| drop(processes::signal(*pid, libc::SIGSTOP)));
+            std::thread::sleep(Duration::from_secs(STOPPED));
+            found.iter().for_each(|pid| drop(processes::signal(*pid, libc::SIGCONT)));
+        }
+        let reported = self.says("no progress meanwhile");
+        let ended = Self::wait(&mut job);
+        let why = if found.len() != 1 {
+            Some(format!("{} processes were stopped, not the last rank", found.len()))
+        } else if ended.timed_out {
+            Some("not at its end after the rank continued".into())
+        } else if ended.code != Some(0) || !self.says(&format!("^PASS {}$", case.program)) {
+            Some(format!("{} after the rank continued", exit_code(&ended)))
+        } else if !reported {
+            Some(format!("nobody reported a wait of {REPORT} s"))
+        } else {
+            self.what_is_left(case, &job)
+        };
+        self.record(case, &ended, why, "");
+    }
+
     /// Checks a link that stays cut: a rank that waits for the unreachable rank reports and names
     /// it, and all ranks end. The launcher itself may wait for its daemon on the far side until TCP
     /// gives up, but it must end on SIGTERM, as a batch system would send it.
-    fn cut(&mut self, case: &Case) -> Result<(), String> {
-        let variables = [("PORTOLAN_WATCHDOG", REPORT), ("PORTOLAN_WATCHDOG_ABORT", ABORT)];
+    ///
+    /// `limit`: the variable that ends the job.
+    fn cut(&mut self, case: &Case, limit: &str) -> Result<(), String> {
+        let variables = [("PORTOLAN_WATCHDOG", REPORT), (limit, ABORT)];
         let mut job = self.start(case, 150, &variables, "100 alone");
         if !self.await_line(&mut job, "^RUNNING", 60) {
             let ended = Self::wait(&mut job);
@@ -283,7 +332,13 @@ impl Suite {
         }
         let mut ended = Self::wait(&mut job);
         ended.account = account;
-        let why = if !named {
+        let reason = match limit {
+            "PORTOLAN_WATCHDOG_HOST" => "the host .* has not answered for",
+            limit => limit,
+        };
+        let why = if !self.says(reason) {
+            Some(format!("nobody said why the job ends: {reason}"))
+        } else if !named {
             Some(format!("nobody said within {} s that it waits for rank {peer}", REPORT + EDGE))
         } else if !left.is_empty() {
             let (seconds, left) = (ABORT + EDGE, left.join(" "));

@@ -134,6 +134,8 @@ pub struct Config {
     pub rpc_tls_dir: String,
     /// Zero means never.
     pub watchdog_abort: Duration,
+    /// Zero turns it off.
+    pub watchdog_host: Duration,
     /// `PORTOLAN_CHECK`
     pub check_races: bool,
     /// `X10_MAX_AGG_SIZE`
@@ -181,6 +183,7 @@ impl Default for Config {
             rpc_secret_file: String::new(),
             rpc_tls_dir: String::new(),
             watchdog_abort: Duration::ZERO,
+            watchdog_host: Duration::ZERO,
             check_races: false,
             x10_aggregate: 0,
             stats: false,

@@ -3,7 +3,8 @@
 //! A wait for the other ranks of a collective warns after 30 seconds, in one line that names the
 //! missing ranks. A wait without progress for `PORTOLAN_WATCHDOG` seconds reports itself, again
 //! after twice that time, and so on. A wait that has lasted ten times as long reports itself in
-//! spite of progress. A wait without progress for `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
+//! spite of progress. A wait without progress for `PORTOLAN_WATCHDOG_ABORT` seconds ends the job, and
+//! so does one of `PORTOLAN_WATCHDOG_HOST` seconds if another host of the job is lost ([`hosts`]).
 //!
 //! `SIGUSR1` requests the same report at any time. A waiting thread writes it itself. If the rank
 //! computes, the watchdog's thread writes it. A handler of the program is kept.
@@ -11,6 +12,7 @@
 //! **Cost.** A wait loads two words when it begins and stores two when it ends. Each handled
 //! message stores two words, and the thread records the time when it then finds nothing more to do.
 
+pub mod hosts;
 mod inside;
 mod public;
 mod signal;
@@ -31,6 +33,8 @@ static PATIENCE: AtomicU64 = AtomicU64::new(NEVER);
 /// Milliseconds until a collective warns, and without progress until the job ends.
 static EARLY: AtomicU64 = AtomicU64::new(NEVER);
 static FATAL: AtomicU64 = AtomicU64::new(NEVER);
+/// Milliseconds without progress until the job ends if a host does not answer.
+static HOST: AtomicU64 = AtomicU64::new(NEVER);
 /// Some hundred years, in milliseconds.
 const NEVER: u64 = 1 << 43;
 
@@ -124,6 +128,8 @@ pub enum ReportCause {
     Stalled,
     /// The time without progress has reached the limit.
     Fatal,
+    /// The time without progress has reached the limit for lost hosts, and there is one.
+    Lost,
     /// The wait has lasted long, although there was progress.
     Slow,
     Asked,
@@ -141,7 +147,7 @@ pub struct Standing<'a> {
 }
 
 impl Standing<'_> {
-    /// Writes the report. Ends the job if the cause is `Fatal`.
+    /// Writes the report. Ends the job if the cause is `Fatal` or `Lost`.
     pub fn report(&self, pending: &str) {
         let stack = stack::Stack::here();
         if self.cause == ReportCause::Early {
@@ -150,7 +156,9 @@ impl Standing<'_> {
             return;
         }
         let during = match self.cause {
-            ReportCause::Stalled | ReportCause::Fatal => "no progress meanwhile",
+            ReportCause::Stalled | ReportCause::Fatal | ReportCause::Lost => {
+                "no progress meanwhile"
+            }
             ReportCause::Slow | ReportCause::Early => "other operations progressed meanwhile",
             ReportCause::Asked => "requested by SIGUSR1",
         };
@@ -165,10 +173,10 @@ impl Standing<'_> {
             stack.callers
         );
         say(self.cause, &text);
-        if self.cause == ReportCause::Fatal {
+        if matches!(self.cause, ReportCause::Fatal | ReportCause::Lost) {
             // Leave other ranks that hang the time to report themselves.
             std::thread::sleep(LAST_WORDS);
-            say_last(&stack.call, self.idle, self.what);
+            say_last(self.cause, &stack.call, self.idle, self.what);
             crate::process::end_job(ErrorKind::State.code());
         }
     }
@@ -190,6 +198,9 @@ pub struct Watch {
     patience: Duration,
     fatal: Duration,
     early: Duration,
+    host: Duration,
+    /// Number of times that the hosts were looked at since the last progress.
+    looks: u32,
     warned: bool,
     reports: u32,
     slow_reports: u32,
@@ -204,6 +215,8 @@ impl Watch {
             patience: Duration::from_millis(PATIENCE.load(Ordering::Relaxed)),
             fatal: Duration::from_millis(FATAL.load(Ordering::Relaxed)),
             early: Duration::MAX,
+            host: Duration::from_millis(HOST.load(Ordering::Relaxed)),
+            looks: 0,
             warned: false,
             reports: 0,
             slow_reports: 0,
@@ -219,6 +232,7 @@ impl Watch {
     #[inline]
     pub(crate) fn progressed(&mut self) {
         self.reports = 0;
+        self.looks = 0;
     }
 
     /// Returns the cause of a due report and the time of the wait. `since`: the last progress.
@@ -235,7 +249,7 @@ impl Watch {
             self.warned = true;
             return Some((ReportCause::Early, waited));
         }
-        if waited < self.patience.min(self.fatal) {
+        if waited < self.patience.min(self.fatal).min(self.host / 2) {
             return None;
         }
         self.grown_old(now - since, waited).map(|cause| (cause, waited))
@@ -245,6 +259,12 @@ impl Watch {
     fn grown_old(&mut self, idle: Duration, waited: Duration) -> Option<ReportCause> {
         if idle >= self.fatal {
             return Some(ReportCause::Fatal);
+        }
+        if look_is_due(self.host, idle, &mut self.looks)
+            && hosts::look(self.host).is_some()
+            && idle >= self.host
+        {
+            return Some(ReportCause::Lost);
         }
         let due = |reports: u32| self.patience * (1 << reports.min(16));
         if idle >= due(self.reports) {
@@ -263,6 +283,14 @@ impl Watch {
     }
 }
 
+/// Returns whether to look at the hosts, which happens after half of the limit and then eight times
+/// per limit.
+fn look_is_due(limit: Duration, idle: Duration, looks: &mut u32) -> bool {
+    let due = idle >= limit / 2 + limit / 8 * *looks;
+    *looks += u32::from(due);
+    due
+}
+
 /// The settings also hold for waits while the engine starts.
 pub fn configure(config: &Config) {
     let ms = |time: Duration| match time.as_millis() as u64 {
@@ -273,12 +301,26 @@ pub fn configure(config: &Config) {
     let early = if config.watchdog.is_zero() { Duration::ZERO } else { config.watchdog_warn };
     EARLY.store(ms(early), Ordering::Relaxed);
     FATAL.store(ms(config.watchdog_abort), Ordering::Relaxed);
+    HOST.store(ms(config.watchdog_host), Ordering::Relaxed);
 }
 
-fn say_last(call: &str, idle: Duration, what: &str) {
+fn say_last(cause: ReportCause, call: &str, idle: Duration, what: &str) {
+    let limit = Duration::from_millis(HOST.load(Ordering::Relaxed));
+    let lost = if cause == ReportCause::Lost { hosts::look(limit) } else { None };
+    let why = lost.map_or_else(
+        || "as set by PORTOLAN_WATCHDOG_ABORT".into(),
+        |lost| {
+            format!(
+                "because the host {} of rank {} has not answered for {:.0} s (PORTOLAN_WATCHDOG_HOST): \
+                 its link is cut, or it is off",
+                lost.address,
+                lost.rank,
+                lost.silent.as_secs_f64()
+            )
+        },
+    );
     message::say(&format!(
-        "{call}: no progress for {:.1} s while waiting for {what}; the job is aborted, as set by \
-         PORTOLAN_WATCHDOG_ABORT",
+        "{call}: no progress for {:.1} s while waiting for {what}; the job is aborted, {why}",
         idle.as_secs_f64()
     ));
 }
@@ -293,7 +335,7 @@ impl Watchdog {
     /// `None` if the watchdog is off or the thread cannot be started.
     pub fn start(config: &Config) -> Option<Watchdog> {
         let (patience, fatal) = (config.watchdog, config.watchdog_abort);
-        if patience.is_zero() && fatal.is_zero() {
+        if patience.is_zero() && fatal.is_zero() && config.watchdog_host.is_zero() {
             return None;
         }
         signal::open();
@@ -330,37 +372,41 @@ impl Drop for Watchdog {
 
 fn watch() {
     let limit = |ms: &AtomicU64| Duration::from_millis(ms.load(Ordering::Relaxed));
-    let (patience, fatal) = (limit(&PATIENCE), limit(&FATAL));
+    let (patience, fatal, host) = (limit(&PATIENCE), limit(&FATAL), limit(&HOST));
     // The period bounds the error of the time of the last event.
-    let look_every =
-        (patience.min(fatal) / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
-    // Start of each reported call, and its number of reports.
-    let mut reported: Vec<(u64, u32)> = Vec::new();
+    let look_every = (patience.min(fatal).min(host) / 4)
+        .clamp(Duration::from_millis(50), Duration::from_secs(1));
+    // Start of each reported call, its number of reports, and of looks at the hosts.
+    let mut reported: Vec<(u64, u32, u32)> = Vec::new();
     while signal::wait(look_every) {
         settle();
         if signal::asked() != signal::answered() {
             answer();
         }
         let stuck = inside::all();
-        reported.retain(|(since, _)| stuck.iter().any(|s| s.since == *since));
+        reported.retain(|(since, ..)| stuck.iter().any(|s| s.since == *since));
         for call in stuck {
             let lasts = Duration::from_millis(coarse_ms().saturating_sub(call.since));
-            if lasts < patience.min(fatal) {
+            if lasts < patience.min(fatal).min(host / 2) {
                 continue;
             }
-            let at = reported.iter().position(|(since, _)| *since == call.since);
+            let at = reported.iter().position(|(since, ..)| *since == call.since);
             let at = at.unwrap_or_else(|| {
-                reported.push((call.since, 0));
+                reported.push((call.since, 0, 0));
                 reported.len() - 1
             });
-            let ends = lasts >= fatal;
+            let lost = look_is_due(host, lasts, &mut reported[at].2)
+                && hosts::look(host).is_some()
+                && lasts >= host;
+            let ends = lost || lasts >= fatal;
             if ends || lasts >= patience * (1 << reported[at].1.min(16)) {
                 reported[at].1 += 1;
                 say(ReportCause::Stalled, &describe(&blocked(&call, lasts)));
             }
             if ends {
                 std::thread::sleep(LAST_WORDS);
-                say_last("a call", lasts, &call.what);
+                let cause = if lost { ReportCause::Lost } else { ReportCause::Fatal };
+                say_last(cause, "a call", lasts, &call.what);
                 abort_around_mpi();
             }
         }
@@ -408,63 +454,4 @@ fn abort_around_mpi() -> ! {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reports_come_ever_later_and_start_anew_after_progress() {
-        let mut watch = Watch { patience: Duration::from_secs(1), ..Watch::new() };
-        let since = Instant::now();
-        let mut at = |since, s: f64| {
-            let now = since + Duration::from_secs_f64(s);
-            watch.check(since, now).map(|(cause, _)| cause)
-        };
-        assert_eq!(at(since, 0.9), None);
-        assert_eq!(at(since, 1.0), Some(ReportCause::Stalled));
-        assert_eq!(at(since, 1.9), None);
-        assert_eq!(at(since, 2.0), Some(ReportCause::Stalled));
-        assert_eq!(at(since, 3.9), None);
-        assert_eq!(at(since, 4.0), Some(ReportCause::Stalled));
-        let later = since + Duration::from_secs(5);
-        watch.progressed();
-        let mut at = |s: f64| {
-            let now = later + Duration::from_secs_f64(s);
-            watch.check(later, now).map(|(cause, _)| cause)
-        };
-        assert_eq!(at(0.5), None);
-        assert_eq!(at(1.0), Some(ReportCause::Stalled));
-    }
-
-    #[test]
-    fn the_time_to_end_the_job_is_counted_from_the_last_progress() {
-        let limits = (Duration::from_secs(1), Duration::from_secs(3));
-        let mut watch = Watch { patience: limits.0, fatal: limits.1, ..Watch::new() };
-        let begun = Instant::now();
-        let at = |s| begun + Duration::from_secs_f64(s);
-        assert_eq!(watch.check(begun, at(2.9)).map(|r| r.0), Some(ReportCause::Stalled));
-        watch.progressed();
-        assert_eq!(watch.check(at(2.95), at(3.5)), None);
-        assert_eq!(watch.check(at(2.95), at(6.0)).map(|r| r.0), Some(ReportCause::Fatal));
-    }
-
-    #[test]
-    fn a_long_wait_that_sees_other_things_reports_itself_too() {
-        let mut watch = Watch { patience: Duration::from_secs(1), ..Watch::new() };
-        let begun = Instant::now();
-        let mut causes = Vec::new();
-        for tenth in 0..250u64 {
-            let now = begun + Duration::from_millis(100 * tenth);
-            watch.progressed();
-            causes.extend(watch.check(now, now).map(|(cause, _)| (tenth, cause)));
-        }
-        assert_eq!(causes, [(100, ReportCause::Slow), (200, ReportCause::Slow)]);
-    }
-
-    #[test]
-    fn progress_is_recorded_with_its_rank() {
-        note(ProgressEvent::Request, 3);
-        assert!(last_progress().contains("a request of rank 3 was handled"));
-        note(ProgressEvent::Waited, usize::MAX);
-        assert!(last_progress().ends_with("a wait ended"));
-    }
-}
+mod tests;

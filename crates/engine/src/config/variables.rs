@@ -193,6 +193,14 @@ pub static VARIABLES: &[Variable] = &[
         set: |c, v| put(&mut c.watchdog_abort, parse_seconds(v)),
     },
     Variable {
+        name: "PORTOLAN_WATCHDOG_HOST",
+        group: Group::Common,
+        alias: None,
+        default: "600",
+        meaning: "seconds without progress after which a waiting call aborts the job if another host of the job does not answer by TCP, because its link is cut or it is off; a host whose ranks compute or are stopped answers; 0 turns this off",
+        set: |c, v| put(&mut c.watchdog_host, parse_seconds(v)),
+    },
+    Variable {
         name: "PORTOLAN_IDLE_POLL_US",
         group: Group::Tuning,
         alias: None,

@@ -8,6 +8,7 @@ use super::oversubscription::{Cores, own_cores};
 use crate::config::Config;
 use crate::config::agreed::{self, Agreed};
 use crate::topology::host_name;
+use crate::watchdog::hosts::{self, ADDRESSES, Address};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
@@ -30,6 +31,8 @@ pub(super) struct Introduction {
     pub may_wait: u32,
     /// Nonzero if another job holds the directory of traces, and this is rank 0.
     pub traces_in_use: u32,
+    /// Where other hosts reach this one.
+    pub addresses: [Address; ADDRESSES],
     pub settings: Agreed,
 }
 
@@ -62,6 +65,7 @@ impl Introduction {
             secret: crate::digest::key(),
             may_wait: u32::from(may_wait),
             traces_in_use: u32::from(traces_in_use),
+            addresses: hosts::own(),
             settings: agreed::settings(config),
         }
     }

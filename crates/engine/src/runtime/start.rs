@@ -155,6 +155,8 @@ impl Engine {
         }
         wire.set_secret(all[0].secret);
         let labels = introduction::labels(&all);
+        let addresses: Vec<_> = all.iter().map(|one| one.addresses).collect();
+        watchdog::hosts::configure(world.rank(), &addresses, |rank| labels[rank]);
         let topology = Arc::new(Topology::from_labels(world.rank(), &labels, config.node_size));
         let any_crowded = oversubscription::is_any_crowded(&all, &topology);
         let one_machine = all.iter().all(|one| one.boot == all[0].boot);
