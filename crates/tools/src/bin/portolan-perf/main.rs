@@ -234,8 +234,9 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_written_are_named_before_the_measurement() {
-        let place = std::env::temp_dir().join(format!("portolan-perf-{}", std::process::id()));
-        let place = place.display().to_string();
+        let dir = std::env::temp_dir().join(format!("portolan-perf-{}", std::process::id()));
+        std::fs::create_dir(&dir).expect("a directory");
+        let place = dir.join("results.json").display().to_string();
         std::fs::write(&place, "old").expect("it can be written");
         let open = |words: &[&str]| {
             let words = [&["portolan-perf", "--json", &place], words].concat();
@@ -248,6 +249,6 @@ mod tests {
             assert!(error.starts_with("cannot write /no/such/place: "), "{error}");
             assert!(open(&[option, "/"]).is_err());
         }
-        std::fs::remove_file(&place).expect("it was there");
+        std::fs::remove_dir_all(&dir).expect("it was there");
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::AnalysedRun;
 use crate::model::{RankState, bytes, time};
+use crate::summary::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -143,7 +144,7 @@ impl Compared {
             [("resolved", &self.gone), ("new", &self.fresh), ("remains", &self.remain)]
         {
             for line in list {
-                let _ = writeln!(text, "{title:>8}: {line}");
+                let _ = writeln!(text, "{title:>8}: {}", one_line(line));
             }
         }
         text

@@ -59,10 +59,14 @@ fn main() -> ExitCode {
     match report(&args) {
         Ok(()) => output::code(ExitCode::SUCCESS),
         Err(why) => {
-            eprintln!("portolan-report: {why}");
+            complain(&why);
             ExitCode::FAILURE
         }
     }
+}
+
+fn complain(why: &str) {
+    eprintln!("portolan-report: {}", output::harmless(&summary::one_line(why)));
 }
 
 fn report(args: &Args) -> Result<(), String> {
@@ -72,13 +76,13 @@ fn report(args: &Args) -> Result<(), String> {
     let directory = args.trace.as_deref().ok_or("no trace directory is given, see --help")?;
     let run = AnalysedRun::read(directory)?;
     for problem in &run.trace.problems {
-        eprintln!("portolan-report: {problem}");
+        complain(problem);
     }
     let (run, before) = match args.other.as_deref() {
         None => (run, None),
         Some(other) => {
             let newer = AnalysedRun::read(other)?;
-            newer.trace.problems.iter().for_each(|p| eprintln!("portolan-report: {p}"));
+            newer.trace.problems.iter().for_each(|problem| complain(problem));
             (newer, Some(run))
         }
     };

@@ -183,17 +183,25 @@ pub fn date(ns: u64) -> String {
     )
 }
 
+/// Escapes line breaks, because a name that contains one could add a line to the report.
+/// [`output::print`](crate::output::print) escapes other characters.
+pub fn one_line(text: &str) -> String {
+    text.replace('\n', "\\n")
+}
+
 pub fn text(run: &AnalysedRun) -> String {
     let mut text = String::new();
     for (name, value) in facts(run) {
-        let _ = writeln!(text, "{name:>13}  {value}");
+        let _ = writeln!(text, "{name:>13}  {}", one_line(&value));
     }
     if run.findings.is_empty() {
         text += "\nNo finding: no known problem costs 1 % of the time or more.\n";
     }
     for (number, finding) in run.findings.iter().enumerate() {
-        let _ = writeln!(text, "\n{}. {} [{}]", number + 1, finding.title, time(finding.worth));
-        let _ = writeln!(text, "   {}\n   {}", finding.text, finding.advice);
+        let [title, words, advice] =
+            [&finding.title, &finding.text, &finding.advice].map(|part| one_line(part));
+        let _ = writeln!(text, "\n{}. {title} [{}]", number + 1, time(finding.worth));
+        let _ = writeln!(text, "   {words}\n   {advice}");
     }
     text
 }
@@ -201,6 +209,11 @@ pub fn text(run: &AnalysedRun) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_does_not_add_a_line() {
+        assert_eq!(one_line("node01\n1. forged"), "node01\\n1. forged");
+    }
 
     #[test]
     fn dates_are_those_of_the_calendar() {

@@ -1,4 +1,7 @@
 //! Exports tables as CSV with a header, and quotes only where needed. Times are seconds.
+//!
+//! Names of a trace may begin like a formula of a spreadsheet. Such a cell gets a leading apostrophe,
+//! so that it remains a text.
 
 use crate::AnalysedRun;
 use crate::model::RankState;
@@ -16,7 +19,7 @@ impl CsvTable {
 
     fn row(&mut self, values: &[&dyn Display]) {
         for (k, value) in values.iter().enumerate() {
-            let text = value.to_string();
+            let text = inert(value.to_string());
             let comma = if k > 0 { "," } else { "" };
             if text.contains([',', '"', '\n', '\r']) {
                 let _ = write!(self.0, "{comma}\"{}\"", text.replace('"', "\"\""));
@@ -26,6 +29,12 @@ impl CsvTable {
         }
         self.0.push('\n');
     }
+}
+
+/// Prevents a spreadsheet from evaluating a text. Numbers stay as they are.
+fn inert(text: String) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    if formula && text.parse::<f64>().is_err() { format!("'{text}") } else { text }
 }
 
 fn seconds(ns: f64) -> f64 {
@@ -221,5 +230,19 @@ mod tests {
         table.row(&[&"x, \"y\"", &1.5]);
         table.row(&[&"plain", &2]);
         assert_eq!(table.0, "a,b\n\"x, \"\"y\"\"\",1.5\nplain,2\n");
+    }
+
+    #[test]
+    fn names_are_no_formulas() {
+        let mut table = CsvTable::new("a,b");
+        table.row(&[&"=HYPERLINK(\"x\")", &-1.5]);
+        table.row(&[&"+1+1", &"-2e3"]);
+        table.row(&[&"@SUM(A1)", &"\t=1"]);
+        table.row(&[&"-1+cmd|x", &"a=b"]);
+        let lines: Vec<&str> = table.0.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            ["\"'=HYPERLINK(\"\"x\"\")\",-1.5", "'+1+1,-2e3", "'@SUM(A1),'\t=1", "'-1+cmd|x,a=b"]
+        );
     }
 }

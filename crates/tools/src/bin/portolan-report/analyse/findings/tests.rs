@@ -104,7 +104,7 @@ fn found_with(
     let directory =
         std::env::temp_dir().join(format!("portolan-finding-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("it can be made");
+    std::fs::create_dir(&directory).expect("it can be made");
     for number in 0..ranks {
         let mut meta = metadata(number, ranks, 0);
         change(&mut meta);
