@@ -16,7 +16,8 @@
 #   --tls        services over tcp can use TLS (PORTOLAN_RPC_TLS_DIR); docs/mercury.md describes it
 #   --debug      keep the debug information
 #   --no-setup   install no missing packages, as scripts/setup.sh would
-#   --uninstall  remove the files that share/portolan/files lists, and directories that are then empty
+#   --uninstall  remove the files that share/portolan/files lists, and directories that are then empty.
+#                If the list names a file outside DIR, nothing is removed
 #
 # M is mpich, openmpi, system (the mpicc in PATH) or the path of an mpicc. Each MPI needs its own
 # DIR. With DESTDIR set, the files go to ROOT/DIR, for packaging. The installation is relocatable:
@@ -42,11 +43,23 @@ done
 if [[ -n $uninstall ]]; then
   target=${DESTDIR:-}$prefix list=share/portolan/files
   [[ -r $target/$list ]] || die "$target is not an installation of Portolan: there is no $list"
+  target=$(cd "$target" && pwd -P)
   cd "$target"
-  while read -r file; do
-    rm -f "$file"
-    rmdir -p --ignore-fail-on-non-empty "${file%/*}" 2>/dev/null || true
-  done < <(cat "$list" && echo "$list")
+  mapfile -t files < <(cat "$list" && echo "$list")
+  # All names are checked before the first file is removed. A directory may also be a link that
+  # leads out of the prefix.
+  for file in "${files[@]}"; do
+    directory=./
+    if [[ $file == */* ]]; then directory=./${file%/*}/; fi
+    if [[ -z $file || $file == /* || /$file/ == */../* ]] ||
+      { [[ -d $directory ]] && [[ $(cd "$directory" && pwd -P)/ != "${target%/}/"* ]]; }; then
+      die "$target/$list names '$file', which is not a file of $target; nothing was removed"
+    fi
+  done
+  for file in "${files[@]}"; do
+    rm -f "./$file"
+    if [[ $file == */* ]]; then rmdir -p --ignore-fail-on-non-empty "./${file%/*}" 2>/dev/null || true; fi
+  done
   rmdir --ignore-fail-on-non-empty "$target"
   echo "install: removed Portolan from $target"
   exit

@@ -57,7 +57,7 @@ run() { # side, run
   if [[ -n $path ]]; then settings+=("PORTOLAN_PATH=$path"); fi
   local export_path=()
   if [[ $MPI == openmpi ]]; then export_path=(-x LD_LIBRARY_PATH); fi
-  env "${settings[@]}" LD_LIBRARY_PATH="$library/lib:${LD_LIBRARY_PATH:-}" timeout -k 10 600 \
+  env "${settings[@]}" LD_LIBRARY_PATH="$library/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" timeout -k 10 600 \
     "${LAUNCH[@]}" "${bind[@]}" "${export_path[@]}" -n 2 "$dir/armci" --quick --only "$only" \
     </dev/null >"$dir/out" 2>"$dir/err" || {
     tail -n 5 "$dir/err" >&2

@@ -79,7 +79,7 @@ run() { # side, run, program
     if [[ $MPI == openmpi ]]; then bind=(--bind-to core); else bind=(-bind-to core); fi
   fi
   if [[ $MPI == openmpi ]]; then bind+=(-x LD_LIBRARY_PATH); fi
-  env "${settings[@]}" LD_LIBRARY_PATH="$prefix/lib:${LD_LIBRARY_PATH:-}" timeout -k 10 600 \
+  env "${settings[@]}" LD_LIBRARY_PATH="$prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" timeout -k 10 600 \
     "${LAUNCH[@]}" "${bind[@]}" -n 2 "$dir/$3" "${flags[@]}" </dev/null >"$dir/out" 2>"$dir/err" || {
     tail -n 5 "$dir/err" >&2
     die "$3 failed on side $1"

@@ -1,6 +1,7 @@
 //! Every script answers `--help` at once: it prints its usage, and starts neither cargo nor an MPI
 //! nor a package manager. `scripts/dev` lists the scripts for developers, and pages name only
-//! these.
+//! these. `scripts/install.sh --uninstall` removes only files below its prefix. No script searches
+//! the current directory for libraries, and none uses a name in `/tmp` that others can predict.
 
 use super::{pages, root};
 use std::collections::BTreeSet;
@@ -95,4 +96,57 @@ fn every_script_is_listed_and_no_other() {
             assert!(general || scripts.contains(&name), "{}: scripts/dev {name}", path.display());
         }
     }
+}
+
+fn uninstall(prefix: &Path) -> (bool, String) {
+    let script = root().join("scripts/install.sh");
+    let output = Command::new(script).arg("--uninstall").arg("--prefix").arg(prefix).output();
+    let output = output.expect("scripts/install.sh");
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn an_uninstall_stays_below_its_prefix() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("uninstall");
+    let _ = fs::remove_dir_all(&dir);
+    let (prefix, victim) = (dir.join("prefix"), dir.join("outside/victim"));
+    for folder in ["outside", "prefix/lib/deep", "prefix/share/portolan"] {
+        fs::create_dir_all(dir.join(folder)).expect("a directory");
+    }
+    std::os::unix::fs::symlink("../outside", prefix.join("link")).expect("a link");
+    let own = ["lib/deep/a file", "top", "lib/link.so"];
+    let write = |path: &Path| fs::write(path, "").expect("a file");
+    [&victim, &prefix.join(own[0]), &prefix.join(own[1])].map(|path| write(path));
+    std::os::unix::fs::symlink(&victim, prefix.join(own[2])).expect("a link");
+    let list = prefix.join("share/portolan/files");
+    let absolute = victim.display().to_string();
+    for outside in [&*absolute, "../outside/victim", "lib/../../outside/victim", "link/victim", ""]
+    {
+        fs::write(&list, format!("{}\n{outside}\n", own.join("\n"))).expect("a list");
+        let (done, error) = uninstall(&prefix);
+        assert!(!done && error.contains("nothing was removed"), "{outside}: {error}");
+        assert!(victim.exists() && own.iter().all(|name| prefix.join(name).exists()), "{outside}");
+    }
+    fs::write(&list, own.join("\n") + "\n").expect("a list");
+    fs::remove_file(prefix.join("link")).expect("a link");
+    assert_eq!(uninstall(&prefix), (true, String::new()));
+    assert!(victim.exists() && !prefix.exists());
+}
+
+#[test]
+fn no_script_searches_the_current_directory_or_predicts_a_temporary_name() {
+    let mut faults = Vec::new();
+    for script in executables() {
+        let text = fs::read_to_string(&script).expect("a script");
+        for (number, line) in text.lines().enumerate() {
+            // An empty entry of the path is the current directory.
+            let searches =
+                line.contains(":${LD_LIBRARY_PATH:-}") || line.contains(":$LD_LIBRARY_PATH\"");
+            let name = line.contains("/tmp/") && line.contains("$$");
+            if (searches && !line.contains(":+")) || name {
+                faults.push(format!("{}:{}: {line}", script.display(), number + 1));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
