@@ -31,6 +31,7 @@ use crate::na::Mem;
 use crate::na::address::Peer;
 use crate::na::blocking_wait::{Deadline, until};
 use crate::na::class::{Bytes, Message, Upper, kept};
+use crate::na::limited::limited;
 use crate::na::wire::Kind;
 use parking_lot::Mutex;
 use portolan_engine::handles::Handles;
@@ -283,7 +284,7 @@ impl ClassShared {
     fn answered(&self, from: Peer, token: u64, bytes: Bytes) {
         let _handing = self.hand_over();
         let Some(answer) = Answer::parse(&bytes) else {
-            log::warn!("dropped an invalid response from {from:?}");
+            limited!(Warn, "dropped an invalid response from {from:?}");
             return;
         };
         let entry = {
@@ -318,7 +319,7 @@ impl ClassShared {
                 self.enqueue(Pull::new(from, remote, purpose));
             }
             Err(failure) => {
-                log::warn!("cannot pull a response from {from:?}: {failure}");
+                limited!(Warn, "cannot pull a response from {from:?}: {failure}");
                 self.release(from, answer.release);
                 origin.complete(failure.status(), Payload::Empty);
             }

@@ -14,6 +14,7 @@ use crate::failure::{Result, Status, refuse};
 use crate::na;
 use crate::na::address::Peer;
 use crate::na::blocking_wait::{Deadline, until};
+use crate::na::limited::limited;
 use portolan_engine::memory::biased_lock::BiasedLock;
 use portolan_engine::memory::stack;
 use portolan_engine::thread::fast_tls;
@@ -128,7 +129,11 @@ pub fn enter(target: Arc<Target>) {
         );
     }
     if target.is_quiet() {
-        log::error!("a one-way call of '{}' is dropped: no stack is left", target.function().name);
+        limited!(
+            Error,
+            "a one-way call of '{}' is dropped: no stack is left",
+            target.function().name
+        );
     }
     target.answer_failure(Status::NOMEM);
 }

@@ -10,6 +10,7 @@ use super::class::Shared;
 use super::flow;
 use super::wire::Head;
 use crate::failure::{Result, refuse};
+use crate::na::limited::limited;
 use parking_lot::{Mutex, RwLock};
 use portolan_engine::am::Am;
 use portolan_engine::am::{Accept, Arrival, Destination, Handler, HandlerId, Then};
@@ -93,7 +94,8 @@ impl Handler for Port {
 
     fn arrive(&self, _: &Am, message: &Arrival<'_>) -> EngineResult<Accept> {
         let Some(head) = Head::parse(message.header) else {
-            log::warn!(
+            limited!(
+                Warn,
                 "dropped a message from rank {} with an invalid head of {} bytes",
                 message.origin,
                 message.header.len()
@@ -129,7 +131,7 @@ pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
         }
     }
     if number >= MOST_CLASSES {
-        log::warn!("dropped a message from {from:?} for class {number}, which does not exist");
+        limited!(Warn, "dropped a message from {from:?} for class {number}, which does not exist");
         return;
     }
     let mut slots = SLOTS.write();

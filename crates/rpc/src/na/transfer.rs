@@ -8,6 +8,7 @@ use super::memory::{self, Mem, not_registered};
 use super::plugin::Chunk;
 use super::wire::CHUNK;
 use crate::failure::{Failure, Result, Status, refuse};
+use crate::na::limited::limited;
 use portolan_engine::any_memory::{Span, copy_own};
 use portolan_engine::error::{Error, ErrorKind};
 use portolan_engine::memory::registered::Table;
@@ -168,7 +169,7 @@ impl Transfer {
     fn fail(&mut self, failure: Failure) {
         let expected = failure.status() == Status::CANCELED || failure.kind() == ErrorKind::State;
         if self.ended.is_none() && !expected {
-            log::error!("a transfer of {} bytes fails: {failure}", self.size);
+            limited!(Error, "a transfer of {} bytes fails: {failure}", self.size);
         }
         self.ended.get_or_insert(failure);
     }
@@ -294,7 +295,7 @@ impl Transfer {
                 if let Err(error) = started {
                     // Parts that are in flight must end before the memory is released.
                     if counter.outstanding() > 0 {
-                        log::error!("a transfer to rank {rank} fails: {error:#}");
+                        limited!(Error, "a transfer to rank {rank} fails: {error:#}");
                         counter.begin();
                         counter.fail(error);
                         return Ok(Some(counter));

@@ -6,6 +6,7 @@ use crate::failure::Result;
 use crate::hg::context::{ContextShared, Work};
 use crate::hg::payload::Kept;
 use crate::na::address::Peer;
+use crate::na::limited::limited;
 use crate::na::wire::Kind;
 use portolan_engine::am::Data;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ impl ClassShared {
         if let Err(failure) = released
             && !self.na.shared.is_over()
         {
-            log::error!("cannot notify {peer:?} that its output was pulled: {failure}");
+            limited!(Error, "cannot notify {peer:?} that its output was pulled: {failure}");
         }
     }
 }

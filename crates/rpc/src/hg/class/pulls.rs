@@ -9,6 +9,7 @@ use crate::hg::payload::Payload;
 use crate::hg::target::Function;
 use crate::hg::wire::CallRequest;
 use crate::na::address::Peer;
+use crate::na::limited::limited;
 use crate::na::transfer::Transfer;
 use crate::na::{Access, Address, Direction, Mem, Part};
 use portolan_engine::error::ErrorKind;
@@ -86,7 +87,7 @@ impl ClassShared {
                 Err(failure) => {
                     if failure.kind() != ErrorKind::State {
                         let from = self.na.text_of(&self.na.shared.address(pull.peer));
-                        log::warn!("parameters cannot be pulled from {from}: {failure}");
+                        limited!(Warn, "parameters cannot be pulled from {from}: {failure}");
                     }
                     Some(failure.status())
                 }

@@ -10,6 +10,7 @@ use crate::hg::target::{Function, Target};
 use crate::hg::wire::{ANSWER, Answer, CallRequest, Parsed, REQUEST, context_of};
 use crate::na::address::Peer;
 use crate::na::class::Message;
+use crate::na::limited::limited;
 use crate::na::wire::Kind;
 use crate::na::{Address, Mem};
 use portolan_engine::am::Data;
@@ -69,7 +70,7 @@ impl ClassShared {
                 log::debug!("no response to a call: {failure}");
             }
             Err(failure) if !self.na.shared.is_over() => {
-                log::error!("cannot respond to a call: {failure}");
+                limited!(Error, "cannot respond to a call: {failure}");
             }
             _ => {}
         }
@@ -138,7 +139,8 @@ impl ClassShared {
             self.na.shared.give_up(peer, &why);
         }
         if !refused.is_empty() {
-            log::warn!(
+            limited!(
+                Warn,
                 "{} calls are refused: their callers have pulled none of their outputs for \
                  {patience:?}",
                 refused.len()
@@ -195,7 +197,7 @@ impl ClassShared {
             Parsed::Request(request) => CallRequest { origin_context: tag as u8, ..request },
             Parsed::Broken(request) => {
                 let from_text = self.na.text_of(&from);
-                log::warn!("a request from {from_text} uses a checksum that is unknown here");
+                limited!(Warn, "a request from {from_text} uses a checksum that is unknown here");
                 if request.is_answered() {
                     self.answer_status(from.peer, request.token, Status::PROTOCOL_ERROR);
                 }
@@ -203,7 +205,7 @@ impl ClassShared {
             }
             Parsed::Rubbish => {
                 let (bytes, from) = (body.len(), self.na.text_of(&from));
-                log::warn!("dropped {bytes} bytes from {from} that are not a request");
+                limited!(Warn, "dropped {bytes} bytes from {from} that are not a request");
                 return None;
             }
         };
@@ -211,7 +213,7 @@ impl ClassShared {
         let Some(function) = function else {
             let number = u64::from(request.check) << 32 | u64::from(request.id);
             let caller = self.na.text_of(&from);
-            log::warn!("{caller} calls function {number:#x}, which is not registered");
+            limited!(Warn, "{caller} calls function {number:#x}, which is not registered");
             if request.is_answered() {
                 self.answer_status(from.peer, request.token, Status::NO_MATCH);
             }
@@ -230,7 +232,7 @@ impl ClassShared {
             }
             Err(failure) => {
                 let caller = self.na.text_of(&from);
-                log::warn!("an input from {caller} cannot be pulled: {failure}");
+                limited!(Warn, "an input from {caller} cannot be pulled: {failure}");
                 if request.is_answered() {
                     self.answer_status(from.peer, request.token, failure.status());
                 }
@@ -249,7 +251,7 @@ impl ClassShared {
     ) {
         let Some(context) = self.context_for(here, request.context) else {
             let (caller, number) = (self.na.text_of(&from), request.context);
-            log::warn!("{caller} requests context {number}, which does not exist");
+            limited!(Warn, "{caller} requests context {number}, which does not exist");
             if request.is_answered_by_call() {
                 self.answer_status(from.peer, request.token, Status::NO_MATCH);
             }

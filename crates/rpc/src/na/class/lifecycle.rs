@@ -6,6 +6,7 @@ use crate::na::address::{Network, Scheme};
 use crate::na::blocking_wait::WakeSource;
 use crate::na::class_table;
 use crate::na::flow::{self, Flow};
+use crate::na::limited;
 use crate::na::links::Links;
 use crate::na::options::Options;
 use crate::na::plugin::Plugin;
@@ -100,6 +101,7 @@ impl Shared {
             refuse!(INVALID_ARG, "the class is finalised already");
         }
         class_table::retire(self);
+        limited::record_omitted();
         let ops: Vec<u64> = self.pending.lock().keys().copied().collect();
         for op in ops {
             self.cancel(op)?;

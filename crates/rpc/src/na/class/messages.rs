@@ -10,6 +10,7 @@ use crate::failure::{Result, Status, refuse};
 use crate::na::address::{Address, Peer, index_of};
 use crate::na::context::{Callback, ContextShared, Event, What};
 use crate::na::flow::{Flow, Held, OF_CONNECTION, OnSent};
+use crate::na::limited::limited;
 use crate::na::wire::{HEAD, Head, Kind};
 use parking_lot::Mutex;
 use portolan_engine::am::{Data, Signals};
@@ -360,7 +361,7 @@ impl Shared {
         let Some(report) = self.with_flow(from, took).flatten() else { return };
         let head = Head { kind: Kind::Credit, class: self.number, tag: which as u32, word: report };
         if let Err(failure) = self.transmit(from, &head, Data::NONE) {
-            log::error!("cannot return credit to {from:?}: {failure}");
+            limited!(Error, "cannot return credit to {from:?}: {failure}");
         }
     }
 
@@ -381,7 +382,7 @@ impl Shared {
                 }
             }
             // A plug-in handles these itself.
-            _ => log::warn!("a message of kind {:?} from {from:?} is dropped", head.kind),
+            _ => limited!(Warn, "a message of kind {:?} from {from:?} is dropped", head.kind),
         }
     }
 
@@ -432,7 +433,7 @@ impl Shared {
             let status = match self.transmit(from, &head, Data::Owned(body)) {
                 Ok(()) => Status::SUCCESS,
                 Err(failure) => {
-                    log::error!("a message to {from:?} is lost: {failure}");
+                    limited!(Error, "a message to {from:?} is lost: {failure}");
                     failure.status()
                 }
             };

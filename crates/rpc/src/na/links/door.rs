@@ -5,7 +5,7 @@
 
 use super::fork;
 use super::stream::Stream;
-use crate::na::refusals::Refusals;
+use crate::na::limited::{Refusals, limited};
 use parking_lot::Mutex;
 use portolan_engine::wait::Naps;
 use std::collections::VecDeque;
@@ -51,7 +51,8 @@ impl fmt::Display for Refusal {
             Refusal::Unproven => "it does not prove that it knows the key",
             Refusal::Refused => {
                 "it refuses the proof: both sides need the same auth_key, or the same secret in \
-                 PORTOLAN_RPC_SECRET_FILE"
+                 PORTOLAN_RPC_SECRET_FILE. A server behind address translation, a proxy or a \
+                 tunnel needs TLS too (PORTOLAN_RPC_TLS_DIR)"
             }
             Refusal::Plain => {
                 "it does not use TLS, which this process demands: set PORTOLAN_RPC_TLS_DIR on both \
@@ -297,7 +298,7 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
             .stack_size(STACK)
             .spawn(move || greet(&own, guest, number));
         if let Err(error) = spawned {
-            log::warn!("a connection could not be accepted: {error}");
+            limited!(Warn, "a connection could not be accepted: {error}");
             leave(hall, number);
         }
     }
@@ -308,7 +309,7 @@ fn greet<L: Listen>(hall: &Hall<L>, guest: L::Guest, number: usize) {
     if let Err(refusal) = hall.listen.greet(guest, &|| hall.forget(number))
         && !hall.stop.load(Ordering::Acquire)
     {
-        hall.refusals.add(None, &refusal);
+        hall.refusals.add(&refusal);
     }
     leave(hall, number);
 }

@@ -3,13 +3,19 @@
 use super::Links;
 use crate::na::address::Peer;
 use crate::na::class::Shared;
+use crate::na::limited::limited;
 use portolan_engine::memory::shm_export;
 
 impl Links {
     /// Ends the connections of a peer. The thread that polls then loses the peer.
     pub(super) fn break_off(&self, n: u32, why: &str) {
         for link in self.peers().connections(n) {
-            log::warn!("the connection of {}://{} ends: {why}", self.networks.name, link.name());
+            limited!(
+                Warn,
+                "the connection of {}://{} ends: {why}",
+                self.networks.name,
+                link.name()
+            );
             link.break_off(why.into());
         }
         self.call_poller(n);

@@ -17,6 +17,7 @@
 
 use super::bell::Bell;
 use super::mapping::Mapping;
+use crate::na::limited::limited;
 use crate::na::links::stream::{Read, Stream, after};
 use crate::na::memory::Run;
 use portolan_engine::memory::shared_bytes;
@@ -187,7 +188,8 @@ impl Rings {
         let lives = || self.other.reachable.as_ref().is_none_or(|peer| peer.process().is_some());
         while theirs.in_progress.load(Ordering::SeqCst) != 0 && lives() {
             if begun.elapsed() > LONGEST_COPY {
-                return log::error!(
+                return limited!(
+                    Error,
                     "a peer has not ended its copy after {LONGEST_COPY:?}; is its process stopped?"
                 );
             }
