@@ -13,8 +13,7 @@
 #              combinations with the first MPI, the Python package, and the README's first command
 #              on a bare Debian (scripts/dev fresh)
 #   --release  also all combinations, lints, documentation and the examples of the book with each
-#              MPI, connections with TLS, the tests on several ranks with the checks of a debug
-#              build, both README commands on both Debian releases and for a user without root,
+#              MPI, the tests on several ranks with the checks of a debug build, both README commands on both Debian releases and for a user without root,
 #              matrix products with BLAS, the packages, and the book
 #   --only P   only a part of --full: `quick` shows a mistake within minutes (format, lints, unit
 #              tests and a quarter of the simulation, with one MPI), `rest` runs everything else
@@ -202,10 +201,9 @@ products_by_blas() {
   count_tests
 }
 
-# Lints connections with TLS, and for a release tests them, in a separate build of the crate.
+# Lints connections with TLS, and tests them, in a separate build of the crate.
 connections_with_tls() {
   check clippy-tls cargo clippy --profile "$profile" -p portolan-rpc --all-targets --features tls -- -D warnings || true
-  if [[ -z $release ]]; then return; fi
   logged tls cargo test --profile "$profile" -p portolan-rpc --features tls --lib -- na::links
   count_tests
 }
