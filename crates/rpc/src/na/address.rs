@@ -1,6 +1,7 @@
 //! Addresses of the processes that a class can communicate with.
 
 use crate::failure::{Result, refuse};
+use std::net::Ipv6Addr;
 
 /// Maximum length in bytes of an address as text, including the terminating NUL.
 pub const MAX_ADDRESS: usize = 1024;
@@ -153,6 +154,31 @@ impl<'a> Name<'a> {
              tcp://HOST:PORT"
         )
     }
+}
+
+/// Splits a TCP address, `HOST:PORT`. The host is a name, or an IPv6 address with or without
+/// brackets. Returns `None` for anything else, so an address has no character that a log, a terminal
+/// or a C string treats specially, and a port has one spelling.
+pub(crate) fn host_and_port(place: &str) -> Option<(&str, u16)> {
+    let (host, port) = place.rsplit_once(':')?;
+    let number: u16 = port.parse().ok()?;
+    if !port.bytes().all(|b| b.is_ascii_digit()) || port.len() > 1 && port.starts_with('0') {
+        return None;
+    }
+    let is_name = |text: &str| {
+        let of_name = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        !text.is_empty() && text.bytes().all(of_name)
+    };
+    let is_ipv6 = |text: &str| {
+        let (address, interface) = text.split_once('%').unwrap_or((text, "0"));
+        address.parse::<Ipv6Addr>().is_ok() && is_name(interface)
+    };
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let valid = match inner {
+        Some(inner) => is_ipv6(inner),
+        None => is_name(host) || is_ipv6(host),
+    };
+    valid.then_some((host, number))
 }
 
 #[cfg(test)]

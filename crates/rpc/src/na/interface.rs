@@ -63,10 +63,12 @@ fn of_interface(name: &str) -> Result<IpAddr> {
     Ok(*address)
 }
 
+/// Returns the host name. Characters that no address may contain are replaced.
 pub(super) fn host_name() -> String {
     let name = portolan_engine::topology::host_name::<256>();
     let name = name.split(|&b| b == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(name).into_owned()
+    let of_name = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    name.iter().map(|&b| if of_name(b) { char::from(b) } else { '-' }).collect()
 }
 
 /// Returns the host name if it resolves, and otherwise the IPv4 loopback address.

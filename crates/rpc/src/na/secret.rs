@@ -1,9 +1,8 @@
 //! Authentication of connections.
 //!
 //! The key of a class is derived from the program's `auth_key`, or from the secret in the file
-//! `PORTOLAN_RPC_SECRET_FILE`. A proof is an HMAC-SHA256, under that key, of the prover's role and
-//! of everything sent before ([`Transcript`]), which includes random numbers of both sides, so a
-//! proof cannot be replayed. Over TLS it also covers the connection.
+//! `PORTOLAN_RPC_SECRET_FILE`. A proof is an HMAC-SHA256 under that key. The greeting decides what it
+//! covers ([`super::links::tcp_greeting::transcript`]).
 //!
 //! Proofs are compared in constant time. Keys are never logged.
 
@@ -45,29 +44,6 @@ pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
     Ok(Some(secret))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Part {
-    /// The process that has connected.
-    Client = 1,
-    /// The process that listens.
-    Server = 2,
-}
-
-/// The bytes that both sides have sent before the proofs.
-#[derive(Debug, Clone, Copy)]
-pub struct Transcript<'a> {
-    /// The client's first bytes, which include its nonce.
-    pub client: &'a [u8],
-    /// The server's first bytes, which include its nonce.
-    pub server: &'a [u8],
-    /// The address that the client claims.
-    pub place: &'a str,
-    /// Bytes that belong to this TLS connection only, or none without TLS. A proof therefore cannot
-    /// be passed on through another connection.
-    pub channel: &'a [u8],
-}
-
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
@@ -84,29 +60,27 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
 impl Key {
     pub fn of_secret(secret: &[u8]) -> Key {
         let mut mac = hmac(secret);
-        mac.update(b"portolan rpc key 3");
+        mac.update(b"portolan rpc key 4");
         Key(mac.finalize().into_bytes().into())
     }
 
-    fn over(&self, part: Part, said: &Transcript<'_>, more: &[u8]) -> Hmac<Sha256> {
+    fn over(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
         let mut mac = hmac(&self.0);
-        mac.update(&[part as u8]);
-        for part in [said.client, said.server, said.place.as_bytes(), said.channel] {
+        for part in parts {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part);
         }
-        mac.update(more);
         mac
     }
 
-    /// Returns a proof, which also covers `more`.
-    pub fn prove(&self, part: Part, said: &Transcript<'_>, more: &[u8]) -> Proof {
-        self.over(part, said, more).finalize().into_bytes().into()
+    /// Returns a proof that covers these parts and their lengths.
+    pub fn prove(&self, parts: &[&[u8]]) -> Proof {
+        self.over(parts).finalize().into_bytes().into()
     }
 
     /// Verifies a proof in constant time.
-    pub fn verify(&self, part: Part, said: &Transcript<'_>, more: &[u8], proof: &[u8]) -> bool {
-        self.over(part, said, more).verify_slice(proof).is_ok()
+    pub fn verify(&self, parts: &[&[u8]], proof: &[u8]) -> bool {
+        self.over(parts).verify_slice(proof).is_ok()
     }
 }
 
@@ -116,23 +90,18 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_proof_is_good_for_one_key_part_and_transcript() {
+    fn a_proof_is_good_for_one_key_and_one_list_of_parts() {
         let key = Key::of_secret(b"a secret that two processes know");
-        let (c, s): (Nonce, Nonce) = (random().unwrap(), random().unwrap());
-        let said = Transcript { client: &c, server: &s, place: "host:1", channel: b"" };
-        let proof = key.prove(Part::Client, &said, b"x");
-        assert!(key.verify(Part::Client, &said, b"x", &proof));
-        assert!(!key.verify(Part::Server, &said, b"x", &proof));
-        assert!(!key.verify(Part::Client, &said, b"y", &proof));
-        assert!(!key.verify(Part::Client, &said, b"x", &proof[..31]));
-        let elsewhere = Transcript { place: "host:2", ..said };
-        assert!(!key.verify(Part::Client, &elsewhere, b"x", &proof));
-        let later = Transcript { server: &c, ..said };
-        assert!(!key.verify(Part::Client, &later, b"x", &proof));
-        let another = Transcript { channel: &s, ..said };
-        assert!(!key.verify(Part::Client, &another, b"x", &proof));
+        let proof = key.prove(&[b"ab", b"c", b""]);
+        assert!(key.verify(&[b"ab", b"c", b""], &proof));
+        assert!(!key.verify(&[b"ab", b"c", b""], &proof[..31]));
+        let others: [&[&[u8]]; 4] =
+            [&[b"a", b"bc", b""], &[b"ab", b"c"], &[b"ab", b"c", b"", b""], &[b"ab", b"d", b""]];
+        for parts in others {
+            assert!(!key.verify(parts, &proof));
+        }
         for secret in [&b""[..], b"a secret that two processes knew"] {
-            assert!(!Key::of_secret(secret).verify(Part::Client, &said, b"x", &proof));
+            assert!(!Key::of_secret(secret).verify(&[b"ab", b"c", b""], &proof));
         }
     }
 

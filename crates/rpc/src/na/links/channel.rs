@@ -5,11 +5,11 @@
 use super::door::Refusal;
 use super::stream::Stream;
 use super::tcp::Connected;
-use super::tcp_greeting as greeting;
+use super::tcp_greeting::{self as greeting, Binding};
 use super::tls::{self, Session, Tls};
 use crate::na::timed::Timed;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Time for a refused peer to read the reason.
@@ -93,9 +93,12 @@ impl Channel {
         self.end = Instant::now() + time;
     }
 
-    /// Returns bytes that belong to this TLS connection only. They are empty without TLS.
-    pub fn binding(&self) -> Vec<u8> {
-        self.session.as_ref().map_or(Vec::new(), Session::binding)
+    /// Returns what identifies this connection at both ends. `server` is the server's address.
+    pub fn binding(&self, server: SocketAddr) -> Binding {
+        match &self.session {
+            None => Binding::of_address(server),
+            Some(session) => Binding::of_tls(&session.binding()),
+        }
     }
 
     pub fn into_stream(self) -> io::Result<Box<dyn Stream>> {

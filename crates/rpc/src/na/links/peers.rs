@@ -152,6 +152,12 @@ impl Peers {
         n
     }
 
+    pub fn is_looked_up(&self, name: &str) -> bool {
+        let table = self.table.read();
+        let slot = table.names.get(name).and_then(|&n| table.get(n));
+        slot.is_some_and(|slot| slot.looked_up)
+    }
+
     /// Returns the number of the peer that has proven this address. The caller must then call
     /// [`Peers::add`] or [`Peers::give_up`].
     pub fn proven(&self, name: &str) -> u32 {

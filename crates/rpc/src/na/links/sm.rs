@@ -103,7 +103,8 @@ fn address(place: &str) -> io::Result<SocketAddr> {
 }
 
 pub(super) fn check_place(place: &str) -> Result<()> {
-    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let is_number = |text: &str| is_digits(text) && text.parse::<u32>().is_ok();
     if !place.split_once('-').is_some_and(|(process, n)| is_number(process) && is_number(n)) {
         refuse!(INVALID_ARG, "'{place}' is not an address of shared memory; expected PID-N");
     }

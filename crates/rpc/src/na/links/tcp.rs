@@ -7,9 +7,9 @@
 //!
 //! The address that a client claims is *proven* if the client knows the key, or if there is no key
 //! and the process that listens there confirms the claim. A server asks only if the client connects
-//! from the same host, so strangers cannot make it connect to others. A client with an unproven
-//! claim, for example behind a firewall that rewrites addresses, is a peer with the address of its
-//! socket.
+//! from the same host, so strangers cannot make it connect to others, and resolves no host name that
+//! the program has not looked up itself. A client with an unproven claim, for example behind a
+//! firewall that rewrites addresses, is a peer with the address of its socket.
 
 use super::arrivals::Arrivals;
 use super::channel::Channel;
@@ -18,6 +18,7 @@ use super::stream::{Read, Stream};
 use super::tcp_greeting::{self as greeting, Dials, Own};
 use super::tls::Tls;
 use crate::failure::{Failure, Result, Status, refuse};
+use crate::na::address::host_and_port;
 use crate::na::interface;
 use crate::na::memory::Run;
 use crate::na::secret::{Key, Nonce};
@@ -56,13 +57,23 @@ impl Mine {
     /// Returns whether the process at `place` confirms that it has sent `nonce` to the socket
     /// `here`, from the host of `from`.
     fn confirms(&self, place: &str, nonce: &Nonce, from: SocketAddr, here: SocketAddr) -> bool {
-        if place.ends_with(":0") || check_place(place).is_err() {
+        if place.ends_with(":0") {
             return false;
         }
         let first = self.asked.fetch_add(1, Ordering::AcqRel) < MOST_ASKED;
         let confirmed = first && self.asked_at(place, nonce, from, here).unwrap_or(false);
         self.asked.fetch_sub(1, Ordering::AcqRel);
         confirmed
+    }
+
+    /// Returns the addresses that a client's claim stands for. A host name is resolved only if the
+    /// program has looked it up itself, so strangers cannot choose names that are resolved.
+    fn resolve_claim(&self, place: &str) -> io::Result<std::vec::IntoIter<SocketAddr>> {
+        match place.parse::<SocketAddr>() {
+            Ok(at) => Ok(vec![at].into_iter()),
+            Err(_) if self.arrivals.peers.is_looked_up(place) => place.to_socket_addrs(),
+            Err(_) => Ok(Vec::new().into_iter()),
+        }
     }
 
     fn asked_at(
@@ -77,7 +88,7 @@ impl Mine {
             let ip = at.ip().to_canonical();
             ip == client || client.is_loopback() && UdpSocket::bind((ip, 0)).is_ok()
         };
-        let Some(at) = place.to_socket_addrs()?.find(of_client) else { return Ok(false) };
+        let Some(at) = self.resolve_claim(place)?.find(of_client) else { return Ok(false) };
         let mut again = 0..3;
         loop {
             let socket = TcpStream::connect_timeout(&at, CONFIRM)?;
@@ -129,7 +140,7 @@ impl Listen for Socket {
         prepare(&guest)?;
         let (mine, here) = (&self.mine, guest.local_addr()?);
         let mut channel = Channel::as_server(guest, mine.tls.as_ref(), PATIENCE)?;
-        let bound = channel.binding();
+        let bound = channel.binding(here);
         let life_for = |place: &str| mine.arrivals.peers.life_for(place);
         let confirms = |place: &str, nonce: &Nonce| mine.confirms(place, nonce, from, here);
         let greeted =
@@ -156,8 +167,7 @@ fn prepare(socket: &TcpStream) -> io::Result<()> {
 }
 
 pub(super) fn check_place(place: &str) -> Result<()> {
-    let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-    if port.and_then(|(_, port)| port.parse::<u16>().ok()).is_none() {
+    if host_and_port(place).is_none() {
         refuse!(INVALID_ARG, "'{place}' is not a TCP address; expected HOST:PORT");
     }
     Ok(())
@@ -220,9 +230,10 @@ impl Tcp {
             let socket = connect(&addresses)?;
             prepare(&socket)?;
             let own = &self.mine.own;
-            let dial = own.dials.begin(socket.peer_addr()?)?;
+            let there = socket.peer_addr()?;
+            let dial = own.dials.begin(there)?;
             let mut channel = Channel::as_client(socket, self.mine.tls.as_ref(), PATIENCE)?;
-            let bound = channel.binding();
+            let bound = channel.binding(there);
             let server = greeting::as_client(&mut channel, own, &dial, life, &bound)?;
             if let Some(memory) = server.memory {
                 let opened = share(&memory);

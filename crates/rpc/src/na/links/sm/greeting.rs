@@ -16,6 +16,7 @@
 use super::bell::Bell;
 use super::mapping::Mapping;
 use super::ring::{self, Other, Reachable, Rings, Side};
+use crate::na::address::host_and_port;
 use crate::na::links::door::{Opened, Refusal, Who};
 use crate::na::wire::number;
 use portolan_engine::any_memory::Span;
@@ -56,6 +57,11 @@ struct Hello {
     name: String,
 }
 
+/// Returns whether a name is an address of shared memory or of TCP.
+fn is_name(name: &str) -> bool {
+    super::check_place(name).is_ok() || host_and_port(name).is_some()
+}
+
 impl Hello {
     fn new((number, life): (u32, u64), reaches: bool, name: &str) -> Hello {
         let word: &'static u64 = &WORD;
@@ -81,7 +87,7 @@ impl Hello {
         let len = number(&bytes[40..FIXED]) as usize;
         let name = bytes[FIXED..].get(..len).and_then(|name| std::str::from_utf8(name).ok());
         match name {
-            Some(name) if bytes[..8] == MAGIC => Ok(Hello {
+            Some(name) if bytes[..8] == MAGIC && is_name(name) => Ok(Hello {
                 number: number(&bytes[8..12]) as u32,
                 reaches: number(&bytes[12..16]) != 0,
                 address: number(&bytes[16..24]),

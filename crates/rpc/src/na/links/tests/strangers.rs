@@ -3,7 +3,7 @@
 //! is written here from its description.
 
 use super::{Direction, End, Mem, Net, Options, Status, What, filled, meet, pump};
-use crate::na::secret::{Key, Part, Transcript, random};
+use crate::na::secret::{Key, random};
 use crate::na::wire::{Head, Kind};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -33,9 +33,11 @@ fn heard(mut socket: TcpStream) -> Vec<u8> {
     bytes
 }
 
-const MAGIC: &[u8] = b"ptlntcp\x05";
+const MAGIC: &[u8] = b"ptlntcp\x06";
 /// Length of the first bytes of each side, without the address.
 const FRONT: usize = 49;
+/// The address of a client that does not listen.
+const NOBODY: &str = "x.1:0";
 
 fn front(flags: u8, nonce: &[u8; 32]) -> Vec<u8> {
     [MAGIC, &[flags], &[0; 8], nonce].concat()
@@ -46,18 +48,26 @@ fn hello(flags: u8, nonce: &[u8; 32], place: &str) -> Vec<u8> {
     [&front(flags, nonce)[..], &len, place.as_bytes()].concat()
 }
 
+/// Returns the parts that identify a connection to this address of a server without TLS.
+fn binding(server: std::net::SocketAddr) -> Vec<u8> {
+    let (ip, port) = (server.ip(), server.port());
+    assert!(ip.is_loopback());
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let network = std::fs::read_link("/proc/self/ns/net").unwrap();
+    format!("address {ip} {port} {} {}", boot.trim(), network.display()).into_bytes()
+}
+
 /// Greets a server with the right key, up to the proof. Returns the socket, and what was sent.
 fn proven(place: &str) -> (TcpStream, Vec<u8>) {
     let mut socket = reach(place);
     let client = random().unwrap();
-    let mut said = hello(1, &client, "");
+    let mut said = hello(1, &client, NOBODY);
     socket.write_all(&said).unwrap();
     let mut server = [0; FRONT];
     socket.read_exact(&mut server).unwrap();
     assert_eq!((&server[..8], server[8]), (MAGIC, 1));
-    let transcript =
-        Transcript { client: &said[..FRONT], server: &server, place: "", channel: b"" };
-    let proof = Key::of_secret(SECRET).prove(Part::Client, &transcript, &[]);
+    let binding = binding(socket.peer_addr().unwrap());
+    let proof = Key::of_secret(SECRET).prove(&[&[1], &said, &server, &binding, b""]);
     socket.write_all(&proof).unwrap();
     said.extend(proof);
     (socket, said)
@@ -107,7 +117,11 @@ fn what_is_no_greeting_learns_nothing() {
     let long = [&front(1, &[0; 32])[..], &u16::MAX.to_le_bytes()].concat();
     let says: [&[u8]; 6] =
         [b"", b"ptln", b"GET / HTTP/1.0\r\n\r\n", &[0; 1000], b"ptlntcp\x03", &long];
-    for said in says {
+    // Addresses that end early in C, change a log, or are no HOST:PORT.
+    let places = ["x.1:0\0:0", "x\n:0", "x\x1b[31m:0", "", "x", ":1", "x:1x", "x:+1", "x y:1"];
+    let claims = places.map(|place| hello(1, &[1; 32], place));
+    let says: Vec<&[u8]> = says.into_iter().chain(claims.iter().map(|c| &c[..])).collect();
+    for said in &says {
         let mut socket = reach(&place);
         socket.write_all(said).unwrap();
         let _ = socket.shutdown(std::net::Shutdown::Write);
@@ -125,7 +139,7 @@ fn wrong_proofs_and_replays_are_refused() {
     let nonce = random().unwrap();
     for proof in [vec![0; 32], vec![0xff; 500], nonce.to_vec()] {
         let mut socket = reach(&place);
-        socket.write_all(&[hello(1, &nonce, ""), proof].concat()).unwrap();
+        socket.write_all(&[hello(1, &nonce, NOBODY), proof].concat()).unwrap();
         let answer = heard(socket);
         assert!(answer.len() == FRONT || answer[FRONT..] == [2], "{answer:?}");
     }
@@ -149,7 +163,7 @@ fn wrong_proofs_and_replays_are_refused() {
 fn clients_that_stop_half_way_block_nobody() {
     let server = End::open("tcp", with(SECRET));
     let place = place_of(&server);
-    let greeting = [hello(1, &random().unwrap(), ""), vec![7; 32]].concat();
+    let greeting = [hello(1, &random().unwrap(), NOBODY), vec![7; 32]].concat();
     let mut open = Vec::new();
     for n in (0..greeting.len()).chain(0..greeting.len()) {
         let mut socket = reach(&place);
@@ -283,6 +297,78 @@ fn what_is_sent_during_a_slow_connection_arrives_in_order() {
     forward.join().unwrap();
 }
 
+/// Forwards bytes until one side ends.
+fn forward(mut from: TcpStream, mut to: TcpStream) {
+    let _ = std::io::copy(&mut from, &mut to);
+    let _ = to.shutdown(std::net::Shutdown::Both);
+}
+
+#[test]
+fn a_greeting_with_a_key_cannot_be_forwarded() {
+    let (server, victim) = (End::open("tcp", with(SECRET)), End::open("tcp", with(SECRET)));
+    let place = place_of(&server);
+    // The victim connects to a process without the key, which forwards everything.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let there = format!("tcp://{}", listener.local_addr().unwrap());
+    let there = victim.class.lookup(&there).unwrap();
+    let refused = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (guest, _) = listener.accept().unwrap();
+            let host = reach(&place);
+            let (back, forth) = (host.try_clone().unwrap(), guest.try_clone().unwrap());
+            scope.spawn(move || forward(back, forth));
+            forward(guest, host);
+        });
+        victim.context.send_unexpected(&there, 1, b"x", victim.callback())
+    });
+    let refused = refused.expect_err("the server admits a forwarded client");
+    assert_eq!(refused.status(), Status::PERMISSION);
+    assert!(refused.text().contains("tunnel"), "{refused}");
+    refuses(&server, 1);
+    admits(&server);
+    [server, victim].into_iter().for_each(End::close);
+}
+
+#[test]
+fn a_claimed_name_is_not_resolved_unless_the_program_has_looked_it_up() {
+    let (server, alone) =
+        (End::open("tcp", Options::default()), End::open("self", Options::default()));
+    for looked_up in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = format!("localhost:{}", listener.local_addr().unwrap().port());
+        if looked_up {
+            server.class.lookup(&format!("tcp://{place}")).unwrap();
+        }
+        // The process at this address confirms everything that it is asked.
+        let confirm = std::thread::spawn(move || {
+            listener.set_nonblocking(true).unwrap();
+            let end = Instant::now() + Duration::from_secs(if looked_up { 60 } else { 2 });
+            while Instant::now() < end {
+                if let Ok((mut asked, _)) = listener.accept() {
+                    asked.set_nonblocking(false).unwrap();
+                    asked.write_all(&[1]).unwrap();
+                    heard(asked);
+                    return true;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            false
+        });
+        let before = server.events.lock().len();
+        let mut socket = claims(&server, &place, &random().unwrap());
+        server.context.recv_unexpected(server.callback()).unwrap();
+        socket.write_all(&message(1)).unwrap();
+        pump(&server, &alone, "a message", || server.events.lock().len() > before);
+        let What::RecvUnexpected { source, .. } = server.events.lock()[before].what else {
+            panic!()
+        };
+        let is_named = server.class.text_of(&source) == format!("tcp://{place}");
+        assert_eq!(is_named, looked_up);
+        assert_eq!(confirm.join().unwrap(), looked_up);
+    }
+    [server, alone].into_iter().for_each(End::close);
+}
+
 /// Greets a server without a key, as a client that claims an address. Returns the socket.
 fn claims(server: &End, place: &str, nonce: &[u8; 32]) -> TcpStream {
     let mut socket = reach(&place_of(server));
@@ -310,15 +396,7 @@ fn nobody_gets_the_address_of_another_process() {
     // A real process, this server, nobody, a process that does not answer, and another host.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent_place = silent.local_addr().unwrap().to_string();
-    let places = [
-        place_of(&real),
-        place_of(&server),
-        absent,
-        silent_place,
-        "192.0.2.1:80".into(),
-        "x".into(),
-        String::new(),
-    ];
+    let places = [place_of(&real), place_of(&server), absent, silent_place, "192.0.2.1:80".into()];
     let mut sockets = Vec::new();
     for (n, place) in places.iter().enumerate() {
         let mut socket = claims(&server, place, &random().unwrap());
@@ -387,7 +465,7 @@ fn a_client_that_does_not_listen_keeps_its_address_while_it_is_connected() {
 fn a_client_cannot_pass_memory_of_the_server_off_as_its_own() {
     let (server, alone) =
         (End::open("tcp", Options::default()), End::open("self", Options::default()));
-    let mut socket = claims(&server, "x", &random().unwrap());
+    let mut socket = claims(&server, NOBODY, &random().unwrap());
     server.context.recv_unexpected(server.callback()).unwrap();
     socket.write_all(&message(1)).unwrap();
     pump(&server, &alone, "a message", || !server.events.lock().is_empty());
