@@ -3,7 +3,6 @@
 //! Greetings have a time limit. If too many clients are being greeted, the oldest is dropped, so
 //! silent clients cannot block others.
 
-use super::fork;
 use super::stream::Stream;
 use crate::na::limited::{Refusals, limited};
 use parking_lot::Mutex;
@@ -11,7 +10,7 @@ use portolan_engine::wait::Naps;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -186,7 +185,7 @@ impl<L: Listen> Door<L> {
     /// there.
     pub fn leave_to_parent(mut self) {
         std::mem::forget(self.thread.take());
-        fork::release(self.hall.listen.socket());
+        release(self.hall.listen.socket());
         if let Some(mut guests) = self.hall.guests.try_lock() {
             guests.clear();
         }
@@ -211,6 +210,15 @@ impl<L: Listen> Drop for Door<L> {
         while self.hall.inside.load(Ordering::Acquire) > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+/// Replaces a descriptor by one of `/dev/null`, so that this process has no part in the socket any
+/// more. The object that owns the descriptor still closes it.
+fn release(descriptor: BorrowedFd<'_>) {
+    if let Ok(null) = std::fs::File::open("/dev/null") {
+        // SAFETY: both descriptors are open. The replaced one remains open and owned.
+        unsafe { libc::dup3(null.as_raw_fd(), descriptor.as_raw_fd(), libc::O_CLOEXEC) };
     }
 }
 

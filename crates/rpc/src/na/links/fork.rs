@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use portolan_engine::process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, getpid, getppid, pidfd_open};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -74,15 +74,6 @@ impl Owner {
     /// Called in a child. Returns whether the owner has ended, and waits for it for at most `nap`.
     pub fn ends_within(&self, nap: Duration) -> bool {
         self.process.lock().ends_within(nap)
-    }
-}
-
-/// Replaces a descriptor by one of `/dev/null`, so that this process has no part in the socket any
-/// more. The object that owns the descriptor still closes it.
-pub(super) fn release(descriptor: BorrowedFd<'_>) {
-    if let Ok(null) = std::fs::File::open("/dev/null") {
-        // SAFETY: both descriptors are open. The replaced one remains open and owned.
-        unsafe { libc::dup3(null.as_raw_fd(), descriptor.as_raw_fd(), libc::O_CLOEXEC) };
     }
 }
 
