@@ -115,8 +115,9 @@ fn an_uninstall_stays_below_its_prefix() {
     }
     std::os::unix::fs::symlink("../outside", prefix.join("link")).expect("a link");
     let own = ["lib/deep/a file", "top", "lib/link.so"];
-    let write = |path: &Path| fs::write(path, "").expect("a file");
-    [&victim, &prefix.join(own[0]), &prefix.join(own[1])].map(|path| write(path));
+    for path in [victim.clone(), prefix.join(own[0]), prefix.join(own[1])] {
+        fs::write(path, "").expect("a file");
+    }
     std::os::unix::fs::symlink(&victim, prefix.join(own[2])).expect("a link");
     let list = prefix.join("share/portolan/files");
     let absolute = victim.display().to_string();
