@@ -46,7 +46,8 @@ fn message(body: &str) -> String {
     let own = std::env::current_exe().expect("the path of the test");
     let directory = own.parent().expect("a directory");
     let scratch = std::env::temp_dir().join(format!("portolan-messages-{}", std::process::id()));
-    std::fs::create_dir_all(&scratch).expect("a directory for the program");
+    let _ = std::fs::remove_dir_all(&scratch);
+    std::fs::create_dir(&scratch).expect("a directory for the program");
     let source = scratch.join("wrong.rs");
     std::fs::write(&source, program).expect("the program");
     let compile = |library: &PathBuf| {

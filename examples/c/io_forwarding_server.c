@@ -427,13 +427,12 @@ void server_start(void)
   if (job.options.dir)
     length = snprintf(io.root, sizeof io.root, "%s/io-%d", job.options.dir, job.rank);
   else
-    length = snprintf(io.root, sizeof io.root, "%s/portolan-io-forwarding-%d-%d", tmp ? tmp : "/tmp",
-                      (int)getpid(), job.rank);
+    length = snprintf(io.root, sizeof io.root, "%s/portolan-io-forwarding-XXXXXX", tmp ? tmp : "/tmp");
   if (length >= (int)sizeof io.root)
     give_up("the directory", "its path is too long");
   if (job.options.dir)
     mkdir(job.options.dir, 0777);
-  if (mkdir(io.root, 0777) != 0 && errno != EEXIST)
+  if (job.options.dir ? mkdir(io.root, 0777) != 0 && errno != EEXIST : mkdtemp(io.root) == NULL)
     give_up(io.root, strerror(errno));
   snprintf(full, sizeof full, "%s/" FULL, io.root);
   unlink(full);

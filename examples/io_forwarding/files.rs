@@ -10,9 +10,9 @@ use crate::options::Options;
 use portolan::rpc::Context;
 use portolan::rpc::bulk::Buffer;
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, symlink};
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -38,14 +38,21 @@ impl Files {
     /// Creates the directory if it does not exist.
     pub fn below(options: &Options, rank: usize) -> io::Result<Files> {
         let temporary = options.dir.is_none();
-        let root = match &options.dir {
-            Some(dir) => dir.join(format!("io-{rank}")),
+        let (root, made) = match &options.dir {
+            Some(dir) => {
+                let root = dir.join(format!("io-{rank}"));
+                let made = fs::create_dir_all(&root);
+                (root, made)
+            }
             None => {
                 let name = format!("portolan-io-forwarding-{}-{rank}", std::process::id());
-                std::env::temp_dir().join(name)
+                let root = std::env::temp_dir().join(name);
+                // Other users can write to the parent, so the directory must be new and private.
+                let made = DirBuilder::new().mode(0o700).create(&root);
+                (root, made)
             }
         };
-        fs::create_dir_all(&root).map_err(|error| {
+        made.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot make {}: {error}", root.display()))
         })?;
         let files = Files { root, temporary, open: HashMap::new(), next: 1 };

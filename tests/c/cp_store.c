@@ -15,9 +15,12 @@ static char directory[200];
 static void use_directory(void)
 {
   const char *tmp = getenv("TMPDIR");
+  struct stat made;
   snprintf(directory, sizeof directory, "%s/portolan-cp-store-%ld-%d", tmp ? tmp : "/tmp",
            (long)getuid(), nproc);
   CHECK(mkdir(directory, 0700) == 0 || errno == EEXIST, "cannot make %s", directory);
+  CHECK(lstat(directory, &made) == 0 && S_ISDIR(made.st_mode) && made.st_uid == getuid(),
+        "%s belongs to another user", directory);
   setenv("PORTOLAN_COMPOSE_DIR", directory, 1);
 }
 

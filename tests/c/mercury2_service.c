@@ -481,7 +481,9 @@ int main(int argc, char **argv)
   me = 0;
   nproc = 1;
   network = argv[1];
-  snprintf(file, sizeof file, "/tmp/portolan-service-%d", (int)getpid());
+  char directory[] = "/tmp/portolan-service.XXXXXX";
+  CHECK(mkdtemp(directory) != NULL, "there is no directory");
+  snprintf(file, sizeof file, "%s/address", directory);
   const int tcp = strstr(network, "tcp") != NULL;
   const char *kind = argv[2];
   const int polling = strcmp(kind, "descriptor") == 0;
@@ -491,6 +493,7 @@ int main(int argc, char **argv)
     run(LISTENING_CLIENT);
     run(STOPPER);
     unlink(file);
+    rmdir(directory);
     printf("PASS mercury2_service\n");
     return 0;
   }
@@ -559,6 +562,7 @@ int main(int argc, char **argv)
   run(STOPPER);
   CHECK_EQ(result_of(serving), 0);
   unlink(file);
+  rmdir(directory);
   printf("PASS mercury2_service\n");
   return 0;
 }

@@ -86,7 +86,9 @@ static void dlogs(void)
   IS(said[0] == '\0');
 
   const int process = (int)getpid();
-  snprintf(base, sizeof base, "/tmp/mercury2_util_log-%d", process);
+  char directory[] = "/tmp/portolan-util-log.XXXXXX";
+  IS(mkdtemp(directory) != NULL);
+  snprintf(base, sizeof base, "%s/log", directory);
   for (int pid = 0; pid < 2; pid++) {
     snprintf(path, sizeof path, pid ? "%s-%d.log" : "%s.log", base, process);
     hg_dlog_dump_file(ring, base, pid, 0);
@@ -100,6 +102,7 @@ static void dlogs(void)
     snprintf(line, sizeof line, " %d file 5 func msg %p\n", process, (void *)ring);
     CHECK(strstr(text, " file 4 func (null) (nil)\n") && strstr(text, line), "in %s", text);
   }
+  IS(rmdir(directory) == 0);
   hg_dlog_rmcount32(ring, c32);
   hg_dlog_rmcount64(ring, c64);
   hg_dlog_dump_counters(ring, say, stdout, 0);

@@ -157,7 +157,9 @@ int main(int argc, char **argv)
   CHECK(has("puts to the right") && has("all are put"), "the trace has no regions");
   CHECK(!has("too early") && !has("too late"), "the trace has what is not of its time");
   snprintf(path, sizeof path, "%s/rank-%06d.ptrace", directory, me);
+  CHECK_EQ(remove(path), 0);
+  snprintf(path, sizeof path, "%s/.lock", directory); /* only rank 0 has one */
   remove(path);
-  rmdir(directory);
+  CHECK(rmdir(directory) == 0, "%s is not empty", directory);
   return check_end_mpi();
 }

@@ -19,18 +19,21 @@ program regions
       integer(c_int), value :: overwrite
       integer(c_int) :: code
     end function
-    function getpid() bind(c) result(pid)
-      import :: c_int
-      integer(c_int) :: pid
+    function mkdtemp(template) bind(c) result(place)
+      import :: c_ptr, c_char
+      character(kind=c_char), intent(inout) :: template(*)
+      type(c_ptr) :: place
     end function
   end interface
   character(len=200) :: directory, path
   character(len=32) :: name = 'SCF iteration'
   character(len=:), allocatable :: bytes
-  integer :: ierror, rank, unit, length, step
+  integer :: ierror, rank, unit, length, step, code
 
-  write (directory, '(a, i0)') '/tmp/portolan-regions.', getpid()
-  if (setenv('PORTOLAN_TRACE'//c_null_char, trim(directory)//c_null_char, 1_c_int) /= 0) stop 2
+  directory = '/tmp/portolan-regions.XXXXXX'//c_null_char
+  if (.not. c_associated(mkdtemp(directory))) stop 5
+  if (setenv('PORTOLAN_TRACE'//c_null_char, directory, 1_c_int) /= 0) stop 2
+  directory(index(directory, c_null_char):) = ' '
   call mpi_init(ierror)
   call mpi_comm_rank(mpi_comm_world, rank, ierror)
   if (armci_init() /= 0) stop 3
@@ -56,7 +59,12 @@ program regions
     print '(a)', 'FAIL regions: the trace has no mark'
     call mpi_abort(mpi_comm_world, 1, ierror)
   end if
-  call execute_command_line('rmdir '//trim(directory))
+  ! Rank 0 also has the lock of the directory.
+  call execute_command_line('rm -f '//trim(directory)//'/.lock && rmdir '//trim(directory), exitstat=code)
+  if (code /= 0) then
+    print '(a)', 'FAIL regions: '//trim(directory)//' is not empty'
+    call mpi_abort(mpi_comm_world, 1, ierror)
+  end if
   call mpi_barrier(mpi_comm_world, ierror)
   if (rank == 0) print '(a)', 'PASS regions'
   call mpi_finalize(ierror)

@@ -111,7 +111,7 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
     let (name, no_hosts) = (system::mpi_name(), system::no_hosts());
     let compiler = Tools::compiler();
     let work = std::env::temp_dir().join(format!("portolan-bugs.{}", std::process::id()));
-    std::fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
+    std::fs::create_dir(&work).map_err(|e| format!("{}: {e}", work.display()))?;
     for bug in BUGS.iter().filter(|bug| [system::flavour(), &name].contains(&bug.mpi)) {
         let hosts =
             if bug.hosts.is_empty() { String::new() } else { format!(" hosts={}", bug.hosts) };

@@ -190,7 +190,8 @@ impl Tools {
     pub fn has_fortran(&self) -> bool {
         let dir = std::env::temp_dir().join(format!("portolan-fortran.{}", std::process::id()));
         let source = dir.join("probe.f90");
-        let made = std::fs::create_dir_all(&dir);
+        let _ = std::fs::remove_dir_all(&dir);
+        let made = std::fs::create_dir(&dir);
         let written = std::fs::write(&source, "program probe\n  use mpi\nend program\n");
         let mut probe = Command::new(&self.fort);
         probe.arg("-c").arg(&source).current_dir(&dir);

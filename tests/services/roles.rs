@@ -28,7 +28,7 @@ impl Dir {
     pub fn new(name: &str) -> Dir {
         let path = std::env::temp_dir().join(format!("portolan-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
         Dir(path)
     }
 

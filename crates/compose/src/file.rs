@@ -302,7 +302,7 @@ mod tests {
     fn a_record_that_does_not_fit_leaves_no_part() {
         const LIMIT: u64 = 64 << 20;
         let dir = std::env::temp_dir().join(format!("portolan-fit-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::create_dir(&dir).unwrap();
         let (at, path) = (dir.as_path(), dir.join("compose-3.1"));
         let mut files = Files::default();
         files.store(at, 3, HERE, b"first").unwrap();
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn files_are_begun_anew_then_added_to() {
         let dir = std::env::temp_dir().join(format!("portolan-file-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::create_dir(&dir).unwrap();
         let at = dir.as_path();
         let body = |r: &Record| r.body.clone();
         let mut files = Files::default();
