@@ -21,6 +21,8 @@ mod stack;
 pub use inside::{InMpi, MpiCall};
 pub use public::PublicCall;
 
+use hosts::Looks;
+
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
 use crate::message;
@@ -199,8 +201,7 @@ pub struct Watch {
     fatal: Duration,
     early: Duration,
     host: Duration,
-    /// Number of times that the hosts were looked at since the last progress.
-    looks: u32,
+    looks: Looks,
     warned: bool,
     reports: u32,
     slow_reports: u32,
@@ -216,7 +217,7 @@ impl Watch {
             fatal: Duration::from_millis(FATAL.load(Ordering::Relaxed)),
             early: Duration::MAX,
             host: Duration::from_millis(HOST.load(Ordering::Relaxed)),
-            looks: 0,
+            looks: Looks::default(),
             warned: false,
             reports: 0,
             slow_reports: 0,
@@ -232,7 +233,7 @@ impl Watch {
     #[inline]
     pub(crate) fn progressed(&mut self) {
         self.reports = 0;
-        self.looks = 0;
+        self.looks = Looks::default();
     }
 
     /// Returns the cause of a due report and the time of the wait. `since`: the last progress.
@@ -260,10 +261,7 @@ impl Watch {
         if idle >= self.fatal {
             return Some(ReportCause::Fatal);
         }
-        if look_is_due(self.host, idle, &mut self.looks)
-            && hosts::look(self.host).is_some()
-            && idle >= self.host
-        {
+        if self.looks.find_lost(self.host, idle, hosts::look) {
             return Some(ReportCause::Lost);
         }
         let due = |reports: u32| self.patience * (1 << reports.min(16));
@@ -283,14 +281,6 @@ impl Watch {
     }
 }
 
-/// Returns whether to look at the hosts, which happens after half of the limit and then eight times
-/// per limit.
-fn look_is_due(limit: Duration, idle: Duration, looks: &mut u32) -> bool {
-    let due = idle >= limit / 2 + limit / 8 * *looks;
-    *looks += u32::from(due);
-    due
-}
-
 /// The settings also hold for waits while the engine starts.
 pub fn configure(config: &Config) {
     let ms = |time: Duration| match time.as_millis() as u64 {
@@ -306,19 +296,17 @@ pub fn configure(config: &Config) {
 
 fn say_last(cause: ReportCause, call: &str, idle: Duration, what: &str) {
     let limit = Duration::from_millis(HOST.load(Ordering::Relaxed));
-    let lost = if cause == ReportCause::Lost { hosts::look(limit) } else { None };
-    let why = lost.map_or_else(
-        || "as set by PORTOLAN_WATCHDOG_ABORT".into(),
-        |lost| {
-            format!(
-                "because the host {} of rank {} has not answered for {:.0} s (PORTOLAN_WATCHDOG_HOST): \
-                 its link is cut, or it is off",
-                lost.address,
-                lost.rank,
-                lost.silent.as_secs_f64()
-            )
-        },
-    );
+    let why = match (cause == ReportCause::Lost).then(|| hosts::look(limit)) {
+        None => "as set by PORTOLAN_WATCHDOG_ABORT".into(),
+        Some(None) => "because a host has not answered (PORTOLAN_WATCHDOG_HOST)".into(),
+        Some(Some(lost)) => format!(
+            "because the host {} of rank {} has not answered for {:.0} s (PORTOLAN_WATCHDOG_HOST): \
+             its link is cut, or it is off",
+            lost.address,
+            lost.rank,
+            lost.silent.as_secs_f64()
+        ),
+    };
     message::say(&format!(
         "{call}: no progress for {:.1} s while waiting for {what}; the job is aborted, {why}",
         idle.as_secs_f64()
@@ -377,7 +365,7 @@ fn watch() {
     let look_every = (patience.min(fatal).min(host) / 4)
         .clamp(Duration::from_millis(50), Duration::from_secs(1));
     // Start of each reported call, its number of reports, and of looks at the hosts.
-    let mut reported: Vec<(u64, u32, u32)> = Vec::new();
+    let mut reported: Vec<(u64, u32, Looks)> = Vec::new();
     while signal::wait(look_every) {
         settle();
         if signal::asked() != signal::answered() {
@@ -392,12 +380,10 @@ fn watch() {
             }
             let at = reported.iter().position(|(since, ..)| *since == call.since);
             let at = at.unwrap_or_else(|| {
-                reported.push((call.since, 0, 0));
+                reported.push((call.since, 0, Looks::default()));
                 reported.len() - 1
             });
-            let lost = look_is_due(host, lasts, &mut reported[at].2)
-                && hosts::look(host).is_some()
-                && lasts >= host;
+            let lost = reported[at].2.find_lost(host, lasts, hosts::look);
             let ends = lost || lasts >= fatal;
             if ends || lasts >= patience * (1 << reported[at].1.min(16)) {
                 reported[at].1 += 1;

@@ -140,6 +140,34 @@ fn probe(socket: RawFd, every: Duration) -> Option<Duration> {
     Some(Duration::from_millis(info.tcpi_last_ack_recv.into()))
 }
 
+/// When a wait looks at the hosts, and what it has seen.
+#[derive(Debug, Default)]
+pub struct Looks {
+    /// Time without progress at which the next look is due.
+    next: Duration,
+    /// Number of looks in a row that have found a silent host.
+    silent: u32,
+}
+
+impl Looks {
+    /// Returns whether a host is lost, after `idle` without progress. Looks for the first time after
+    /// half of the limit, and then eight times per limit. One look is not enough: if this process
+    /// was stopped itself, its idle connections were not probed before the first look after it.
+    pub fn find_lost(
+        &mut self,
+        limit: Duration,
+        idle: Duration,
+        look: impl FnOnce(Duration) -> Option<LostHost>,
+    ) -> bool {
+        if idle < self.next.max(limit / 2) {
+            return false;
+        }
+        self.next = idle + limit / 8;
+        self.silent = if look(limit).is_some() { self.silent + 1 } else { 0 };
+        idle >= limit && self.silent > 1
+    }
+}
+
 /// Makes the kernel probe the connections to other hosts of the job, and returns the host that has
 /// been silent for longest, if that is a quarter of `limit` or longer. A wait calls this for the
 /// first time after half of the limit, so that an idle connection has been probed for long enough

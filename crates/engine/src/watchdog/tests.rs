@@ -58,12 +58,29 @@ fn progress_is_recorded_with_its_rank() {
 }
 
 #[test]
-fn hosts_are_looked_at_from_half_of_the_limit_on() {
-    let (limit, mut looks, mut due) = (Duration::from_secs(80), 0, Vec::new());
-    for second in 0..110 {
-        if look_is_due(limit, Duration::from_secs(second), &mut looks) {
-            due.push(second);
-        }
+fn a_host_is_lost_after_two_looks_and_the_whole_limit() {
+    let lost = hosts::LostHost { address: [127, 0, 0, 1].into(), rank: 1, silent: Duration::ZERO };
+    let limit = Duration::from_secs(80);
+    let find = |looks: &mut Looks, second, silent: bool| {
+        let mut looked = false;
+        let found = looks.find_lost(limit, Duration::from_secs(second), |_| {
+            looked = true;
+            silent.then(|| lost.clone())
+        });
+        (looked, found)
+    };
+    let (mut looks, mut at) = (Looks::default(), Vec::new());
+    for second in 0..=80 {
+        let (looked, found) = find(&mut looks, second, true);
+        at.extend(looked.then_some(second));
+        assert_eq!(found, second == 80);
     }
-    assert_eq!(due, [40, 50, 60, 70, 80, 90, 100]);
+    assert_eq!(at, [40, 50, 60, 70, 80]);
+    // This process was stopped: the first look comes late, and the probes begin with it.
+    let mut looks = Looks::default();
+    assert_eq!(find(&mut looks, 300, true), (true, false));
+    assert_eq!(find(&mut looks, 305, true), (false, false));
+    assert_eq!(find(&mut looks, 310, false), (true, false));
+    assert_eq!(find(&mut looks, 320, true), (true, false));
+    assert_eq!(find(&mut looks, 330, true), (true, true));
 }
