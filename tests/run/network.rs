@@ -274,9 +274,14 @@ impl Suite {
         if self.await_line(&mut job, "^RUNNING", 60) {
             found = processes::marked(&job.mark);
             found.retain(is_last);
-            found.iter().for_each(|pid| drop(processes::signal(*pid, libc::SIGSTOP)));
+            let signal = |number| {
+                for pid in &found {
+                    processes::signal(*pid, number);
+                }
+            };
+            signal(libc::SIGSTOP);
             std::thread::sleep(Duration::from_secs(STOPPED));
-            found.iter().for_each(|pid| drop(processes::signal(*pid, libc::SIGCONT)));
+            signal(libc::SIGCONT);
         }
         let reported = self.says("no progress meanwhile");
         let ended = Self::wait(&mut job);
