@@ -26,10 +26,10 @@
 //!    server with this nonce.
 //!
 //! A proof covers the steps 1 and 2, the name of the shared memory, and the connection
-//! ([`Binding`]): without TLS the address of the server as each side sees it, with TLS bytes of this
-//! TLS connection. A process that forwards the messages of a client is not at the server's address,
-//! so the proofs that it forwards are not valid. The same holds for address translation, proxies and
-//! tunnels in front of the server: they need TLS if there is a key.
+//! ([`Binding`]): without TLS the address of the server as each side sees it, with TLS bytes of
+//! this TLS connection. A process that forwards the messages of a client is not at the server's
+//! address, so the proofs that it forwards are not valid. The same holds for address translation,
+//! proxies and tunnels in front of the server: they need TLS if there is a key.
 //!
 //! If only one side uses TLS, the server answers the client's first bytes with a plain step 2 with
 //! flag 8, and closes the socket ([`decline`]), so that both sides know the reason.
