@@ -10,6 +10,7 @@
 use crate::collective::{
     self, ElementType, Kind, Operator, Reducible, Sharing, Signature, Team, Wire, exchange,
 };
+use crate::digest;
 use crate::error::{Result, fail};
 use crate::mpi::{Comm, CommHandle};
 use crate::topology::Topology;
@@ -160,7 +161,7 @@ impl Group {
     /// Returns a digest that ranks compare instead of the value. All ranks of the job get the same
     /// digest of the same value.
     pub(crate) fn digest(&self, value: impl Hash) -> u64 {
-        self.team.wire().digest(value)
+        digest::keyed(self.team.wire().secret(), value)
     }
 
     pub fn size(&self) -> usize {

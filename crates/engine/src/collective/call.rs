@@ -12,8 +12,8 @@
 //! levels, keyed with a number that the program does not know ([`crate::digest`]).
 
 use super::Operator;
-use super::wire::Wire;
 use crate::config::agreed::listed;
+use crate::digest;
 use crate::thread::fast_tls;
 use num_complex::Complex;
 use std::cell::RefCell;
@@ -209,15 +209,16 @@ impl Signature {
         }
     }
 
-    /// Adds the levels of the caller's scope. Every signature that ranks compare has them.
+    /// Adds the levels of the caller's scope. Every signature that ranks compare has them. `key` is
+    /// the same on all ranks.
     #[inline]
-    pub(super) fn in_scope(self, wire: &Wire) -> Signature {
-        if self.is_detailed() { self.of_levels(|levels| wire.digest(levels)) } else { self }
+    pub(super) fn in_scope(self, key: u64) -> Signature {
+        if self.is_detailed() { self.with_levels(key) } else { self }
     }
 
     #[cold]
-    fn of_levels(mut self, digest: impl FnOnce(&[Level]) -> u64) -> Signature {
-        self.object = LEVELS.with(|levels| digest(&levels.borrow()));
+    fn with_levels(mut self, key: u64) -> Signature {
+        self.object = LEVELS.with(|levels| digest::keyed(key, &***levels.borrow()));
         self
     }
 
@@ -489,7 +490,6 @@ pub(super) fn differ(calls: &[(Vec<usize>, Call)], members: &[usize]) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest;
 
     #[test]
     fn calls_are_described() {
@@ -525,14 +525,7 @@ mod tests {
 
     #[test]
     fn every_scope_counts() {
-        let barrier = || {
-            let call = Signature::here(Kind::Barrier);
-            if call.is_detailed() {
-                call.of_levels(|levels| digest::keyed(7, levels))
-            } else {
-                call
-            }
-        };
+        let barrier = || Signature::here(Kind::Barrier).in_scope(7);
         let free = |number| move || scope(Kind::Free, number, barrier);
         let text = "x, in its free of a segment (number 7)";
         let calls = [

@@ -193,7 +193,7 @@ impl Team {
         if self.shared_area().is_none() {
             self.alarm.check()?;
         }
-        let call = call.in_scope(&self.wire);
+        let call = call.in_scope(self.wire.secret());
         let warns = || self.shared_area().is_none_or(SharedArea::is_first_here);
         body(&Running { progress, what, call, alarm: &self.alarm, warns: &warns })
     }

@@ -9,14 +9,12 @@ use super::call::{Kind, Signature, scope};
 use super::circle::{Circle, Running};
 use super::slots::Slots;
 use super::transfer::REST;
-use crate::digest;
 use crate::error::{Result, fail};
 use crate::mpi::Comm;
 use crate::wait::{Boot, Progress};
 use bytemuck::Pod;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
-use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -81,9 +79,8 @@ impl Wire {
         self.secret.store(secret, Ordering::Relaxed);
     }
 
-    /// Returns a digest that ranks of the job compare.
-    pub(crate) fn digest(&self, value: impl Hash) -> u64 {
-        digest::keyed(self.secret.load(Ordering::Relaxed), value)
+    pub(crate) fn secret(&self) -> u64 {
+        self.secret.load(Ordering::Relaxed)
     }
 
     /// Exchanges a value among the world ranks that create or free a group, in their order. The
@@ -107,7 +104,7 @@ impl Wire {
         let running = Running {
             progress,
             what: &|| format!("the creation or the free of a group of {} ranks", ranks.len()),
-            call: Signature::here(Kind::AllGather).in_scope(self),
+            call: Signature::here(Kind::AllGather).in_scope(self.secret()),
             alarm: &alarm,
             warns: &|| true,
         };
