@@ -662,7 +662,9 @@ typedef union {
 
 /* ------------------------------------------------------------------- calls */
 
-/* Start, end and settings. LAPI_Init and LAPI_Term are collective. */
+/* Start, end and settings. LAPI_Init is collective, and fails on all tasks or on none. LAPI_Term
+ * waits for the other tasks, but at most ten seconds, so that a task can abort by LAPI_Term and exit.
+ * Calls of other threads then return LAPI_ERR_HNDL_INVALID. */
 int LAPI_Init(lapi_handle_t *hndl, lapi_info_t *lapi_info);
 int LAPI_Term(lapi_handle_t hndl);
 int LAPI_Qenv(lapi_handle_t hndl, lapi_query_t query, int *ret_val);

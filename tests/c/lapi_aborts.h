@@ -16,6 +16,10 @@
   X("bad-counter", "a target counter that the target has not mapped", LAPI_ERR_TGT_ADDR_NULL, \
     AM_ERR, bad_counter)                                                                      \
   X("bad-rmw", "a variable that the target has not mapped", LAPI_ERR_TGT_ADDR_NULL, RMW_ERR, bad_rmw) \
+  X("const-counter", "a target counter in memory that the target cannot write", LAPI_ERR_TGT_ADDR_NULL, \
+    AM_ERR, const_counter)                                                                    \
+  X("const-rmw", "a variable in memory that the target cannot write", LAPI_ERR_TGT_ADDR_NULL, \
+    RMW_ERR, const_rmw)                                                                       \
   X("odd-rmw", "a variable that is not aligned", LAPI_ERR_TGT_ADDR_NULL, RMW_ERR, odd_rmw)    \
   X("odd-counter", "a target counter that is not aligned", LAPI_ERR_TGT_ADDR_NULL, AM_ERR, odd_counter) \
   X("bad-put", "a put to memory that the target has not mapped, unless the call finds it",   \

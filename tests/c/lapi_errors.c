@@ -8,6 +8,8 @@
 #include "lapi_aborts.h"
 
 static char bytes[4096], *bytes_there;
+static const int constant[2] = { 7, 7 };
+static void *const_there;
 static lapi_cntr_t counter;
 
 static void *header(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
@@ -97,6 +99,18 @@ static void bad_rmw(void)
   LAPI_OK(LAPI_Rmw(hndl, SWAP, (uint)(nproc - 1), (int *)64, &one, NULL, &counter));
 }
 
+static void const_counter(void)
+{
+  LAPI_OK(LAPI_Amsend(hndl, (uint)(nproc - 1), (void *)3, NULL, 0, NULL, 0,
+                      (lapi_cntr_t *)const_there, NULL, &counter));
+}
+
+static void const_rmw(void)
+{
+  int one = 1;
+  LAPI_OK(LAPI_Rmw(hndl, FETCH_AND_ADD, (uint)(nproc - 1), (int *)const_there, &one, NULL, &counter));
+}
+
 static void odd_rmw(void)           /* mapped, but not aligned */
 {
   int one = 1;
@@ -153,6 +167,7 @@ static int abort_case(int which, int *argc, char ***argv)
   LAPI_OK(LAPI_Init(&hndl, &info));
   LAPI_OK(LAPI_Senv(hndl, TIMEOUT, 10));          /* the minimum */
   bytes_there = lapi_exchange(bytes)[nproc - 1];
+  const_there = lapi_exchange((void *)constant)[nproc - 1];
   LAPI_OK(LAPI_Addr_set(hndl, (void *)wrong, 1));
   LAPI_OK(LAPI_Addr_set(hndl, (void *)wrong_vector, 2));
   LAPI_OK(LAPI_Addr_set(hndl, (void *)header, 3));

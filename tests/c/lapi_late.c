@@ -1,5 +1,5 @@
 /* LAPI_Init fails after it has joined the engine, because no handler number is left: each context
- * uses five of 65,536. The failed call leaves nothing: it fails again in the same way, the other
+ * uses six of 65,536. The failed call leaves nothing: it fails again in the same way, the other
  * interface goes on and still stops the engine, and LAPI starts in the next engine. */
 // TEST: release n=1
 // TEST: release n=2

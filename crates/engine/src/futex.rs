@@ -22,10 +22,36 @@ pub fn wake_all(word: &AtomicU32) {
     call(word, libc::FUTEX_WAKE, i32::MAX as u32, None);
 }
 
+/// Returns whether a word of this process can be written, without a change of its value: the kernel
+/// adds 0 to it atomically. The address must be aligned to 4 bytes.
+pub fn is_writable(address: usize) -> bool {
+    debug_assert!(address.is_multiple_of(4), "the address of a word");
+    let here = AtomicU32::new(0);
+    let operation = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
+    let add_nothing = libc::FUTEX_OP(libc::FUTEX_OP_ADD, 0, libc::FUTEX_OP_CMP_EQ, 0);
+    // SAFETY: the kernel checks the address, and adds 0 to the word there. Sleepers on the word may
+    // wake up, as they may at any time.
+    let woken = unsafe {
+        libc::syscall(libc::SYS_futex, here.as_ptr(), operation, 0, 0, address, add_nothing)
+    };
+    woken >= 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::EFAULT)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::atomic::Ordering;
+
+    #[test]
+    fn words_are_writable_or_not() {
+        static CONSTANT: u32 = 7;
+        static WORD: AtomicU32 = AtomicU32::new(7);
+        assert!(is_writable(WORD.as_ptr() as usize));
+        assert_eq!(WORD.load(Ordering::Relaxed), 7);
+        assert!(!is_writable(&raw const CONSTANT as usize));
+        assert!(!is_writable(8));
+        assert!(!is_writable(usize::MAX - 7));
+    }
 
     #[test]
     fn a_sleeper_wakes() {

@@ -7,6 +7,9 @@
 //! Function shipping is a *service*: it may be initialised again after its end, and a process may
 //! exit without finalising it. MPI cannot be initialised again. So if the library has initialised
 //! MPI and a service is the last user of the engine, MPI ends when the process exits.
+//!
+//! An interface whose end must not wait for other ranks *leaves* the engine ([`leave`]). If it was
+//! the last user, the engine runs until a later user ends it, or the program ends MPI or exits.
 
 use crate::error::Result;
 use crate::mpi::{CommHandle, exit_guard, init};
@@ -20,12 +23,14 @@ struct Users {
     services: usize,
     /// An interface of this module started the engine, so the last one stops it.
     ours: bool,
+    /// The last user left the engine running.
+    left: bool,
     /// MPI must be finalised when the process exits.
     ends_mpi: bool,
 }
 
 static USERS: Mutex<Users> =
-    Mutex::new(Users { count: 0, services: 0, ours: false, ends_mpi: false });
+    Mutex::new(Users { count: 0, services: 0, ours: false, left: false, ends_mpi: false });
 
 /// Registers an interface as a user of the engine, and starts the engine if it is not running.
 /// Collective. Fails as [`Engine::start`], and with `State` if the engine does not run over the
@@ -60,10 +65,11 @@ unsafe fn attach_to(users: &mut Users, comm: Option<CommHandle>) -> Result<&'sta
             // SAFETY: the caller guarantees that `comm` is live.
             unsafe { runtime::current()?.check_same(comm) }?;
         }
-        if users.count == 0 {
+        if users.count == 0 && !users.left {
             users.ours = false;
         }
     }
+    users.left = false;
     users.count += 1;
     runtime::current()
 }
@@ -81,6 +87,14 @@ pub fn detach_service() -> Result<()> {
     let mut users = USERS.lock();
     users.services = users.services.saturating_sub(1);
     detach_from(&mut users, true)
+}
+
+/// Unregisters an interface. Local: the engine keeps running.
+pub fn leave() {
+    let mut users = USERS.lock();
+    users.count = users.count.saturating_sub(1);
+    users.left = users.count == 0;
+    exit_guard::before_exit(end_services);
 }
 
 fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {

@@ -1,9 +1,18 @@
 //! The context: the state behind a handle.
 //!
 //! A call enters through [`call`], which turns errors into codes, and [`enter`], which finds the
-//! context of its handle. The context lives from `LAPI_Init` to `LAPI_Term`; calls on other threads
-//! must have returned before. A handle is never reused, so a terminated one is always recognised.
+//! context of its handle. A handle is never reused, so a terminated one is always recognised.
+//!
+//! Any thread may call while another ends the context. Each call announces itself
+//! ([`admission::begin_call`]) before it loads [`ADMITTED`]. The end first clears that pointer
+//! ([`shut`]), so that new calls fail with `HNDL_INVALID` and waits give up ([`gives_up`]), and
+//! waits for the calls in progress. Until the context is removed, handlers still reach it, with the
+//! calls that they make, and so do holders of the LAPI_Util lock, which must be able to release it.
+//!
+//! Invariants: a call uses the context and the engine only between its announcement and its return.
+//! [`remove`] frees the context when no call is in progress and no message can arrive.
 
+use super::agreement::Agreement;
 use super::groups::Groups;
 use super::messages;
 use super::outcome::{Failure, Outcome, refuse};
@@ -18,17 +27,17 @@ use portolan_engine::am::HandlerId;
 use portolan_engine::am::deferral::Deferral;
 use portolan_engine::core::handler;
 use portolan_engine::error::{Error, ErrorKind, Result};
-use portolan_engine::process;
-use portolan_engine::runtime::{self, Engine};
+use portolan_engine::runtime::{self, Engine, admission};
+use portolan_engine::wait::Boot;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::os::raw::{c_int, c_uint};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
+use std::sync::{Arc, Weak};
 
 /// `LOC_ADDRTBL_SZ`. Valid indices are less than this.
 pub(crate) const TABLE: usize = 128;
@@ -40,12 +49,13 @@ pub(crate) struct Handlers {
     pub run: HandlerId,
     pub rmw: HandlerId,
     pub answer: HandlerId,
+    pub agreement: HandlerId,
 }
 
 impl Handlers {
     /// In the order of the fields.
-    pub(crate) fn all(&self) -> [HandlerId; 5] {
-        [self.message, self.count, self.run, self.rmw, self.answer]
+    pub(crate) fn all(&self) -> [HandlerId; 6] {
+        [self.message, self.count, self.run, self.rmw, self.answer, self.agreement]
     }
 }
 
@@ -70,12 +80,16 @@ pub(crate) struct Settings {
 #[derive(Debug)]
 pub(crate) struct Context {
     handle: AtomicU32,
+    engine: Weak<Engine>,
     pub err_hndlr: Option<ErrHandler>,
     pub handlers: Handlers,
     /// Decides on which threads the program's handlers run.
     pub deferral: Arc<Deferral>,
     /// `LAPI_Term` waits for the last messages. Messages for an index that is not set now fail.
     pub ending: AtomicBool,
+    pub agreement: Agreement,
+    /// `LAPI_Term` has returned, and the context remains for messages of other tasks.
+    pub retired: AtomicBool,
     /// The header handlers by index; 0 if none is set.
     pub table: [AtomicUsize; TABLE],
     /// Addresses of other ranks returned by `LAPI_Address_init`, as (rank, address).
@@ -86,7 +100,7 @@ pub(crate) struct Context {
     pub routes: RwLock<FxHashMap<(usize, u64), (u64, u64)>>,
     /// Cache of the addresses of received header handlers, by (object, handler) as sent.
     pub code: RwLock<FxHashMap<(u64, u64), usize>>,
-    /// Addresses received from other ranks that were found to be mapped.
+    /// Addresses received from other ranks that were found to be writable.
     pub in_use: RwLock<HashSet<usize>>,
     purged: Box<[AtomicBool]>,
     pub purges: AtomicU32,
@@ -103,6 +117,9 @@ pub(crate) struct Context {
     pub settings: Settings,
 }
 
+/// The context for new calls, or null while it ends.
+static ADMITTED: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
+/// The context in `OWNER`, or null.
 static CURRENT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Context>>> = Mutex::new(None);
 
@@ -116,9 +133,12 @@ impl Context {
     ) -> Context {
         Context {
             handle: AtomicU32::new(handle),
+            engine: runtime::current_arc().map_or_else(|_| Weak::new(), |e| Arc::downgrade(&e)),
             err_hndlr,
             handlers,
             ending: AtomicBool::new(false),
+            agreement: Agreement::default(),
+            retired: AtomicBool::new(false),
             table: [const { AtomicUsize::new(0) }; TABLE],
             exchanged: RwLock::default(),
             exchanges: AtomicU32::new(0),
@@ -147,6 +167,11 @@ impl Context {
 
     pub(crate) fn handle(&self) -> Handle {
         self.handle.load(Ordering::Relaxed)
+    }
+
+    /// Another interface or `MPI_Finalize` has ended the engine of the context.
+    pub(crate) fn has_lost_engine(&self) -> bool {
+        self.engine.upgrade().is_none_or(|engine| engine.is_gone())
     }
 
     pub(crate) fn tasks(&self) -> usize {
@@ -219,17 +244,54 @@ impl Context {
 
 pub(crate) fn install(context: Context) {
     let context = Arc::new(context);
-    CURRENT.store(Arc::as_ptr(&context).cast_mut(), Ordering::Release);
+    let place = Arc::as_ptr(&context).cast_mut();
     *OWNER.lock() = Some(context);
+    CURRENT.store(place, Ordering::Release);
+    ADMITTED.store(place, Ordering::Release);
+    admission::set_end_calls(end_calls);
 }
 
-pub(crate) fn remove() {
-    CURRENT.store(ptr::null_mut(), Ordering::Release);
+fn end_calls() {
+    ADMITTED.store(ptr::null_mut(), Ordering::SeqCst);
+}
+
+/// Refuses new calls, and waits until those in progress have returned. Fails as the engine, and
+/// then admits calls again.
+pub(crate) fn shut(engine: &Engine) -> Result<()> {
+    end_calls();
+    admission::await_calls(engine).inspect_err(|_| reopen())
+}
+
+/// Admits calls again, after the end of the context has failed.
+pub(crate) fn reopen() {
+    ADMITTED.store(CURRENT.load(Ordering::Acquire), Ordering::Release);
+}
+
+/// Frees the context, after the last calls have returned.
+pub(crate) fn remove() -> Result<()> {
+    end_calls();
+    CURRENT.store(ptr::null_mut(), Ordering::SeqCst);
+    match runtime::current() {
+        Ok(engine) => admission::await_calls(engine)?,
+        Err(_) => admission::await_calls(&Boot)?,
+    }
     OWNER.lock().take();
+    Ok(())
 }
 
-pub(crate) fn is_live() -> bool {
-    !CURRENT.load(Ordering::Acquire).is_null() && runtime::is_running()
+/// Whether a wait of this thread must end, because another thread ends the context. Handlers may
+/// still wait, because that thread waits for them.
+pub(crate) fn gives_up() -> bool {
+    ADMITTED.load(Ordering::Acquire).is_null() && admission::depth_of_calls() == 1 && !in_handler()
+}
+
+fn in_handler() -> bool {
+    handler::running().is_some() || handler::is_in_completion()
+}
+
+#[cold]
+pub(crate) fn given_up<R>() -> Outcome<R> {
+    refuse!(messages::HNDL_INVALID, "another thread has ended the context during the wait")
 }
 
 /// For message handlers, which get no handle. Fails with `State` without a context.
@@ -239,9 +301,26 @@ pub(crate) fn current() -> Result<&'static Context> {
     if context.is_null() {
         return Err(missing());
     }
-    // SAFETY: the pointer refers to the context in OWNER, which lives until LAPI_Term. All messages
-    // are handled by then, and the interface requires that calls on other threads have returned.
+    // SAFETY: the pointer refers to the context in OWNER. `remove` frees it after all messages are
+    // handled and all announced calls have returned.
     Ok(unsafe { &*context })
+}
+
+/// The context for a call that was announced, and null if there is none.
+#[inline]
+fn reachable() -> *const Context {
+    let context = ADMITTED.load(Ordering::Acquire);
+    if context.is_null() { while_ending() } else { context }
+}
+
+#[cold]
+#[inline(never)]
+fn while_ending() -> *const Context {
+    let context = CURRENT.load(Ordering::Acquire);
+    let admits = in_handler()
+        || admission::depth_of_calls() > 1
+        || runtime::current().is_ok_and(|engine| engine.has_handlers_lock());
+    if admits { context } else { ptr::null() }
 }
 
 #[cold]
@@ -249,23 +328,39 @@ fn missing() -> Error {
     Error::new(ErrorKind::State, "no LAPI context exists; create it with LAPI_Init")
 }
 
-/// Fails with `HNDL_INVALID` if the handle does not belong to the current context.
+/// For the body of a [`call`]. Fails with `HNDL_INVALID` if the handle does not belong to the
+/// current context, or if the context ends.
 #[inline]
 pub(crate) fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
-    if let Ok(context) = current()
+    // SAFETY: see `current`; the call was announced.
+    let context = unsafe { reachable().as_ref() };
+    if let Some(context) = context
         && let Ok(engine) = runtime::current()
         && context.handle() == hndl
     {
         return Ok((context, engine));
     }
-    invalid(hndl)
+    invalid(hndl, context)
+}
+
+/// For `LAPI_Term`, which is not announced: the caller excludes other ends of the context. Returns
+/// no engine if it has ended.
+pub(crate) fn to_end(hndl: Handle) -> Outcome<(&'static Context, Option<&'static Engine>)> {
+    let context = current().ok().filter(|context| !context.retired.load(Ordering::Relaxed));
+    match context {
+        Some(context) if context.handle() == hndl => {
+            let engine = if context.has_lost_engine() { None } else { runtime::current().ok() };
+            Ok((context, engine))
+        }
+        _ => invalid(hndl, context),
+    }
 }
 
 #[cold]
 #[inline(never)]
-fn invalid<R>(hndl: Handle) -> Outcome<R> {
-    match (current(), runtime::current()) {
-        (Ok(context), Ok(_)) => {
+fn invalid<R>(hndl: Handle, context: Option<&Context>) -> Outcome<R> {
+    match (context, runtime::current()) {
+        (Some(context), Ok(_)) => {
             let live = context.handle();
             refuse!(
                 messages::HNDL_INVALID,
@@ -305,17 +400,23 @@ fn code_of(error: &Error) -> c_int {
 /// on the thread while it is in the call.
 #[inline]
 pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
-    let _inside = match process::is_forked() {
-        true => None,
-        false => current().ok().map(|context| context.deferral.enter()),
-    };
-    local_call(name, body)
+    let _announced = admission::begin_call();
+    // SAFETY: see `current`; the call was announced.
+    let _inside = unsafe { reachable().as_ref() }.map(|context| context.deferral.enter());
+    coded(name, body)
 }
 
-/// Runs a call that concerns only this task, and in polling mode no handlers. Errors and panics
-/// become return codes and are written to standard error (`TGT_PURGED` only to the debug log).
+/// Runs a call that concerns only this task, and in polling mode no handlers.
 #[inline]
 pub(crate) fn local_call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
+    let _announced = admission::begin_call();
+    coded(name, body)
+}
+
+/// Errors and panics of the body become return codes and are written to standard error
+/// (`TGT_PURGED` only to the debug log).
+#[inline]
+pub(crate) fn coded(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
     let code = Cell::new(messages::UNKNOWN);
     let failed = |error: &Error| {
         if code.get() == messages::TGT_PURGED {

@@ -72,7 +72,8 @@ unsafe fn give(current: *mut c_int, left: c_int) {
     }
 }
 
-/// Waits for a counter and serves other ranks. Returns the rest, or `None` if `given_up` ended it.
+/// Waits for a counter and serves other ranks. Returns the rest, or `None` if `given_up` or the end
+/// of the context ended the wait.
 fn wait(
     context: &Context,
     engine: &Am,
@@ -90,7 +91,7 @@ fn wait(
         if left.is_none() {
             context.pending.advance(context, engine)?;
         }
-        Ok(left.is_some() || given_up())
+        Ok(left.is_some() || given_up() || context::gives_up())
     })?;
     Ok(left)
 }
@@ -107,9 +108,10 @@ twin! {
             finish::serve(context, engine)?;
             let left = wait(context, engine, counter, val, || false)?;
             context.watched.notify(counter, true, None);
-            if let Some(left) = left {
+            match left {
                 // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
-                unsafe { give(cur_cntr_val, left) };
+                Some(left) => unsafe { give(cur_cntr_val, left) },
+                None => return context::given_up(),
             }
             Ok(())
         })
@@ -165,7 +167,7 @@ twin! {
                         if let Some(left) = take(counter, val) {
                             return Outcome::Ok(Some(left));
                         }
-                        if purged() {
+                        if purged() || context::gives_up() {
                             return Ok(None);
                         }
                         context.pending.advance(context, engine)?;
@@ -182,6 +184,7 @@ twin! {
             match left {
                 // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
                 Some(left) => unsafe { give(cur_cntr_val, left) },
+                None if context::gives_up() => return context::given_up(),
                 None => refuse!(messages::TGT_PURGED, "a target was purged during the wait"),
             }
             Ok(())

@@ -2,9 +2,9 @@
 //! the threads that sleep on it in `LAPI_Nopoll_wait`.
 
 use super::context::Context;
+use super::messages;
 use super::outcome::{Outcome, refuse};
 use super::types::{Counter, ErrorOf};
-use super::{messages, objects};
 use portolan_engine::error::Result;
 use portolan_engine::futex;
 use std::os::raw::c_int;
@@ -29,7 +29,7 @@ pub(crate) unsafe fn bump(context: &Context, counter: *const Counter, task: usiz
 }
 
 /// Increments the counter at an address that rank `src` sent, 0 for none. Fails with `State`, and
-/// reports to the error handler, if the address is misaligned or not mapped at this rank.
+/// reports to the error handler, if the address is misaligned or cannot be written at this rank.
 #[inline]
 pub(crate) fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) -> Result<()> {
     let address = address as usize;
@@ -39,17 +39,17 @@ pub(crate) fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) 
     if !context.in_use.read().contains(&address) {
         admit(context, address, of, src)?;
     }
-    // SAFETY: the address is mapped and aligned, and the program guarantees a counter there.
+    // SAFETY: the address is writable and aligned, and the program guarantees a counter there.
     unsafe { bump(context, address as *const Counter, src) };
     Ok(())
 }
 
 #[cold]
 fn admit(context: &Context, address: usize, of: ErrorOf, src: usize) -> Result<()> {
-    if !address.is_multiple_of(4) || !objects::is_mapped(address, 4) {
+    if !address.is_multiple_of(4) || !futex::is_writable(address) {
         let text = format!(
-            "task {src} passed {address:#x} as target counter, but no counter is at that address \
-             here; pass an address of the target, as returned by LAPI_Address_init"
+            "task {src} passed {address:#x} as target counter, but no counter can be written at \
+             that address here; pass an address of the target, as returned by LAPI_Address_init"
         );
         return Err(context.report(messages::TGT_ADDR_NULL, of, src, text));
     }

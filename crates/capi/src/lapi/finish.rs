@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use portolan_engine::am::Am;
 use portolan_engine::core::handler;
 use portolan_engine::error::Result;
+use portolan_engine::runtime::admission;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -104,9 +105,12 @@ static HOOK: Mutex<Option<portolan_engine::am::Hook>> = Mutex::new(None);
 
 /// Lets the progress thread finish transfers of the current context.
 pub(crate) fn hook_up(engine: &Am) -> Result<()> {
-    let hook: portolan_engine::am::Hook = Arc::new(|engine: &Am, _aged| match context::current() {
-        Ok(context) => context.pending.advance(context, engine),
-        Err(_) => Ok(false),
+    let hook: portolan_engine::am::Hook = Arc::new(|engine: &Am, _aged| {
+        let _announced = admission::begin_call();
+        match context::current() {
+            Ok(context) => context.pending.advance(context, engine),
+            Err(_) => Ok(false),
+        }
     });
     engine.add_flush_hook(hook.clone())?;
     *HOOK.lock() = Some(hook);

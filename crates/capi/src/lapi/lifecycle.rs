@@ -1,17 +1,23 @@
 //! Initialisation and termination. The context shares the engine with the program's other
-//! interfaces ([`sharing`]). `LAPI_Term` waits for all messages and undoes `LAPI_Init`.
+//! interfaces ([`sharing`]). `LAPI_Term` waits for all messages and undoes `LAPI_Init`, unless other
+//! tasks do not call it ([`agreement`]).
+//!
+//! `LAPI_Init` fails on all tasks or on none, so that no task waits for one that has given up. The
+//! tasks therefore exchange the results of their checks, and an engine that was started for this
+//! stays for the next attempt.
 
-use super::context::{self, Context, Handlers, call};
-use super::outcome::refuse;
+use super::context::{self, Context, Handlers, coded};
+use super::outcome::{Failure, Outcome, refuse};
 use super::types::{Handle, Info};
-use super::{deliver, finish, messages as m, notices, rmw, traffic, twin};
+use super::{agreement, deliver, finish, messages as m, notices, rmw, traffic, twin};
 use crate::boundary;
 use parking_lot::{Mutex, MutexGuard};
 use portolan_engine::am::Handler;
 use portolan_engine::am::deferral::Deferral;
+use portolan_engine::collective::{self, Kind};
 use portolan_engine::core::handler;
-use portolan_engine::error::Result;
-use portolan_engine::runtime::{self, Engine};
+use portolan_engine::error::{Result, fail};
+use portolan_engine::runtime::{self, Engine, admission};
 use portolan_engine::sharing;
 use portolan_engine::trace::Cause;
 use portolan_engine::wait::{self, Boot};
@@ -63,8 +69,12 @@ fn register(engine: &Engine, deferral: &Arc<Deferral>) -> Result<Handlers> {
         named("run", Arc::new(notices::RunDeferral(deferral.clone()))),
         named("rmw", Arc::new(rmw::Serve)),
         named("answer", Arc::new(rmw::Take)),
+        named("agreement", Arc::new(agreement::Hear)),
     ])?;
-    Ok(Handlers { message: ids[0], count: ids[1], run: ids[2], rmw: ids[3], answer: ids[4] })
+    let [message, count, run, rmw, answer, agreement] = ids[..] else {
+        fail!(Internal, "{} handlers were registered for LAPI", ids.len());
+    };
+    Ok(Handlers { message, count, run, rmw, answer, agreement })
 }
 
 /// Creates the context. Undoes everything if it fails, so that a later call reports its own error
@@ -84,43 +94,89 @@ fn begin(engine: &Engine, handle: Handle, info: &Info) -> Result<()> {
                 log::warn!("LAPI_Init fails, and leaves a part of its context: {second}");
             }
         }
-        context::remove();
+        if let Err(second) = context::remove() {
+            log::warn!("LAPI_Init fails, and leaves its context: {second}");
+        }
     }
     met
 }
 
+/// Ends the context. Collective.
+fn end(context: &Context, engine: &Engine) -> Result<()> {
+    let _own = engine.observer().exclude_calls();
+    let inside = context.deferral.enter();
+    context.ending.store(true, Ordering::Release);
+    engine.quiesce_deferrals()?;
+    engine.unregister_handlers(&context.handlers.all())?;
+    finish::unhook(engine)?;
+    drop(inside);
+    context::remove()
+}
+
+/// # Safety
+/// `lapi_info` must be null or point to a valid structure.
+unsafe fn check(hndl: *mut Handle, lapi_info: *const Info) -> Outcome<Info> {
+    if hndl.is_null() {
+        refuse!(m::RET_PTR_NULL, "the pointer to the handle is null");
+    }
+    // SAFETY: the caller guarantees that `lapi_info` is null or points to a valid structure.
+    let Some(&info) = (unsafe { lapi_info.as_ref() }) else {
+        refuse!(m::INFO_NULL, "the pointer to lapi_info_t is null");
+    };
+    if !is_clean(&info) {
+        refuse!(m::INFO_NONZERO, "lapi_info_t has nonzero values in unused fields");
+    }
+    Ok(info)
+}
+
+/// Exchanges the results of the checks. Fails on all tasks if one task has refused its arguments.
+fn agree(engine: &Engine, checked: Outcome<Info>) -> Outcome<Info> {
+    let own = match &checked {
+        Ok(_) => m::SUCCESS,
+        Err(Failure::Code(code, _)) => *code,
+        Err(Failure::Engine(_)) => m::UNKNOWN,
+    };
+    let all = collective::scope(Kind::Start, 0, || engine.world().allgather(engine, &own))?;
+    let info = checked?;
+    if let Some((task, code)) = all.into_iter().enumerate().find(|&(_, code)| code != m::SUCCESS) {
+        let why = m::describe(code).unwrap_or_default();
+        refuse!(m::UNKNOWN, "LAPI_Init of task {task} fails, so it fails on all tasks: {why}");
+    }
+    Ok(info)
+}
+
 twin! {
     /// Starts MPI, unless the program has. Collective: if the arguments of one task are refused,
-    /// the others wait until it calls again.
+    /// the call fails on all tasks.
     LAPI_Init / PLAPI_Init(hndl: *mut Handle, lapi_info: *mut Info) -> c_int {
-        call("LAPI_Init", || {
-            if hndl.is_null() {
-                refuse!(m::RET_PTR_NULL, "the pointer to the handle is null");
-            }
+        coded("LAPI_Init", || {
             // SAFETY: by contract, `lapi_info` is null or points to a valid structure.
-            let Some(info) = (unsafe { lapi_info.as_ref() }) else {
-                refuse!(m::INFO_NULL, "the pointer to lapi_info_t is null");
-            };
-            if !is_clean(info) {
-                refuse!(m::INFO_NONZERO, "lapi_info_t has nonzero values in unused fields");
-            }
+            let checked = unsafe { check(hndl, lapi_info) };
             let mut next = alone()?;
-            if context::is_live() {
-                refuse!(m::ALL_HNDL_IN_USE, "a context exists already; end it with LAPI_Term");
+            match context::current() {
+                Err(_) => (),
+                Ok(context) if context.has_lost_engine() => context::remove()?,
+                Ok(context) if context.retired.load(Ordering::Relaxed) => {
+                    end(context, runtime::current()?)?;
+                }
+                Ok(_) => {
+                    checked?;
+                    refuse!(m::ALL_HNDL_IN_USE, "a context exists already; end it with LAPI_Term");
+                }
             }
-            context::remove(); // MPI_Finalize has closed its engine
             // SAFETY: `None` passes no communicator, so no handle has to be valid.
             let engine = boundary::starting("LAPI_Init", || unsafe { sharing::attach(None) })?;
+            let info = agree(engine, checked).inspect_err(|_| sharing::leave())?;
             let handle = *next;
             *next += 1;
-            if let Err(error) = begin(engine, handle, info) {
+            if let Err(error) = begin(engine, handle, &info) {
                 // The caller needs the cause, so an error of the clean-up goes to the log.
                 if let Err(second) = sharing::detach() {
                     log::warn!("LAPI_Init fails, and leaves the engine running: {second}");
                 }
                 return Err(error.into());
             }
-            // SAFETY: `hndl` is not null, and the caller guarantees that it is writable.
+            // SAFETY: `check` has refused null, and the caller guarantees that it is writable.
             unsafe { hndl.write(handle) };
             Ok(())
         })
@@ -130,11 +186,12 @@ twin! {
 twin! {
     /// Ends the context after all messages are handled and all completion handlers have run.
     /// Finalizes MPI if `LAPI_Init` started it and the program no longer needs it. If
-    /// `MPI_Finalize` has already stopped the engine, this only removes the context. Collective.
+    /// `MPI_Finalize` has already stopped the engine, this only removes the context. Collective,
+    /// but returns after ten seconds if other tasks do not call it.
     LAPI_Term / PLAPI_Term(hndl: Handle) -> c_int {
-        call("LAPI_Term", || {
+        coded("LAPI_Term", || {
             context::may_wait()?;
-            if handler::is_in_completion() {
+            if handler::is_in_completion() || admission::depth_of_calls() > 0 {
                 refuse!(
                     m::UNKNOWN,
                     "a completion handler called LAPI_Term, which waits for all completion \
@@ -142,26 +199,33 @@ twin! {
                 );
             }
             let _alone = alone()?;
-            if !runtime::is_running() && context::current().is_ok_and(|c| c.handle() == hndl) {
-                context::remove(); // MPI_Finalize has closed its engine
-                return Ok(sharing::detach()?);
-            }
-            let (context, engine) = context::enter(hndl)?;
-            let own = engine.observer().exclude_calls();
+            let (context, engine) = context::to_end(hndl)?;
+            let Some(engine) = engine else {
+                context::remove()?;
+                return if runtime::is_running() { Ok(()) } else { Ok(sharing::detach()?) };
+            };
             // This thread's hold of the LAPI_Util lock ends with the context.
             engine.drop_handlers_lock()?;
-            engine.wait_for(Cause::Handle, &|| "transfers at the end of LAPI".into(), || {
-                context.pending.advance(context, engine)?;
-                Ok(context.pending.left() == 0)
-            })?;
-            context.ending.store(true, Ordering::Release);
-            engine.quiesce_deferrals()?;
-            let ids = context.handlers.all();
-            engine.unregister_handlers(&ids)?;
-            finish::unhook(engine)?;
-            drop(own);
-            context::remove();
+            if !ready_to_end(context, engine).inspect_err(|_| context::reopen())? {
+                context.retired.store(true, Ordering::Relaxed);
+                sharing::leave();
+                return Ok(());
+            }
+            end(context, engine).inspect_err(|_| context::reopen())?;
             Ok(sharing::detach()?)
         })
     }
+}
+
+/// Waits for the calls of other threads, for the transfers of this task, and for the other tasks.
+/// Returns whether all tasks end the context together.
+fn ready_to_end(context: &Context, engine: &Engine) -> Result<bool> {
+    let _own = engine.observer().exclude_calls();
+    let _inside = context.deferral.enter();
+    context::shut(engine)?;
+    engine.wait_for(Cause::Handle, &|| "transfers at the end of LAPI".into(), || {
+        context.pending.advance(context, engine)?;
+        Ok(context.pending.left() == 0)
+    })?;
+    agreement::reach(context, engine)
 }

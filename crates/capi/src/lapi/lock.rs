@@ -10,7 +10,7 @@
 //! The functions return 0, or like their POSIX counterparts `EBUSY`, `EPERM`, `ETIMEDOUT` or
 //! `EINVAL`, or a LAPI return code for an invalid handle or a null pointer.
 
-use super::context::{call, enter, may_wait};
+use super::context::{call, enter, given_up, gives_up, may_wait};
 use super::messages;
 use super::outcome::{Outcome, refuse};
 use super::types::{GET_THREAD_FUNC, Handle};
@@ -131,9 +131,12 @@ fn await_signal(
         let what = || "a condition of LAPI_Util to be signalled".to_string();
         wait::until_on(engine, Cause::Message, &what, (&condition.signals, before), || {
             over = over || late();
-            Ok(signalled() || over)
+            Ok(signalled() || over || gives_up())
         })
     })?;
+    if gives_up() && !signalled() {
+        return given_up();
+    }
     Ok(if signalled() { 0 } else { libc::ETIMEDOUT })
 }
 

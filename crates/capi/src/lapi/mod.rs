@@ -23,6 +23,7 @@
 //! origin relies on the message.
 
 pub(crate) mod addresses;
+pub(crate) mod agreement;
 pub(crate) mod amsend;
 pub(crate) mod context;
 pub(crate) mod counter_calls;

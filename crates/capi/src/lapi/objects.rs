@@ -2,7 +2,6 @@
 
 use crate::loaded::{self, Object};
 use parking_lot::RwLock;
-use std::os::raw::c_void;
 use std::sync::Arc;
 
 static LOADED: RwLock<Option<Arc<Vec<Object>>>> = RwLock::new(None);
@@ -61,18 +60,6 @@ pub(crate) fn resolve(key: u64, offset: u64) -> Option<usize> {
     is_code(address).then_some(address)
 }
 
-/// Returns whether at most 16 bytes can be read, also if the kernel does not permit the check.
-pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
-    debug_assert!(bytes <= 16, "more bytes than there is room for");
-    let mut copy = [0u8; 16];
-    let local = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: bytes };
-    let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes };
-    // SAFETY: `copy` has space for the bytes, and the kernel checks the remote address itself.
-    let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
-    read == bytes as isize
-        || read < 0 && std::io::Error::last_os_error().raw_os_error() != Some(libc::EFAULT)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,8 +82,6 @@ mod tests {
         let local = 5u8;
         assert!(!is_code(&raw const WORD as usize) && !is_constant(&raw const WORD as usize));
         assert!(!is_code(&raw const local as usize) && locate(&raw const local as usize).is_none());
-        assert!(is_mapped(&raw const WORD as usize, 8));
-        assert!(!is_mapped(8, 8));
         static ZERO: u64 = 0;
         assert!(is_constant(&raw const ZERO as usize));
     }

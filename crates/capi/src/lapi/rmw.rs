@@ -13,11 +13,12 @@ use super::outcome::{Outcome, refuse};
 use super::traffic::add;
 use super::types::Hook;
 use super::types::{Counter, ErrorOf, Handle, SendHandler};
-use super::{counters, objects, twin};
+use super::{counters, twin};
 use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::Am;
 use portolan_engine::am::{Accept, Arrival, Handler};
 use portolan_engine::error::Result;
+use portolan_engine::futex;
 use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use std::os::raw::{c_int, c_longlong, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -156,14 +157,14 @@ impl Handler for Serve {
         let origin = message.origin;
         let (request, _): (RmwRequest, _) = head(message.header, origin)?;
         let (var, bytes) = (request.var as usize, request.bits as usize / 8);
-        if !var.is_multiple_of(bytes) || !objects::is_mapped(var, bytes) {
+        if !var.is_multiple_of(bytes) || !futex::is_writable(var) {
             let text = format!(
                 "task {origin} requests a read-modify-write of {bytes} bytes at {var:#x}, which \
-                 is not the address of an aligned variable"
+                 is not the address of an aligned variable that can be written"
             );
             return Err(context.report(m::TGT_ADDR_NULL, ErrorOf::Rmw, origin, text));
         }
-        // SAFETY: the variable is aligned and mapped. The program guarantees that it is writable.
+        // SAFETY: the variable is aligned, so that it lies within one page, and writable.
         let value = unsafe { apply(&request) };
         let answer = Answer { value, asked: request.asked };
         add(&context.traffic(origin).received, 1);

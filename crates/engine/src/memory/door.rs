@@ -5,54 +5,69 @@
 //! can then count the threads inside.
 //!
 //! A thread that is inside may enter again even if the door is shut. The counts belong to the
-//! threads, so a process has only one door.
+//! threads, so a process has a fixed number of doors ([`reader_slot::DOORS`]).
 
 use super::membarrier::{heavy, light};
-use super::reader_slot::{self, ReaderSlot};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use super::reader_slot::{self, DOORS};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::marker::PhantomData;
 
 #[derive(Debug)]
 pub struct Door {
     shut: AtomicBool,
+    number: usize,
 }
 
 #[derive(Debug)]
 pub struct InsideDoor {
-    slot: &'static ReaderSlot,
-    /// `!Send`: `slot` belongs to this thread.
+    count: &'static AtomicU32,
+    /// `!Send`: `count` belongs to this thread.
     _here: PhantomData<*const ()>,
 }
 
 impl Drop for InsideDoor {
     #[inline]
     fn drop(&mut self) {
-        let inside = self.slot.inside.load(Ordering::Relaxed);
-        self.slot.inside.store(inside - 1, Ordering::Release);
+        self.count.store(self.count.load(Ordering::Relaxed) - 1, Ordering::Release);
     }
 }
 
 impl Door {
-    pub(crate) const fn new() -> Door {
-        Door { shut: AtomicBool::new(true) }
+    /// Each door of the process needs its own number below [`DOORS`].
+    pub(crate) const fn new(number: usize) -> Door {
+        assert!(number < DOORS);
+        Door { shut: AtomicBool::new(true), number }
     }
 
     /// Enters. Returns `None` if the door is shut and the thread is not inside already.
     #[inline]
     pub fn pass(&self) -> Option<InsideDoor> {
-        let inside = self.pass_anyway();
-        // The count must be visible before the check.
-        light();
-        let outermost = inside.slot.inside.load(Ordering::Relaxed) == 1;
+        let inside = self.announce();
+        let outermost = inside.count.load(Ordering::Relaxed) == 1;
         if outermost && self.shut.load(Ordering::Acquire) { None } else { Some(inside) }
     }
 
     /// Enters even if the door is shut, for threads that are certain to be waited for.
     #[inline]
     pub(crate) fn pass_anyway(&self) -> InsideDoor {
-        let slot = reader_slot::mine();
-        slot.inside.store(slot.inside.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        InsideDoor { slot, _here: PhantomData }
+        let count = self.mine();
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        InsideDoor { count, _here: PhantomData }
+    }
+
+    /// Enters even if the door is shut, for threads that then load a pointer to what they use. The
+    /// thread that shuts the door clears the pointer first. It then sees the count of each thread
+    /// that has loaded the pointer before.
+    #[inline]
+    pub(crate) fn announce(&self) -> InsideDoor {
+        let inside = self.pass_anyway();
+        light();
+        inside
+    }
+
+    #[inline]
+    fn mine(&self) -> &'static AtomicU32 {
+        &reader_slot::mine().inside[self.number]
     }
 
     /// Opens the door. Threads that pass see all stores made before this call.
@@ -71,15 +86,21 @@ impl Door {
     }
 
     pub(crate) fn am_inside(&self) -> bool {
-        reader_slot::mine().inside.load(Ordering::Relaxed) > 0
+        self.depth() > 0
+    }
+
+    /// The number of times that this thread has entered and not left.
+    pub(crate) fn depth(&self) -> u32 {
+        self.mine().load(Ordering::Relaxed)
     }
 
     pub(crate) fn others_inside(&self) -> usize {
-        let mine = reader_slot::mine();
+        let mine = self.mine();
         let all = reader_slot::all();
         // A thread whose slot is created later, under the lock of the list, finds the door shut.
-        let others = all.iter().filter(|slot| !std::ptr::eq(**slot, mine));
-        others.filter(|slot| slot.inside.load(Ordering::Acquire) > 0).count()
+        let counts = all.iter().map(|slot| &slot.inside[self.number]);
+        let others = counts.filter(|count| !std::ptr::eq(*count, mine));
+        others.filter(|count| count.load(Ordering::Acquire) > 0).count()
     }
 }
 
@@ -91,7 +112,7 @@ mod tests {
     #[test]
     fn nobody_is_inside_when_the_last_has_left() {
         // All doors of the process share the slots, so no other test may use a door.
-        let (door, value, passed) = (Door::new(), AtomicU64::new(1), AtomicU64::new(0));
+        let (door, value, passed) = (Door::new(0), AtomicU64::new(1), AtomicU64::new(0));
         assert!(door.pass().is_none());
         for _ in 0..if cfg!(miri) { 2 } else { 200 } {
             value.store(1, Ordering::Relaxed);

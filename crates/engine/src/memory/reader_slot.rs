@@ -7,11 +7,14 @@ use crate::thread::{self, fast_tls};
 use std::cell::Cell;
 use std::ops::Deref;
 
+pub(super) const DOORS: usize = 2;
+
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct ReaderSlot {
     pub depth: AtomicU32,
-    pub inside: AtomicU32,
+    /// By door.
+    pub inside: [AtomicU32; DOORS],
     taken: AtomicBool,
 }
 
@@ -51,7 +54,7 @@ fn new() -> &'static ReaderSlot {
     let slot = free.unwrap_or_else(|| {
         let new: &'static ReaderSlot = Box::leak(Box::new(ReaderSlot {
             depth: AtomicU32::new(0),
-            inside: AtomicU32::new(0),
+            inside: [const { AtomicU32::new(0) }; DOORS],
             taken: AtomicBool::new(true),
         }));
         slots.push(new);

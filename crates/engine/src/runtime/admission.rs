@@ -6,10 +6,14 @@
 //! thread that stops the engine ([`shut`]) wakes the threads that wait in such calls, waits until
 //! all calls have returned, and only then touches the state that they use.
 //!
-//! Calls of the C interfaces and of `portolan::Runtime` are not admitted individually, because that
-//! would cost as much as a short put. After the end, [`super::current`] fails. The compiler ensures
-//! that values that borrow from a `Runtime` do not outlive it. A C program must return from its
-//! calls before it ends the runtime, as with MPI itself.
+//! LAPI lets any thread call while another ends it, and its programs do. Its calls enter a door of
+//! their own ([`begin_call`]), so that the end of LAPI alone waits for them ([`await_calls`]), and
+//! an end of the engine does so too.
+//!
+//! Calls of ARMCI, X10 and compositions and of `portolan::Runtime` are not admitted individually,
+//! because that would cost a short put 7 % more instructions. After the end, [`super::current`]
+//! fails. The compiler ensures that values that borrow from a `Runtime` do not outlive it. A C
+//! program must return from these calls before it ends the interface, as with MPI itself.
 //!
 //! Invariants: the engine that [`super::current`] returns changes only while the door is shut and
 //! no thread is inside. User code runs inside only as a handler, which cannot end the runtime.
@@ -26,7 +30,12 @@ use parking_lot::{Mutex, MutexGuard};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-static DOOR: Door = Door::new();
+static DOOR: Door = Door::new(0);
+
+/// The door of LAPI. Calls load a pointer to their state, so the door itself need not refuse them.
+static CALLS: Door = Door::new(1);
+
+static END_CALLS: Mutex<Option<fn()>> = Mutex::new(None);
 
 /// Whether all calls have returned since the door was shut.
 static HAVE_LEFT: AtomicBool = AtomicBool::new(false);
@@ -138,6 +147,31 @@ pub fn in_handler() -> door::InsideDoor {
     DOOR.pass_anyway()
 }
 
+/// Begins a call that any thread may make while another ends its interface. The caller must then
+/// load the pointer to the state that it uses, and may use this state until the result is dropped.
+#[inline]
+pub fn begin_call() -> door::InsideDoor {
+    CALLS.announce()
+}
+
+/// The number of calls that this thread has begun, one inside the other.
+pub fn depth_of_calls() -> u32 {
+    CALLS.depth()
+}
+
+/// Waits until other threads have left the calls that they have begun with a pointer that the
+/// caller has cleared. Fails as `progress`.
+pub fn await_calls(progress: &impl Progress) -> Result<()> {
+    CALLS.shut();
+    let what = || format!("{} threads to return from calls", CALLS.others_inside());
+    wait::until(progress, Cause::Other, &what, || Ok(CALLS.others_inside() == 0))
+}
+
+/// Sets the function that clears the pointer of [`begin_call`] before the engine ends.
+pub fn set_end_calls(end: fn()) {
+    *END_CALLS.lock() = Some(end);
+}
+
 /// For waits of threads that may not use the engine. They fail when the engine ends.
 #[derive(Debug)]
 pub struct Outside;
@@ -208,10 +242,14 @@ pub(super) fn shut(engine: &Engine) -> Result<()> {
     if HAVE_LEFT.load(Ordering::Acquire) {
         return Ok(());
     }
-    if DOOR.am_inside() {
-        fail!(State, "the runtime cannot be ended inside a call of function shipping");
+    if DOOR.am_inside() || CALLS.am_inside() {
+        fail!(State, "the runtime cannot be ended inside a call of the library");
     }
     DOOR.shut();
+    let end_calls = *END_CALLS.lock();
+    if let Some(end_calls) = end_calls {
+        end_calls();
+    }
     let guests = *GUESTS.lock();
     if let Some(guests) = guests {
         (guests.wake)();
@@ -221,6 +259,7 @@ pub(super) fn shut(engine: &Engine) -> Result<()> {
         format!("{count} threads to return from calls of function shipping")
     };
     wait::until(engine, Cause::Other, &what, || Ok(DOOR.others_inside() == 0))?;
+    await_calls(engine)?;
     if let Some(guests) = guests {
         (guests.leave)();
     }
