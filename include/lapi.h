@@ -13,6 +13,7 @@
 #ifndef LAPI_H
 #define LAPI_H
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -39,14 +40,20 @@ enum {
   LAPI_SUCCESS                      = 0,
   LAPI_ERR_UNKNOWN                  = 400,
   LAPI_ERR_ALL_HNDL_IN_USE          = 401,
+  LAPI_ERR_BOTH_NETSTR_SET          = 402,
+  LAPI_ERR_CKPT_LOAD_FAILED         = 403,
   LAPI_ERR_CSS_LOAD_FAILED          = 404,
   LAPI_ERR_INFO_NULL                = 405,
   LAPI_ERR_MSG_API                  = 406,
   LAPI_ERR_NO_NETSTR_SET            = 407,
   LAPI_ERR_NO_UDP_HNDLR             = 408,
   LAPI_ERR_HDR_HNDLR_NULL           = 409,
+  LAPI_ERR_PSS_NON_ROOT             = 410,
   LAPI_WARN_PARM_NULL               = 411,
+  LAPI_ERR_SHM_KE_NOT_LOADED        = 412,
   LAPI_ERR_TIMEOUT                  = 413,
+  LAPI_ERR_REG_TIMER                = 414,
+  LAPI_ERR_UDP_PKT_SZ               = 415,
   LAPI_ERR_USER_UDP_HNDLR_FAIL      = 416,
   LAPI_ERR_HNDL_INVALID             = 417,
   LAPI_ERR_RET_PTR_NULL             = 418,
@@ -81,6 +88,7 @@ enum {
   LAPI_ERR_TGT_STRIDE               = 447,
   LAPI_ERR_TGT_VEC_ADDR             = 448,
   LAPI_ERR_TGT_VEC_LEN              = 449,
+  LAPI_ERR_CKPT                     = 450,
   LAPI_ERR_TGT_VEC_NULL             = 451,
   LAPI_ERR_TGT_VEC_TYPE             = 452,
   LAPI_ERR_VEC_NUM_DIFF             = 453,
@@ -96,34 +104,88 @@ enum {
   LAPI_ERR_TGT_VAR_NULL             = 463,
   LAPI_ERR_SET_VAL                  = 464,
   LAPI_ERR_DGSP                     = 465,
+  LAPI_ERR_DGSP_ATOM                = 466,
+  LAPI_ERR_DGSP_BRANCH              = 467,
+  LAPI_ERR_DGSP_CTL                 = 468,
+  LAPI_ERR_DGSP_COPY_SZ             = 469,
+  LAPI_ERR_DGSP_FREE                = 470,
+  LAPI_ERR_DGSP_OPC                 = 471,
+  LAPI_ERR_DGSP_REPS                = 472,
+  LAPI_ERR_DGSP_STACK               = 473,
   LAPI_ERR_OP_SZ                    = 474,
   LAPI_ERR_UDP_PORT_INFO            = 475,
   LAPI_ERR_XFER_CMD                 = 476,
   LAPI_ERR_UTIL_CMD                 = 477,
+  LAPI_ERR_CATALOG_FAIL             = 478,
   LAPI_ERR_PACK_SZ                  = 479,
+  LAPI_ERR_DGSP_OTHER               = 480,
+  LAPI_ERR_UDP_SOCKET               = 481,
+  LAPI_ERR_COLLECTIVE_PSS           = 482,
+  LAPI_ERR_DMA_HNDL                 = 483,
+  LAPI_ERR_DMA_TAG                  = 484,
+  LAPI_ATT_FR_SETUP_INTERNAL        = 485,
+  LAPI_ATT_FR_SETUP_NONAM           = 486,
+  LAPI_ATT_FR_SETUP_NOHAGS          = 487,
+  LAPI_ATT_FR_SETUP_BADPOE          = 488,
+  LAPI_ATT_FR_SETUP_NOPOE           = 489,
+  LAPI_ATT_FR_SETUP_NONSNX          = 490,
+  LAPI_ATT_FR_HALTED                = 491,
+  LAPI_ERR_TGT_CONTEXT              = 492,
+  LAPI_ERR_SRC_CONTEXT              = 493,
+  LAPI_ERR_TGT_BUFHNDL              = 494,
+  LAPI_ERR_SRC_BUFHNDL              = 495,
+  LAPI_ERR_TGT_OFFSET               = 496,
+  LAPI_ERR_SRC_OFFSET               = 497,
+  LAPI_ERR_NO_RDMA_RESOURCE         = 498,
+  LAPI_ATT_BULK_ENABLED             = 499,
+  LAPI_ATT_COMM_TIMEOUT             = 500,
+  LAPI_ATT_VERSION                  = 501,
+  LAPI_ATT_SHMINIT_FAIL             = 502,
+  LAPI_ATT_SHMINIT_CKPT_FAIL        = 503,
+  LAPI_ATT_SHM_SINGLE_TASK          = 504,
+  LAPI_ATT_SHM_CREATE_FAIL          = 505,
+  LAPI_ATT_SHM_GET_FAIL             = 506,
+  LAPI_ATT_SHM_ATT_FAIL             = 507,
+  LAPI_ATT_SHM_NO_SEGATT            = 508,
+  LAPI_ATT_PORT_START               = 509,
+  LAPI_ERR_NO_ENV_VAR               = 510,
+  LAPI_ERR_NO_CALLBACK_REG          = 511,
+  LAPI_ERR_NO_CNTR_REG              = 512,
   LAPI_ERR_XLATE_FAILED             = 513,
   LAPI_ERR_RDMA_RESOURCES           = 514,
   LAPI_ERR_LW_DATA_LEN              = 515,
   LAPI_ERR_NO_HNDLR_SET             = 516,
+  LAPI_ERR_OFFSET_LEN               = 517,
+  LAPI_ERR_RCXT_CANCEL              = 518,
   LAPI_ERR_CODE_UNKNOWN             = 519,
+  LAPI_ATT_PREEMPT_SETUP_INTERNAL   = 520,
+  LAPI_ERR_DUP_TRIGGER              = 521,
+  LAPI_ERR_TRIGGER_UNKNOWN          = 522,
   LAPI_ERR_TASK_NUM                 = 523,
   LAPI_ERR_NULL_LIST                = 524,
   LAPI_ERR_GRP_MEMBER               = 525,
   LAPI_ERR_NULL_GRP                 = 526,
-  LAPI_ERR_GRP                      = 527
+  LAPI_ERR_GRP                      = 527,
+  LAPI_ERR_STAT_SAVE_FAIL           = 528
 };
 
 #define LAPI_SUCCESS                      (0)
 #define LAPI_ERR_UNKNOWN                  (400)
 #define LAPI_ERR_ALL_HNDL_IN_USE          (401)
+#define LAPI_ERR_BOTH_NETSTR_SET          (402)
+#define LAPI_ERR_CKPT_LOAD_FAILED         (403)
 #define LAPI_ERR_CSS_LOAD_FAILED          (404)
 #define LAPI_ERR_INFO_NULL                (405)
 #define LAPI_ERR_MSG_API                  (406)
 #define LAPI_ERR_NO_NETSTR_SET            (407)
 #define LAPI_ERR_NO_UDP_HNDLR             (408)
 #define LAPI_ERR_HDR_HNDLR_NULL           (409)
+#define LAPI_ERR_PSS_NON_ROOT             (410)
 #define LAPI_WARN_PARM_NULL               (411)
+#define LAPI_ERR_SHM_KE_NOT_LOADED        (412)
 #define LAPI_ERR_TIMEOUT                  (413)
+#define LAPI_ERR_REG_TIMER                (414)
+#define LAPI_ERR_UDP_PKT_SZ               (415)
 #define LAPI_ERR_USER_UDP_HNDLR_FAIL      (416)
 #define LAPI_ERR_HNDL_INVALID             (417)
 #define LAPI_ERR_RET_PTR_NULL             (418)
@@ -158,6 +220,7 @@ enum {
 #define LAPI_ERR_TGT_STRIDE               (447)
 #define LAPI_ERR_TGT_VEC_ADDR             (448)
 #define LAPI_ERR_TGT_VEC_LEN              (449)
+#define LAPI_ERR_CKPT                     (450)
 #define LAPI_ERR_TGT_VEC_NULL             (451)
 #define LAPI_ERR_TGT_VEC_TYPE             (452)
 #define LAPI_ERR_VEC_NUM_DIFF             (453)
@@ -173,21 +236,71 @@ enum {
 #define LAPI_ERR_TGT_VAR_NULL             (463)
 #define LAPI_ERR_SET_VAL                  (464)
 #define LAPI_ERR_DGSP                     (465)
+#define LAPI_ERR_DGSP_ATOM                (466)
+#define LAPI_ERR_DGSP_BRANCH              (467)
+#define LAPI_ERR_DGSP_CTL                 (468)
+#define LAPI_ERR_DGSP_COPY_SZ             (469)
+#define LAPI_ERR_DGSP_FREE                (470)
+#define LAPI_ERR_DGSP_OPC                 (471)
+#define LAPI_ERR_DGSP_REPS                (472)
+#define LAPI_ERR_DGSP_STACK               (473)
 #define LAPI_ERR_OP_SZ                    (474)
 #define LAPI_ERR_UDP_PORT_INFO            (475)
 #define LAPI_ERR_XFER_CMD                 (476)
 #define LAPI_ERR_UTIL_CMD                 (477)
+#define LAPI_ERR_CATALOG_FAIL             (478)
 #define LAPI_ERR_PACK_SZ                  (479)
+#define LAPI_ERR_DGSP_OTHER               (480)
+#define LAPI_ERR_UDP_SOCKET               (481)
+#define LAPI_ERR_COLLECTIVE_PSS           (482)
+#define LAPI_ERR_DMA_HNDL                 (483)
+#define LAPI_ERR_DMA_TAG                  (484)
+#define LAPI_ATT_FR_SETUP_INTERNAL        (485)
+#define LAPI_ATT_FR_SETUP_NONAM           (486)
+#define LAPI_ATT_FR_SETUP_NOHAGS          (487)
+#define LAPI_ATT_FR_SETUP_BADPOE          (488)
+#define LAPI_ATT_FR_SETUP_NOPOE           (489)
+#define LAPI_ATT_FR_SETUP_NONSNX          (490)
+#define LAPI_ATT_FR_HALTED                (491)
+#define LAPI_ERR_TGT_CONTEXT              (492)
+#define LAPI_ERR_SRC_CONTEXT              (493)
+#define LAPI_ERR_TGT_BUFHNDL              (494)
+#define LAPI_ERR_SRC_BUFHNDL              (495)
+#define LAPI_ERR_TGT_OFFSET               (496)
+#define LAPI_ERR_SRC_OFFSET               (497)
+#define LAPI_ERR_NO_RDMA_RESOURCE         (498)
+#define LAPI_ATT_BULK_ENABLED             (499)
+#define LAPI_ATT_COMM_TIMEOUT             (500)
+#define LAPI_ATT_VERSION                  (501)
+#define LAPI_ATT_SHMINIT_FAIL             (502)
+#define LAPI_ATT_SHMINIT_CKPT_FAIL        (503)
+#define LAPI_ATT_SHM_SINGLE_TASK          (504)
+#define LAPI_ATT_SHM_CREATE_FAIL          (505)
+#define LAPI_ATT_SHM_GET_FAIL             (506)
+#define LAPI_ATT_SHM_ATT_FAIL             (507)
+#define LAPI_ATT_SHM_NO_SEGATT            (508)
+#define LAPI_ATT_PORT_START               (509)
+#define LAPI_ERR_NO_ENV_VAR               (510)
+#define LAPI_ERR_NO_CALLBACK_REG          (511)
+#define LAPI_ERR_NO_CNTR_REG              (512)
 #define LAPI_ERR_XLATE_FAILED             (513)
 #define LAPI_ERR_RDMA_RESOURCES           (514)
 #define LAPI_ERR_LW_DATA_LEN              (515)
 #define LAPI_ERR_NO_HNDLR_SET             (516)
+#define LAPI_ERR_OFFSET_LEN               (517)
+#define LAPI_ERR_RCXT_CANCEL              (518)
 #define LAPI_ERR_CODE_UNKNOWN             (519)
+#define LAPI_ATT_PREEMPT_SETUP_INTERNAL   (520)
+#define LAPI_ERR_DUP_TRIGGER              (521)
+#define LAPI_ERR_TRIGGER_UNKNOWN          (522)
 #define LAPI_ERR_TASK_NUM                 (523)
 #define LAPI_ERR_NULL_LIST                (524)
 #define LAPI_ERR_GRP_MEMBER               (525)
 #define LAPI_ERR_NULL_GRP                 (526)
 #define LAPI_ERR_GRP                      (527)
+#define LAPI_ERR_STAT_SAVE_FAIL           (528)
+#define LAPI_ERR_FIRSTCODE                (LAPI_ERR_UNKNOWN)
+#define LAPI_ERR_LASTCODE                 (LAPI_ERR_STAT_SAVE_FAIL)
 
 #define LAPI_ADDR_NULL      ((void *)0)
 #define LAPI_MAX_ERR_STRING (160)
@@ -652,12 +765,234 @@ typedef struct {
   void *sinfo;
 } lapi_rdma_notification_t;
 
+typedef struct {
+  lapi_xfer_type_t Xfer_type;   /* LAPI_RDMA_XFER */
+  uint tgt;
+  lapi_rdma_op_t op;
+  lapi_rdma_tag_t rdma_tag;
+  lapi_user_cxt_t remote_cxt;
+  lapi_user_pvo_t src_pvo;
+  lapi_user_pvo_t tgt_pvo;
+  uint src_offset;
+  uint tgt_offset;
+  uint len;
+  uint pad;
+  lapi_cntr_t *org_cntr;
+  scompl_hndlr_t *shdlr;
+  void *sinfo;
+} lapi_hwxfer_t;
+
+/* Data gather/scatter programs. */
+typedef enum {
+  LAPI_DGSM_SPARSE = 0,
+  LAPI_DGSM_CONTIG = 1,
+  LAPI_DGSM_UNIT = 2
+} lapi_dgsp_density_t;
+
+typedef enum {
+  LAPI_NORMAL_CALL = 0,
+  LAPI_SEND_COMPL_HNDLR = 1,
+  LAPI_RECV_INLINE_HNDLR = 2
+} lapi_usr_fcall_t;
+
+typedef struct {
+  int *code;
+  int code_size;
+  int depth;
+  lapi_dgsp_density_t density;
+  long size;
+  long extent;
+  long lext;
+  long rext;
+  int atom_size;
+} lapi_dgsp_descr_t;
+
+typedef long ddm_func_t(void *in, void *inout, long bytes, int operand, int operation);
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_REGISTER_DGSP */
+  lapi_dgsp_descr_t *idgsp;
+  lapi_dg_handle_t dgsp_handle;
+  lapi_usr_fcall_t in_usr_func;
+  lapi_status_t status;
+} lapi_reg_dgsp_t;
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_RESERVE_DGSP */
+  lapi_dg_handle_t dgsp_handle;
+  lapi_usr_fcall_t in_usr_func;
+  lapi_status_t status;
+} lapi_resv_dgsp_t;
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_UNRESERVE_DGSP */
+  lapi_dg_handle_t dgsp_handle;
+  lapi_usr_fcall_t in_usr_func;
+  lapi_status_t status;
+} lapi_dref_dgsp_t;
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_REG_DDM_FUNC */
+  ddm_func_t *ddm_func;
+  lapi_usr_fcall_t in_usr_func;
+  lapi_status_t status;
+} lapi_reg_ddm_t;
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_DGSP_PACK */
+  lapi_dg_handle_t dgsp;
+  void *in_buf;
+  ulong bytes;
+  void *out_buf;
+  ulong out_size;
+  ulong position;
+  lapi_usr_fcall_t in_usr_func;
+  lapi_status_t status;
+} lapi_pack_dgsp_t;
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_DGSP_UNPACK */
+  lapi_dg_handle_t dgsp;
+  void *in_buf;
+  ulong in_size;
+  void *out_buf;
+  ulong bytes;
+  ulong position;
+  lapi_usr_fcall_t in_usr_func;
+  lapi_status_t status;
+} lapi_unpack_dgsp_t;
+
+typedef struct {
+  lapi_xfer_type_t Xfer_type;   /* LAPI_DGSP_XFER */
+  int flags;
+  uint tgt;
+  uint pad;
+  lapi_long_t hdr_hdl;
+  uint uhdr_len;
+  void *uhdr;
+  void *udata;
+  ulong udata_len;
+  scompl_hndlr_t *shdlr;
+  void *sinfo;
+  lapi_long_t tgt_cntr;
+  lapi_cntr_t *org_cntr;
+  lapi_cntr_t *cmpl_cntr;
+  lapi_dg_handle_t dgsp;
+  lapi_status_t status;
+} lapi_amdgsp_t;
+
+typedef struct {
+  lapi_xfer_type_t Xfer_type;   /* LAPI_AMX_XFER */
+  int flags;
+  uint tgt;
+  uint pad;
+  lapi_long_t hdr_hdl;
+  uint uhdr_len;
+  void *uhdr;
+  void *udata;
+  ulong udata_len;
+  scompl_hndlr_t *shdlr;
+  void *sinfo;
+  lapi_long_t tgt_cntr;
+  lapi_cntr_t *org_cntr;
+  lapi_cntr_t *cmpl_cntr;
+  lapi_dg_handle_t dgsp;
+  lapi_status_t status;
+  ulong send_offset_dgsp_bytes;
+} lapi_amx_t;
+
+/* Communication over UDP. */
+typedef struct {
+  uint task_id;
+  uint tot_num_tasks;
+  uint num_tasks;
+  uint instance_no;
+  ulong reserve[10];
+} lapi_udpinfo_t;
+
+typedef struct {
+  in_addr_t ip_addr;
+  in_port_t port_no;
+} lapi_udp_t;
+
+typedef union {
+  in_addr_t ipv4_addr;
+  struct in6_addr ipv6_addr;
+} inet_address;
+
+typedef struct {
+  inet_address ip_addr;
+  in_port_t port_no;
+  int af;
+} lapi_udp_storage;
+
+typedef int (udp_init_hndlr)(lapi_handle_t *hndl, lapi_udp_storage *local_addr,
+                             lapi_udp_storage *addr_list, lapi_udpinfo_t *info);
+
+/* For add_info of lapi_info_t, which must be null. */
+typedef struct {
+  udp_init_hndlr *udp_hndlr;
+  lapi_udp_t *add_udp_addrs;
+  uint num_udp_addr;
+  uint pad;
+  udp_init_hndlr *udp_ext_hndlr;
+  lapi_udp_storage *add_udp_ext_addrs;
+  ulong reserve[8];
+} lapi_extend_t;
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_ADD_UDP_DEST_PORT */
+  uint tgt;
+  lapi_udp_t *udp_port;
+  uint instance_no;
+  lapi_usr_fcall_t in_usr_func;
+  lapi_status_t status;
+} lapi_add_udp_port_t;
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_ADD_UDP_DEST_EXT */
+  uint tgt;
+  lapi_udp_storage *udp_port;
+  uint instance_no;
+  lapi_usr_fcall_t in_usr_func;
+  lapi_status_t status;
+} lapi_add_udp_port_ext;
+
+/* Triggers and stored statistics. */
+typedef int (*lapi_trigger_function_t)(lapi_handle_t hndl, int argc, char *argv[]);
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_TRIGGER_ADD or LAPI_TRIGGER_REMOVE */
+  lapi_trigger_function_t trigger;
+  char *trigger_name;
+} lapi_trigger_util_t;
+
+typedef struct {
+  char *key;
+  lapi_long_t value;
+} lapi_stat_t;
+
+typedef struct {
+  lapi_util_type_t Util_type;   /* LAPI_STAT_SAVE */
+  int count;
+  lapi_stat_t *stat;
+} lapi_stat_util_t;
+
 typedef union {
   lapi_util_type_t Util_type;
   lapi_thread_func_t ThreadFunc;
   lapi_remote_cxt_t Rcxt;
   lapi_get_pvo_t Pvo;
   lapi_rdma_notification_t RdmaNotify;
+  lapi_reg_dgsp_t RegDgsp;
+  lapi_dref_dgsp_t DrefDgsp;
+  lapi_resv_dgsp_t ResvDgsp;
+  lapi_reg_ddm_t DdmFunc;
+  lapi_pack_dgsp_t PackDgsp;
+  lapi_unpack_dgsp_t UnpackDgsp;
+  lapi_add_udp_port_t Udp;
+  lapi_add_udp_port_ext Udp_ext;
+  lapi_trigger_util_t TriggerUtil;
 } lapi_util_t;
 
 /* ------------------------------------------------------------------- calls */

@@ -9,7 +9,8 @@
 #if !defined(LAPI_SUCCESS) || LAPI_SUCCESS != 0 || !defined(LAPI_ERR_UNKNOWN)
 #error "LAPI_SUCCESS is no macro"
 #endif
-#if LAPI_ERR_TGT_PURGED != 421 || LAPI_ERR_XFER_CMD != 476 || LAPI_ERR_GRP != 527
+#if LAPI_ERR_TGT_PURGED != 421 || LAPI_ERR_XFER_CMD != 476 || LAPI_ERR_GRP != 527 || \
+    LAPI_ERR_LASTCODE != 528
 #error "codes are no macros, or have other values"
 #endif
 #if defined(LAPI_ERR_BAD_NINTH_PARM) || defined(LAPI_DGSM_COPY_SIZE)
@@ -79,6 +80,53 @@ static void layouts(void)
   AT(lapi_thread_func_t, cond_init, 64);
   AT(lapi_thread_func_t, cond_destroy, 72);
   SIZE(lapi_thread_func_t, 80);
+  SIZE(lapi_util_t, 80);
+  AT(lapi_reg_dgsp_t, idgsp, 8);
+  AT(lapi_reg_dgsp_t, dgsp_handle, 16);
+  AT(lapi_reg_dgsp_t, status, 28);
+  SIZE(lapi_reg_dgsp_t, 32);
+  AT(lapi_resv_dgsp_t, dgsp_handle, 8);
+  SIZE(lapi_resv_dgsp_t, 24);
+  AT(lapi_dref_dgsp_t, dgsp_handle, 8);
+  SIZE(lapi_dref_dgsp_t, 24);
+  AT(lapi_reg_ddm_t, ddm_func, 8);
+  SIZE(lapi_reg_ddm_t, 24);
+  AT(lapi_pack_dgsp_t, bytes, 24);
+  AT(lapi_pack_dgsp_t, position, 48);
+  SIZE(lapi_pack_dgsp_t, 64);
+  AT(lapi_unpack_dgsp_t, in_size, 24);
+  AT(lapi_unpack_dgsp_t, bytes, 40);
+  SIZE(lapi_unpack_dgsp_t, 64);
+  AT(lapi_dgsp_descr_t, density, 16);
+  AT(lapi_dgsp_descr_t, size, 24);
+  AT(lapi_dgsp_descr_t, atom_size, 56);
+  SIZE(lapi_dgsp_descr_t, 64);
+  AT(lapi_amdgsp_t, hdr_hdl, 16);
+  AT(lapi_amdgsp_t, dgsp, 96);
+  AT(lapi_amdgsp_t, status, 104);
+  SIZE(lapi_amdgsp_t, 112);
+  AT(lapi_amx_t, send_offset_dgsp_bytes, 112);
+  SIZE(lapi_amx_t, 120);
+  AT(lapi_hwxfer_t, rdma_tag, 10);
+  AT(lapi_hwxfer_t, src_pvo, 16);
+  AT(lapi_hwxfer_t, len, 40);
+  AT(lapi_hwxfer_t, org_cntr, 48);
+  SIZE(lapi_hwxfer_t, 72);
+  AT(lapi_udpinfo_t, reserve, 16);
+  SIZE(lapi_udpinfo_t, 96);
+  SIZE(lapi_udp_t, 8);
+  AT(lapi_udp_storage, port_no, 16);
+  SIZE(lapi_udp_storage, 24);
+  AT(lapi_extend_t, udp_ext_hndlr, 24);
+  SIZE(lapi_extend_t, 104);
+  AT(lapi_add_udp_port_t, udp_port, 8);
+  SIZE(lapi_add_udp_port_t, 32);
+  SIZE(lapi_add_udp_port_ext, 32);
+  AT(lapi_trigger_util_t, trigger_name, 16);
+  SIZE(lapi_trigger_util_t, 24);
+  SIZE(lapi_stat_t, 16);
+  AT(lapi_stat_util_t, stat, 8);
+  SIZE(lapi_stat_util_t, 16);
   AT(lapi_remote_cxt_t, usr_rcxt, 12);
   SIZE(lapi_user_cxt_t, 4);
   SIZE(lapi_user_pvo_t, 8);
@@ -178,6 +226,24 @@ static const struct { int value, code; const char *name; } codes[] = {
   C(477, ERR_UTIL_CMD), C(479, ERR_PACK_SZ), C(515, ERR_LW_DATA_LEN),
   C(516, ERR_NO_HNDLR_SET), C(523, ERR_TASK_NUM), C(524, ERR_NULL_LIST),
   C(525, ERR_GRP_MEMBER), C(526, ERR_NULL_GRP), C(527, ERR_GRP),
+  C(402, ERR_BOTH_NETSTR_SET), C(403, ERR_CKPT_LOAD_FAILED), C(410, ERR_PSS_NON_ROOT),
+  C(412, ERR_SHM_KE_NOT_LOADED), C(414, ERR_REG_TIMER), C(415, ERR_UDP_PKT_SZ),
+  C(450, ERR_CKPT), C(466, ERR_DGSP_ATOM), C(467, ERR_DGSP_BRANCH), C(468, ERR_DGSP_CTL),
+  C(469, ERR_DGSP_COPY_SZ), C(470, ERR_DGSP_FREE), C(471, ERR_DGSP_OPC),
+  C(472, ERR_DGSP_REPS), C(473, ERR_DGSP_STACK), C(478, ERR_CATALOG_FAIL),
+  C(480, ERR_DGSP_OTHER), C(481, ERR_UDP_SOCKET), C(482, ERR_COLLECTIVE_PSS),
+  C(483, ERR_DMA_HNDL), C(484, ERR_DMA_TAG), C(485, ATT_FR_SETUP_INTERNAL),
+  C(486, ATT_FR_SETUP_NONAM), C(487, ATT_FR_SETUP_NOHAGS), C(488, ATT_FR_SETUP_BADPOE),
+  C(489, ATT_FR_SETUP_NOPOE), C(490, ATT_FR_SETUP_NONSNX), C(491, ATT_FR_HALTED),
+  C(492, ERR_TGT_CONTEXT), C(493, ERR_SRC_CONTEXT), C(494, ERR_TGT_BUFHNDL),
+  C(495, ERR_SRC_BUFHNDL), C(496, ERR_TGT_OFFSET), C(497, ERR_SRC_OFFSET),
+  C(498, ERR_NO_RDMA_RESOURCE), C(499, ATT_BULK_ENABLED), C(500, ATT_COMM_TIMEOUT),
+  C(501, ATT_VERSION), C(502, ATT_SHMINIT_FAIL), C(503, ATT_SHMINIT_CKPT_FAIL),
+  C(504, ATT_SHM_SINGLE_TASK), C(505, ATT_SHM_CREATE_FAIL), C(506, ATT_SHM_GET_FAIL),
+  C(507, ATT_SHM_ATT_FAIL), C(508, ATT_SHM_NO_SEGATT), C(509, ATT_PORT_START),
+  C(510, ERR_NO_ENV_VAR), C(511, ERR_NO_CALLBACK_REG), C(512, ERR_NO_CNTR_REG),
+  C(517, ERR_OFFSET_LEN), C(518, ERR_RCXT_CANCEL), C(520, ATT_PREEMPT_SETUP_INTERNAL),
+  C(521, ERR_DUP_TRIGGER), C(522, ERR_TRIGGER_UNKNOWN), C(528, ERR_STAT_SAVE_FAIL),
 #undef C
 };
 

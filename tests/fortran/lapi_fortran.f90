@@ -402,6 +402,7 @@ contains
       end function
     end interface
     type(LAPI_THREAD_FUNC_T) :: functions
+    type(LAPI_UTIL_T) :: command
     type(LAPI_MC_T) :: mc
     procedure(lock_function), pointer :: lock, unlock, trylock
     integer(LAPI_ADDR_TYPE) :: wide_table(nproc)
@@ -419,9 +420,13 @@ contains
     call check('mutex_unlock', unlock(hndl), 0)
     call check('mutex_unlock', unlock(hndl), 0)
     if (unlock(hndl) == 0) call fail('mutex_unlock without the lock', 0)
-    functions%Util_type = 0
-    call PLAPI_UTIL(hndl, functions, code)
+    command%Util_type = 0
+    call PLAPI_UTIL(hndl, command, code)
     call check('LAPI_UTIL of a DGSP', code, LAPI_ERR_UTIL_CMD)
+    command%Util_type = LAPI_GET_THREAD_FUNC
+    call LAPI_UTIL(hndl, command, code)
+    call check('LAPI_UTIL with LAPI_UTIL_T', code, LAPI_SUCCESS)
+    if (command%reserved(1) /= functions%mutex_lock) call fail('LAPI_UTIL_T', 0)
 
     call LAPI_ADDRESS_INIT64(hndl, received_of(me), wide_table, code)
     call check('LAPI_ADDRESS_INIT64', code, LAPI_SUCCESS)

@@ -331,3 +331,19 @@ fortran! {
     lapi_group_free_ / plapi_group_free_(hndl: Handle, group: c_uint)
     group::PLAPI_Group_free(value(hndl), value(group))
 }
+
+#[cfg(test)]
+mod tests {
+    /// Fixed form ignores what follows column 72. There, a line that continues has the sign of free
+    /// form.
+    #[test]
+    fn the_header_is_valid_in_fixed_and_free_form() {
+        let header = include_str!("../../../../include/lapif.h");
+        for line in header.lines().filter(|line| !line.starts_with('!')) {
+            match line.strip_suffix('&') {
+                Some(begin) => assert_eq!(begin.len(), 72, "{line}"),
+                None => assert!(line.len() <= 72, "{line}"),
+            }
+        }
+    }
+}
