@@ -152,8 +152,7 @@ impl Deferral {
     /// Until the result is dropped, the calling thread is inside this queue, and no other.
     #[inline]
     pub fn enter(&self) -> InsideDeferral {
-        let outer = INSIDE.get();
-        INSIDE.set(self.address());
+        let outer = INSIDE.with(|inside| inside.replace(self.address()));
         InsideDeferral { outer, _of_this_thread: PhantomData }
     }
 
