@@ -13,7 +13,6 @@
 #ifndef LAPI_H
 #define LAPI_H
 
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -901,7 +900,7 @@ typedef struct {
   ulong send_offset_dgsp_bytes;
 } lapi_amx_t;
 
-/* Communication over UDP. */
+/* Communication over UDP. The addresses are those of netinet/in.h, in network byte order. */
 typedef struct {
   uint task_id;
   uint tot_num_tasks;
@@ -911,18 +910,18 @@ typedef struct {
 } lapi_udpinfo_t;
 
 typedef struct {
-  in_addr_t ip_addr;
-  in_port_t port_no;
+  uint ip_addr;
+  unsigned short port_no;
 } lapi_udp_t;
 
 typedef union {
-  in_addr_t ipv4_addr;
-  struct in6_addr ipv6_addr;
+  uint ipv4_addr;
+  uint ipv6_addr[4];
 } inet_address;
 
 typedef struct {
   inet_address ip_addr;
-  in_port_t port_no;
+  unsigned short port_no;
   int af;
 } lapi_udp_storage;
 

@@ -136,6 +136,7 @@ fn agree(engine: &Engine, checked: Outcome<Info>) -> Outcome<Info> {
         Err(Failure::Code(code, _)) => *code,
         Err(Failure::Engine(_)) => m::UNKNOWN,
     };
+    let _own = engine.observer().exclude_calls();
     let all = collective::scope(Kind::Start, 0, || engine.world().allgather(engine, &own))?;
     let info = checked?;
     if let Some((task, code)) = all.into_iter().enumerate().find(|&(_, code)| code != m::SUCCESS) {
