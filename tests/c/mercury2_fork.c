@@ -105,7 +105,7 @@ static void find_server(void)
   MUST(HG_Addr_lookup2(hg_class, server_name, &there));
 }
 
-/* What the child does. */
+/* The actions of the child. */
 static void child(enum parent parent)
 {
   unsigned int count;

@@ -111,7 +111,7 @@ fn work(ctx: &Ctx, sums: &Sums) {
         phase += 1;
         ctx.barrier();
     };
-    // A rank keeps as many frames of messages as it has used at a time.
+    // A rank keeps its frames of messages. Barriers bring their number to its maximum.
     (0..16).for_each(|_| ctx.barrier());
     mark();
     machine::step("first segment".into());

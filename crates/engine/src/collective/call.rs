@@ -277,7 +277,7 @@ struct Level {
 }
 
 impl Level {
-    /// What follows the name of the kind.
+    /// Returns the text after the name of the kind.
     fn suffix(&self) -> String {
         match (self.text.as_str(), self.object) {
             ("", 0) => String::new(),

@@ -204,7 +204,7 @@ mod tests {
         let (here, there) = (Ipv4Addr::new(127, 0, 0, 1), Ipv4Addr::new(127, 0, 0, 2));
         configure(0, &[of(here), of(here), of(there), of(there)], |rank| rank / 2 * 2);
         assert_eq!(look(Duration::ZERO), None);
-        // Nobody accepts or reads, as if the process were stopped. Its kernel answers the probes.
+        // The process does not accept, as if it were stopped. Its kernel answers the probes.
         let listener = TcpListener::bind((there, 0)).expect("a port");
         let to = listener.local_addr().expect("an address");
         let _connection = TcpStream::connect(to).expect("a connection");

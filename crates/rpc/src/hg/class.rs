@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 
 /// Length of a context's queue from which on requests stay in the network.
 pub(super) const MOST_QUEUED: usize = 256;
-/// The same for the bytes of the inputs that were pulled.
+/// Limit on the bytes of pulled inputs in the queue of a context.
 pub(super) const MOST_QUEUED_BYTES: usize = 256 << 20;
 /// How long finalising waits for other ranks to pull promised outputs.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -152,12 +152,12 @@ struct Table<I, C> {
     patience: Duration,
 }
 
-/// What a peer owes for too long.
+/// Peers that have made no progress for too long, and their refused calls.
 #[derive(Debug)]
 pub(super) struct Overdue<I, C> {
     /// Peers that do not serve the pulls of their inputs.
     pub silent: Vec<Peer>,
-    /// What is refused to peers that do not pull their outputs.
+    /// The calls and requests of peers that do not pull their outputs.
     pub refused: Vec<Held<I, C>>,
     pub patience: Duration,
 }

@@ -88,7 +88,7 @@ impl Link {
         self.stream.cut();
     }
 
-    /// Returns whether so many bytes wait for the peer that it should cause no more of them.
+    /// Returns whether the peer should cause no more output, because too many bytes wait for it.
     pub fn is_behind(&self) -> bool {
         self.behind.load(Ordering::Acquire)
     }

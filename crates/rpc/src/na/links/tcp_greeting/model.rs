@@ -58,7 +58,7 @@ enum Stage<'a> {
     Refuses,
 }
 
-/// One greeting of an honest process.
+/// A greeting of an honest process.
 #[derive(Debug, Clone)]
 struct Session<'a> {
     own: &'a Own,

@@ -1,4 +1,4 @@
-//! What a proof covers: everything that both sides have said, and the connection that carries it.
+//! A proof covers everything that both sides have said, and the connection that carries it.
 //!
 //! Each side takes the [`Binding`] from its own socket and does not send it, so a third process
 //! that forwards messages between two connections cannot make the bindings agree.
