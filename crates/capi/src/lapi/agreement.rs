@@ -1,15 +1,15 @@
 //! The agreement of the tasks on how `LAPI_Term` ends the context.
 //!
 //! The tasks end the context *together*, so that every message is handled and MPI can end. But a
-//! program may also abort by `LAPI_Term` and `exit` in one task, while others wait for that task. In
-//! IBM's LAPI, the call is local. So a task that has waited for [`PATIENCE`] *leaves* instead: its
+//! program may also abort by `LAPI_Term` and `exit` in one task, while others wait for that task.
+//! IBM's `LAPI_Term` is local. So a task that has waited for [`PATIENCE`] *leaves* instead: its
 //! call returns, and the engine serves the other tasks until the process exits. The status of the
 //! exit then decides: the launcher ends the job for a nonzero one, and for 0 the exit waits for the
 //! other tasks ([`portolan_engine::sharing::leave`]).
 //!
 //! Each task says to task 0 that it has called, and again when its patience ends. Task 0 decides
 //! once: to end together when all have called, or to leave at the first task without patience. It
-//! tells this to every task that has called or calls later.
+//! sends the decision to every task that has called or calls later.
 //!
 //! Invariant: all tasks of a context end it together, or all leave it. If they have left, the next
 //! `LAPI_Init`, which is collective, ends it together.
@@ -44,7 +44,7 @@ struct Word(u32);
 
 #[derive(Debug, Default)]
 pub(crate) struct Agreement {
-    /// [`TOGETHER`] or [`LEAVE`], or 0 while task 0 has not told this task.
+    /// [`TOGETHER`] or [`LEAVE`], or 0 before task 0 has decided.
     decision: AtomicU32,
     /// At task 0.
     calls: Mutex<Calls>,

@@ -5,7 +5,7 @@
 //! peer has a share:
 //!
 //! - **Inputs.** At most [`MOST_PULLS`] inputs are pulled at a time, and at most [`PEER_PULLS`] of
-//!   one peer, with [`PEER_BYTES`]. A peer of which none is pulled may always have one, whatever
+//!   one peer, with [`PEER_BYTES`]. A peer without a pull may always begin one, whatever
 //!   its length and whatever the others do. The connection of a peer ends if its pulls have made no
 //!   progress for [`PATIENCE`].
 //! - **Outputs.** A peer with two or more outputs and [`PEER_BYTES`] in total is *full*. Its calls

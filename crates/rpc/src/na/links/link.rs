@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Copied bytes that wait for a peer from which on it is behind, and is not behind any more.
+/// A peer with more copied bytes than the first is behind, until at most the second wait.
 const BEHIND: [usize; 2] = [16 << 20, 8 << 20];
 /// Limits on what may wait for a peer that does not read: pieces, and copied bytes.
 const MOST_WAITING: (usize, usize) = (1 << 16, MOST_COPIED);

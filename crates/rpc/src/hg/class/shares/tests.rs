@@ -337,7 +337,7 @@ fn calls_of_a_peer_that_pulls_no_outputs_fail_in_the_end() {
                 Err(failure) => assert!(failure.status() == Status::NOMEM && n >= 3, "{failure}"),
             }
         }
-        // What was pulled makes room.
+        // Pulled outputs make room.
         let call = hoarder.start_zeros(1);
         server.pump("a call", || hoarder.turn(), || call.is_done());
         assert_eq!(call.output().unwrap(), [0]);
@@ -392,7 +392,7 @@ fn cancelled_calls_of_a_client_are_bounded() {
         }
         let kept = client.class.shared.calls.lock().iter().count();
         assert!(kept < 9, "{kept} inputs are kept");
-        // What the window does not hold is withdrawn.
+        // Requests beyond the window are withdrawn.
         let call = client.context.handle(&client.there, &sink);
         call.start(&short).unwrap();
         server.pump("the call", || client.turn(), || call.is_done());
