@@ -69,7 +69,7 @@ fi
 # Installs the library if the sources are newer than the installed files.
 install_if_stale() {
   local stamp=$PREFIX/lib/pkgconfig/portolan.pc
-  if [[ ! -e $stamp || -n $(cd "$ROOT" && find Cargo.toml crates include scripts/install.sh \
+  if [[ ! -e $stamp || -n $(cd "$ROOT" && find Cargo.toml build.rs src crates include scripts/install.sh \
     -newer "$stamp" -print -quit 2>/dev/null) ]]; then
     "$ROOT/scripts/install.sh" --mpi "$MPI_NAME" --prefix "$PREFIX" >&2
   fi

@@ -1,12 +1,12 @@
 //! Compares the items that the crate `portolan` exports with the list in
-//! `crates/portolan/public-api.txt`. An item that is added, removed or renamed must also be changed
+//! `public-api.txt`. An item that is added, removed or renamed must also be changed
 //! in the list, so a change of the public interface is visible in a review.
 //!
 //! The test reads only names, from the `pub use` and `pub mod` declarations of the sources, and
 //! needs no nightly toolchain. `scripts/dev release-check` compares signatures too. To update the
 //! list:
 //!
-//!     scripts/dev public-api >crates/portolan/public-api.txt
+//!     scripts/dev public-api >public-api.txt
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use syn::{Attribute, File, Item, UseTree, Visibility};
 
 fn source(of: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/portolan").join(of)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of)
 }
 
 fn parsed(file: &Path) -> File {
@@ -107,7 +107,7 @@ fn the_list_has_the_names_that_the_crate_exports() {
     let gone: Vec<_> = list.difference(&names).collect();
     assert!(
         missing.is_empty() && gone.is_empty(),
-        "crates/portolan/public-api.txt lacks {missing:?}, and lists {gone:?}, which the crate does \
+        "public-api.txt lacks {missing:?}, and lists {gone:?}, which the crate does \
          not export; update it by scripts/dev public-api"
     );
 }

@@ -4,9 +4,9 @@
 # Prints the public items of the crate `portolan`, one per line, by cargo-public-api (which needs a
 # nightly toolchain). After them come the items of the types that the crate re-exports from internal
 # crates of the workspace, under their internal paths. Omits automatic traits that depend on the
-# compiler, except Send and Sync. crates/portolan/public-api.txt is its output:
+# compiler, except Send and Sync. public-api.txt is its output:
 #
-#   scripts/dev public-api >crates/portolan/public-api.txt
+#   scripts/dev public-api >public-api.txt
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 

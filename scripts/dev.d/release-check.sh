@@ -7,7 +7,7 @@
 #   publish     cargo publish --dry-run of the workspace succeeds without warnings, and the
 #               packed crates build
 #   contents    the package contains what users build and run, and no test data
-#   items       the public Rust interface is the one that crates/portolan/public-api.txt lists
+#   items       the public Rust interface is the one that public-api.txt lists
 #               (scripts/dev public-api, with cargo-public-api)
 #   interface   lists what is new, changed or removed in that list since the last release
 #   semver      the version of Cargo.toml permits these changes, by cargo-semver-checks
@@ -91,7 +91,7 @@ old_tree() { # checks out the sources of the last release, once
 }
 
 items() {
-  local list=crates/portolan/public-api.txt log=$out/public-api.txt
+  local list=public-api.txt log=$out/public-api.txt
   if ! cargo public-api --version >/dev/null 2>&1; then
     echo "skip items: no cargo-public-api (--install gets it); the test public_items compares names"
   elif ! scripts/dev public-api --mpi "$mpi" >"$log" 2>"$log.err"; then
@@ -105,7 +105,7 @@ items() {
 
 # Lists the changes. The reader decides whether they are allowed.
 interface() {
-  local list=crates/portolan/public-api.txt log=$out/interface.txt
+  local list=public-api.txt log=$out/interface.txt
   if [[ -z $since ]]; then
     echo "skip interface: no release to compare with"
   elif ! git show "$since:$list" >"$work/old.txt" 2>/dev/null; then

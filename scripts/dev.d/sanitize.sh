@@ -142,10 +142,10 @@ ADDRESSES_FOR_MIRI=(bulk loops memory::append_lists memory::biased_lock memory::
   memory::shared_bytes na::service path::lock_stripe)
 
 # Prints the modules of a crate that have both unsafe code and tests.
-unsafe_modules() { # crate
+unsafe_modules() { # its sources
   local file module
-  grep -rlE 'unsafe (\{|fn|impl)' "crates/$1/src" | xargs grep -l '#\[test\]' | while read -r file; do
-    module=${file#"crates/$1/src/"}
+  grep -rlE 'unsafe (\{|fn|impl)' "$1" | xargs grep -l '#\[test\]' | while read -r file; do
+    module=${file#"$1/"}
     module=${module%.rs}
     module=${module%/mod}
     echo "${module//\//::}::"
@@ -163,7 +163,7 @@ run_miri() {
       die "there is no module $module to leave out"
     skips+=(--skip "$module::")
   done
-  for crate in portolan compose engine rpc; do
+  for crate in src crates/{compose,engine,rpc}/src; do
     mapfile -t -O "${#filters[@]}" filters < <(unsafe_modules "$crate")
   done
   packages=(-p portolan -p portolan-compose -p portolan-engine -p portolan-rpc)

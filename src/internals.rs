@@ -1,0 +1,34 @@
+//! Items for the tests and tools of the workspace. They are not part of the interface.
+
+#[cfg(feature = "array")]
+pub mod array {
+    pub mod npy {
+        pub use crate::array::npy::{Header, decode, encode};
+    }
+}
+
+use crate::messages::{Handlers, Messages};
+use portolan_engine::error::Result;
+use portolan_engine::runtime::Engine;
+
+/// Registration of message types in an engine that a test started itself. The messages must not be
+/// used after the engine has stopped.
+pub trait RegisterIn {
+    fn register_in(self, engine: &Engine) -> Result<Messages<'_>>;
+}
+
+impl RegisterIn for Handlers {
+    fn register_in(self, engine: &Engine) -> Result<Messages<'_>> {
+        Handlers::register_in(self, engine)
+    }
+}
+
+/// Returns the typed interface of an engine that a test started itself and will stop.
+pub fn runtime(engine: &std::sync::Arc<Engine>) -> crate::Runtime {
+    crate::Runtime::over(engine.clone())
+}
+
+/// Returns the engine of a runtime.
+pub fn engine(runtime: &crate::Runtime) -> &Engine {
+    runtime.engine()
+}

@@ -1,0 +1,132 @@
+//! The context of a handler.
+
+use super::endpoint::{Endpoint, sending};
+use super::{Batches, Item, Message, Reply};
+use portolan_engine::error::Result;
+use std::any::Any;
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell};
+
+/// The argument of a handler: this rank's state, the origin and the payload of the message, and
+/// functions that send messages.
+#[derive(Debug)]
+pub struct Context<'a> {
+    endpoint: Endpoint<'a>,
+    origin: usize,
+    name: &'static str,
+    payload: Payload<'a>,
+}
+
+pub(super) struct Payload<'a> {
+    /// Set if the payload lies in the received message.
+    lent: &'a [u8],
+    /// Set if this rank owns the payload and no call has read or taken it yet.
+    own: Cell<Option<Vec<u8>>>,
+    /// The owned payload after the first [`Payload::bytes`].
+    shown: OnceCell<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Payload<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Payload").field("lent", &self.lent.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Payload<'a> {
+    pub(super) fn lent(bytes: &'a [u8]) -> Payload<'a> {
+        Payload { lent: bytes, own: Cell::new(None), shown: OnceCell::new() }
+    }
+    pub(super) fn own(bytes: Vec<u8>) -> Payload<'a> {
+        Payload { lent: &[], own: Cell::new(Some(bytes)), shown: OnceCell::new() }
+    }
+    fn bytes(&self) -> &[u8] {
+        if !self.lent.is_empty() {
+            return self.lent;
+        }
+        self.shown.get_or_init(|| self.own.take().unwrap_or_default())
+    }
+    fn take(&self) -> Vec<u8> {
+        match self.own.take() {
+            Some(bytes) => bytes,
+            None => self.bytes().to_vec(),
+        }
+    }
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(
+        endpoint: Endpoint<'a>,
+        origin: usize,
+        name: &'static str,
+        payload: Payload<'a>,
+    ) -> Context<'a> {
+        Context { endpoint, origin, name, payload }
+    }
+
+    pub(super) fn checked(&self) -> Endpoint<'a> {
+        self.endpoint
+    }
+
+    /// Returns the rank that sent the message.
+    pub fn origin(&self) -> usize {
+        self.origin
+    }
+
+    /// Returns the payload that was sent with the message
+    /// ([`Messages::spawn_with`](super::Messages::spawn_with)).
+    pub fn payload(&self) -> &[u8] {
+        self.payload.bytes()
+    }
+
+    /// Returns the payload as an owned vector. A long payload is not copied unless
+    /// [`Context::payload`] has been called before. Afterwards the payload of this context may be
+    /// empty.
+    pub fn take_payload(&self) -> Vec<u8> {
+        self.payload.take()
+    }
+
+    /// Returns this rank's state of type `S`, as passed to
+    /// [`Handlers::state`](super::Handlers::state).
+    ///
+    /// # Panics
+    /// Panics if this rank registered no state of type `S`. The panic ends the job.
+    #[inline]
+    #[track_caller]
+    pub fn state<S: Any + Send + Sync>(&self) -> &'a S {
+        match self.find_state() {
+            Some(state) => state,
+            None => panic!(
+                "the handler {} needs the state {}, which was not passed to Handlers::state",
+                self.name,
+                std::any::type_name::<S>()
+            ),
+        }
+    }
+
+    /// Returns this rank's state of type `S`, if there is one.
+    #[inline]
+    pub fn find_state<S: Any + Send + Sync>(&self) -> Option<&'a S> {
+        self.endpoint.shared.state()
+    }
+
+    sending!("Context");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_can_be_seen_and_taken() {
+        let lent = Payload::lent(b"abc");
+        assert_eq!((lent.bytes(), lent.take()), (&b"abc"[..], b"abc".to_vec()));
+        let own = Payload::own(vec![1; 1000]);
+        let at = own.own.take().inspect(|v| own.own.set(Some(v.clone()))).unwrap();
+        assert_eq!(own.take(), at);
+        assert!(own.bytes().is_empty() && own.take().is_empty());
+        let seen = Payload::own(vec![2; 10]);
+        assert_eq!(seen.bytes(), [2; 10]);
+        assert_eq!(seen.take(), [2; 10]);
+        assert_eq!(seen.bytes(), [2; 10]);
+    }
+}

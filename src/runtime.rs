@@ -1,0 +1,401 @@
+//! The guard of the running library.
+
+use crate::in_call::{InCall, public};
+use crate::{Group, TransferPath, panic, unfreed};
+use mpi::ffi::MPI_Comm;
+use portolan_engine::error::Result;
+use portolan_engine::mpi::init::{self, ThreadLevel};
+use portolan_engine::process;
+use portolan_engine::runtime::{self, Engine, admission};
+use portolan_engine::trace::{Interface, interface};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// The guard of the running library. Groups, segments and mutexes borrow from it.
+///
+/// A process has at most one. Dropping it finalises the library, which is collective: see
+/// [`Runtime::finalize`].
+///
+/// # Threads
+/// The runtime and everything that borrows from it stay on the thread that created them (they are
+/// neither `Send` nor `Sync`): the thread that initialised MPI must finalise it, ranks must make
+/// collective calls in the same order, and below `MPI_THREAD_MULTIPLE` no other thread may call
+/// MPI. Other threads can compute on buffers and on [`Local::as_slice`](super::Local::as_slice).
+///
+/// ```compile_fail,E0277
+/// fn needs_send<T: Send>() {}
+/// needs_send::<portolan::Segment<'static, f64>>();
+/// ```
+#[derive(Debug)]
+#[must_use = "dropping the runtime finalises it, which is collective"]
+pub struct Runtime {
+    engine: Arc<Engine>,
+    on_panic: OnPanic,
+    finalized: bool,
+    /// The number of barriers of each group, by the group's key. Distributed arrays use them to
+    /// detect races.
+    #[cfg(feature = "array")]
+    barriers: std::cell::RefCell<std::collections::HashMap<u64, u64>>,
+    _one_thread: PhantomData<*const ()>,
+}
+
+/// The effect of a panic on this rank while the runtime is alive; see [`RuntimeBuilder::on_panic`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum OnPanic {
+    /// The panic aborts the whole job.
+    #[default]
+    Abort,
+    /// The panic unwinds or aborts the process, as in a program without this crate.
+    Unwind,
+}
+
+/// The start options of the runtime. Created by [`Runtime::builder`].
+#[derive(Debug, Clone)]
+#[must_use = "the runtime starts when `init` or `init_over` is called"]
+pub struct RuntimeBuilder {
+    on_panic: OnPanic,
+    interrupted: Option<fn() -> bool>,
+    caller: Option<fn() -> Option<String>>,
+    keeps_mapped: Option<fn() -> bool>,
+}
+
+impl RuntimeBuilder {
+    /// Sets the effect of a panic on this rank. The default is [`OnPanic::Abort`].
+    ///
+    /// With [`OnPanic::Abort`], a panic hook is active while the runtime is alive. It prints the
+    /// rank and the message, runs the previously installed hook, and calls `MPI_Abort`. The hook
+    /// sees every panic of the process, including those that `catch_unwind` would catch, so a
+    /// program that recovers from panics must disable it. Without the hook, a panic that unwinds
+    /// past the runtime leaves it unfinalised: the process must then exit, so that the launcher
+    /// ends the other ranks.
+    pub fn on_panic(mut self, effect: OnPanic) -> RuntimeBuilder {
+        self.on_panic = effect;
+        self
+    }
+
+    /// Sets a function that ends waits for other ranks, for bindings to languages whose signals
+    /// must end a call. A call that waits in a collective, for a mutex or for a flag calls it about
+    /// every 20 ms, on the waiting thread. If the function returns true, the call returns a `State`
+    /// error. A collective of long values, whose memory MPI uses, ends the job instead. Other
+    /// transfers are not interrupted. A panic in the function ends the job.
+    ///
+    /// # Safety
+    /// The other ranks do not learn of the error, and for them the call may have succeeded. A rank
+    /// that has received the error must not use the runtime, nor views of the memory of segments,
+    /// until it has ended.
+    pub unsafe fn interrupted(mut self, interrupted: fn() -> bool) -> RuntimeBuilder {
+        self.interrupted = Some(interrupted);
+        self
+    }
+
+    /// For bindings to other languages: sets a function that returns the line of the program that
+    /// makes the current call, as `file:line`. Reports of waits and of races show it instead of the
+    /// line in Rust, and traces instead of the return address. A trace asks for the line of each
+    /// call.
+    pub fn caller(mut self, caller: fn() -> Option<String>) -> RuntimeBuilder {
+        self.caller = Some(caller);
+        self
+    }
+
+    /// For bindings that have given addresses to code that they cannot stop: sets a function that
+    /// is called when the runtime ends, also by `MPI_Finalize` of the program. If it returns true,
+    /// the memory of segments stays mapped until the process ends.
+    pub fn keeps_mapped(mut self, keeps: fn() -> bool) -> RuntimeBuilder {
+        self.keeps_mapped = Some(keeps);
+        self
+    }
+
+    /// Starts the runtime over all ranks of the job. Collective.
+    ///
+    /// # Errors
+    /// Fails as [`Runtime::init`] does.
+    pub fn init(self) -> Result<Runtime> {
+        // SAFETY: no communicator is passed.
+        let engine = unsafe { Engine::start(None) }.in_call("Runtime::init")?;
+        Ok(self.guard(engine))
+    }
+
+    /// Starts the runtime over the ranks of an MPI communicator, which become the world. Collective
+    /// over the communicator.
+    ///
+    /// # Errors
+    /// Fails as [`Runtime::init`] does.
+    ///
+    /// # Safety
+    /// MPI must be initialised, and `comm` must be a live intracommunicator.
+    pub unsafe fn init_over(self, comm: MPI_Comm) -> Result<Runtime> {
+        // SAFETY: by contract, MPI is initialised and `comm` is a live intracommunicator.
+        let engine = unsafe { Engine::start(Some(comm)) }.in_call("Runtime::init_over")?;
+        Ok(self.guard(engine))
+    }
+
+    fn guard(self, engine: Arc<Engine>) -> Runtime {
+        if let Some(interrupted) = self.interrupted {
+            process::set_interrupted(interrupted);
+        }
+        if let Some(caller) = self.caller {
+            process::set_caller(caller);
+        }
+        if let Some(keeps) = self.keeps_mapped {
+            process::set_keeps_mapped(keeps);
+        }
+        if self.on_panic == OnPanic::Abort {
+            panic::arm();
+        }
+        interface::set_default(Interface::Rust);
+        admission::set_runtime(true);
+        let mut runtime = Runtime::over(engine);
+        (runtime.on_panic, runtime.finalized) = (self.on_panic, false);
+        runtime
+    }
+}
+
+impl Runtime {
+    /// Starts the runtime over all ranks of the job. Initialises MPI, or adopts it if the program
+    /// has already initialised it. Collective.
+    ///
+    /// # Errors
+    /// Returns `State` if a runtime is already running, MPI cannot be used, or another job writes
+    /// its traces to the directory in `PORTOLAN_TRACE`. Returns `Argument` if an environment
+    /// variable is invalid or differs between ranks, `Memory` if memory runs out, or `Mpi` if a
+    /// call of MPI fails.
+    pub fn init() -> Result<Runtime> {
+        Runtime::builder().init()
+    }
+
+    /// Starts the runtime over the ranks of an MPI communicator. Collective over the communicator.
+    ///
+    /// # Errors
+    /// Fails as [`Runtime::init`] does.
+    ///
+    /// # Safety
+    /// See [`RuntimeBuilder::init_over`].
+    pub unsafe fn init_over(comm: MPI_Comm) -> Result<Runtime> {
+        // SAFETY: the caller meets the requirements of `RuntimeBuilder::init_over`.
+        unsafe { Runtime::builder().init_over(comm) }
+    }
+
+    /// Returns a builder that starts the runtime with non-default options.
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder {
+            on_panic: OnPanic::default(),
+            interrupted: None,
+            caller: None,
+            keeps_mapped: None,
+        }
+    }
+
+    /// Returns whether the runtime of this process runs: it has started, and neither the program
+    /// nor its `MPI_Finalize` has ended it.
+    pub fn is_running() -> bool {
+        process::is_running()
+    }
+
+    /// Ends all ranks of the job with an exit code, or with 1 if the code is 0. Can be called at
+    /// any time. It ends only the calling process in a forked child, and while MPI does not run.
+    pub fn abort(code: i32) -> ! {
+        unfreed::forget();
+        init::abort(code)
+    }
+
+    /// Completes all operations, frees everything that was not freed, and finalises MPI if the
+    /// runtime initialised it. Collective over all ranks.
+    ///
+    /// Dropping the runtime does the same, but logs an error instead of returning it. A function
+    /// that returns early with an error on one rank drops its runtime there and waits for the other
+    /// ranks, so use [`run`](super::run) if errors may differ between ranks. While a panic unwinds,
+    /// the destructor does nothing.
+    ///
+    /// Objects that borrow from the runtime cannot be used afterwards:
+    ///
+    /// ```compile_fail,E0505
+    /// fn after(rt: portolan::Runtime) -> portolan::Result<()> {
+    ///     let world = rt.world();
+    ///     rt.finalize()?;
+    ///     world.barrier()
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns `State` if the program has already finalised MPI, or `Mpi` if the operations cannot
+    /// be completed.
+    #[track_caller]
+    pub fn finalize(mut self) -> Result<()> {
+        self.finalized = true;
+        unfreed::warn();
+        public("Runtime::finalize", || self.end())
+    }
+
+    /// Finalises a runtime that other objects still borrow from, as [`Runtime::finalize`] does. For
+    /// a binding to a language without borrows, which keeps its runtime in a static. Collective
+    /// over all ranks.
+    ///
+    /// # Errors
+    /// Fails as [`Runtime::finalize`] does.
+    ///
+    /// # Safety
+    /// After this call, even if it fails, the caller must use neither this runtime nor any object
+    /// that borrows from it, and must forget these objects ([`std::mem::forget`]) instead of
+    /// dropping them. Their memory is unmapped, unless [`RuntimeBuilder::keeps_mapped`] prevents
+    /// it.
+    #[track_caller]
+    pub unsafe fn finalize_borrowed(&'static self) -> Result<()> {
+        unfreed::forget();
+        public("Runtime::finalize_borrowed", || self.end())
+    }
+
+    fn end(&self) -> Result<()> {
+        let result = Engine::stop();
+        self.release();
+        result
+    }
+
+    /// Ends what the process does only while it has a runtime.
+    fn release(&self) {
+        if self.on_panic == OnPanic::Abort {
+            panic::disarm();
+        }
+        admission::set_runtime(false);
+    }
+
+    /// Returns a `Runtime` over an engine that other code started and will stop.
+    pub(crate) fn over(engine: Arc<Engine>) -> Runtime {
+        Runtime {
+            engine,
+            on_panic: OnPanic::Unwind,
+            finalized: true,
+            #[cfg(feature = "array")]
+            barriers: Default::default(),
+            _one_thread: PhantomData,
+        }
+    }
+
+    /// Counts a barrier of a group, if race checks are enabled.
+    #[cfg(feature = "array")]
+    pub(crate) fn count_barrier(&self, group: &Arc<portolan_engine::group::Group>) {
+        if self.engine.config.check_races {
+            *self.barriers.borrow_mut().entry(group.key()).or_default() += 1;
+        }
+    }
+
+    #[cfg(feature = "array")]
+    pub(crate) fn barriers(&self, group: &Arc<portolan_engine::group::Group>) -> u64 {
+        let counts = self.barriers.borrow();
+        let of = |g: &Arc<portolan_engine::group::Group>| {
+            counts.get(&g.key()).copied().unwrap_or_default()
+        };
+        let world = self.engine.world();
+        of(group) + if Arc::ptr_eq(group, world) { 0 } else { of(world) }
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Returns the calling rank, counted from 0.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.engine.rank()
+    }
+
+    /// Returns the number of ranks.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.engine.size()
+    }
+
+    /// Returns the group of all ranks.
+    pub fn world(&self) -> Group<'_> {
+        Group::wrap(self, self.engine.world().clone())
+    }
+
+    /// Returns the number of the node of this rank. Ranks of one node access each other's memory by
+    /// load and store, unless `PORTOLAN_PATH` chooses another path ([`Runtime::path_to`]).
+    pub fn node(&self) -> usize {
+        self.engine.topology.my_node()
+    }
+
+    /// Returns the number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.engine.topology.nodes()
+    }
+
+    /// Returns the ranks of this node, in ascending order.
+    pub fn node_ranks(&self) -> &[usize] {
+        self.engine.topology.ranks_of(self.node())
+    }
+
+    /// Returns whether `rank` is on the same node as this rank.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `rank` is outside the job.
+    pub fn same_node(&self, rank: usize) -> Result<bool> {
+        self.engine.check_rank(rank).in_call("Runtime::same_node")?;
+        Ok(self.engine.topology.same_node(self.rank(), rank))
+    }
+
+    /// Returns the path of puts and gets to `rank`.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `rank` is outside the job.
+    pub fn path_to(&self, rank: usize) -> Result<TransferPath> {
+        self.engine.check_rank(rank).in_call("Runtime::path_to")?;
+        Ok(TransferPath::of(self.engine.path_between(self.rank(), rank)))
+    }
+
+    /// Returns the thread level of MPI.
+    pub fn thread_level(&self) -> ThreadLevel {
+        self.engine.thread_level()
+    }
+
+    /// Returns whether a progress thread serves other ranks while this rank computes. If all ranks
+    /// share a node, transfers need none. It then starts with the first messages, composer or RPC
+    /// class over MPI.
+    pub fn has_progress_thread(&self) -> bool {
+        self.engine.has_thread()
+    }
+
+    /// Completes all operations that this rank has issued to `rank` (a world rank). On return they
+    /// are visible at the target.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `rank` is outside the job, or `Mpi` if the operations cannot be completed.
+    #[track_caller]
+    pub fn fence(&self, rank: usize) -> Result<()> {
+        public("Runtime::fence", || self.engine.fence(rank))
+    }
+
+    /// Completes all operations that this rank has issued to any rank, like [`Runtime::fence`].
+    ///
+    /// # Errors
+    /// Returns `Mpi` if the operations cannot be completed.
+    #[track_caller]
+    pub fn fence_all(&self) -> Result<()> {
+        public("Runtime::fence_all", || self.engine.fence_all())
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        let current = runtime::current_arc();
+        let ours = current.as_ref().is_ok_and(|now| Arc::ptr_eq(now, &self.engine));
+        if self.finalized || !ours {
+            if !self.finalized && current.is_err() {
+                self.release(); // the program has finalised MPI, which stopped the engine
+            }
+            return;
+        }
+        if std::thread::panicking() {
+            log::error!(
+                "a panic unwinds past the runtime, which is not finalised: the other ranks may \
+                 be waiting for this one"
+            );
+            return;
+        }
+        if let Err(error) = self.end() {
+            log::error!("{}", error.in_call("Runtime::drop"));
+        }
+    }
+}
