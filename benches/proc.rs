@@ -6,7 +6,6 @@
 //!
 //! `fields` encodes 512 numbers of 8 bytes one by one, as a generated proc does. `struct` encodes
 //! 128 serde structs, and `raw` one block. `memcpy` is the cost of copying the block.
-#![expect(missing_docs, reason = "criterion's macro makes a function")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use portolan_rpc::checksum::Method;

@@ -32,25 +32,9 @@ pub const VERSION: u32 = 1;
 const MAGIC: &[u8; 8] = b"PORTOCMP";
 const HEAD: usize = 48;
 
-/// CRC-64/XZ, with an entry for each byte value.
-const TABLE: [u64; 256] = {
-    let mut table = [0u64; 256];
-    let mut i = 0;
-    while i < 256 {
-        let mut c = i as u64;
-        let mut bit = 0;
-        while bit < 8 {
-            c = if c & 1 == 1 { (c >> 1) ^ 0xc96c_5795_d787_0f42 } else { c >> 1 };
-            bit += 1;
-        }
-        table[i] = c;
-        i += 1;
-    }
-    table
-};
-
+/// Returns the CRC-64/XZ of some bytes.
 pub fn crc(bytes: &[u8]) -> u64 {
-    !bytes.iter().fold(!0u64, |c, &b| TABLE[((c ^ u64::from(b)) & 0xff) as usize] ^ (c >> 8))
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Xz, bytes)
 }
 
 /// A complete record whose checksums are correct.

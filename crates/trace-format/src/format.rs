@@ -271,7 +271,8 @@ impl BlockHeader {
 
 /// Computes the checksum of the format, CRC-32/ISCSI.
 pub fn crc(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
+    // The algorithm has 32 bits.
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

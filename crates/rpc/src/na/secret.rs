@@ -8,7 +8,7 @@
 
 use super::private_file::{self, Others};
 use crate::failure::{Failure, Result, Status, refuse};
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl fmt::Debug for Key {
 }
 
 fn hmac(key: &[u8]) -> Hmac<Sha256> {
-    <Hmac<Sha256> as Mac>::new_from_slice(key).expect("HMAC takes keys of any length")
+    <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
 impl Key {

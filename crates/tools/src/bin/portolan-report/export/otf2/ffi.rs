@@ -86,7 +86,7 @@ impl Archive {
             ));
         }
         // SAFETY: loading runs the library's initialisers; OTF2 has none that change the process.
-        let loaded = NAMES.iter().find_map(|name| unsafe { Library::new(name) }.ok());
+        let loaded = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
         let library = loaded.ok_or_else(|| {
             format!("--otf2 needs version 3 of the OTF2 library ({}), which is not installed; on Debian: apt install otf2-tools libotf2-trace-dev", NAMES.join(" or "))
         })?;
