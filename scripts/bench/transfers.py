@@ -236,14 +236,11 @@ class Paths(Experiment):
     of Global Arrays (benches/c/paths_bench.c: products of dense matrices by patches, and of a sparse
     one) between virtual nodes of one rank: through windows, through messages, and as auto chooses.
     Prints the minimum time of each and the choice of auto. auto may take 10 % longer than the better of
-    the two paths.
+    the two paths. `portolan-perf --path rma,message,auto` measures single operations.
     """
 
     least = True
-    options = {
-        "--quick": QUICK,
-        "--operations": flag("also single operations of each class, without a verdict"),
-    }
+    options = {"--quick": QUICK}
     title = "{mpi}, two virtual nodes of one rank: microseconds"
     columns = {
         "windows": side("rma"), "messages": side("message"), "auto": side("auto"),
@@ -259,9 +256,11 @@ class Paths(Experiment):
         self.program = self.compile("benches/c/paths_bench.c", *self.mpi.ga("--cflags"), *self.mpi.ga())
 
     def runs(self, place):
-        flags = [*["--quick"] * self.o.quick, *([] if self.o.operations else ["--only", "mult,sparse"])]
-        for path in ("rma", "message", "auto"):
-            yield [Run(path, [self.program, *flags], bind="", env={**self.virtual, "PORTOLAN_PATH": path})]
+        command = [self.program, *["--quick"] * self.o.quick]
+        yield [
+            Run(path, command, bind="", env={**self.virtual, "PORTOLAN_PATH": path})
+            for path in ("rma", "message", "auto")
+        ]
 
     def also(self, values, place):
         _, info, _ = self.execute(Run("ours", [self.mpi.prefix / "bin/portolan-info"], bind="", env=self.virtual))
