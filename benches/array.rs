@@ -1,8 +1,8 @@
 //! Distributed arrays. Measures the same operations as benches/c/ga_array.c with Global Arrays.
 //!
-//! `scripts/dev bench-array` runs both alternately and compares them. Prints one line per case:
+//! `scripts/bench.py array` runs both alternately and compares them. Prints one line per case:
 //! name, tab, nanoseconds per call. With the argument `rows`, it measures only the transfers that
-//! `scripts/dev bench-python` compares.
+//! `scripts/bench.py python` compares.
 
 use ndarray::{ArrayViewMut2, ArrayViewMut3, Ix2, Ix3, s};
 use portolan::Runtime;

@@ -1,6 +1,6 @@
 /*
  * Operations in which ranks wait for each other, for machines on which other work competes for the
- * cores. scripts/dev bench-contended creates that work and runs the programs.
+ * cores. scripts/bench.py contended creates that work and runs the programs.
  *
  *   mpiexec -n N contended_bench [--seconds S] [--only CASE,...] [--skip CASE,...]
  *

@@ -1,7 +1,7 @@
 /*
  * Global Arrays. Measures the same operations as benches/array.rs with distributed arrays in Rust.
  *
- * scripts/dev bench-array runs both alternately. Prints one line per case: name, tab, nanoseconds
+ * scripts/bench.py array runs both alternately. Prints one line per case: name, tab, nanoseconds
  * per call.
  */
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
  * Benchmarks for the choice of a path between nodes: two programs like those that use Global
- * Arrays, and one operation of each class.
+ * Arrays.
  *
  *   mpiexec -n 2 paths_bench [--quick] [--only CASE,...] [--skip CASE,...]
  *
@@ -9,13 +9,11 @@
  *            to 4 dimensions: strided gets and accumulates
  *   sparse   a sparse matrix in compressed rows times a vector: rows distributed by a counter,
  *            small gets, puts and accumulates, gather, scatter, scan and pack
- *   others   one operation of rank 0 on rank 1, which waits in a barrier
  * The program checks the products.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <ga.h>
-#include <armci.h>
 #include <macdecls.h>
 
 #include "bench.h"
@@ -23,19 +21,8 @@
 #define ROWS 4000               /* of the sparse matrix */
 #define PER_ROW 5
 #define CHUNK 100               /* rows per task */
-#define LD 4096                 /* bytes between the rows of a patch */
-#define SEGMENT (4L << 20)
-#define TARGET 1
 
 static int me, ranks;
-
-static void *memory(size_t bytes)
-{
-    void *p = calloc(1, bytes);
-    if (!p)
-        GA_Error("paths_bench: no memory", 1);
-    return p;
-}
 
 /* C = A B, with all elements of A equal to x and all elements of B equal to y. */
 static void product(int type, int dimensions, int n)
@@ -231,120 +218,6 @@ static void program(const char *name, void (*run)(void), int reps)
     }
 }
 
-/* One operation of each class. */
-
-static char *there, *local;
-static long bytes;
-static double one = 1.0;
-
-static void put(void) { ARMCI_Put(local, there, (int)bytes, TARGET); }
-static void get(void) { ARMCI_Get(there, local, (int)bytes, TARGET); }
-static void put_fence(void)
-{
-    put();
-    ARMCI_Fence(TARGET);
-}
-static void acc(void)
-{
-    int count[1] = {(int)bytes}, none[1] = {0};
-    ARMCI_AccS(ARMCI_ACC_DBL, &one, local, none, there, none, count, 0, TARGET);
-}
-
-static int count[2], stride[1] = {LD};
-static void put_s(void) { ARMCI_PutS(local, stride, there, stride, count, 1, TARGET); }
-static void get_s(void) { ARMCI_GetS(there, stride, local, stride, count, 1, TARGET); }
-static void acc_s(void) { ARMCI_AccS(ARMCI_ACC_DBL, &one, local, stride, there, stride, count, 1, TARGET); }
-
-#define PIECES 64
-static void *here_list[PIECES], *there_list[PIECES];
-static armci_giov_t pieces = {here_list, there_list, PIECES, 8};
-static void put_v(void)
-{
-    for (int k = 0; k < PIECES; k++)
-        here_list[k] = local + 520 * k, there_list[k] = there + 4104 * k;
-    ARMCI_PutV(&pieces, 1, TARGET);
-}
-static void get_v(void)
-{
-    for (int k = 0; k < PIECES; k++)
-        there_list[k] = local + 520 * k, here_list[k] = there + 4104 * k;
-    ARMCI_GetV(&pieces, 1, TARGET);
-}
-static void rmw(void)
-{
-    long old;
-    ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, there, 1, TARGET);
-}
-static void mixed(void)          /* an accumulate between a get and a put, as in GA programs */
-{
-    get();
-    acc();
-    put();
-}
-
-static void settle(void) { ARMCI_Fence(TARGET); }
-
-static void operation_case(const char *name, operation op)
-{
-    if (!wanted(name))
-        return;
-    ARMCI_Barrier();
-    if (me == 0) {
-        double us;
-        measure(1, &op, settle, &us);
-        report(name, us);
-    }
-    ARMCI_Barrier();
-}
-
-static void strided(const char *name, operation op, int block, int blocks)
-{
-    count[0] = block;
-    count[1] = blocks;
-    operation_case(name, op);
-}
-
-static void contiguous(const char *name, operation op, long size)
-{
-    bytes = size;
-    operation_case(name, op);
-}
-
-static void operations(void)
-{
-    void **bases = memory((size_t)ranks * sizeof *bases);
-    if (ARMCI_Malloc(bases, SEGMENT) != 0)
-        GA_Error("paths_bench: ARMCI_Malloc failed", 1);
-    memset(bases[me], 0, SEGMENT);
-    local = memory(SEGMENT);
-    there = bases[TARGET];
-    contiguous("put_8", put, 8);
-    contiguous("put_fence_8", put_fence, 8);
-    contiguous("put_4k", put, 4096);
-    contiguous("put_64k", put, 64 << 10);
-    contiguous("put_1m", put, 1 << 20);
-    contiguous("get_8", get, 8);
-    contiguous("get_4k", get, 4096);
-    contiguous("get_64k", get, 64 << 10);
-    contiguous("get_1m", get, 1 << 20);
-    contiguous("acc_8", acc, 8);
-    contiguous("acc_64k", acc, 64 << 10);
-    strided("put_s_8x64", put_s, 8, 64);
-    strided("put_s_1kx64", put_s, 1024, 64);
-    strided("get_s_8x64", get_s, 8, 64);
-    strided("get_s_1kx64", get_s, 1024, 64);
-    strided("acc_s_1kx64", acc_s, 1024, 64);
-    operation_case("put_v_8x64", put_v);
-    operation_case("get_v_8x64", get_v);
-    operation_case("rmw", rmw);
-    contiguous("mixed_8", mixed, 8);
-    contiguous("mixed_4k", mixed, 4096);
-    ARMCI_Barrier();
-    ARMCI_Free(bases[me]);
-    free(local);
-    free(bases);
-}
-
 int main(int argc, char **argv)
 {
     const char *other;
@@ -363,7 +236,6 @@ int main(int argc, char **argv)
         GA_Error("paths_bench: at least two ranks are needed", ranks);
     program("mult", mult, bench_quick ? 1 : 2);
     program("sparse", sparse, bench_quick ? 1 : 3);
-    operations();
     GA_Terminate();
     MPI_Finalize();
     return 0;

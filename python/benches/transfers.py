@@ -3,7 +3,7 @@
     mpiexec -n 2 python transfers.py
 
 Rank 0 transfers elements of rank 1. Prints the side, the call, the bytes and the nanoseconds of
-each. `scripts/dev bench-python` runs this program in alternation with the same calls in Rust.
+each. `scripts/bench.py python` runs this program in alternation with the same calls in Rust.
 """
 
 from __future__ import annotations

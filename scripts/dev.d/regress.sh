@@ -12,7 +12,7 @@
 #   programs  the programs of tests/c, tests/fortran and tests/ga
 #   ranks     the tests on several ranks (tests/ranks)
 #   network   delayed, lossy, slow and cut links between two hosts (tests/run/network.rs)
-#   choices   one hundred starts on busy cores choose the same path (scripts/dev choices)
+#   choices   one hundred starts on busy cores choose the same path (scripts/bench.py choices)
 #   mpi       checks whether the known faults of the MPIs still occur (tests/mpi-bugs)
 #   slurm     jobs under Slurm, by mpiexec and by srun (scripts/dev slurm), with Debian's MPIs
 #
@@ -141,7 +141,7 @@ run_mpi() {
     suite network scripts/dev network --mpi "$MPI_NAME" --release ${case:+"$case"}
   fi
   if wants choices && [[ -z $case || $case == choices* ]]; then
-    suite choices scripts/dev choices --mpi "$MPI_NAME" --installed
+    suite choices scripts/bench.py choices --mpi "$MPI_NAME" --installed
   fi
   if wants mpi && ((${#in_cluster[@]})); then
     suite mpi scripts/dev mpi-bugs --mpi "$MPI_NAME" ${case:+"$case"}

@@ -85,15 +85,28 @@ fn every_script_is_listed_and_no_other() {
     let listed = lines.filter_map(|line| line.split(' ').next()).filter(|name| !name.is_empty());
     let listed: BTreeSet<String> = listed.map(String::from).collect();
     assert_eq!(listed, scripts(), "the list in the head of scripts/dev, and scripts/dev.d");
-    let scripts = scripts();
+    names_only("scripts/dev ", &scripts());
+}
+
+#[test]
+fn pages_name_only_experiments_that_exist() {
+    let output = Command::new(root().join("scripts/bench.py")).arg("--help").output();
+    let help = String::from_utf8(output.expect("the help").stdout).expect("UTF-8");
+    let lines = help.lines().filter_map(|line| line.strip_prefix("  "));
+    let listed = lines.filter_map(|line| line.split(' ').next()).map(String::from).collect();
+    names_only("scripts/bench.py ", &listed);
+}
+
+/// Asserts that each name after `command` on a page is one of `names`.
+fn names_only(command: &str, names: &BTreeSet<String>) {
     for (path, page) in pages() {
-        for (at, command) in page.text.match_indices("scripts/dev ") {
+        for (at, _) in page.text.match_indices(command) {
             let name: String = page.text[at + command.len()..]
                 .chars()
                 .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
                 .collect();
             let general = name.starts_with('-') || name.ends_with('-') || name == "NAME";
-            assert!(general || scripts.contains(&name), "{}: scripts/dev {name}", path.display());
+            assert!(general || names.contains(&name), "{}: {command}{name}", path.display());
         }
     }
 }

@@ -111,7 +111,7 @@ fn idle_clients_cost_little_memory_and_are_answered() {
 
 /// Prints what an idle server costs. It measures time, so it needs a quiet machine.
 #[test]
-#[ignore = "a measurement; scripts/dev bench-rpc --idle runs it"]
+#[ignore = "a measurement; scripts/bench.py rpc --idle runs it"]
 fn measure_10_000_idle_connections() {
     let count = 10_000;
     let limit = raise_limit();

@@ -41,13 +41,11 @@ pub enum Side {
     TwoSided,
     /// MPI's windows.
     Window,
-    /// Nothing.
-    Local,
 }
 
 impl Side {
     /// All sides.
-    pub const ALL: [Side; 4] = [Side::Portolan, Side::TwoSided, Side::Window, Side::Local];
+    pub const ALL: [Side; 3] = [Side::Portolan, Side::TwoSided, Side::Window];
 
     /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
@@ -55,7 +53,6 @@ impl Side {
             Side::Portolan => "portolan",
             Side::TwoSided => "mpi",
             Side::Window => "window",
-            Side::Local => "local",
         }
     }
 }

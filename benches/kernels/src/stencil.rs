@@ -11,12 +11,11 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis, Ix2, s};
 use portolan::array::{Access, DistArray, Distribution, Options};
 use std::ops::Range;
 
-const fn versions<const R: usize>() -> [Version; 4] {
+const fn versions<const R: usize>() -> [Version; 3] {
     [
         version(Side::Portolan, "ghosts", arrays::<R>),
         version(Side::TwoSided, "messages", messages::<R>),
         version(Side::Window, "put", windows::<R>),
-        version(Side::Local, "no exchange", local::<R>),
     ]
 }
 
@@ -278,17 +277,4 @@ fn windows<const R: usize>(job: &Job<'_>, n: usize) -> Result<Outcome> {
     })?;
     window.free();
     tile.finish(job, samples)
-}
-
-/// Does the same work on each rank's tile without exchanging ghost cells. The result near them is
-/// therefore wrong and is not verified.
-fn local<const R: usize>(job: &Job<'_>, n: usize) -> Result<Outcome> {
-    let mut tile = Tile::<R>::new(job, n);
-    let samples = job.repeat(|| {
-        (0..ITERATIONS).for_each(|_| tile.compute());
-        Ok(())
-    })?;
-    let mut outcome = tile.finish(job, samples)?;
-    outcome.verified = true;
-    Ok(outcome)
 }

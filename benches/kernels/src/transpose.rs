@@ -22,7 +22,6 @@ pub const KERNEL: Kernel = Kernel {
         version(Side::Portolan, "accumulate", segments),
         version(Side::TwoSided, "messages", messages),
         version(Side::Window, "put", windows),
-        version(Side::Local, "no exchange", local),
     ],
 };
 
@@ -224,18 +223,4 @@ fn windows(job: &Job<'_>, size: usize) -> Result<Outcome> {
     })?;
     window.free();
     own.verify(job, samples, &b)
-}
-
-/// Does the same work with all blocks in own memory, as the memory bound. B is then wrong.
-fn local(job: &Job<'_>, size: usize) -> Result<Outcome> {
-    let own = Columns::new(job.world, size);
-    let (mut a, mut b) = (own.matrix(), vec![0.0; own.b * own.n]);
-    let samples = job.repeat(|| {
-        for _ in 0..ITERATIONS {
-            (0..job.n()).try_for_each(|i| add_block(own, &mut a, i, &mut b, i))?;
-        }
-        Ok(())
-    })?;
-    let work = 16.0 * (own.n * own.n * ITERATIONS) as f64 / 1e9;
-    Ok(Outcome { samples, work, verified: true })
 }

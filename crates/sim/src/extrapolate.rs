@@ -2,7 +2,7 @@
 //!
 //! The steps, and the messages and bytes of each, come from the engine in the simulation. The cost
 //! of a step was measured on two cores and between two hosts with TCP (docs/scale-measured.md,
-//! `scripts/dev bench-hosts`). The model assumes that every node sends and receives like one of
+//! `scripts/bench.py hosts`). The model assumes that every node sends and receives like one of
 //! these hosts, independently of the others.
 
 use crate::held;

@@ -185,6 +185,14 @@ pub const TESTS: &[Test] = &[
     Test::new("rpc_call", "a call with an input of the given size", Latency, MEDIUM, rpc::call)
         .answered(),
     Test::new(
+        "rpc_rate",
+        "a window of calls with inputs of the given size, until all have replied",
+        Bandwidth,
+        MEDIUM,
+        rpc::rate,
+    )
+    .answered(),
+    Test::new(
         "rpc_bulk",
         "a call in which the server pulls the given number of bytes",
         Bandwidth,

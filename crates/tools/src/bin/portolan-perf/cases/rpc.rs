@@ -10,10 +10,12 @@ use portolan::rpc::{Address, Handle, Rpc};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Returns a contender that calls a function with this input, at each target in turn.
+/// Returns a contender that starts a window of calls with this input and waits for their replies,
+/// at each target in turn.
 fn calls<'a, I: Serialize + 'a>(
     lab: &'a Lab<'_>,
     case: Case,
+    window: usize,
     (rpc, input): (impl Fn(&'a RpcServer) -> &'a Rpc<I, ()>, I),
 ) -> Result<Contender<'a>> {
     let server = get_or_create(&lab.resources.server, || {
@@ -29,30 +31,43 @@ fn calls<'a, I: Serialize + 'a>(
         .iter()
         .map(|&rank| server.class.rank(rank))
         .collect::<std::result::Result<_, _>>()?;
-    let handles: Vec<Handle<I, ()>> =
-        addresses.iter().map(|to| server.context.handle(to, rpc(server))).collect();
+    let windows: Vec<Vec<Handle<I, ()>>> = addresses
+        .iter()
+        .map(|to| (0..window).map(|_| server.context.handle(to, rpc(server))).collect())
+        .collect();
     let body = move |n: usize| -> Result<()> {
-        for turn in (0..n).filter(|_| !handles.is_empty()) {
-            server.ask(&handles[turn % handles.len()], &input)?;
+        for turn in (0..n).filter(|_| !windows.is_empty()) {
+            let handles = &windows[turn % windows.len()];
+            handles.iter().try_for_each(|handle| handle.start(&input))?;
+            handles.iter().try_for_each(|handle| server.wait(handle))?;
         }
         for to in &addresses {
-            server.ask(&server.context.handle(to, &server.stop), &())?;
+            let stop = server.context.handle(to, &server.stop);
+            stop.start(&())?;
+            server.wait(&stop)?;
         }
         server.serve(callers)
     };
-    Ok(Contender::new("portolan", Library::Portolan, true, 1, body))
+    Ok(Contender::new("portolan", Library::Portolan, true, window, body))
 }
 
 pub(super) fn call<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
     let input = ByteString(vec![1; case.bytes]);
-    let mut all = vec![calls(lab, case, (|server: &'a RpcServer| &server.take, input))?];
+    let mut all = vec![calls(lab, case, 1, (|server: &'a RpcServer| &server.take, input))?];
     all.extend(two_sided::round_trips(lab, case, (case.bytes, 0), 1));
+    Ok(all)
+}
+
+pub(super) fn rate<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
+    let (window, input) = (case.window(), ByteString(vec![1; case.bytes]));
+    let mut all = vec![calls(lab, case, window, (|server: &'a RpcServer| &server.take, input))?];
+    all.extend(two_sided::windows(lab, case, window));
     Ok(all)
 }
 
 pub(super) fn bulk<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
     let memory = Bulk::allocate(&[case.bytes], Access::ReadOnly)?;
-    let mut all = vec![calls(lab, case, (|server: &'a RpcServer| &server.pull, memory))?];
+    let mut all = vec![calls(lab, case, 1, (|server: &'a RpcServer| &server.pull, memory))?];
     all.extend(copies(lab, case, 1));
     all.extend(two_sided::round_trips(lab, case, (case.bytes, 0), 1));
     Ok(all)

@@ -107,9 +107,8 @@ impl RpcServer {
         Ok(())
     }
 
-    /// Calls a function and serves others until it has replied.
-    pub fn ask<I: Serialize>(&self, handle: &Handle<I, ()>, input: &I) -> Result<()> {
-        handle.start(input)?;
+    /// Serves others until a started call has its reply.
+    pub fn wait<I: Serialize>(&self, handle: &Handle<I, ()>) -> Result<()> {
         while !handle.is_done() {
             self.turn()?;
         }

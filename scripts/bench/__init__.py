@@ -1,0 +1,1 @@
+"""The benchmark driver: `driver` runs, `values` computes, `experiments` describes what to run."""
