@@ -301,6 +301,54 @@ enum {
 #define LAPI_ERR_FIRSTCODE                (LAPI_ERR_UNKNOWN)
 #define LAPI_ERR_LASTCODE                 (LAPI_ERR_STAT_SAVE_FAIL)
 
+/*
+ * Former names. Most of them had another meaning, so no call returns their values for it.
+ * LAPI_ERR_BAD_NINTH_PARM is not defined, because programs use it to detect another version.
+ */
+#define LAPI_ERR_UNKNOWN_DEVICE          (401)
+#define LAPI_ERR_UNKNOWN_FUNCTION        (402)
+#define LAPI_ERR_NOMORE_PORTS            (403)
+#define LAPI_ERR_INIT_FAILED             (404)
+#define LAPI_ERR_OPEN_FAILED             (405)
+#define LAPI_ERR_CLOSE_FAILED            (406)
+#define LAPI_ERR_SWITCH_FAULT            (407)
+#define LAPI_ERR_INTR_HNDLR              (408)
+#define LAPI_ERR_NO_HD_HNDLR             (409)
+#define LAPI_ERR_BAD_PARAMETER           (410)
+#define LAPI_ERR_RETRANSMISSION          (412)
+#define LAPI_ERR_QUEUE_FULL              (414)
+#define LAPI_ERR_INIT_LOCK_FAILED        (415)
+#define LAPI_ERR_GET_LOCK_FAILED         (416)
+#define LAPI_ERR_REL_LOCK_FAILED         (417)
+#define LAPI_ERR_TRY_LOCK_FAILED         (418)
+#define LAPI_ERR_INVALID_OPTIONS         (419)
+#define LAPI_WAIT_INTERRUPTED            (420)
+#define LAPI_ERR_PURGED_TASK             (421)
+#define LAPI_ERR_EXHAUSTED_MEMORY        (423)
+#define LAPI_ERR_NONZERO_INFO            (424)
+#define LAPI_ERR_BAD_FIRST_PARM          (425)
+#define LAPI_ERR_BAD_SECOND_PARM         (426)
+#define LAPI_ERR_BAD_THIRD_PARM          (427)
+#define LAPI_ERR_BAD_FOURTH_PARM         (428)
+#define LAPI_ERR_BAD_FIFTH_PARM          (429)
+#define LAPI_ERR_BAD_SIXTH_PARM          (430)
+#define LAPI_ERR_BAD_SEVENTH_PARM        (431)
+#define LAPI_ERR_BAD_EIGHTH_PARM         (432)
+#define LAPI_ERR_SHM_CLEANUP             (440)
+#define LAPI_ERR_SHM_REGISTER            (441)
+#define LAPI_ERR_SHM_RELEASE             (442)
+#define LAPI_ERR_SHM_ATTDET              (443)
+#define LAPI_ERR_SHM_ATTACH              (444)
+#define LAPI_ERR_SHM_DETACH              (445)
+#define LAPI_ERR_SHM_ENV_SET             (446)
+#define LAPI_ERR_SHM_NOCOMM_TASK         (447)
+#define LAPI_ERR_SHM_SETSHM              (448)
+#define LAPI_ERR_SHM_LOAD                (449)
+#define LAPI_ERR_CHECKPOINT              (450)
+#define LAPI_ERR_INVALID_SEND_REPLY_TGT  (501)
+#define CSS_KE_INTERNAL_ERROR            (500)
+#define CSS_KE_UCODE_ERROR               (502)
+
 #define LAPI_ADDR_NULL      ((void *)0)
 #define LAPI_MAX_ERR_STRING (160)
 #define LAPI_MAX_MSG_SZ     0x7fffffffffffffffL
@@ -474,7 +522,83 @@ typedef struct {
   void *add_info;
 } lapi_info_t;
 
-typedef void *lapi_dg_handle_t;
+/*
+ * Data gather/scatter programs are not supported. Their types, and those of other unsupported
+ * features below, are for programs that name them. LAPI_DGSM_COPY_SIZE is not defined, because
+ * programs use it to detect another version.
+ */
+typedef enum {
+  LAPI_DGSM_COPY = 0,
+  LAPI_DGSM_MCOPY = 1,
+  LAPI_DGSM_GOSUB = 2,
+  LAPI_DGSM_ITERATE = 3,
+  LAPI_DGSM_CONTROL = 4
+} lapi_dgsm_opcode_t;
+
+typedef struct {
+  lapi_dgsm_opcode_t opcode;    /* LAPI_DGSM_COPY */
+  long bytes;
+  long offset;
+} lapi_dgsm_copy_t;
+
+typedef struct {
+  long block_disp;
+  long block_len;
+} lapi_dgsm_block_t;
+
+typedef struct {
+  lapi_dgsm_opcode_t opcode;    /* LAPI_DGSM_MCOPY */
+  int count;
+  lapi_dgsm_block_t block[1];   /* count blocks */
+} lapi_dgsm_mcopy_t;
+
+typedef struct {
+  lapi_dgsm_opcode_t opcode;    /* LAPI_DGSM_GOSUB */
+  int to_loc;
+  int ret_loc;
+  long reps;
+  long offset;
+  long stride;
+} lapi_dgsm_gosub_t;
+
+typedef struct {
+  lapi_dgsm_opcode_t opcode;    /* LAPI_DGSM_ITERATE */
+  int iter_loc;
+} lapi_dgsm_iterate_t;
+
+typedef struct {
+  lapi_dgsm_opcode_t opcode;    /* LAPI_DGSM_CONTROL */
+  int operation;
+  int operand;
+} lapi_dgsm_control_t;
+
+#define LAPI_DGSM_NO_CTL           -1
+#define LAPI_DGSM_GOSUB_SIZE       (sizeof(lapi_dgsm_gosub_t) / sizeof(int))
+#define LAPI_DGSM_ITERATE_SIZE     (sizeof(lapi_dgsm_iterate_t) / sizeof(int))
+#define LAPI_DGSM_CONTROL_SIZE     (sizeof(lapi_dgsm_control_t) / sizeof(int))
+#define LAPI_DGSM_MCOPY_SIZE       (sizeof(lapi_dgsm_mcopy_t) / sizeof(int))
+#define LAPI_DGSM_MCOPY_BLOCK_SIZE (sizeof(lapi_dgsm_block_t) / sizeof(int))
+
+typedef enum {
+  LAPI_DGSM_SPARSE = 0,
+  LAPI_DGSM_CONTIG = 1,
+  LAPI_DGSM_UNIT = 2
+} lapi_dgsp_density_t;
+
+typedef struct {
+  int *code;
+  int code_size;
+  int depth;
+  lapi_dgsp_density_t density;
+  long size;
+  long extent;
+  long lext;
+  long rext;
+  int atom_size;
+} lapi_dgsp_descr_t;
+
+typedef lapi_dgsp_descr_t *lapi_dg_handle_t;
+#define LAPI_BYTE ((lapi_dg_handle_t)0)
 
 /* The structure to which msg_len of a header handler points. */
 typedef struct {
@@ -495,6 +619,14 @@ typedef struct {
   void **info;
   ulong *len;
 } lapi_vec_t;
+
+/* A lapi_vec_t whose addresses are those of another task. */
+typedef struct {
+  lapi_vectype_t vec_type;
+  uint num_vecs;
+  lapi_long_t *info;
+  ulong *len;
+} lapi_lvec_t;
 
 typedef struct {
   uint src;                     /* the target of the message; the group of a multicast */
@@ -657,6 +789,76 @@ typedef struct {
   void *sinfo;
 } lapi_mc_t;
 
+/* Transfers by RDMA, which are rejected. */
+typedef unsigned int lapi_user_cxt_t;
+typedef unsigned long long lapi_user_pvo_t;
+typedef unsigned short lapi_rdma_tag_t;
+typedef unsigned short lapi_rdma_op_t;
+typedef unsigned short lapi_rdma_flg_t;
+typedef enum { LAPI_RDMA_ACQUIRE = 0, LAPI_RDMA_RELEASE = 1 } lapi_rdma_req_t;
+typedef void (remote_hndlr_t)(lapi_handle_t *hndl, void *sinfo, int *src);
+#define LAPI_RDMA_GET     0x0001
+#define LAPI_RDMA_PUT     0x0002
+#define LAPI_RCALLBACK    0x0004
+#define LAPI_RCNTR_UPDATE 0x0008
+
+typedef struct {
+  lapi_xfer_type_t Xfer_type;   /* LAPI_RDMA_XFER */
+  uint tgt;
+  lapi_rdma_op_t op;
+  lapi_rdma_tag_t rdma_tag;
+  lapi_user_cxt_t remote_cxt;
+  lapi_user_pvo_t src_pvo;
+  lapi_user_pvo_t tgt_pvo;
+  uint src_offset;
+  uint tgt_offset;
+  uint len;
+  uint pad;
+  lapi_cntr_t *org_cntr;
+  scompl_hndlr_t *shdlr;
+  void *sinfo;
+} lapi_hwxfer_t;
+
+/* Transfers with data gather/scatter programs, which are rejected. */
+typedef struct {
+  lapi_xfer_type_t Xfer_type;   /* LAPI_DGSP_XFER */
+  int flags;
+  uint tgt;
+  uint pad;
+  lapi_long_t hdr_hdl;
+  uint uhdr_len;
+  void *uhdr;
+  void *udata;
+  ulong udata_len;
+  scompl_hndlr_t *shdlr;
+  void *sinfo;
+  lapi_long_t tgt_cntr;
+  lapi_cntr_t *org_cntr;
+  lapi_cntr_t *cmpl_cntr;
+  lapi_dg_handle_t dgsp;
+  lapi_status_t status;
+} lapi_amdgsp_t;
+
+typedef struct {
+  lapi_xfer_type_t Xfer_type;   /* LAPI_AMX_XFER */
+  int flags;
+  uint tgt;
+  uint pad;
+  lapi_long_t hdr_hdl;
+  uint uhdr_len;
+  void *uhdr;
+  void *udata;
+  ulong udata_len;
+  scompl_hndlr_t *shdlr;
+  void *sinfo;
+  lapi_long_t tgt_cntr;
+  lapi_cntr_t *org_cntr;
+  lapi_cntr_t *cmpl_cntr;
+  lapi_dg_handle_t dgsp;
+  lapi_status_t status;
+  ulong send_offset_dgsp_bytes;
+} lapi_amx_t;
+
 typedef union {
   lapi_xfer_type_t Xfer_type;
   lapi_get_t Get;
@@ -666,6 +868,9 @@ typedef union {
   lapi_getv_t Getv;
   lapi_putv_t Putv;
   lapi_amv_t Amv;
+  lapi_amdgsp_t Dgsp;
+  lapi_hwxfer_t HwXfer;
+  lapi_amx_t Amx;
   lapi_mc_t Mc;
 } lapi_xfer_t;
 
@@ -727,19 +932,7 @@ typedef struct {
   lapi_cond_destroy_t cond_destroy;
 } lapi_thread_func_t;
 
-/* Types of unsupported features, for programs that name them. */
-typedef unsigned int lapi_user_cxt_t;
-typedef unsigned long long lapi_user_pvo_t;
-typedef unsigned short lapi_rdma_tag_t;
-typedef unsigned short lapi_rdma_op_t;
-typedef unsigned short lapi_rdma_flg_t;
-typedef enum { LAPI_RDMA_ACQUIRE = 0, LAPI_RDMA_RELEASE = 1 } lapi_rdma_req_t;
-typedef void (remote_hndlr_t)(lapi_handle_t *hndl, void *sinfo, int *src);
-#define LAPI_RDMA_GET     0x0001
-#define LAPI_RDMA_PUT     0x0002
-#define LAPI_RCALLBACK    0x0004
-#define LAPI_RCNTR_UPDATE 0x0008
-
+/* The types of the other commands. */
 typedef struct {
   lapi_util_type_t Util_type;   /* LAPI_REMOTE_RCXT */
   lapi_rdma_req_t operation;
@@ -764,47 +957,11 @@ typedef struct {
   void *sinfo;
 } lapi_rdma_notification_t;
 
-typedef struct {
-  lapi_xfer_type_t Xfer_type;   /* LAPI_RDMA_XFER */
-  uint tgt;
-  lapi_rdma_op_t op;
-  lapi_rdma_tag_t rdma_tag;
-  lapi_user_cxt_t remote_cxt;
-  lapi_user_pvo_t src_pvo;
-  lapi_user_pvo_t tgt_pvo;
-  uint src_offset;
-  uint tgt_offset;
-  uint len;
-  uint pad;
-  lapi_cntr_t *org_cntr;
-  scompl_hndlr_t *shdlr;
-  void *sinfo;
-} lapi_hwxfer_t;
-
-/* Data gather/scatter programs. */
-typedef enum {
-  LAPI_DGSM_SPARSE = 0,
-  LAPI_DGSM_CONTIG = 1,
-  LAPI_DGSM_UNIT = 2
-} lapi_dgsp_density_t;
-
 typedef enum {
   LAPI_NORMAL_CALL = 0,
   LAPI_SEND_COMPL_HNDLR = 1,
   LAPI_RECV_INLINE_HNDLR = 2
 } lapi_usr_fcall_t;
-
-typedef struct {
-  int *code;
-  int code_size;
-  int depth;
-  lapi_dgsp_density_t density;
-  long size;
-  long extent;
-  long lext;
-  long rext;
-  int atom_size;
-} lapi_dgsp_descr_t;
 
 typedef long ddm_func_t(void *in, void *inout, long bytes, int operand, int operation);
 
@@ -861,45 +1018,6 @@ typedef struct {
   lapi_status_t status;
 } lapi_unpack_dgsp_t;
 
-typedef struct {
-  lapi_xfer_type_t Xfer_type;   /* LAPI_DGSP_XFER */
-  int flags;
-  uint tgt;
-  uint pad;
-  lapi_long_t hdr_hdl;
-  uint uhdr_len;
-  void *uhdr;
-  void *udata;
-  ulong udata_len;
-  scompl_hndlr_t *shdlr;
-  void *sinfo;
-  lapi_long_t tgt_cntr;
-  lapi_cntr_t *org_cntr;
-  lapi_cntr_t *cmpl_cntr;
-  lapi_dg_handle_t dgsp;
-  lapi_status_t status;
-} lapi_amdgsp_t;
-
-typedef struct {
-  lapi_xfer_type_t Xfer_type;   /* LAPI_AMX_XFER */
-  int flags;
-  uint tgt;
-  uint pad;
-  lapi_long_t hdr_hdl;
-  uint uhdr_len;
-  void *uhdr;
-  void *udata;
-  ulong udata_len;
-  scompl_hndlr_t *shdlr;
-  void *sinfo;
-  lapi_long_t tgt_cntr;
-  lapi_cntr_t *org_cntr;
-  lapi_cntr_t *cmpl_cntr;
-  lapi_dg_handle_t dgsp;
-  lapi_status_t status;
-  ulong send_offset_dgsp_bytes;
-} lapi_amx_t;
-
 /* Communication over UDP. The addresses are those of netinet/in.h, in network byte order. */
 typedef struct {
   uint task_id;
@@ -918,6 +1036,11 @@ typedef union {
   uint ipv4_addr;
   uint ipv6_addr[4];
 } inet_address;
+
+typedef struct {
+  inet_address addr;
+  int af;
+} in_addr_storage;
 
 typedef struct {
   inet_address ip_addr;

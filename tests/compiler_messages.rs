@@ -45,15 +45,13 @@ fn message(body: &str) -> String {
     );
     let own = std::env::current_exe().expect("the path of the test");
     let directory = own.parent().expect("a directory");
-    let scratch = std::env::temp_dir().join(format!("portolan-messages-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&scratch);
-    std::fs::create_dir(&scratch).expect("a directory for the program");
-    let source = scratch.join("wrong.rs");
+    let scratch = tempfile::tempdir().expect("a directory for the program");
+    let source = scratch.path().join("wrong.rs");
     std::fs::write(&source, program).expect("the program");
     let compile = |library: &PathBuf| {
         let run = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
             .args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata", "-o"])
-            .arg(scratch.join("wrong.rmeta"))
+            .arg(scratch.path().join("wrong.rmeta"))
             .arg("-L")
             .arg(format!("dependency={}", directory.display()))
             .arg("--extern")
@@ -66,7 +64,6 @@ fn message(body: &str) -> String {
     // A library of an earlier build may not fit the others any more.
     let stale = |text: &String| ["E0460", "E0463", "E0514"].iter().any(|code| text.contains(code));
     let text = libraries(directory).iter().map(compile).find(|text| !stale(text));
-    std::fs::remove_dir_all(&scratch).expect("remove the program");
     text.expect("the compiled crate beside the test")
 }
 

@@ -58,7 +58,7 @@ static void layouts(void)
   SIZE(lapi_putv_t, 72);
   SIZE(lapi_amv_t, 88);
   SIZE(lapi_rmw_t, 64);
-  SIZE(lapi_xfer_t, 96);
+  SIZE(lapi_xfer_t, 120);       /* the size of Amx */
   AT(lapi_mc_t, group, 8);
   AT(lapi_mc_t, hdr_hdl, 16);
   AT(lapi_mc_t, uhdr_len, 24);
@@ -97,6 +97,19 @@ static void layouts(void)
   AT(lapi_unpack_dgsp_t, in_size, 24);
   AT(lapi_unpack_dgsp_t, bytes, 40);
   SIZE(lapi_unpack_dgsp_t, 64);
+  AT(lapi_dgsm_copy_t, offset, 16);
+  SIZE(lapi_dgsm_copy_t, 24);
+  AT(lapi_dgsm_mcopy_t, block, 8);
+  SIZE(lapi_dgsm_mcopy_t, 24);
+  AT(lapi_dgsm_gosub_t, reps, 16);
+  AT(lapi_dgsm_gosub_t, stride, 32);
+  SIZE(lapi_dgsm_gosub_t, 40);
+  SIZE(lapi_dgsm_iterate_t, 8);
+  SIZE(lapi_dgsm_control_t, 12);
+  CHECK_EQ(LAPI_DGSM_CONTROL, 4);
+  CHECK_EQ(LAPI_DGSM_GOSUB_SIZE, 10);
+  CHECK_EQ(LAPI_DGSM_MCOPY_BLOCK_SIZE, 4);
+  CHECK(LAPI_BYTE == NULL, "LAPI_BYTE is no null handle");
   AT(lapi_dgsp_descr_t, density, 16);
   AT(lapi_dgsp_descr_t, size, 24);
   AT(lapi_dgsp_descr_t, atom_size, 56);
@@ -107,6 +120,9 @@ static void layouts(void)
   SIZE(lapi_amdgsp_t, 112);
   AT(lapi_amx_t, send_offset_dgsp_bytes, 112);
   SIZE(lapi_amx_t, 120);
+  AT(lapi_xfer_t, Dgsp.dgsp, 96);
+  AT(lapi_xfer_t, HwXfer.tgt_pvo, 24);
+  AT(lapi_xfer_t, Amx.send_offset_dgsp_bytes, 112);
   AT(lapi_hwxfer_t, rdma_tag, 10);
   AT(lapi_hwxfer_t, src_pvo, 16);
   AT(lapi_hwxfer_t, len, 40);

@@ -7,7 +7,9 @@
 // TEST: n=2 node-size=1 -- info
 // TEST: n=2 -- again
 // TEST: n=2 node-size=1 -- finalize
-// TEST: abort n=2 -- alone
+// TEST: n=2 -- {quit,quit-early}
+// TEST: release n=3 -- {quit,quit-early}
+// TEST: abort n=2 -- {alone,early}
 // TEST: abort n=2 node-size=1 -- alone
 #include "lapi_check.h"
 
@@ -114,6 +116,54 @@ static int alone(void)
   return 0;
 }
 
+/* Task 1 passes wrong arguments to LAPI_Init and ends the program, while the others go on. */
+static int early(void)
+{
+  lapi_info_t info;
+  memset(&info, 0, sizeof info);
+  if (me == 1) {
+    info.info6 = 7;
+    LAPI_CODE(LAPI_Init(&hndl, &info), LAPI_ERR_INFO_NONZERO);
+    printf("EXPECT-ABORT early\n");
+    check_linger();
+    exit(1);
+  }
+  LAPI_CODE(LAPI_Init(&hndl, &info), LAPI_ERR_UNKNOWN);
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK(0, "task 1 was there");
+  return 0;
+}
+
+/* Task 1 exits with status 0 after LAPI_Term, or after a LAPI_Init that has failed. Its exit waits
+ * for the others, which go on and end as usual. */
+static int quit(int is_early)
+{
+  lapi_info_t info;
+  memset(&info, 0, sizeof info);
+  if (is_early) {
+    info.info6 = me == 1 ? 7 : 0;
+    LAPI_CODE(LAPI_Init(&hndl, &info), me == 1 ? LAPI_ERR_INFO_NONZERO : LAPI_ERR_UNKNOWN);
+    if (me == 1)
+      exit(0);
+    sleep(2);
+  } else {
+    static lapi_cntr_t counter;
+    begin();
+    LAPI_OK(LAPI_Gfence(hndl));
+    if (me == 1) {
+      LAPI_OK(LAPI_Term(hndl));
+      exit(0);
+    }
+    sleep(12);
+    LAPI_OK(LAPI_Setcntr(hndl, &counter, 0));
+    LAPI_OK(LAPI_Term(hndl));
+  }
+  if (me == 0)
+    printf("PASS %s\n", check_name);
+  MPI_Finalize();
+  return 0;
+}
+
 int main(int argc, char **argv)
 {
   const char *what = argc > 1 ? argv[1] : "";
@@ -126,6 +176,10 @@ int main(int argc, char **argv)
     return leave(strcmp(what, "again") == 0);
   if (strcmp(what, "alone") == 0)
     return alone();
+  if (strcmp(what, "early") == 0)
+    return early();
+  if (strcmp(what, "quit") == 0 || strcmp(what, "quit-early") == 0)
+    return quit(strcmp(what, "quit-early") == 0);
   printf("FAIL lapi_ends: no such case\n");
   return 1;
 }

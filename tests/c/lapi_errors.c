@@ -46,7 +46,7 @@ static void *wrong(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
     ri->ctl_flags = (lapi_ctl_flags_t)9;
     break;
   case 2:
-    ri->dgsp_handle = bytes;
+    ri->dgsp_handle = (lapi_dg_handle_t)bytes;
     break;
   case 3:
     lapi_nap(300);

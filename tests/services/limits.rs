@@ -1,11 +1,13 @@
-//! Clients that stop in the middle of calls with long parameters. Other clients are served
-//! meanwhile, and the memory of the server is bounded.
+//! Clients that stop in the middle of calls with long parameters, and strangers in large numbers.
+//! Other clients are served meanwhile, and what the server spends on them is bounded.
 
 use super::idle::memory;
 use super::roles::{Client, Dir, PATIENCE, Process, end_server, start_server, wait_for};
-use portolan::rpc::Listen;
+use portolan::rpc::{Listen, Status};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Number of calls of a client that stops, and the length of their parameters, which fit in a
 /// message or do not.
@@ -90,4 +92,87 @@ fn clients_that_pull_no_outputs_take_up_a_share() {
 fn clients_that_read_no_outputs_take_up_a_share() {
     run("na+sm", "short outputs");
     run("tcp", "short outputs");
+}
+
+#[test]
+fn one_way_calls_to_a_stopped_server_are_refused_at_last() {
+    for info in ["na+sm", "tcp"] {
+        let dir = Dir::new("one-way");
+        let (server, address) = start_server(info, &dir.file("address"));
+        let client = Client::open(info, Listen::No);
+        let there = client.class.lookup(&address).unwrap();
+        let note = client.class.client::<Vec<u8>, ()>("echo").unwrap().without_answer();
+        server.signal(libc::SIGSTOP);
+        let bytes = vec![1; SHORT.1];
+        let refused = (0..SHORT.0).find_map(|_| {
+            let call = client.context.handle(&there, &note);
+            call.start(&bytes).err()
+        });
+        let refused = refused.expect("all calls wait in this process");
+        assert_eq!(refused.status(), Status::AGAIN, "{refused}");
+        server.signal(libc::SIGCONT);
+        wait_for("room", || {
+            client.context.progress(Duration::from_millis(10)).unwrap();
+            client.context.handle(&there, &note).start(&bytes).is_ok()
+        });
+        drop(note);
+        client.close();
+    }
+}
+
+/// Connects as a client without a key that claims an address.
+fn stranger(server: &str, claim: &str) -> std::io::Result<TcpStream> {
+    let mut socket = TcpStream::connect(server.strip_prefix("tcp://").unwrap())?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    let len = (claim.len() as u16).to_le_bytes();
+    let hello = [&b"ptlntcp\x06"[..], &[0; 41], &len, claim.as_bytes(), &[0; 32]].concat();
+    socket.write_all(&hello)?;
+    Ok(socket)
+}
+
+#[test]
+fn strangers_do_not_take_the_last_descriptors() {
+    const FILES: u64 = 64;
+    let dir = Dir::new("descriptors");
+    let (mut server, address) = start_server("tcp", &dir.file("address"));
+    let client = Client::open("tcp", Listen::No);
+    let there = client.class.lookup(&address).unwrap();
+    let zeros = client.class.client::<u64, Vec<u8>>("zeros").unwrap();
+    let call = || client.context.call(&there, &zeros, &(1 << 20), PATIENCE).unwrap().len();
+    assert_eq!(call(), 1 << 20);
+    server.limit_files(FILES);
+    // The reply of a server that admits a stranger, of 83 bytes.
+    let is_admitted = |mut socket: &TcpStream| socket.read_exact(&mut [0; 83]).is_ok();
+    let all: Vec<_> = (0..FILES).filter_map(|_| stranger(&address, "x.1:0").ok()).collect();
+    let admitted = all.iter().filter(|socket| is_admitted(socket)).count();
+    assert!(admitted > 20 && admitted < all.len(), "{admitted} of {}", all.len());
+    assert!(server.files() as u64 <= FILES - FILES / 8, "{} descriptors", server.files());
+    assert_eq!(call(), 1 << 20);
+    drop(all);
+    drop(zeros);
+    client.close();
+    end_server(&address);
+    server.must_end("the server");
+}
+
+#[test]
+fn a_flood_of_strangers_needs_few_threads() {
+    const MOST: usize = 150;
+    let dir = Dir::new("flood");
+    let (mut server, address) = start_server("tcp", &dir.file("address"));
+    // The server asks this process, which does not answer, about each stranger.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let claim = silent.local_addr().unwrap().to_string();
+    let (begun, mut sockets, mut most) = (Instant::now(), Vec::new(), 0);
+    while begun.elapsed() < Duration::from_secs(2) {
+        if sockets.len() < 3 * MOST {
+            sockets.push(stranger(&address, &claim));
+        }
+        most = most.max(server.threads());
+    }
+    println!("{most} threads for {} strangers", sockets.len());
+    assert!(most <= MOST);
+    drop(sockets);
+    end_server(&address);
+    server.must_end("the server");
 }

@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Time limit for everything that a test waits for.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,24 +23,15 @@ const CALL: Duration = Duration::from_secs(3);
 /// Bytes of a client's memory that the server pulls.
 const PULLED: usize = 300_007;
 
-pub struct Dir(pub PathBuf);
+pub struct Dir(TempDir);
 
 impl Dir {
     pub fn new(name: &str) -> Dir {
-        let path = std::env::temp_dir().join(format!("portolan-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        Dir(path)
+        Dir(tempfile::Builder::new().prefix(name).tempdir().unwrap())
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.0.path().join(name)
     }
 }
 
@@ -94,7 +86,23 @@ impl Process {
     }
 
     pub fn files(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.0.id())).map_or(0, Iterator::count)
+        self.count("fd")
+    }
+
+    pub fn threads(&self) -> usize {
+        self.count("task")
+    }
+
+    fn count(&self, what: &str) -> usize {
+        std::fs::read_dir(format!("/proc/{}/{what}", self.0.id())).map_or(0, Iterator::count)
+    }
+
+    pub fn limit_files(&self, most: u64) {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        let pid = self.0.id() as i32;
+        // SAFETY: `limit` is a valid place, and no old limit is requested.
+        let set = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
+        assert_eq!(set, 0);
     }
 }
 

@@ -285,9 +285,8 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri has no limit of a file's size")]
     fn a_record_that_does_not_fit_leaves_no_part() {
         const LIMIT: u64 = 64 << 20;
-        let dir = std::env::temp_dir().join(format!("portolan-fit-{}", std::process::id()));
-        std::fs::create_dir(&dir).unwrap();
-        let (at, path) = (dir.as_path(), dir.join("compose-3.1"));
+        let dir = tempfile::tempdir().unwrap();
+        let (at, path) = (dir.path(), dir.path().join("compose-3.1"));
         let mut files = Files::default();
         files.store(at, 3, HERE, b"first").unwrap();
         let file = File::options().write(true).open(&path).unwrap();
@@ -307,14 +306,12 @@ mod tests {
         set(&old);
         assert!(stored.unwrap_err().detail().contains("cannot write"));
         assert_eq!(file.metadata().unwrap().len(), LIMIT - 10);
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
     fn files_are_begun_anew_then_added_to() {
-        let dir = std::env::temp_dir().join(format!("portolan-file-{}", std::process::id()));
-        std::fs::create_dir(&dir).unwrap();
-        let at = dir.as_path();
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path();
         let body = |r: &Record| r.body.clone();
         let mut files = Files::default();
         assert!(files.load(at, 3, HERE).is_err());
@@ -334,6 +331,5 @@ mod tests {
         assert!(later.load(at, 3, HERE).is_err());
         assert!(later.store(at, -1, HERE, b"").is_err());
         assert!(later.store(Path::new("/nonexistent/place"), 1, HERE, b"").is_err());
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -79,8 +79,8 @@ fn seen(path: &Path) -> Seen {
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let behaviour = Behaviour::draw(&mut dice, ranks);
-    let dir = std::env::temp_dir().join(format!("portolan-sim-trace.{:08}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
+    let own = tempfile::tempdir().expect("a directory for the traces");
+    let dir = own.path().join("traces");
     let config = Config {
         path: PathChoice::Message,
         trace: dir.to_str().expect("UTF-8").into(),
@@ -119,6 +119,5 @@ pub fn run(seed: u64, ranks: usize) -> Outcome {
             assert!(within, "rank {rank} served rank {origin} at {at}, when it had not asked");
         }
     }
-    let _ = std::fs::remove_dir_all(&dir);
     outcome
 }

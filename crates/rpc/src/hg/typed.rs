@@ -40,8 +40,9 @@ impl<I, O> std::fmt::Debug for Rpc<I, O> {
 }
 
 impl<I, O> Rpc<I, O> {
-    /// Makes calls one-way: they have no answer. They end when the request has left and, if the
-    /// input does not fit a message, the server has pulled it.
+    /// Makes calls one-way: they have no answer. They end when the request has left, or waits to
+    /// leave, and, if the input does not fit a message, the server has pulled it. If too many
+    /// requests wait, [`Handle::start`] fails with [`Status::AGAIN`].
     pub fn without_answer(self) -> Self {
         self.function.set_quiet(true);
         self
@@ -223,7 +224,8 @@ impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
     /// # Errors
     /// Returns `BUSY` if the call is under way or its last callback has not run, `INVALID_ARG` if
     /// the context is destroyed or the class finalised, `ADDRNOTAVAIL` if the address belongs to
-    /// another class, or the error of encoding or sending.
+    /// another class, `AGAIN` if too many one-way calls wait to leave, or the error of encoding or
+    /// sending.
     pub fn forward(
         &self,
         input: &I,

@@ -10,6 +10,8 @@
 //! thread polls for [`SPIN_FOR`] and then sleeps until an event. One thread sleeps in the network,
 //! and wakes the others when it leaves.
 //!
+//! A transfer that waits for a peer of that network is no reason to poll ([`super::resting`]).
+//!
 //! [`Capabilities::wakes`]: super::plugin::Capabilities::wakes
 //!
 //! Invariant: a thread that makes the condition of a wait true calls [`WakeSource::notify`]
@@ -17,6 +19,7 @@
 
 use super::class::Shared;
 use super::eventcount::EventCount;
+use super::resting::{Resting, Round};
 use super::wait_descriptor::{Descriptor, Descriptors};
 use crate::failure::Result;
 use portolan_engine::futex;
@@ -51,8 +54,9 @@ pub(crate) struct WakeSource {
     events: EventCount,
     /// File descriptors that programs wait for instead of sleeping here.
     pub(super) descriptors: Descriptors,
-    /// Number of transfers that end without a notification; waiting threads must poll for them.
+    /// Number of transfers. Waiting threads must poll for those that do not rest.
     moving: AtomicUsize,
+    resting: Resting,
     /// Steps of threads that send or run callbacks; approximate.
     turns: AtomicU32,
     idle: Idle,
@@ -110,13 +114,33 @@ impl WakeSource {
         self.descriptors.notify();
     }
 
-    /// Records the start of a transfer whose completion must be polled for.
+    /// Records the start of a transfer, before it is examined for the first time.
     pub(crate) fn transfer_begins(&self) {
         self.moving.fetch_add(1, Ordering::Release);
     }
 
+    /// Records the end of a transfer that does not rest.
     pub(crate) fn transfer_ends(&self) {
         self.moving.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Returns the round in which the examination of a transfer begins.
+    pub(super) fn round(&self) -> Round {
+        self.resting.round()
+    }
+
+    /// Ends the earlier rest of a transfer, and begins the rest in `round`, if any. Returns the
+    /// round in which the transfer rests.
+    pub(super) fn rest(&self, earlier: Option<Round>, round: Option<Round>) -> Option<Round> {
+        if earlier == round {
+            return round;
+        }
+        earlier.into_iter().for_each(|round| self.resting.end(round));
+        round.filter(|round| self.resting.begin(*round))
+    }
+
+    fn must_poll(&self) -> bool {
+        self.moving.load(Ordering::Acquire) > self.resting.count()
     }
 
     fn spin_for(&self) -> Duration {
@@ -325,6 +349,16 @@ impl Shared {
         self.wake_source.notify(|word| self.wake(word));
     }
 
+    /// Records that something has arrived from the network, or that a peer is lost: transfers may
+    /// advance.
+    #[inline]
+    pub(super) fn stir(&self) {
+        let WakeSource { moving, resting, .. } = &self.wake_source;
+        if moving.load(Ordering::Acquire) > 0 && resting.end_round() {
+            self.notify();
+        }
+    }
+
     #[cold]
     fn wake(&self, word: &AtomicU32) {
         futex::wake_all(word);
@@ -336,7 +370,7 @@ impl Shared {
         }
     }
 
-    fn wakes(&self) -> bool {
+    pub(super) fn wakes(&self) -> bool {
         self.plugin.as_ref().is_some_and(|plugin| plugin.capabilities().wakes)
     }
 
@@ -405,8 +439,7 @@ impl Shared {
 
     /// Returns whether a pending operation will complete without a notification.
     fn must_poll(&self) -> bool {
-        self.wake_source.moving.load(Ordering::Acquire) > 0
-            || self.engine().is_some_and(|engine| engine.is_held_up())
+        self.wake_source.must_poll() || self.engine().is_some_and(|engine| engine.is_held_up())
     }
 }
 

@@ -69,7 +69,10 @@ pub struct ContextShared {
 
 impl Drop for ContextShared {
     fn drop(&mut self) {
-        self.active.get_mut().drain(..).for_each(|_| self.class.wake_source.transfer_ends());
+        for active in self.active.get_mut().drain(..) {
+            drop(active);
+            self.class.wake_source.transfer_ends();
+        }
         if let Some(descriptor) = self.descriptor.get() {
             self.class.wake_source.descriptors.disarm(descriptor);
         }
@@ -160,17 +163,18 @@ impl ContextShared {
         announce(op);
         let observer = self.class.engine().map(|engine| engine.observer());
         let begun = observer.and_then(|observer| observer.begin());
+        self.class.wake_source.transfer_begins();
         // Messages that the transfer sends are recorded separately.
         let ended = transfer.advance();
         if let Some(entered) = observer.and_then(|observer| observer.enter(|| false)) {
             entered.since(begun).leave(&transfer.call_info());
         }
         if let Some(status) = ended {
+            self.class.wake_source.transfer_ends();
             self.complete(callback, Event { status, what: transfer.what() });
             return Ok(op);
         }
         self.class.pending.lock().insert(op, (Pending::Transfer, Arc::downgrade(self)));
-        self.class.wake_source.transfer_begins();
         self.active.lock().push(Active { op, transfer, callback });
         self.transfers.fetch_add(1, Ordering::Release);
         Ok(op)

@@ -5,10 +5,14 @@
 //! order, and sends them when the receiver reports what it has consumed, in steps of a quarter of a
 //! window. A receiver therefore stores at most one window per peer and kind, and loses no message.
 //!
+//! The program knows of a held message by its operation or by the call that waits for an answer. A
+//! one-way call has neither, and has ended for the program. A sender therefore holds at most
+//! [`MOST_ONE_WAY`] bytes of them per peer and refuses more.
+//!
 //! Invariant: while messages are held or held ones are being sent, new ones are held behind them.
 
 use super::wire::{Head, Kind};
-use crate::failure::Status;
+use crate::failure::{Result, Status, refuse};
 use portolan_engine::memory::biased_lock::BiasedLock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +26,9 @@ const SMALLEST: u64 = 256 << 10;
 
 /// Window in bytes of a peer that is reached by a connection.
 pub(crate) const OF_CONNECTION: u64 = 1 << 20;
+
+/// Limit on the one-way calls held for a peer in bytes.
+const MOST_ONE_WAY: u64 = 64 << 20;
 
 pub fn cost(bytes: usize) -> u64 {
     bytes as u64 + OVERHEAD
@@ -42,9 +49,17 @@ pub struct Held {
     pub op: u64,
 }
 
+impl Held {
+    fn is_one_way(&self) -> bool {
+        self.op == 0 && self.head.word == 0
+    }
+}
+
 struct Window {
     room: u64,
     held: VecDeque<Held>,
+    /// Bytes of the one-way calls among those held.
+    one_way: u64,
     draining: bool,
 }
 
@@ -64,7 +79,8 @@ impl std::fmt::Debug for Flow {
 
 impl Flow {
     pub fn new(window: u64) -> Flow {
-        let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
+        let held = VecDeque::new;
+        let fresh = || Window { room: window, held: held(), one_way: 0, draining: false };
         let out = BiasedLock::new([fresh(), fresh()]);
         Flow { out, taken: Default::default(), kept: Default::default(), window }
     }
@@ -85,16 +101,29 @@ impl Flow {
         window.room = window.room.saturating_add(cost(bytes).min(self.window)).min(self.window);
     }
 
-    /// Holds a message that may not be sent yet. Returns it if the window allows it by now.
-    pub fn hold(&self, which: usize, held: Held) -> Option<Held> {
+    /// Holds a message that may not be sent yet. Returns it if the window allows it by now. Returns
+    /// `AGAIN` for a one-way call if too many bytes of them are held.
+    pub fn hold(&self, which: usize, held: Held) -> Result<Option<Held>> {
         let window = &mut self.out.lock()[which];
-        let cost = cost(held.body.len()).min(self.window);
+        let bytes = cost(held.body.len());
+        let cost = bytes.min(self.window);
         if !window.draining && window.held.is_empty() && window.room >= cost {
             window.room -= cost;
-            return Some(held);
+            return Ok(Some(held));
+        }
+        if held.is_one_way() {
+            if window.one_way + bytes > MOST_ONE_WAY {
+                refuse!(
+                    AGAIN,
+                    "{} MiB of one-way calls wait until the peer consumes earlier ones; make \
+                     progress and try again",
+                    window.one_way >> 20
+                );
+            }
+            window.one_way += bytes;
         }
         window.held.push_back(held);
-        None
+        Ok(None)
     }
 
     /// Adds bytes that the receiver has consumed to the window. Returns true if the caller must now
@@ -121,7 +150,11 @@ impl Flow {
             return None;
         }
         let held = window.held.pop_front()?;
-        window.room -= cost(held.body.len()).min(self.window);
+        let bytes = cost(held.body.len());
+        window.room -= bytes.min(self.window);
+        if held.is_one_way() {
+            window.one_way -= bytes;
+        }
         Some(held)
     }
 
@@ -141,7 +174,12 @@ impl Flow {
     }
 
     pub(crate) fn abandon(&self) -> Vec<Held> {
-        self.out.lock().iter_mut().flat_map(|window| window.held.drain(..)).collect()
+        let mut windows = self.out.lock();
+        let held = windows.iter_mut().flat_map(|window| {
+            window.one_way = 0;
+            window.held.drain(..)
+        });
+        held.collect()
     }
 
     /// Records the arrival of a message from a peer that is not trusted to respect its window.
@@ -179,8 +217,8 @@ mod tests {
         assert!(flow.admit(0, 500));
         assert!(!flow.admit(0, 500));
         assert!(flow.admit(1, 500), "the kinds have windows of their own");
-        assert!(flow.hold(0, held(1, 500)).is_none());
-        assert!(flow.hold(0, held(2, 10)).is_none());
+        assert!(flow.hold(0, held(1, 500)).unwrap().is_none());
+        assert!(flow.hold(0, held(2, 10)).unwrap().is_none());
         assert!(!flow.admit(0, 1), "none overtakes those held");
         assert!(flow.credit(0, cost(500)));
         assert!(!flow.admit(0, 1), "nor while they are sent");
@@ -225,14 +263,35 @@ mod tests {
     fn held_ones_can_be_taken_back() {
         let flow = Flow::new(1000);
         assert!(flow.admit(0, 900));
-        assert!(flow.hold(0, held(7, 900)).is_none());
+        assert!(flow.hold(0, held(7, 900)).unwrap().is_none());
         assert_eq!(flow.withdraw(7).map(|h| h.op), Some(7));
         assert!(flow.withdraw(7).is_none());
         for token in [5, 6] {
             let held = held(0, 900);
             let head = Head { word: token, ..held.head };
-            assert!(flow.hold(0, Held { head, ..held }).is_none());
+            assert!(flow.hold(0, Held { head, ..held }).unwrap().is_none());
         }
         assert_eq!([6, 6, 5, 7].map(|token| flow.withdraw_call(token)), [true, false, true, false]);
+    }
+
+    #[test]
+    fn one_way_calls_are_held_up_to_a_limit() {
+        let flow = Flow::new(1000);
+        assert!(flow.admit(0, 900));
+        let mebibyte = || held(0, (1 << 20) - OVERHEAD as usize);
+        for _ in 0..64 {
+            assert!(flow.hold(0, mebibyte()).unwrap().is_none());
+        }
+        let refused = flow.hold(0, mebibyte()).err().expect("one more is held");
+        assert_eq!(refused.status(), Status::AGAIN);
+        assert!(flow.hold(0, held(5, 100)).unwrap().is_none(), "an operation of the program");
+        let call = Head { word: 9, ..held(0, 0).head };
+        assert!(flow.hold(0, Held { head: call, ..held(0, 100) }).unwrap().is_none());
+        assert!(flow.credit(0, 1000));
+        assert!(flow.next(0).is_some() && flow.next(0).is_none());
+        assert!(flow.hold(0, mebibyte()).unwrap().is_none(), "one was sent");
+        assert!(flow.hold(0, mebibyte()).is_err());
+        assert_eq!(flow.abandon().len(), 66);
+        assert!(flow.hold(0, mebibyte()).unwrap().is_none());
     }
 }

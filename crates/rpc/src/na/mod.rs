@@ -30,6 +30,7 @@ mod moving;
 mod options;
 mod plugin;
 mod private_file;
+mod resting;
 pub mod secret;
 pub mod service;
 mod timed;

@@ -64,9 +64,8 @@ mod tests {
 
     #[test]
     fn files_that_others_can_access_are_refused() {
-        let dir = std::env::temp_dir().join(format!("portolan-private-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let path = dir.join("file");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
         let with = |mode, others| {
             std::fs::write(&path, b"text").unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -89,8 +88,7 @@ mod tests {
             assert!(refused.text().contains("NAME") && refused.text().contains("run chmod 6"));
         }
         let refused = |path| read(&"NAME", path, Others::Read, 3).unwrap_err().status();
-        assert_eq!(refused(&dir), Status::INVALID_ARG);
-        assert_eq!(refused(&dir.join("absent")), Status::IO_ERROR);
-        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(refused(dir.path()), Status::INVALID_ARG);
+        assert_eq!(refused(&dir.path().join("absent")), Status::IO_ERROR);
     }
 }

@@ -117,9 +117,8 @@ mod tests {
 
     #[test]
     fn a_secret_file_is_checked() {
-        let dir = std::env::temp_dir().join(format!("portolan-secret-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let path = dir.join("secret");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("secret");
         let text = path.to_str().unwrap();
         let write = |bytes: &[u8], mode| {
             std::fs::write(&path, bytes).unwrap();
@@ -137,7 +136,7 @@ mod tests {
         assert_eq!(site_secret(text).unwrap_err().status(), Status::INVALID_ARG);
         write(&[b'x'; 5000], 0o600);
         assert_eq!(site_secret(text).unwrap_err().status(), Status::INVALID_ARG);
-        assert_eq!(site_secret(dir.to_str().unwrap()).unwrap_err().status(), Status::INVALID_ARG);
-        std::fs::remove_dir_all(&dir).unwrap();
+        let refused = site_secret(dir.path().to_str().unwrap()).unwrap_err();
+        assert_eq!(refused.status(), Status::INVALID_ARG);
     }
 }

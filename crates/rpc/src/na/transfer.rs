@@ -6,6 +6,7 @@ use super::class::Shared;
 use super::context::What;
 use super::memory::{self, Mem, not_registered};
 use super::plugin::Chunk;
+use super::resting::Round;
 use super::wire::CHUNK;
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::limited::limited;
@@ -78,6 +79,8 @@ pub struct Transfer {
     size: usize,
     started: usize,
     flying: SmallVec<[Arc<CompletionCounter>; FLYING]>,
+    /// The round in which the transfer rests.
+    rests: Option<Round>,
     ended: Option<Failure>,
     moved: bool,
     path: PathTaken,
@@ -130,6 +133,7 @@ impl Transfer {
             size,
             started: 0,
             flying: SmallVec::new(),
+            rests: None,
             ended: None,
             moved: false,
             path: PathTaken::None,
@@ -180,6 +184,21 @@ impl Transfer {
 
     /// Advances the transfer. Returns its status once it has ended.
     pub fn advance(&mut self) -> Option<Status> {
+        let round = self.class.wake_source.round();
+        let ended = self.advance_chunks();
+        let rests = ended.is_none() && self.waits_for_peer();
+        self.rests = self.class.wake_source.rest(self.rests, rests.then_some(round));
+        ended
+    }
+
+    /// Returns whether only a message of a connected peer can advance the transfer.
+    fn waits_for_peer(&self) -> bool {
+        let no_more = self.ended.is_some() || self.started == self.size;
+        let is_full = self.flying.len() == FLYING || no_more && !self.flying.is_empty();
+        is_full && matches!(self.peer, Peer::Remote(_)) && self.class.wakes()
+    }
+
+    fn advance_chunks(&mut self) -> Option<Status> {
         self.moved = false;
         let mut n = 0;
         while n < self.flying.len() {
@@ -340,6 +359,7 @@ impl Transfer {
 
 impl Drop for Transfer {
     fn drop(&mut self) {
+        self.rests = self.class.wake_source.rest(self.rests, None);
         if !self.flying.is_empty() {
             log::warn!("a transfer of {} bytes is dropped while in progress", self.size);
             self.give_up();

@@ -155,7 +155,8 @@ impl ClassShared {
             }
         }
         let pulls = std::mem::take(&mut *self.pulls.lock());
-        for pull in pulls {
+        for mut pull in pulls {
+            drop(pull.transfer.take());
             self.na.shared.wake_source.transfer_ends();
             match &pull.purpose {
                 Purpose::Input { request, source, .. } if request.is_answered() => {

@@ -242,8 +242,9 @@ impl Origin {
     /// Encodes the input and sends the request. The token of the answer is registered before the
     /// request leaves, so that the answer finds it. Returns `BUSY` if the call is under way,
     /// `INVALID_ARG` if the class is finalised, the context is destroyed, or function or target is
-    /// not set, `ADDRNOTAVAIL` if the target is an address of another class, or the error of
-    /// encoding or sending. Nothing has been sent then.
+    /// not set, `ADDRNOTAVAIL` if the target is an address of another class, `AGAIN` if too many
+    /// one-way calls to the target have not left, or the error of encoding or sending. Nothing has
+    /// been sent then.
     pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
         let class = self.class();
         class.check_open()?;

@@ -92,6 +92,7 @@ impl Shared {
         if let Some(upper) = upper {
             upper.lost(peer);
         }
+        self.stir();
         self.notify();
     }
 
@@ -128,7 +129,8 @@ impl Shared {
 
     /// Sends an unexpected or expected message as soon as the window allows. Returns true if it was
     /// sent immediately. Otherwise calls `wait` for the operation number and the callback that runs
-    /// when the message has been sent or discarded, and returns false.
+    /// when the message has been sent or discarded, and returns false. Returns `AGAIN` like
+    /// [`Flow::hold`].
     pub fn send(
         &self,
         to: Peer,
@@ -160,11 +162,11 @@ impl Shared {
         }
         let (op, sent) = wait();
         let mut held = Some(Held { head, body: body.to_vec(), sent, op });
-        let hold = |flow: &Flow| held.take().and_then(|held| flow.hold(which, held));
-        let Some(go) = self.with_flow(to, hold) else {
+        let hold = |flow: &Flow| held.take().map(|held| flow.hold(which, held));
+        let Some(go) = self.with_flow(to, hold).flatten() else {
             refuse!(HOSTUNREACH, "the connection has ended");
         };
-        if let Some(Held { body, sent, .. }) = go {
+        if let Some(Held { body, sent, .. }) = go? {
             self.transmit(to, &head, Data::Owned(body))?;
             if let Some(sent) = sent {
                 sent(Status::SUCCESS);

@@ -334,8 +334,11 @@ impl Shared {
             Some(engine) => engine.poll()?,
             None => false,
         };
-        if let Some(plugin) = &self.plugin {
-            busy |= plugin.poll(self)?;
+        if let Some(plugin) = &self.plugin
+            && plugin.poll(self)?
+        {
+            busy = true;
+            self.stir();
         }
         Ok(busy)
     }

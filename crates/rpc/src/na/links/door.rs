@@ -1,7 +1,12 @@
 //! Accepting connections: one thread waits for clients, and a thread for each client greets it.
 //!
 //! Greetings have a time limit. If too many clients are being greeted, the oldest is dropped, so
-//! silent clients cannot block others.
+//! silent clients cannot block others. The thread of a dropped client may take a second to end,
+//! because it may be asking another process. If too many threads greet, the next client waits in
+//! the socket's queue.
+//!
+//! Connections do not take the last descriptors of the process: a client whose socket is among
+//! them is refused.
 
 use super::stream::Stream;
 use crate::na::limited::{Refusals, limited};
@@ -17,6 +22,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const GUESTS: usize = 64;
+/// Limit on the threads that greet, including those of dropped clients.
+const THREADS: usize = 2 * GUESTS;
+/// The share of the process's descriptors that connections leave to others, and its maximum.
+const LEFT: (u64, u64) = (8, 64);
 /// How long a client that was dropped tries again.
 const AGAIN: Duration = Duration::from_secs(5);
 /// The first pause after a failed accept, and the longest one.
@@ -261,6 +270,23 @@ impl Trouble {
     }
 }
 
+/// Returns an error if a new descriptor is among the last of the process. The kernel returns the
+/// lowest free number.
+fn check_descriptor(new: &OwnedFd) -> io::Result<()> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    match limit.filter(|limit| is_scarce(new.as_raw_fd() as u64, *limit)) {
+        None => Ok(()),
+        Some(limit) => Err(io::Error::other(format!(
+            "only a few of the {limit} descriptors that ulimit -n allows are left"
+        ))),
+    }
+}
+
+fn is_scarce(descriptor: u64, limit: u64) -> bool {
+    let (share, most) = LEFT;
+    descriptor >= limit - (limit / share).min(most)
+}
+
 fn start<L: Listen>(hall: &Arc<Hall<L>>) -> io::Result<JoinHandle<()>> {
     let own = hall.clone();
     let thread = std::thread::Builder::new().name("portolan-accept".into()).stack_size(STACK);
@@ -271,6 +297,9 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
     portolan_engine::process::quiet_signals();
     let mut trouble = Trouble::none();
     for number in 0.. {
+        while hall.inside.load(Ordering::Acquire) >= THREADS && !hall.stop.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let guest = hall.listen.accept();
         if hall.stop.load(Ordering::Acquire) {
             return;
@@ -293,6 +322,10 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
             }
         };
         trouble.end();
+        if let Err(error) = check_descriptor(&handle) {
+            limited!(Warn, "a connection is refused: {error}");
+            continue;
+        }
         let mut guests = hall.guests.lock();
         if guests.len() >= GUESTS {
             guests.pop_front().iter().for_each(|(_, socket)| drop_guest(socket));
@@ -330,6 +363,13 @@ fn leave<L: Listen>(hall: &Hall<L>, number: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_descriptors_are_scarce() {
+        assert!(!is_scarce(55, 64) && is_scarce(56, 64));
+        assert!(!is_scarce(1_000_000, 1 << 20) && is_scarce((1 << 20) - 64, 1 << 20));
+        assert!(!is_scarce(3, 4) && is_scarce(0, 0), "small limits leave none");
+    }
 
     #[test]
     fn a_lasting_error_is_logged_once() {

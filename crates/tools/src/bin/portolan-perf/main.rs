@@ -234,9 +234,8 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_written_are_named_before_the_measurement() {
-        let dir = std::env::temp_dir().join(format!("portolan-perf-{}", std::process::id()));
-        std::fs::create_dir(&dir).expect("a directory");
-        let place = dir.join("results.json").display().to_string();
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = dir.path().join("results.json").display().to_string();
         std::fs::write(&place, "old").expect("it can be written");
         let open = |words: &[&str]| {
             let words = [&["portolan-perf", "--json", &place], words].concat();
@@ -249,6 +248,5 @@ mod tests {
             assert!(error.starts_with("cannot write /no/such/place: "), "{error}");
             assert!(open(&[option, "/"]).is_err());
         }
-        std::fs::remove_dir_all(&dir).expect("it was there");
     }
 }

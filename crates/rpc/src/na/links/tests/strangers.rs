@@ -479,3 +479,38 @@ fn a_client_cannot_pass_memory_of_the_server_off_as_its_own() {
     assert_eq!(refused.unwrap_err().status(), Status::INVALID_ARG);
     [server, alone].into_iter().for_each(End::close);
 }
+
+#[test]
+fn a_transfer_from_a_silent_peer_lets_the_program_wait() {
+    let (server, alone) =
+        (End::open("tcp", Options::default()), End::open("self", Options::default()));
+    let mut socket = claims(&server, NOBODY, &random().unwrap());
+    server.context.recv_unexpected(server.callback()).unwrap();
+    socket.write_all(&message(1)).unwrap();
+    pump(&server, &alone, "a message", || !server.events.lock().is_empty());
+    let What::RecvUnexpected { source, .. } = server.events.lock()[0].what else { panic!() };
+    let (named, local) = (filled(&[10], 1).0, filled(&[10], 2).0);
+    let remote = Mem::from_foreign_bytes(&named.to_bytes(0));
+    let part = |mem| crate::na::Part { mem, offset: 0 };
+    let (here, far) = (part(&local), part(&remote));
+    server.context.transfer(Direction::Get, &source, here, far, 10, server.callback()).unwrap();
+    let fd = server.context.wait_descriptor().unwrap().expect("tcp wakes its threads");
+    let readable = |milliseconds| {
+        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: `poll` is one live element.
+        unsafe { libc::poll(&mut poll, 1, milliseconds) == 1 }
+    };
+    pump(&server, &alone, "leave to wait", || server.context.arm(|| false));
+    assert!(!readable(50));
+    // The request of 24 bytes, and its answer.
+    let mut request = [0; 20 + 24];
+    socket.read_exact(&mut request).unwrap();
+    let token = u64::from_le_bytes(request[12..20].try_into().unwrap());
+    let head = Head { kind: Kind::GetData, class: 0, tag: 0, word: token };
+    socket.write_all(&[&10u32.to_le_bytes()[..], &head.bytes(), b"0123456789"].concat()).unwrap();
+    assert!(readable(60_000));
+    pump(&server, &alone, "the end", || server.events.lock().len() == 2);
+    assert_eq!(server.events.lock()[1].status, Status::SUCCESS);
+    pump(&server, &alone, "leave to wait", || server.context.arm(|| false));
+    [server, alone].into_iter().for_each(End::close);
+}

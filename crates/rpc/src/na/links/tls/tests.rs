@@ -12,10 +12,11 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 static MADE: AtomicU32 = AtomicU32::new(0);
 
@@ -25,7 +26,7 @@ pub struct Authority {
 }
 
 /// The directory of a process that has a certificate. It is removed with this value.
-pub struct Member(PathBuf);
+pub struct Member(TempDir);
 
 impl Authority {
     pub fn new() -> Authority {
@@ -58,33 +59,24 @@ impl Authority {
 
 impl Member {
     fn empty() -> Member {
-        let n = MADE.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("portolan-tls-{}-{n}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        Member(dir)
+        Member(tempfile::tempdir().unwrap())
     }
 
     pub fn dir(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     fn write(&self, name: &str, text: &str, mode: u32) {
-        let path = self.0.join(name);
+        let path = self.dir().join(name);
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl Member {
     pub fn copy_from(&self, other: &Member, files: &[&str]) {
         for file in files {
-            std::fs::copy(other.0.join(file), self.0.join(file)).unwrap();
+            std::fs::copy(other.dir().join(file), self.dir().join(file)).unwrap();
         }
     }
 }

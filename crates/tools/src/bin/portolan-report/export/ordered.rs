@@ -141,19 +141,12 @@ mod tests {
     use portolan_trace_format::event::Event;
     use portolan_trace_format::format::Role;
     use portolan_trace_format::kinds::{Call, Cause, Interface, PathTaken};
-    use std::path::PathBuf;
-
-    fn directory(name: &str) -> PathBuf {
-        let place =
-            std::env::temp_dir().join(format!("portolan-ordered-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&place);
-        std::fs::create_dir(&place).expect("it can be made");
-        place
-    }
+    use std::path::Path;
+    use tempfile::tempdir;
 
     /// Checks that the steps nest and that their times never decrease. Returns the number of spans
     /// and regions, and the greatest depth.
-    fn walked(place: &PathBuf, thread: u32) -> (usize, usize) {
+    fn walked(place: &Path, thread: u32) -> (usize, usize) {
         let trace = Trace::open(place).expect("it can be read");
         let (mut open, mut now, mut all, mut deepest) = (Vec::new(), 0, 0, 0);
         steps(&trace.files[0], thread, |step| match step {
@@ -172,23 +165,22 @@ mod tests {
         })
         .expect("it can be read");
         assert!(open.is_empty());
-        std::fs::remove_dir_all(place).expect("it is there");
         (all, deepest)
     }
 
     #[test]
     fn a_sample_is_entered_and_left() {
-        let place = directory("sample");
-        sample::write(&place, Size { ranks: 1, events: 100_000, hosts: 1 })
+        let place = tempdir().expect("it can be made");
+        sample::write(place.path(), Size { ranks: 1, events: 100_000, hosts: 1 })
             .expect("it can be written");
-        let (all, deepest) = walked(&place, 0);
+        let (all, deepest) = walked(place.path(), 0);
         assert!(all > 50_000 && deepest >= 3, "{all} {deepest}");
     }
 
     #[test]
     fn a_call_around_many_blocks_is_entered_first() {
-        let place = directory("long");
-        let mut file = RankWriter::new(&place, &metadata(0, 1, 0)).expect("it can be made");
+        let place = tempdir().expect("it can be made");
+        let mut file = RankWriter::new(place.path(), &metadata(0, 1, 0)).expect("it can be made");
         for n in 0..1000u64 {
             let wait = Event::Wait {
                 begin: 100 + n * 10,
@@ -220,6 +212,6 @@ mod tests {
             },
         );
         file.end().expect("it can be written");
-        assert_eq!(walked(&place, 0), (1001, 2));
+        assert_eq!(walked(place.path(), 0), (1001, 2));
     }
 }

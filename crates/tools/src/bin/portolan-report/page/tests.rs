@@ -2,26 +2,17 @@ use super::*;
 use crate::AnalysedRun;
 use crate::compare::compare;
 use crate::sample::{self, Size};
-use std::path::PathBuf;
+use tempfile::tempdir;
 
-fn directory(name: &str) -> PathBuf {
-    let directory =
-        std::env::temp_dir().join(format!("portolan-page-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    directory
-}
-
-fn run(name: &str, size: Size) -> AnalysedRun {
-    let directory = directory(name);
-    sample::write(&directory, size).expect("it can be written");
-    let run = AnalysedRun::read(&directory).expect("it can be read");
-    std::fs::remove_dir_all(&directory).expect("it was there");
-    run
+fn run(size: Size) -> AnalysedRun {
+    let directory = tempdir().expect("it can be made");
+    sample::write(directory.path(), size).expect("it can be written");
+    AnalysedRun::read(directory.path()).expect("it can be read")
 }
 
 #[test]
 fn the_page_names_nothing_outside_and_escapes_what_it_shows() {
-    let mut run = run("outside", Size { ranks: 4, events: 2000, hosts: 2 });
+    let mut run = run(Size { ranks: 4, events: 2000, hosts: 2 });
     run.trace.hosts[0] = "<script>&\"".into();
     run.trace.problems.push("</script><b>".into());
     run.analysis.regions.names[0] = "</script><img src=x>".into();
@@ -42,13 +33,11 @@ fn the_page_names_nothing_outside_and_escapes_what_it_shows() {
 
 #[test]
 fn the_page_of_an_empty_trace_is_a_page() {
-    let directory = directory("empty");
-    std::fs::create_dir_all(&directory).expect("it can be made");
+    let directory = tempdir().expect("it can be made");
     let metadata = sample::metadata(0, 1, 0);
-    let file = sample::RankWriter::new(&directory, &metadata).expect("it can be made");
+    let file = sample::RankWriter::new(directory.path(), &metadata).expect("it can be made");
     file.end().expect("it can be written");
-    let run = AnalysedRun::read(&directory).expect("it can be read");
-    std::fs::remove_dir_all(&directory).expect("it was there");
+    let run = AnalysedRun::read(directory.path()).expect("it can be read");
     assert_eq!((run.trace.wall, run.findings.len()), (1, 0));
     assert!(!page(&run, None).expect("it can be made").contains("NaN"));
 }

@@ -1,33 +1,25 @@
 use super::*;
 use crate::sample::{self, Size};
 
-/// A temporary directory with a sample trace, which is removed on drop.
-struct TraceDirectory(PathBuf);
+/// A temporary directory with a sample trace.
+struct TraceDirectory(tempfile::TempDir);
 
 impl TraceDirectory {
     fn new(name: &str, size: Size) -> TraceDirectory {
-        let place =
-            std::env::temp_dir().join(format!("portolan-read-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&place);
-        sample::write(&place, size).expect("it can be written");
+        let place = tempfile::Builder::new().prefix(name).tempdir().expect("it can be made");
+        sample::write(place.path(), size).expect("it can be written");
         TraceDirectory(place)
     }
 
     fn change(&self, rank: usize, change: impl FnOnce(&mut Vec<u8>)) {
-        let path = self.0.join(format!("rank-{rank:06}.ptrace"));
+        let path = self.0.path().join(format!("rank-{rank:06}.ptrace"));
         let mut bytes = std::fs::read(&path).expect("it is there");
         change(&mut bytes);
         std::fs::write(&path, bytes).expect("it can be written");
     }
 
     fn open(&self) -> Trace {
-        Trace::open(&self.0).expect("some of it can be read")
-    }
-}
-
-impl Drop for TraceDirectory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        Trace::open(self.0.path()).expect("some of it can be read")
     }
 }
 
@@ -82,11 +74,11 @@ fn what_is_damaged_is_named_and_the_rest_is_used() {
 #[test]
 fn a_file_may_end_anywhere() {
     let place = TraceDirectory::new("anywhere", Size { ranks: 1, events: 300, hosts: 1 });
-    let path = place.0.join("rank-000000.ptrace");
+    let path = place.0.path().join("rank-000000.ptrace");
     let bytes = std::fs::read(&path).expect("it is there");
     for length in (0..bytes.len()).step_by(37) {
         std::fs::write(&path, &bytes[..length]).expect("it can be written");
-        if let Ok(trace) = Trace::open(&place.0) {
+        if let Ok(trace) = Trace::open(place.0.path()) {
             let (_, faults) = spans(&trace);
             assert!(!faults.is_empty(), "{length} of {} bytes", bytes.len());
         }
@@ -125,8 +117,11 @@ fn files_of_version_1_are_read() {
 fn files_of_another_job_are_left_out() {
     let place = TraceDirectory::new("other", Size { ranks: 3, events: 3000, hosts: 1 });
     let old = TraceDirectory::new("old", Size { ranks: 9, events: 3000, hosts: 1 });
-    std::fs::copy(old.0.join("rank-000008.ptrace"), place.0.join("rank-000008.ptrace"))
-        .expect("a copy");
+    std::fs::copy(
+        old.0.path().join("rank-000008.ptrace"),
+        place.0.path().join("rank-000008.ptrace"),
+    )
+    .expect("a copy");
     let trace = place.open();
     assert_eq!((trace.files.len(), trace.ranks), (3, 3));
     assert!(trace.problems[0].contains("rank 8 of a job of 9 ranks"), "{:?}", trace.problems);
@@ -139,7 +134,9 @@ fn two_files(name: &str, change: impl FnOnce(&mut Metadata)) -> (usize, Vec<Stri
     let place = TraceDirectory::new(name, SIZE);
     let mut meta = sample::metadata(1, 2, 1);
     change(&mut meta);
-    sample::RankWriter::new(&place.0, &meta).and_then(|file| file.end()).expect("it is written");
+    sample::RankWriter::new(place.0.path(), &meta)
+        .and_then(|file| file.end())
+        .expect("it is written");
     let trace = place.open();
     (trace.files.len(), trace.problems)
 }
@@ -169,7 +166,7 @@ fn files_of_another_job_of_the_same_size_are_left_out() {
 #[test]
 fn a_second_start_is_named() {
     let place = TraceDirectory::new("again", SIZE);
-    std::fs::create_dir(place.0.join("start-2")).expect("it can be made");
+    std::fs::create_dir(place.0.path().join("start-2")).expect("it can be made");
     let [problem] = &place.open().problems[..] else { panic!("one problem") };
     assert!(problem.contains("second start is in ") && problem.ends_with("start-2"), "{problem}");
 }
@@ -177,7 +174,7 @@ fn a_second_start_is_named() {
 #[test]
 fn a_synthetic_trace_replaces_no_trace() {
     let place = TraceDirectory::new("kept", SIZE);
-    let why = sample::write(&place.0, SIZE).expect_err("there is a trace");
+    let why = sample::write(place.0.path(), SIZE).expect_err("there is a trace");
     assert!(why.contains("contains a trace"), "{why}");
 }
 

@@ -101,22 +101,18 @@ fn found_with(
     change: impl Fn(&mut Metadata),
     rank: impl Fn(u32, &mut Rank),
 ) -> Vec<Finding> {
-    let directory =
-        std::env::temp_dir().join(format!("portolan-finding-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir(&directory).expect("it can be made");
+    let directory = tempfile::Builder::new().prefix(name).tempdir().expect("it can be made");
     for number in 0..ranks {
         let mut meta = metadata(number, ranks, 0);
         change(&mut meta);
-        let mut file = RankWriter::new(&directory, &meta).expect("it can be made");
+        let mut file = RankWriter::new(directory.path(), &meta).expect("it can be made");
         let segment = Event::Segment { segment: 7, bytes: 4, ranks: 4, kind: SegmentKind::Mutexes };
         file.put(WRITER, Role::Writer, segment);
         let mut one = Rank { file, now: 1000 * MS };
         rank(number, &mut one);
         one.file.end().expect("it can be written");
     }
-    let run = AnalysedRun::read(&directory).expect("it can be read");
-    std::fs::remove_dir_all(&directory).expect("it was there");
+    let run = AnalysedRun::read(directory.path()).expect("it can be read");
     assert!(run.trace.problems.is_empty(), "{:?}", run.trace.problems);
     run.findings
 }
