@@ -271,11 +271,3 @@ use_hosts() { # ranks on host1, on host2 ...
   # all hosts would share the first core.
   LAUNCH+=(--bind-to none)
 }
-
-# Builds the test runner (tests/run) if it is out of date, and prints its path.
-test_runner() {
-  local said
-  said=$(cd "$ROOT" && cargo test --release --no-run --test ranks --message-format=json-render-diagnostics) ||
-    die "the test runner does not build"
-  sed -n 's/.*"name":"ranks".*"executable":"\([^"]*\)".*/\1/p' <<<"$said" | tail -n 1
-}

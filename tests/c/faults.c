@@ -1,7 +1,7 @@
 /*
  * faults.c - faults from outside the program: killed and absent ranks, targets that compute or are
  * stopped, too little memory, few descriptors, floods. `faults CASE [NUMBER]` runs one case;
- * tests/run/faults knows how each case must end and checks what it leaves behind.
+ * tests/driver/src/faults knows how each case must end and checks what it leaves behind.
  *
  * Cases that must end the job print "EXPECT-END CASE" once everything is set up.
  */

@@ -1,4 +1,4 @@
-/* The calls whose instructions are counted (tests/run/programs/instructions.rs): `instructions
+/* The calls whose instructions are counted (tests/driver/src/programs/instructions.rs): `instructions
  * CALL`. Rank 0 repeats the call in measured(), which callgrind counts; rank 1 serves. Run alone,
  * the program checks that the calls work. */
 // TEST: n=2 -- put

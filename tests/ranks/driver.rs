@@ -1,28 +1,26 @@
 //! Suite `ranks`: the matrix of launches of the checks.
-//!
-//! ```text
-//! cargo test --release --test ranks -- [FILTER ...] [--exact] [--quick | --release] [--list]
-//! ```
-//! A filter selects checks by a substring of the printed line, such as `random` or `path=rma`. With
-//! `--exact` it is the whole name of a check. `--quick`, or `PORTOLAN_TEST_QUICK=1`, runs a smaller
-//! matrix; `--release`, or `PORTOLAN_TEST_RELEASE=1`, runs all of it. `PORTOLAN_MPIEXEC` is the
-//! launcher with its flags. If it is not set, the driver uses the launcher beside the MPI's
-//! compiler, or one in `PATH`. `--hosts 2,1` runs another matrix instead, with two ranks on one
-//! host and one on another; the option may be repeated.
 
 use crate::alone;
 use crate::cases::{self, Check, Config};
 use crate::hosts::{self, Layout};
 use crate::job::{self, Ended, Job};
 use crate::launch::{Alone, End};
-use crate::run::args::Args;
-use crate::run::report::Report;
-use crate::run::{selection, system};
 use crate::soak;
+use portolan_driver::args::Args;
+use portolan_driver::report::Report;
+use portolan_driver::{selection, system};
 use portolan_engine::mpi::Flavour;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+pub const HELP: &str = "\
+A filter selects checks by a part of the printed line, such as `random` or `path=rma`. With --exact
+it is the complete name of a check. PORTOLAN_MPIEXEC is the launcher with its flags. If it is not
+set, the launcher beside the MPI's compiler is used, or one in PATH. --hosts 2,1 runs another matrix
+instead, with two ranks on one host and one on another; the option may be repeated.
+
+The other suites, and all levels of tests: scripts/dev --help, tests/README.md.";
 
 /// The driver counts as starved if a nap of some milliseconds lasts longer than this. On a busy
 /// machine with fair scheduling it never does.
@@ -39,9 +37,10 @@ struct Driver {
 }
 
 pub fn main(mut args: Args) -> Result<ExitCode, String> {
-    if let Some(selection) = &args.selection {
+    let selection = args.selection();
+    if let Some(selection) = &selection {
         let layouts = selection::ranks(selection);
-        args.layouts.extend(layouts.iter().filter_map(|text| Layout::parse(text)));
+        args.layouts.extend(layouts.iter().cloned());
         if args.list {
             layouts.iter().for_each(|layout| println!("--hosts {layout}"));
             return Ok(ExitCode::SUCCESS);
@@ -56,8 +55,14 @@ pub fn main(mut args: Args) -> Result<ExitCode, String> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    let layout = |text: &String| {
+        Layout::parse(text).ok_or(format!(
+            "--hosts wants numbers of ranks and configurations as in 2,1:default, not '{text}'"
+        ))
+    };
+    let layouts = args.layouts.iter().map(layout).collect::<Result<Vec<_>, _>>()?;
     let report = Report::new(&system::mpi_name(), "ranks");
-    let nothing = args.ignored || (args.selection.is_some() && args.layouts.is_empty());
+    let nothing = args.ignored || (selection.is_some() && args.layouts.is_empty());
     let launcher = system::launcher();
     let path = std::path::Path::new(&launcher[0]);
     if !system::on_path(&launcher[0]) && !path.is_file() {
@@ -90,7 +95,7 @@ pub fn main(mut args: Args) -> Result<ExitCode, String> {
         driver.seed
     );
     let begun = Instant::now();
-    if driver.args.layouts.is_empty() {
+    if layouts.is_empty() {
         for config in cases::CONFIGS {
             let (ranks, more) = match (driver.args.quick, driver.args.release) {
                 (true, _) => (config.quick, &[][..]),
@@ -106,12 +111,12 @@ pub fn main(mut args: Args) -> Result<ExitCode, String> {
             alone::all().for_each(|alone| driver.alone(alone, None));
         }
     }
-    for layout in driver.args.layouts.clone() {
+    for layout in &layouts {
         for config in hosts::CONFIGS.iter().filter(|c| layout.wants(c.label)) {
-            driver.batch(config, layout.ranks(), Some(&layout));
+            driver.batch(config, layout.ranks(), Some(layout));
         }
         for alone in alone::all().filter(|a| layout.takes(a)) {
-            driver.alone(alone, Some(&layout));
+            driver.alone(alone, Some(layout));
         }
     }
     let _ = std::fs::remove_dir_all(&driver.dir);

@@ -8,7 +8,7 @@
 
 use crate::cases::Config;
 use crate::launch::{Alone, End};
-use crate::run::system;
+use portolan_driver::system;
 use std::fs;
 use std::path::PathBuf;
 

@@ -8,10 +8,10 @@
 //! run again. The parent's own naps show whether it was starved ([`launch::Ended::starved`]), and
 //! the report of a failure says so.
 //!
-//! The directory also marks the processes of the launch ([`crate::run::processes`]).
+//! The directory also marks the processes of the launch ([`portolan_driver::launch`]).
 
 use crate::hosts;
-use crate::run::launch::{self, Launch};
+use portolan_driver::launch::{self, Launch};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

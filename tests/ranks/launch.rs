@@ -1,6 +1,6 @@
 //! A launch of a single check: its ranks, its environment and its expected outcome.
 
-use crate::run::system;
+use portolan_driver::system;
 
 #[derive(Debug)]
 pub enum End {

@@ -65,8 +65,6 @@ mod random;
 mod rng;
 mod rpc;
 mod rpc_life;
-#[path = "../run/mod.rs"]
-mod run;
 mod segments;
 mod soak;
 mod system_limits;
@@ -76,9 +74,32 @@ mod traces;
 mod watchdog;
 mod words;
 
-fn main() -> std::process::ExitCode {
-    match std::env::var(job::SPEC) {
-        Ok(spec) => child::main(&spec),
-        Err(_) => run::main(),
+use clap::Parser;
+use portolan_driver::system;
+use portolan_engine::mpi::Flavour;
+use std::process::ExitCode;
+
+/// The options are those of Rust's test harness and of a suite.
+#[derive(Debug, clap::Parser)]
+#[command(about = "Tests on several ranks", after_help = driver::HELP)]
+struct Cli {
+    #[command(flatten)]
+    args: portolan_driver::args::Args,
+}
+
+fn main() -> ExitCode {
+    if let Ok(spec) = std::env::var(job::SPEC) {
+        return child::main(&spec);
     }
+    let cli = Cli::parse();
+    system::set_built(
+        match Flavour::built() {
+            Flavour::Mpich => "mpich",
+            Flavour::OpenMpi => "openmpi",
+            Flavour::Other => "other",
+        },
+        env!("PORTOLAN_BUILT_BY"),
+    );
+    portolan_driver::launch::watch_signals();
+    portolan_driver::cli::ended(driver::main(cli.args.with_environment()))
 }

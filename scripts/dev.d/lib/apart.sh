@@ -3,7 +3,7 @@
 #
 # Runs COMMAND in the new process and mount namespaces, with separate file systems for /dev/shm
 # (mounted with the options SHM) and TMPDIR. Then lists the processes that COMMAND left behind in
-# RESULTS/orphans, and the files in RESULTS/files. tests/run/faults checks both lists. The exit
+# RESULTS/orphans, and the files in RESULTS/files. tests/driver/src/faults checks both lists. The exit
 # code is COMMAND's, or 120 if the file systems cannot be set up.
 case ${1:-} in -h | --help) exec awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0" ;; esac
 results=$1 session=$1/session shm=$2

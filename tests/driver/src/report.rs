@@ -8,7 +8,7 @@
 //! 1 skipped
 //! 1 passed, 1 failed
 //! ```
-//! [`super::summary`] reads these lines and combines many suites into one report.
+//! [`crate::results`] reads these lines, and [`crate::summary`] combines many suites into one report.
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 use std::path::Path;
@@ -101,7 +101,7 @@ impl Report {
 
     pub fn end(&self, file: Option<&Path>) -> Result<ExitCode, String> {
         if let Some(file) = file {
-            junit(&self.cases, file)?;
+            junit(&self.cases, &[], file)?;
         }
         if self.count(Kind::Skipped) > 0 {
             println!("{} skipped", self.count(Kind::Skipped));
@@ -122,8 +122,9 @@ pub fn tail(lines: usize, texts: &[&str]) -> Vec<String> {
     texts.iter().flat_map(of).collect()
 }
 
-/// Writes a JUnit report with one test suite for each MPI and suite.
-pub fn junit(cases: &[Case], file: &Path) -> Result<(), String> {
+/// Writes a JUnit report with one test suite for each MPI and suite. The facts are properties of
+/// each suite, because the format has none for a report.
+pub fn junit(cases: &[Case], facts: &[(String, String)], file: &Path) -> Result<(), String> {
     let mut report = Junit::new("portolan");
     let mut names: Vec<String> = Vec::new();
     for case in cases {
@@ -134,6 +135,9 @@ pub fn junit(cases: &[Case], file: &Path) -> Result<(), String> {
     }
     for name in names {
         let mut suite = TestSuite::new(name.as_str());
+        for (fact, value) in facts {
+            suite.add_property((fact.as_str(), value.as_str()));
+        }
         for case in cases.iter().filter(|c| format!("{}.{}", c.mpi, c.suite) == name) {
             let status = match case.kind {
                 Kind::Passed => TestCaseStatus::success(),

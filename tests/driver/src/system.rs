@@ -2,9 +2,9 @@
 //!
 //! The tools of an MPI differ in names, flags and locations. `scripts/env.sh` exports them as
 //! `PORTOLAN_MPI`, `PORTOLAN_MPIEXEC`, `PORTOLAN_PREFIX`, `MPICC` and so on. Only the checks in
-//! Rust work without it: they find a launcher themselves.
+//! Rust work without it: they know the MPI that they were built for, and find a launcher themselves.
 
-use portolan_engine::mpi::Flavour;
+use crate::mpi;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,26 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in a folder")
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("this is tests/driver")
+}
+
+/// The MPI that this program was built for, or that the driver has selected for it.
+#[derive(Debug)]
+struct Built {
+    kind: String,
+    compiler: String,
+}
+
+static BUILT: OnceLock<Built> = OnceLock::new();
+
+/// States the MPI that this program was built for: `mpich`, `openmpi` or another, and its compiler.
+pub fn set_built(kind: &str, compiler: &str) {
+    let _ = BUILT.set(Built { kind: kind.into(), compiler: compiler.into() });
+}
+
+fn built() -> &'static Built {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    BUILT.get_or_init(|| Built { kind: variable(mpi::KIND), compiler: variable("MPICC") })
 }
 
 pub fn on_path(program: &str) -> bool {
@@ -22,15 +41,15 @@ pub fn on_path(program: &str) -> bool {
 
 /// Returns the launcher beside the compiler that built this program. Both have the same suffix.
 fn own_launcher() -> Option<String> {
-    let compiler = Path::new(env!("PORTOLAN_BUILT_BY"));
+    let compiler = Path::new(&built().compiler);
     let suffix = compiler.file_name()?.to_str()?.strip_prefix("mpicc").unwrap_or_default();
     let beside = compiler.with_file_name(format!("mpiexec{suffix}"));
     beside.is_file().then(|| beside.to_string_lossy().into_owned())
 }
 
-fn launcher_of(flavour: Flavour) -> Vec<String> {
-    let candidates: &[&[&str]] = match flavour {
-        Flavour::OpenMpi => &[
+fn launcher_of(kind: &str) -> Vec<String> {
+    let candidates: &[&[&str]] = match kind {
+        "openmpi" => &[
             &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
             &["mpirun", "--allow-run-as-root", "--oversubscribe"],
         ],
@@ -42,10 +61,10 @@ fn launcher_of(flavour: Flavour) -> Vec<String> {
 
 /// Returns the launcher of the MPI that this program was not built for, if there is one.
 pub fn other_launcher() -> Option<Vec<String>> {
-    let (program, other) = match Flavour::built() {
-        Flavour::Mpich => ("mpirun.openmpi", Flavour::OpenMpi),
-        Flavour::OpenMpi => ("mpiexec.mpich", Flavour::Mpich),
-        Flavour::Other => return None,
+    let (program, other) = match built().kind.as_str() {
+        "mpich" => ("mpirun.openmpi", "openmpi"),
+        "openmpi" => ("mpiexec.mpich", "mpich"),
+        _ => return None,
     };
     on_path(program).then(|| launcher_of(other))
 }
@@ -56,7 +75,7 @@ pub fn launcher() -> Vec<String> {
     if !given.is_empty() {
         return given;
     }
-    let mut found = launcher_of(Flavour::built());
+    let mut found = launcher_of(&built().kind);
     if let Some(own) = own_launcher() {
         found[0] = own;
     }
@@ -68,7 +87,7 @@ fn words(name: &str) -> Vec<String> {
 }
 
 pub fn flavour() -> &'static str {
-    if Flavour::built() == Flavour::OpenMpi { "openmpi" } else { "mpich" }
+    if built().kind == "openmpi" { "openmpi" } else { "mpich" }
 }
 
 /// Returns the MPI's name in scripts. The caller may select another MPI of the same kind, for
@@ -153,7 +172,7 @@ impl Tools {
     pub fn find() -> Result<Tools, String> {
         let get = |name: &str| {
             std::env::var(name).ok().filter(|v| !v.is_empty()).ok_or(format!(
-                "{name} is not set: start this suite by its script (tests/README.md), which sets it"
+                "{name} is not set: start this suite by `scripts/dev` (tests/README.md), which sets it"
             ))
         };
         let tools = Tools {
@@ -178,7 +197,7 @@ impl Tools {
     /// Returns the MPI's C compiler: `MPICC`, or else the compiler that built this program.
     pub fn compiler() -> String {
         let named = std::env::var("MPICC").ok().filter(|name| !name.is_empty());
-        named.unwrap_or_else(|| env!("PORTOLAN_BUILT_BY").into())
+        named.unwrap_or_else(|| built().compiler.clone())
     }
 
     pub fn has_ga(&self) -> bool {

@@ -1,4 +1,5 @@
-//! `portolan-info PROGRAM` finds the ARMCI of programs that are linked in different ways.
+//! `portolan-info PROGRAM` finds the ARMCI of programs that are linked in different ways, and
+//! `portolan-info --markdown` prints docs/environment.md.
 //!
 //! Libraries that are not installed here are replaced by stand-ins, which define the functions that
 //! identify an implementation.
@@ -12,6 +13,7 @@ use std::process::Command;
 use std::slice::from_ref;
 
 pub(super) const LABEL: &str = "info/armci of programs";
+pub(super) const PAGE: &str = "info/docs/environment.md";
 
 /// The sources of the stand-ins and of the programs.
 const ARMCI_MPI: &str = "int ARMCI_Init(void) { return 1; }\nvoid ARMCII_Warning(void) {}\n";
@@ -148,5 +150,19 @@ pub(super) fn armci(special: &Special, suite: &mut Suite<'_>) {
             }
         }
     }
+    suite.record(special.label, &outcome, verdict);
+}
+
+pub(super) fn page(special: &Special, suite: &mut Suite<'_>) {
+    let info = suite.tools.prefix.join("bin/portolan-info").display().to_string();
+    let outcome = suite.launch(from_ref(&info), &[], &["--markdown".into()], || {});
+    let page = launch::text_of(&root().join("docs/environment.md"));
+    let verdict = if outcome.ended.code != Some(0) {
+        Err(exit_code(&outcome.ended))
+    } else if outcome.out != page {
+        Err("the page is out of date: portolan-info --markdown > docs/environment.md".into())
+    } else {
+        Ok(())
+    };
     suite.record(special.label, &outcome, verdict);
 }

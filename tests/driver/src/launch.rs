@@ -7,13 +7,13 @@
 use super::{place, processes, system};
 use regex::Regex;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const NAP: Duration = Duration::from_millis(5);
@@ -38,6 +38,10 @@ pub fn at_signal(cleanup: impl FnOnce() + Send + 'static) {
     *CLEANUP.lock().expect("no thread panics with this lock") = Some(Box::new(cleanup));
 }
 
+pub fn signalled() -> bool {
+    SIGNAL.load(Ordering::Relaxed) != 0
+}
+
 pub fn heed_signals() {
     let signal = SIGNAL.load(Ordering::Relaxed);
     if signal != 0 {
@@ -57,7 +61,7 @@ pub fn wait_for(mut child: Child) -> bool {
         match child.try_wait() {
             Ok(Some(status)) => return status.success(),
             Err(_) => return false,
-            Ok(None) if SIGNAL.load(Ordering::Relaxed) != 0 => {
+            Ok(None) if signalled() => {
                 let _ = child.kill();
                 heed_signals();
             }
@@ -177,26 +181,32 @@ impl Launch {
         Ok(Launch { child, mark: mark.into(), begun, clock, starved, code: None })
     }
 
-    /// Returns whether the launch has ended. Naps briefly if it has not.
-    pub fn has_ended(&mut self) -> bool {
-        if self.code.is_some() {
-            return true;
-        }
-        match self.child.try_wait() {
-            Ok(Some(status)) => self.code = Some(status.code()),
-            Err(_) => self.code = Some(None),
-            Ok(None) => {
-                if SIGNAL.load(Ordering::Relaxed) != 0 {
-                    self.end();
-                    heed_signals();
-                }
-                let nap = Instant::now();
-                std::thread::sleep(NAP);
-                self.starved = self.starved.max(nap.elapsed());
-                self.clock.advance();
+    /// Returns whether the launch has ended, without a nap.
+    fn poll(&mut self) -> bool {
+        if self.code.is_none() {
+            match self.child.try_wait() {
+                Ok(Some(status)) => self.code = Some(status.code()),
+                Err(_) => self.code = Some(None),
+                Ok(None) => {}
             }
         }
         self.code.is_some()
+    }
+
+    /// Returns whether the launch has ended. Naps briefly if it has not.
+    pub fn has_ended(&mut self) -> bool {
+        if self.poll() {
+            return true;
+        }
+        if signalled() {
+            self.end();
+            heed_signals();
+        }
+        let nap = Instant::now();
+        std::thread::sleep(NAP);
+        self.starved = self.starved.max(nap.elapsed());
+        self.clock.advance();
+        self.poll()
     }
 
     /// By the clock of deadlines ([`ShareClock`]).
@@ -212,10 +222,7 @@ impl Launch {
         if self.code.is_none() {
             self.terminate();
             let asked = Instant::now();
-            while self.code.is_none() && asked.elapsed() < GRACE {
-                if let Ok(Some(status)) = self.child.try_wait() {
-                    self.code = Some(status.code());
-                }
+            while !self.poll() && asked.elapsed() < GRACE {
                 std::thread::sleep(NAP);
             }
         }
@@ -264,6 +271,96 @@ impl Launch {
             std::thread::sleep(Duration::from_millis(100));
         }
         false
+    }
+}
+
+/// A command of the driver itself: cargo, a script, or another command of the driver. Its output
+/// goes to the end of a log.
+#[derive(Debug)]
+pub struct Running {
+    launch: Launch,
+    log: File,
+    begun: String,
+}
+
+impl Running {
+    pub fn start(mut command: Command, log: &Path) -> Result<Running, String> {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let failed = |e: io::Error| format!("{}: {e}", log.display());
+        if let Some(dir) = log.parent() {
+            std::fs::create_dir_all(dir).map_err(failed)?;
+        }
+        let output = File::options().create(true).append(true).open(log).map_err(failed)?;
+        let reader = File::open(log).map_err(failed)?;
+        let errors = output.try_clone().map_err(failed)?;
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("PORTOLAN_TEST_DRIVER={}-{number}", std::process::id());
+        let program = command.get_program().to_string_lossy().into_owned();
+        let launch = Launch::start(&mut command, &mark).map_err(|e| format!("{program}: {e}"))?;
+        Ok(Running { launch, log: reader, begun: String::new() })
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.launch.poll()
+    }
+
+    /// Returns the exit code, or `None` if the command runs or was ended by a signal.
+    pub fn code(&self) -> Option<i32> {
+        self.launch.code.flatten()
+    }
+
+    /// Hands over the lines that the log has gained. The last one may lack its end if the command
+    /// has ended.
+    pub fn lines(&mut self, mut line: impl FnMut(&str)) {
+        let mut bytes = Vec::new();
+        let _ = self.log.read_to_end(&mut bytes);
+        self.begun += &String::from_utf8_lossy(&bytes);
+        while let Some(end) = self.begun.find('\n') {
+            line(&self.begun[..end]);
+            self.begun.drain(..=end);
+        }
+        if self.launch.code.is_some() && !self.begun.is_empty() {
+            line(&std::mem::take(&mut self.begun));
+        }
+    }
+
+    /// Asks the command and its children to end. Another command of the driver ends its own
+    /// launches, which may take some seconds.
+    pub fn terminate(&self) {
+        processes::signal(-(self.launch.child.id() as i32), libc::SIGTERM);
+    }
+
+    pub fn end(&mut self) {
+        self.terminate();
+        let asked = Instant::now();
+        while !self.launch.poll() && asked.elapsed() < 5 * GRACE {
+            std::thread::sleep(NAP);
+        }
+        self.launch.end();
+    }
+}
+
+/// Runs a command with its output in a new log, and hands over each line while it runs. Returns the
+/// exit code, or `None` after a signal.
+pub fn follow(
+    command: Command,
+    log: &Path,
+    mut line: impl FnMut(&str),
+) -> Result<Option<i32>, String> {
+    let _ = std::fs::remove_file(log);
+    let mut running = Running::start(command, log)?;
+    loop {
+        let ended = running.has_ended();
+        running.lines(&mut line);
+        if ended {
+            return Ok(running.code());
+        }
+        if signalled() {
+            running.end();
+            heed_signals();
+        }
+        std::thread::sleep(4 * NAP);
     }
 }
 

@@ -111,7 +111,7 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
         .filter(|_| !args.quick)
         .filter(|source| source.entries.iter().any(|e| matches!(e, Entry::Aborts(_))))
         .collect();
-    if args.selection.is_none() {
+    if args.selection().is_none() {
         programs.extend(aborts.iter().map(|source| source.name.clone())); // they list their cases
         programs.extend(suite.wanted_specials().into_iter().flat_map(|s| s.programs()));
     }
@@ -125,13 +125,13 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
         let log = launch::text_of(&suite.builder.dir.join(format!("{program}.log")));
         suite.report.fail(program, 0.0, "does not build", tail(12, &[&log]));
     }
-    if args.selection.is_none() {
+    if args.selection().is_none() {
         suite.plan_aborts(&aborts, &mut cases);
     }
     if args.list {
         let specials = suite.wanted_specials();
         let labels = cases.iter().map(|case| case.label.as_str());
-        let some = specials.iter().filter(|_| args.selection.is_none()).map(|s| s.label);
+        let some = specials.iter().filter(|_| args.selection().is_none()).map(|s| s.label);
         labels.chain(some).for_each(|label| println!("{label}"));
         return Ok(ExitCode::SUCCESS);
     }
@@ -141,7 +141,7 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
     for case in cases.iter().filter(|case| !missing.contains(&case.program)) {
         suite.run_case(case);
     }
-    if args.selection.is_none() {
+    if args.selection().is_none() {
         for special in suite.wanted_specials() {
             if special.programs().iter().all(|program| !missing.contains(program)) {
                 special.run(&mut suite);
@@ -182,7 +182,7 @@ impl Suite<'_> {
     /// Returns all cases except those whose names only the built program knows.
     fn plan(&mut self, sources: &[Source]) -> Result<Vec<Case>, String> {
         let mut planned = Vec::new();
-        match &self.args.selection {
+        match &self.args.selection() {
             Some(selection) => {
                 let has =
                     |source: &&Source, what: fn(&Entry) -> bool| source.entries.iter().any(what);

@@ -4,7 +4,7 @@
 
 use super::special::Special;
 use super::{Outcome, Suite, exit_code, variables};
-use crate::run::system;
+use crate::system;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -43,6 +43,7 @@ pub const ALL: &[Special] = &[
         run: instructions::counts,
     },
     Special { label: info::LABEL, programs: &["c/values", "link/values.static"], run: info::armci },
+    Special { label: info::PAGE, programs: &[], run: info::page },
     Special { label: perf::ALONE, programs: &[], run: perf::measures },
     Special { label: perf::ALL_TESTS, programs: &[], run: perf::measures },
     Special { label: perf::PATHS, programs: &[], run: perf::measures },

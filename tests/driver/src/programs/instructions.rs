@@ -10,7 +10,7 @@
 
 use super::special::Special;
 use super::{Suite, variables};
-use crate::run::system::{on_path, root};
+use crate::system::{on_path, root};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -122,7 +122,7 @@ pub fn counts(special: &Special, suite: &mut Suite<'_>) {
 fn file_of(known: &HashMap<String, f64>) -> String {
     let mut text = format!(
         "# Instructions of one call in the library's own code, without MPI and the C library, at the\n\
-         # origin. tests/run/programs/instructions.rs counts them again and allows {PERCENT} % more;\n\
+         # origin. tests/driver/src/programs/instructions.rs counts them again and allows {PERCENT} % more;\n\
          # PORTOLAN_BLESS=1 writes this file.\n# {}\n",
         compiler()
     );

@@ -1,90 +1,59 @@
 //! Combines the logs of many suites into one report.
 //!
-//! ```text
-//! report --into DIRECTORY [--pins FILE] [--title TEXT] [--note TEXT ...] MPI:SUITE:LOG ...
-//! ```
-//! Reads logs with one line per case, as [`super::report`] and the shell suites write them. Writes
-//! `junit.xml` and `report.html` into the directory and prints a table. The last line is `N passed,
-//! N failed`. A failure that matches the file of pins is a known fault of an MPI and counts as
-//! pinned, not as failed. The lines of that file are `MPI | case | output | program that shows the
-//! fault`. The first three fields are regular expressions.
+//! Reads logs with one line per case, as [`crate::report`] and the shell suites write them. Writes
+//! `junit.xml` and `report.html`, and prints a table. The last line is `N passed, N failed`. A
+//! failure that matches [`PINS`] is a known fault of an MPI and counts as pinned, not as failed. The
+//! lines of that file are `MPI | case | output | program that shows the fault`. The first three
+//! fields are regular expressions.
 
-use super::html;
-use super::report::{Case, Kind, junit};
+use crate::report::{Case, Kind, junit};
+use crate::{html, results, system};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+
+const PINS: &str = "tests/mpi-bugs/pins.txt";
+
+/// The log of a suite.
+#[derive(Debug)]
+pub struct Log {
+    pub mpi: String,
+    pub suite: String,
+    pub path: PathBuf,
+}
 
 #[derive(Debug, Default)]
-struct Options {
-    into: PathBuf,
-    pins: Option<PathBuf>,
-    title: String,
-    notes: Vec<String>,
-    logs: Vec<String>,
+pub struct Summary {
+    pub title: String,
+    /// What was tested, and where: name and value.
+    pub facts: Vec<(String, String)>,
+    pub notes: Vec<String>,
+    pub logs: Vec<Log>,
 }
 
-pub fn main(words: &[String]) -> ExitCode {
-    match options(words).and_then(|options| make(&options)) {
-        Ok(failed) => ExitCode::from(u8::from(failed > 0)),
-        Err(why) => {
-            eprintln!("report: {why}");
-            ExitCode::from(2)
+impl Summary {
+    /// Writes the report into a directory and prints it. Returns the number of failures.
+    pub fn make(&self, into: &Path) -> Result<usize, String> {
+        let mut cases = Vec::new();
+        for Log { mpi, suite, path } in &self.logs {
+            let text = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+            cases.extend(read_log(mpi, suite, &String::from_utf8_lossy(&text)));
         }
-    }
-}
-
-fn options(words: &[String]) -> Result<Options, String> {
-    let mut options = Options { title: "Portolan, regression suite".into(), ..Options::default() };
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let (name, given) =
-            word.split_once('=').map_or((word.as_str(), None), |(n, v)| (n, Some(v)));
-        let mut value = || {
-            let next = given.map(String::from).or_else(|| words.next().cloned());
-            next.ok_or(format!("{name} needs a value"))
-        };
-        match name {
-            "--into" => options.into = value()?.into(),
-            "--pins" => options.pins = Some(value()?.into()),
-            "--title" => options.title = value()?,
-            "--note" => options.notes.push(value()?),
-            _ if name.starts_with('-') => return Err(format!("unknown option '{word}'")),
-            _ => options.logs.push(word.clone()),
+        let pins = read_pins(&system::root().join(PINS))?;
+        cases.iter_mut().for_each(|case| apply(&pins, case));
+        junit(&cases, &self.facts, &into.join("junit.xml"))?;
+        let page = into.join("report.html");
+        std::fs::write(&page, html::page(&cases, self))
+            .map_err(|e| format!("{}: {e}", page.display()))?;
+        for (name, value) in &self.facts {
+            println!("{name}: {value}");
         }
+        Ok(print(&cases))
     }
-    if options.into.as_os_str().is_empty() {
-        Err("--into which directory?".into())
-    } else {
-        Ok(options)
-    }
-}
-
-fn make(options: &Options) -> Result<usize, String> {
-    let mut cases = Vec::new();
-    for log in &options.logs {
-        let mut words = log.splitn(3, ':');
-        let (Some(mpi), Some(suite), Some(path)) = (words.next(), words.next(), words.next())
-        else {
-            return Err(format!("'{log}' is not MPI:SUITE:LOG"));
-        };
-        let text = std::fs::read(path).map_err(|e| format!("{path}: {e}"))?;
-        cases.extend(read_log(mpi, suite, &String::from_utf8_lossy(&text)));
-    }
-    let pins = options.pins.as_deref().map_or(Ok(Vec::new()), read_pins)?;
-    cases.iter_mut().for_each(|case| apply(&pins, case));
-    let failed = |e: std::io::Error| format!("{}: {e}", options.into.display());
-    std::fs::create_dir_all(&options.into).map_err(failed)?;
-    junit(&cases, &options.into.join("junit.xml"))?;
-    let page = html::page(&cases, &options.title, &options.notes);
-    std::fs::write(options.into.join("report.html"), page).map_err(failed)?;
-    Ok(print(&cases))
 }
 
 fn read_log(mpi: &str, suite: &str, text: &str) -> Vec<Case> {
     let line_of_case = Regex::new(r"^(ok|FAIL|skip)\s+(.*)$").expect("a pattern");
-    let last = Regex::new(r"^\d+ passed, \d+ failed$").expect("a pattern");
     let case = |kind, name: &str| Case {
         mpi: mpi.into(),
         suite: suite.into(),
@@ -109,7 +78,7 @@ fn read_log(mpi: &str, suite: &str, text: &str) -> Vec<Case> {
             let rest = rest.strip_prefix("| ").or(rest.strip_prefix('|')).unwrap_or(rest);
             last.output.push(rest.into());
         }
-        ended |= last.is_match(line);
+        ended |= results::totals(line).is_some();
     }
     if !ended {
         let lines: Vec<String> = text.lines().map(String::from).collect();
@@ -225,4 +194,52 @@ fn print(cases: &[Case]) -> usize {
     let count = |kind| cases.iter().filter(|case| case.kind == kind).count();
     println!("{} passed, {} failed", count(Kind::Passed), count(Kind::Failed));
     count(Kind::Failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_becomes_cases() {
+        let text = "\
+            ok   c/rmw [n=2] 0.31s (a note)\n\
+            FAIL c/rmw [n=3 path=rma] 90.02s: not at its end after 90 seconds\n     | rank 1\n     |\n\
+            skip ga/ga_acc [n=4]: no Global Arrays: none\n1 passed, 1 failed\n";
+        let cases = read_log("mpich", "programs", text);
+        let of = |case: &Case| (case.kind, case.name.clone(), case.seconds, case.why.clone());
+        let cases_of: Vec<_> = cases.iter().map(of).collect();
+        let expected = [
+            (Kind::Passed, "c/rmw [n=2]", 0.31, ""),
+            (Kind::Failed, "c/rmw [n=3 path=rma]", 90.02, "not at its end after 90 seconds"),
+            (Kind::Skipped, "ga/ga_acc [n=4]", 0.0, "no Global Arrays: none"),
+        ];
+        assert_eq!(cases_of, expected.map(|(k, name, s, why)| (k, name.into(), s, why.into())));
+        assert_eq!(cases[1].output, ["rank 1", ""]);
+    }
+
+    #[test]
+    fn a_log_without_totals_is_a_failure() {
+        let cases = read_log("mpich", "programs", "ok   c/rmw [n=2] 0.31s\n");
+        assert_eq!(cases.len(), 2);
+        assert_eq!((cases[1].kind, &*cases[1].why), (Kind::Failed, "did not come to its end"));
+    }
+
+    #[test]
+    fn a_known_fault_is_pinned() {
+        let pins = read_pins(&system::root().join(PINS)).expect("the pins of this repository");
+        assert!(!pins.is_empty());
+        let pin = |mpi| Pin {
+            mpi: Regex::new(mpi).expect("a pattern"),
+            case: Regex::new("^programs c/rmw").expect("a pattern"),
+            output: Regex::new("signal 11").expect("a pattern"),
+            program: "compare_and_swap.c".into(),
+        };
+        let text = "FAIL c/rmw [n=2] 1.00s: exit code 1\n     | signal 11\n0 passed, 1 failed\n";
+        let mut case = read_log("openmpi", "programs", text).remove(0);
+        apply(&[pin("^mpich$")], &mut case);
+        assert_eq!(case.kind, Kind::Failed);
+        apply(&[pin("^openmpi$")], &mut case);
+        assert_eq!((case.kind, &*case.pin), (Kind::Pinned, "compare_and_swap.c"));
+    }
 }

@@ -1,6 +1,7 @@
 //! The report as an HTML page.
 
-use super::report::{Case, Kind};
+use crate::report::{Case, Kind};
+use crate::summary::Summary;
 use std::fmt::Write;
 use std::process::Command;
 
@@ -66,23 +67,38 @@ fn now() -> String {
     output.map_or_else(|_| String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().into())
 }
 
-pub fn page(cases: &[Case], title: &str, notes: &[String]) -> String {
+/// Returns the text of a count, in the colour of its kind unless it is 0.
+fn coloured(kind: Kind, count: usize) -> String {
+    let word = kind.word();
+    if count == 0 {
+        format!("0 {word}")
+    } else {
+        format!("<span class=\"{word}\">{count} {word}</span>")
+    }
+}
+
+pub fn page(cases: &[Case], summary: &Summary) -> String {
     let all: Vec<&Case> = cases.iter().collect();
     let counts: Vec<String> = Kind::ALL
         .iter()
         .filter(|kind| count(&all, **kind) > 0 || matches!(kind, Kind::Passed | Kind::Failed))
-        .map(|kind| format!("<span class=\"{0}\">{1} {0}</span>", kind.word(), count(&all, *kind)))
+        .map(|kind| coloured(*kind, count(&all, *kind)))
         .collect();
     let minutes = cases.iter().map(|case| case.seconds).sum::<f64>() / 60.0;
     let mut text = format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>{0}</title><style>{STYLE}</style>\n\
          <h1>{0}</h1><p>{1}, {2} cases: {3}; {minutes:.1} minutes of runs.</p>\n",
-        escaped(title),
+        escaped(&summary.title),
         now(),
         cases.len(),
         counts.join(", ")
     );
-    for note in notes {
+    text += "<table>\n";
+    for (name, value) in &summary.facts {
+        let _ = writeln!(text, "<tr><td>{}<td>{}</tr>", escaped(name), escaped(value));
+    }
+    text += "</table>\n";
+    for note in &summary.notes {
         let _ = writeln!(text, "<p>{}</p>", escaped(note));
     }
     text += "<h2>By MPI and suite</h2>\n";
@@ -134,4 +150,22 @@ fn details(text: &mut String, case: &Case) {
         let _ = writeln!(text, "<pre>{}</pre>", escaped(&case.output.join("\n")));
     }
     *text += "</details>\n";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_states_what_was_tested() {
+        let fact = ("commit".to_string(), "0123abc <dirty>".to_string());
+        let summary = Summary { title: "A & B".into(), facts: vec![fact], ..Summary::default() };
+        let text = page(&[], &summary);
+        assert!(text.contains("<h1>A &amp; B</h1>"), "{text}");
+        assert!(text.contains("<tr><td>commit<td>0123abc &lt;dirty&gt;</tr>"), "{text}");
+        assert!(
+            text.contains("0 passed, 0 failed") && !text.contains("class=\"failed\""),
+            "{text}"
+        );
+    }
 }
