@@ -1,8 +1,21 @@
-//! The double of the library's `sync`.
+//! The double of the library's `sync`, with the library's own files of its modules.
 //!
 //! The checker treats a sequentially consistent access as acquire and release only. Each such
 //! access is therefore modelled as a weaker access and a sequentially consistent fence: before a
 //! load, after a store, and on both sides of any other operation.
+
+#[path = "../../crates/engine/src/sync/append_lists.rs"]
+#[allow(dead_code)] // some items are used only by the library
+pub mod append_lists;
+#[path = "../../crates/engine/src/sync/biased_lock.rs"]
+#[allow(dead_code)] // some items are used only by the library
+pub mod biased_lock;
+#[path = "../../crates/engine/src/sync/brlock.rs"]
+#[allow(dead_code)] // some items are used only by the library
+pub mod brlock;
+#[path = "../../crates/engine/src/sync/membarrier.rs"]
+#[allow(dead_code)] // some items are used only by the library
+pub mod membarrier;
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -206,4 +219,45 @@ pub mod atomic {
     number!(AtomicU32, u32);
     number!(AtomicU64, u64);
     number!(AtomicUsize, usize);
+}
+
+pub mod reader_slot {
+    //! A slot for each thread of an execution. Slots are not reused.
+    use crate::sync::Mutex;
+    use crate::sync::atomic::AtomicU32;
+    use std::cell::Cell;
+    use std::ops::Deref;
+
+    #[derive(Debug, Default)]
+    pub struct ReaderSlot {
+        pub depth: AtomicU32,
+    }
+
+    loom::lazy_static! {
+        static ref SLOTS: Mutex<Vec<&'static ReaderSlot>> = Mutex::new(Vec::new());
+    }
+    loom::thread_local! {
+        static SLOT: Cell<Option<&'static ReaderSlot>> = Cell::new(None);
+    }
+
+    pub fn mine() -> &'static ReaderSlot {
+        SLOT.with(|mine| {
+            mine.get().unwrap_or_else(|| {
+                let mut slots = SLOTS.lock();
+                let new: &'static ReaderSlot = Box::leak(Box::default());
+                slots.push(new);
+                mine.set(Some(new));
+                new
+            })
+        })
+    }
+
+    pub fn is_reading() -> bool {
+        use crate::sync::atomic::Ordering;
+        SLOT.with(|mine| mine.get().is_some_and(|slot| slot.depth.load(Ordering::Relaxed) > 0))
+    }
+
+    pub fn all() -> impl Deref<Target = Vec<&'static ReaderSlot>> {
+        SLOTS.lock()
+    }
 }

@@ -1,7 +1,7 @@
 //! Each item that a thread appends to a list is taken once.
 
 use loom::thread::spawn;
-use portolan_models::memory::append_lists::{AppendLists, Batch};
+use portolan_models::sync::append_lists::{AppendLists, Batch};
 use portolan_models::sync::{check, check_without_fences};
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
-use portolan_models::memory::biased_lock::BiasedLock;
-use portolan_models::memory::brlock::BrLock;
+use portolan_models::sync::biased_lock::BiasedLock;
+use portolan_models::sync::brlock::BrLock;
 use portolan_models::sync::{check, check_without_fences};
 use std::sync::Arc;
 

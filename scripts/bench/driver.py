@@ -314,7 +314,7 @@ class Experiment:
             for what, formula, sign, limit, *only in self.needs:
                 limit = limit[self.mpi.kind == "openmpi"] if isinstance(limit, tuple) else limit
                 if only in ([], [place]):
-                    self.need(what, values.evaluate(formula), sign, values.evaluate(limit))
+                    self.need(what, values.evaluate(formula), sign, limit and values.evaluate(limit))
             self.also(values, place)
 
     def need(self, what, value, sign, limit):

@@ -131,14 +131,14 @@ run_loom() {
 # Modules with unsafe code whose tests map files, call the kernel or MPI, or use assembly. The C
 # interfaces (portolan-capi) do so everywhere, and the kernels and the tests on ranks need MPI.
 NOT_FOR_MIRI=(any_memory atomics::node_queue collective::shared_area futex memory::large_buffer
-  memory::registered memory::shm_export memory::stack mpi path::cma na::blocking_wait na::links
+  memory::registered memory::shm_export thread::stack mpi path::cma na::blocking_wait na::links
   na::memory na::private_file na::wait_descriptor na::zeroed_buffer runtime::oversubscription
   runtime::statistics runtime::trial shm thread topology trace::call_site trace::clock trace::log
   watchdog)
 
 # Modules whose tests run without strict provenance, because they make pointers from addresses of
 # other ranks, as the interfaces do, or contend for locks of parking_lot, which does so.
-ADDRESSES_FOR_MIRI=(bulk loops memory::append_lists memory::biased_lock memory::brlock
+ADDRESSES_FOR_MIRI=(bulk loops sync::append_lists sync::biased_lock sync::brlock
   memory::shared_bytes na::service path::lock_stripe)
 
 # Prints the modules of a crate that have both unsafe code and tests.

@@ -5,7 +5,7 @@
 
 use super::interface::Interface;
 use portolan_engine::handles::Handles;
-use portolan_engine::memory::biased_lock::BiasedLock;
+use portolan_engine::sync::biased_lock::BiasedLock;
 use portolan_rpc::failure::{Failure, Result, Status};
 use portolan_rpc::na::{Class, Context};
 use std::ops::Index;

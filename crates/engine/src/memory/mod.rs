@@ -19,29 +19,22 @@
 //! **Rounding.** Blocks take multiples of [`arena::ALIGN`]. Bounds checks use the requested length.
 
 mod allocation;
-pub(crate) mod append_lists;
 pub mod arena;
-pub mod biased_lock;
 pub mod block_index;
-pub mod brlock;
 pub(crate) mod buffer_pool;
-pub mod door;
 mod extents;
 pub mod free_list;
 mod holdings;
 pub mod large_buffer;
 pub mod local;
-pub mod membarrier;
 mod own_region;
 mod part;
 mod partition;
 pub(crate) mod per_rank;
 pub mod reach;
-mod reader_slot;
 pub mod registered;
 pub mod registry;
 pub mod segment;
 pub mod shared_bytes;
 pub mod shm_export;
 pub mod sparse;
-pub mod stack;

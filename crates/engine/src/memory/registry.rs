@@ -8,11 +8,11 @@
 
 use super::arena::Arena;
 use super::block_index::{Block, BlockIndex};
-use super::brlock::{BrLock, BrReadGuard};
 use super::extents::{Extent, Extents};
 use super::part::Segment;
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
+use crate::sync::brlock::{BrLock, BrReadGuard};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -21,8 +21,8 @@
 use super::{CURRENT, Engine, not_running};
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::memory::door::{self, Door};
 use crate::mpi::init::ThreadLevel;
+use crate::sync::door::{self, Door};
 use crate::thread::this_thread;
 use crate::trace::{Cause, Observer};
 use crate::wait::{self, Progress};

@@ -9,7 +9,7 @@
 
 use crate::failure::{Failure, Result, Status};
 use parking_lot::Mutex;
-use portolan_engine::memory::membarrier;
+use portolan_engine::sync::membarrier;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -35,7 +35,7 @@ use crate::na::limited::limited;
 use crate::na::wire::Kind;
 use parking_lot::Mutex;
 use portolan_engine::handles::Handles;
-use portolan_engine::memory::biased_lock::BiasedLock;
+use portolan_engine::sync::biased_lock::BiasedLock;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

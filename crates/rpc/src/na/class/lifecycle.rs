@@ -12,9 +12,9 @@ use crate::na::options::Options;
 use crate::na::plugin::Plugin;
 use parking_lot::{Mutex, RwLock};
 use portolan_engine::am::HandlerId;
-use portolan_engine::memory::biased_lock::BiasedLock;
 use portolan_engine::memory::large_buffer;
 use portolan_engine::runtime::Engine;
+use portolan_engine::sync::biased_lock::BiasedLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 

@@ -1,5 +1,14 @@
-//! The primitives of the lock-free modules. The crate in `models/` includes those modules and
-//! replaces this one by the doubles of a model checker.
+//! Locks and lists for many readers or threads, and the primitives that they are made of.
+//!
+//! The crate in `models/` includes the lock-free modules and replaces these primitives by the doubles
+//! of a model checker.
+
+pub(crate) mod append_lists;
+pub mod biased_lock;
+pub mod brlock;
+pub mod door;
+pub mod membarrier;
+mod reader_slot;
 
 pub use crate::thread::this_thread;
 pub use parking_lot::{Mutex, MutexGuard};

@@ -8,6 +8,8 @@
 //! Invariant: only the first thread accesses the plain memory. After it has ended, a later thread
 //! with the same thread pointer takes its place and finds the values that it left.
 
+pub mod stack;
+
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::LocalKey;

@@ -77,7 +77,7 @@ pub(super) fn all() -> impl Deref<Target = Vec<&'static ReaderSlot>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::brlock::BrLock;
+    use crate::sync::brlock::BrLock;
 
     #[test]
     fn slots_are_used_again() {
