@@ -103,6 +103,13 @@ impl Error {
         }
     }
 
+    /// Ends the job with the error. It occurred in a message that its origin relies on.
+    #[cold]
+    pub(crate) fn end_job(&self) -> ! {
+        self.clone().log_once();
+        crate::process::end_job(self.kind().code())
+    }
+
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

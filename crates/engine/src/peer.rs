@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::memory::arena::Arena;
 #[cfg(doc)]
-use crate::memory::reach::Path;
+use crate::memory::capabilities::Path;
 use crate::memory::sparse::Sparse;
 use crate::trace::{Awaited, Cause};
 use parking_lot::Mutex;

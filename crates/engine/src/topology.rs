@@ -1,5 +1,5 @@
 //! The nodes of the job: which ranks share memory. A *node* is a set of ranks that map each other's
-//! segments. Each rank announces its real node at start (`runtime::introduction`).
+//! segments. Each rank announces its real node at start (`runtime::startup_record`).
 //! `PORTOLAN_NODE_SIZE=k` splits each real node into *virtual nodes* of `k` ranks that behave as if
 //! they shared no memory, so that every path can run on one machine. All ranks hold the same table.
 

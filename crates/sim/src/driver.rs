@@ -6,7 +6,7 @@
 
 use crate::machine::Outcome;
 use crate::{
-    checks, floor, held, loopback, memory, programs, reports, rest, scale, silent, thread_fences,
+    checks, floor, heap, loopback, memory, programs, reports, rest, scale, silent, thread_fences,
     traced,
 };
 use std::fmt::Write as _;
@@ -51,9 +51,9 @@ fn cases() -> Vec<Case> {
         case("gone", 5, 200, 8, silent::gone),
         case("traced", 5, 200, 6, traced::run),
         case("stopped", 5, 200, 8, silent::stopped),
-        case("held_16", 1, 1, 16, held::run),
-        case("held_64", 1, 1, 64, held::run),
-        case("held_256", 1, 1, 256, held::run),
+        case("held_16", 1, 1, 16, heap::run),
+        case("held_64", 1, 1, 64, heap::run),
+        case("held_256", 1, 1, 256, heap::run),
         case("scale_16", 1, 1, 16, scale::run),
         case("scale_64", 1, 1, 64, scale::run),
     ];

@@ -5,7 +5,7 @@
 //! `scripts/bench.py hosts`). The model assumes that every node sends and receives like one of
 //! these hosts, independently of the others.
 
-use crate::held;
+use crate::heap;
 
 const NODE: usize = 64;
 /// Half a round trip between hosts, in seconds.
@@ -99,8 +99,8 @@ pub fn page() -> String {
     row("allocate a segment, or 1,000 in one call", &|n| time(allocate(n)));
     row("barrier", &|n| time(barrier(n)));
     row("a counter on one rank, once by all", &|n| time(counter(n)));
-    row("memory of a rank, 1,000 segments in 20 arenas", &|n| memory(held::paper(n, 20, 1_000)));
-    row("the same for all ranks of a node", &|n| memory(held::paper(n, 20, 1_000) * NODE));
+    row("memory of a rank, 1,000 segments in 20 arenas", &|n| memory(heap::paper(n, 20, 1_000)));
+    row("the same for all ranks of a node", &|n| memory(heap::paper(n, 20, 1_000) * NODE));
     row("memory of a rank that has used all others", &|n| memory(USED * n));
     page += "\n\
         **The first limits.** With ten thousand ranks there is none. With a hundred thousand, it is a\n\

@@ -20,7 +20,7 @@ mod dice;
 mod driver;
 mod extrapolate;
 mod floor;
-mod held;
+mod heap;
 mod loopback;
 mod machine;
 mod memory;

@@ -7,7 +7,7 @@
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own};
 use crate::extrapolate;
-use crate::held;
+use crate::heap;
 use crate::machine::{self, Outcome};
 use crate::memory;
 use crate::network::Traffic;
@@ -270,7 +270,7 @@ pub fn table(most: usize) {
         }
     }
     summary += "\n*All memory* is the memory of the process, including its stacks, the rings and the simulation.\n";
-    page += &(held::page() + &extrapolate::page() + &summary + &tables);
+    page += &(heap::page() + &extrapolate::page() + &summary + &tables);
     print!("{page}");
     if std::env::var_os("PORTOLAN_BLESS").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scaling.md");

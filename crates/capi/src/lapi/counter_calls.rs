@@ -11,7 +11,7 @@ use crate::boundary::array;
 use portolan_engine::am::Am;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::Cause;
-use portolan_engine::wait::Turns;
+use portolan_engine::wait::RepeatedWait;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
@@ -161,7 +161,7 @@ twin! {
             let served = engine.has_thread() && !context.deferral.is_polling();
             let left = if served && Engine::running_handler().is_none() {
                 engine.without_handlers_lock(|| {
-                    let mut turns = Turns::begin();
+                    let mut turns = RepeatedWait::begin();
                     loop {
                         let now = counter.value.load(Ordering::SeqCst);
                         if let Some(left) = take(counter, val) {

@@ -15,8 +15,8 @@ use super::table::{NA_CLASSES, Number, Table, Token};
 use crate::boundary::array;
 use parking_lot::{Mutex, RwLock};
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::hg::call_pool::CallPool;
 use portolan_rpc::hg::origin::Origin;
-use portolan_rpc::hg::spares::Spares;
 use portolan_rpc::hg::{Class, Context};
 use portolan_rpc::na::Address;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
@@ -37,7 +37,7 @@ static TURN: Mutex<()> = Mutex::new(());
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static REQUESTS: Table<CallRequest> = Table::new("request", 0x21);
 /// The calls of freed requests, kept for reuse.
-static SPARES: LazyLock<Spares> = LazyLock::new(Spares::default);
+static SPARES: LazyLock<CallPool> = LazyLock::new(CallPool::default);
 
 #[derive(Clone)]
 struct CallRequest {

@@ -6,7 +6,6 @@
 
 use super::Am;
 use super::deferral::HeldKind;
-use super::fatal::fatal;
 use super::rendezvous::InboundMessage;
 use super::state::{AmState, HandlerEntry};
 use super::wire::{RecordHead, RecordKind};
@@ -24,7 +23,7 @@ pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -
         Ok(Ok(value)) => value,
         Ok(Err(error)) => {
             let text = format!("the handler {name} failed: {}", error.detail());
-            fatal(&error.reworded(text))
+            error.reworded(text).end_job()
         }
         Err(panic) => {
             let text = panic
@@ -32,7 +31,8 @@ pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -
                 .map(|s| (*s).to_string())
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_default();
-            fatal(&Error::new(ErrorKind::Internal, format!("the handler {name} panicked: {text}")))
+            Error::new(ErrorKind::Internal, format!("the handler {name} panicked: {text}"))
+                .end_job()
         }
     }
 }
@@ -249,7 +249,7 @@ impl AmState {
                     let bytes = buffer.len();
                     if catch_unwind(AssertUnwindSafe(|| run(am, buffer))).is_err() {
                         let text = format!("a completion handler of {name} panicked");
-                        fatal(&Error::new(ErrorKind::Internal, text));
+                        Error::new(ErrorKind::Internal, text).end_job();
                     }
                     if let Some(traced) = traced {
                         traced.end(Served::Completion, Some(origin), bytes, None);
@@ -257,7 +257,7 @@ impl AmState {
                     let handled =
                         am.state().and_then(|state| state.handled_on_thread(am, origin, token));
                     if let Err(error) = handled {
-                        fatal(&error);
+                        error.end_job();
                     }
                 });
                 match deferral {

@@ -162,7 +162,7 @@ impl Am {
         if let Err(error) = crate::wait::until(self, Cause::Message, &what, || self.take(held)) {
             let text =
                 format!("the lock of the handlers cannot be taken again: {}", error.detail());
-            super::fatal::fatal(&Error::new(error.kind(), text));
+            Error::new(error.kind(), text).end_job();
         }
     }
 
@@ -170,7 +170,7 @@ impl Am {
     pub fn without_handlers_lock<R>(&self, body: impl FnOnce() -> R) -> R {
         let Some(held) = self.give_up_handlers() else { return body() };
         if let Err(error) = self.poll_after_lock() {
-            super::fatal::fatal(&error);
+            error.end_job();
         }
         let result = body();
         self.take_handlers_again(held);

@@ -28,7 +28,6 @@ pub(crate) mod cooperative_copy;
 pub mod deferral;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod doorbell;
-mod fatal;
 pub(crate) mod handler_dispatch;
 pub mod lock;
 pub mod over_mpi;

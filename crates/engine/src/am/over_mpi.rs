@@ -8,7 +8,6 @@
 //! head of its origin's queue, and the next poll tries again.
 
 use super::Am;
-use super::fatal::fatal;
 use super::rendezvous::{InboundMessage, Via};
 use super::wire::{self, MAX_HEADER, RecordHead};
 use crate::error::{Result, fail};
@@ -86,7 +85,7 @@ impl Am {
         // SAFETY: the caller guarantees the data until it has left.
         let sent = unsafe { two_sided.send_data(RequestKind::AmRts, target, data, tag, parcel) };
         // The target relies on the data, and MPI may be sending a part of it.
-        sent.or_else(|error| fatal(&error))
+        sent.or_else(|error| error.end_job())
     }
 }
 
@@ -125,7 +124,7 @@ impl Service for Am {
             _ => Ok(()),
         };
         if let Err(error) = traced {
-            fatal(&error);
+            error.end_job();
         }
     }
 }

@@ -28,10 +28,10 @@ impl Am {
     /// Registers this layer with the layers below it, and the owner with this layer.
     ///
     /// # Safety
-    /// See [`crate::core::above::Above::set`], with `self`.
+    /// See [`crate::core::upper_layer::UpperLayer::set`], with `self`.
     pub unsafe fn connect(&self, owner: Weak<dyn Owner>) {
         let _ = self.owner.set(owner);
-        // SAFETY: the caller upholds the contract of `Above::set`.
+        // SAFETY: the caller upholds the contract of `UpperLayer::set`.
         unsafe {
             self.core().set_progress(self);
             self.ops.register_services();

@@ -25,7 +25,7 @@ use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::mutation::{self, Fault};
 use crate::trace::{Call, CallInfo, Cause};
-use crate::wait::{Progress, Turns};
+use crate::wait::{Progress, RepeatedWait};
 use std::sync::atomic::Ordering;
 
 impl Am {
@@ -59,7 +59,7 @@ impl Am {
                  itself; make the call outside of handlers"
             );
         }
-        let (mut before, mut turns) = (None, Turns::begin());
+        let (mut before, mut turns) = (None, RepeatedWait::begin());
         loop {
             self.flush_hooks(false)?;
             // Handle what has arrived before counting.

@@ -17,7 +17,6 @@
 //! token once. Bytes are written to the destination in order, and never more than announced.
 
 use super::deferral::{Deferral, HeldKind};
-use super::fatal::fatal;
 use super::state::{AmState, AwaitedSignal};
 use super::wire::{self, RecordHead, RecordKind, Source};
 use super::{Am, Then};
@@ -314,7 +313,7 @@ impl AmState {
                     "the data of rank {origin} for the handler {name} cannot be read: {}",
                     error.detail()
                 );
-                fatal(&error.reworded(text));
+                error.reworded(text).end_job();
             }
             read.done += bytes;
             if read.done < read.inbound.len {

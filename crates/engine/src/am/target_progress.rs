@@ -4,7 +4,6 @@
 
 use super::Am;
 use super::HandlerId;
-use super::fatal::fatal;
 use super::rendezvous::{Reassembly, RndvState, Via};
 use super::shm_transport::ShmTransport;
 use super::state::{AmState, AwaitedSignal, Dispatch, RingState};
@@ -217,7 +216,7 @@ impl AmState {
             match self.poll(am) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) => fatal(&error),
+                Err(error) => error.end_job(),
             }
         }
     }

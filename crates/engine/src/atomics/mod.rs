@@ -16,7 +16,7 @@
 pub mod mutex;
 mod node_queue;
 pub mod notifications;
-pub mod notify;
+pub mod put_flag;
 pub mod rmw;
 
 pub use crate::path::ops::{Combine, Number, Rmw};

@@ -4,7 +4,7 @@
 //! sleeping threads, and one word for each rank of the node. With several nodes, a segment has a
 //! word for each rank of the job, and [`Ops::increment_in_order`] reaches it.
 
-use crate::collective::mark::reached;
+use crate::collective::shared_counter::reached;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::futex;
 use crate::memory::segment::{Purpose, Segment};

@@ -1,8 +1,8 @@
 //! The description of a collective call, which ranks compare.
 //!
 //! Each collective has a [`Signature`], part of the word or message header that the ranks exchange
-//! anyway ([`super::shared_area`], [`super::circle`]). Two different signatures mean an error in
-//! the program. Its message describes the call of each rank ([`Call::describe`]).
+//! anyway ([`super::shared_area`], [`super::message_group`]). Two different signatures mean an
+//! error in the program. Its message describes the call of each rank ([`Call::describe`]).
 //!
 //! A public call such as an allocation consists of several exchanges. [`scope`] names it for all of
 //! them. Scopes nest if a public call is part of another, and a signature then covers all of them:

@@ -5,7 +5,7 @@
 //! values follow on separate pages.
 
 use super::call::{Call, Detail, Signature};
-use super::mark::Mark;
+use super::shared_counter::SharedCounter;
 use super::{Operator, Reducible, alarm, reduce};
 use crate::digest;
 use crate::futex;
@@ -101,16 +101,16 @@ impl Slots {
         unsafe { &*self.file.base().add(at).cast() }
     }
 
-    fn mark(&self, at: usize) -> Mark<'_> {
-        Mark { number: self.word(at), sleepers: self.word(at + 4), crowded: self.crowded }
+    fn mark(&self, at: usize) -> SharedCounter<'_> {
+        SharedCounter { number: self.word(at), sleepers: self.word(at + 4), crowded: self.crowded }
     }
 
-    pub(super) fn released(&self) -> Mark<'_> {
+    pub(super) fn released(&self) -> SharedCounter<'_> {
         self.mark(0)
     }
 
     /// Last step at which all have arrived, which the leader or the root then completes.
-    pub(super) fn full(&self) -> Mark<'_> {
+    pub(super) fn full(&self) -> SharedCounter<'_> {
         self.mark(LINE)
     }
 
@@ -182,11 +182,11 @@ impl Slots {
     }
 
     /// A rank's last step with a value for all ranks.
-    pub(super) fn given(&self, place: usize) -> Mark<'_> {
+    pub(super) fn given(&self, place: usize) -> SharedCounter<'_> {
         self.mark(self.own_line(place))
     }
 
-    pub(super) fn done(&self, place: usize) -> Mark<'_> {
+    pub(super) fn done(&self, place: usize) -> SharedCounter<'_> {
         self.mark(self.own_line(place) + 8)
     }
 

@@ -56,7 +56,7 @@ enum IncomingBytes<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct CircleTransfer<'a> {
+pub(super) struct GroupTransfer<'a> {
     incoming: IncomingBytes<'a>,
     from: usize,
     first: Option<(Request, Frame)>,
@@ -88,14 +88,14 @@ fn must<T>(result: Result<T>) -> T {
     })
 }
 
-impl<'a> CircleTransfer<'a> {
+impl<'a> GroupTransfer<'a> {
     /// `send` and `receive` name ranks of the communicator.
     pub(super) fn start(
         (comm, tag): (&Comm, i32),
         mut header: Header,
         send: Option<(&[u8], usize)>,
         receive: Option<(&'a mut [u8], usize)>,
-    ) -> CircleTransfer<'a> {
+    ) -> GroupTransfer<'a> {
         let from = receive.as_ref().map_or(usize::MAX, |(_, from)| *from);
         let incoming = receive.map_or(IncomingBytes::Done, |(data, from)| {
             let mut frame = take_frame();
@@ -104,7 +104,7 @@ impl<'a> CircleTransfer<'a> {
                 must(unsafe { p2p::irecv(comm, frame.as_mut_ptr(), FIRST, Some(from), tag) });
             IncomingBytes::First { request, frame, data }
         });
-        let mut transfer = CircleTransfer { incoming, from, first: None, rest: None };
+        let mut transfer = GroupTransfer { incoming, from, first: None, rest: None };
         if let Some((data, to)) = send {
             header.len = data.len() as u32;
             let (inline, rest) = data.split_at(data.len().min(INLINE));
@@ -216,7 +216,7 @@ impl<'a> CircleTransfer<'a> {
     }
 }
 
-impl Drop for CircleTransfer<'_> {
+impl Drop for GroupTransfer<'_> {
     fn drop(&mut self) {
         match &mut self.incoming {
             IncomingBytes::First { request, .. } | IncomingBytes::Rest { request, .. } => {

@@ -6,7 +6,7 @@
 
 use super::alarm::{Alarm, Key, Notice};
 use super::call::{Kind, Signature, scope};
-use super::circle::{Circle, Running};
+use super::message_group::{MessageGroup, Running};
 use super::slots::Slots;
 use super::transfer::REST;
 use crate::error::{Result, fail};
@@ -62,7 +62,7 @@ impl Wire {
             alarm: &alarm,
             warns: &|| true,
         };
-        let circle = Circle {
+        let circle = MessageGroup {
             wire: &self.comm,
             tag: 0,
             ranks: &ranks,
@@ -108,7 +108,7 @@ impl Wire {
             alarm: &alarm,
             warns: &|| true,
         };
-        let circle = Circle {
+        let circle = MessageGroup {
             wire: &self.comm,
             tag: Wire::MAKING,
             ranks: &sorted,

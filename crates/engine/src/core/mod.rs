@@ -4,9 +4,9 @@
 //! [`crate::am::Am`], [`crate::ops::Ops`], [`crate::path::Paths`], [`Core`]. Waits in any layer
 //! make progress for all: [`Core`] forwards polls and naps to the layer of [`Core::set_progress`].
 
-pub mod above;
 pub mod handler;
 mod poll_backoff;
+pub mod upper_layer;
 
 use crate::config::Config;
 use crate::error::{Result, fail, unless_forked};
@@ -19,11 +19,11 @@ use crate::topology::Topology;
 use crate::trace::{Awaited, CallInfo, Cause, Entered, Observer, Serving, Settings};
 use crate::wait::{Ends, GivenUp, LONGEST_NAP, Patience, Progress};
 use crate::watchdog::Standing;
-use above::Above;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
+use upper_layer::UpperLayer;
 
 #[derive(Debug)]
 pub struct Core {
@@ -56,7 +56,7 @@ pub struct Core {
     /// Calls are counted or traced. Stored beside fields that calls read anyway.
     observed: AtomicBool,
     observer: Box<Observer>,
-    progress: Above<dyn Progress + Send + Sync>,
+    progress: UpperLayer<dyn Progress + Send + Sync>,
 }
 
 #[derive(Debug)]
@@ -103,16 +103,16 @@ impl Core {
             crowded,
             observed: AtomicBool::new(observer.is_on()),
             observer,
-            progress: Above::default(),
+            progress: UpperLayer::default(),
             topology,
             config,
         }
     }
 
     /// # Safety
-    /// See [`Above::set`].
+    /// See [`UpperLayer::set`].
     pub unsafe fn set_progress(&self, progress: &(dyn Progress + Send + Sync + 'static)) {
-        // SAFETY: the caller guarantees the requirements of `Above::set`.
+        // SAFETY: the caller guarantees the requirements of `UpperLayer::set`.
         unsafe { self.progress.set(progress) };
     }
 

@@ -13,7 +13,7 @@
 //! them (invariant 7). Decisions depend only on the messages, which all ranks see.
 
 use super::arena::{self, Arena};
-use super::holdings::Holdings;
+use super::group_arenas::GroupArenas;
 use super::own_region::OwnRegion;
 use super::part::{PartPlace, Segment};
 use super::partition::{
@@ -97,7 +97,7 @@ impl Memory {
     fn partition(
         &self,
         group: &Group,
-        holdings: &Holdings,
+        holdings: &GroupArenas,
         lens: &[usize],
     ) -> (Partition, Option<FreshFile>) {
         let stretch = stretch_bytes(lens);
@@ -168,7 +168,7 @@ impl Memory {
     fn partition_new(
         &self,
         group: &Arc<Group>,
-        holdings: &Holdings,
+        holdings: &GroupArenas,
         file: Option<FreshFile>,
         all: &mut [Partition],
         survey: &Survey,
@@ -232,7 +232,7 @@ impl Memory {
     fn fill(
         &self,
         group: &Arc<Group>,
-        holdings: &Holdings,
+        holdings: &GroupArenas,
         own: Result<Result<OwnRegion>>,
         (partition, lens): (&Partition, &PerRank<usize>),
         progress: &dyn Progress,
@@ -275,7 +275,7 @@ impl Memory {
     fn publish(
         &self,
         group: &Arc<Group>,
-        holdings: &Holdings,
+        holdings: &GroupArenas,
         purpose: Purpose,
         found: Vec<Found>,
     ) -> Vec<Arc<Segment>> {
@@ -296,7 +296,7 @@ impl Memory {
     }
 }
 
-fn uncut(holdings: &Holdings, partition: &Partition) {
+fn uncut(holdings: &GroupArenas, partition: &Partition) {
     if partition.asked == 0 || partition.arena >= REFUSED {
         return;
     }
@@ -320,7 +320,7 @@ fn gather_lengths(group: &Group, lens: &[usize], progress: &dyn Progress) -> Res
     Ok(all)
 }
 
-fn alike(holdings: &Holdings, mine: &Partition, lens: &[usize]) -> Result<Vec<Found>> {
+fn alike(holdings: &GroupArenas, mine: &Partition, lens: &[usize]) -> Result<Vec<Found>> {
     let arena = if mine.asked == 0 { None } else { Some(holdings.numbered(mine.arena)?) };
     let mut next = mine.place as usize;
     let found = lens.iter().map(|&len| {
@@ -334,7 +334,7 @@ fn alike(holdings: &Holdings, mine: &Partition, lens: &[usize]) -> Result<Vec<Fo
 
 /// `others` has the lengths of all ranks if they differ and there are several segments.
 fn unlike(
-    holdings: &Holdings,
+    holdings: &GroupArenas,
     all: &[Partition],
     lens: &[usize],
     others: Option<&[usize]>,

@@ -4,9 +4,9 @@
 //! bytes of a region contain the locks and marks of [`crate::atomics`]. The rest is allocated in
 //! blocks.
 
+use super::capabilities::{Capabilities, Path};
 use super::own_region::{GRAIN, OwnRegion};
 use super::per_rank::PerRank;
-use super::reach::{Capabilities, Path};
 use crate::error::Result;
 use crate::group::Group;
 use crate::mpi::Window;

@@ -2,14 +2,14 @@
 //!
 //! Data that is common to all ranks is stored once: the arenas, and for each arena an index of the
 //! blocks that have the same layout on all of its ranks. The regions of a rank are stored after the
-//! first lookup of that rank ([`super::extents`]), with an index of their own if layouts differ.
-//! The cost of a lookup does not depend on the number of segments. The whole range of a transfer
-//! must lie in the requested length of one block.
+//! first lookup of that rank ([`super::region_lookup`]), with an index of their own if layouts
+//! differ. The cost of a lookup does not depend on the number of segments. The whole range of a
+//! transfer must lie in the requested length of one block.
 
 use super::arena::Arena;
 use super::block_index::{Block, BlockIndex};
-use super::extents::{Extent, Extents};
 use super::part::Segment;
+use super::region_lookup::{Extent, RegionLookup};
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
 use crate::sync::brlock::{BrLock, BrReadGuard};
@@ -50,7 +50,7 @@ fn block_in(segment: &Segment, rank: usize, arena: u32) -> Option<Block> {
 #[derive(Debug)]
 struct Tables {
     arenas: Vec<ArenaTable>,
-    extents: Extents,
+    extents: RegionLookup,
 }
 
 #[derive(Debug)]
@@ -178,7 +178,7 @@ impl Tables {
 
 impl Registry {
     pub fn new(ranks: usize) -> Registry {
-        let tables = Tables { arenas: Vec::new(), extents: Extents::new(ranks) };
+        let tables = Tables { arenas: Vec::new(), extents: RegionLookup::new(ranks) };
         Registry { tables: BrLock::new(tables) }
     }
 

@@ -3,7 +3,7 @@
 //! the segment, and each rank frees its block.
 
 use super::arena::{ALIGN, Policy};
-use super::holdings::Holdings;
+use super::group_arenas::GroupArenas;
 use super::local::LocalMemory;
 pub use super::part::{Purpose, Segment};
 use super::registry::{Registry, SegmentId};
@@ -23,7 +23,7 @@ pub struct Memory {
     pub(super) policy: Policy,
     pub(super) topology: Arc<Topology>,
     pub(super) segments: Mutex<HashMap<SegmentId, Arc<Segment>>>,
-    holdings: Mutex<HashMap<u64, Arc<Holdings>>>,
+    holdings: Mutex<HashMap<u64, Arc<GroupArenas>>>,
     freed: AtomicU64,
 }
 
@@ -164,7 +164,7 @@ impl Memory {
         self.freed.load(Ordering::Acquire)
     }
 
-    pub fn of(&self, group: &Group) -> Arc<Holdings> {
+    pub fn of(&self, group: &Group) -> Arc<GroupArenas> {
         self.holdings.lock().entry(group.key()).or_default().clone()
     }
 
@@ -176,7 +176,7 @@ impl Memory {
         self.of(group).arenas.lock().iter().any(|arena| arena.window().is_some())
     }
 
-    fn trim(&self, group: &Group, holdings: &Holdings) -> Result<()> {
+    fn trim(&self, group: &Group, holdings: &GroupArenas) -> Result<()> {
         for arena in holdings.take_empty(!group.is_freed() || holdings.live_segments() > 0) {
             self.registry.remove_arena(&arena);
             arena.close()?;

@@ -31,10 +31,10 @@ impl Ops {
     }
 
     /// # Safety
-    /// See [`crate::core::above::Above::set`].
+    /// See [`crate::core::upper_layer::UpperLayer::set`].
     pub(crate) unsafe fn register_services(&self) {
         if let Ok(two_sided) = self.two_sided() {
-            // SAFETY: the caller guarantees the requirements of `Above::set`.
+            // SAFETY: the caller guarantees the requirements of `UpperLayer::set`.
             unsafe {
                 two_sided.services().register(&Mutexes::KINDS, &self.mutexes);
                 two_sided.services().register(&Delegate::KINDS, &Delegate);

@@ -32,7 +32,7 @@ pub mod shm_atomics;
 pub mod transport;
 pub mod two_sided;
 
-pub use crate::memory::reach::{Capabilities, Path};
+pub use crate::memory::capabilities::{Capabilities, Path};
 pub use paths::{Paths, install};
 pub use transport::{Flush, Prepared, RemotePlace, Transport};
 

@@ -3,7 +3,7 @@
 //! stop the engine meanwhile. A waiter therefore holds the engine by reference count, and polls it
 //! only until [`Engine::shut_host`], afterwards only its own request.
 
-use super::introduction::Introduction;
+use super::startup_record::StartupRecord;
 use super::{Engine, try_running};
 use crate::config::Config;
 use crate::error::Result;
@@ -45,7 +45,7 @@ pub(super) fn may_take_part(config: &Config, world: &Comm) -> Result<bool> {
 
 /// Gives the same on all ranks: all may take part, and the engine serves nodes by messages, or
 /// ranks share cores, which MPI's own waits do not yield.
-pub(super) fn takes_part(messages: bool, crowded: bool, all: &[Introduction]) -> bool {
+pub(super) fn takes_part(messages: bool, crowded: bool, all: &[StartupRecord]) -> bool {
     (messages || crowded) && all.iter().all(|one| one.may_wait != 0)
 }
 

@@ -6,7 +6,7 @@
 //! hosts, so the kernel's boot ID identifies the machine. A limit of a container to fewer cores is
 //! applied to all ranks of the machine together.
 
-use super::introduction::Introduction;
+use super::startup_record::StartupRecord;
 use crate::topology::Topology;
 use std::collections::HashSet;
 
@@ -57,7 +57,7 @@ fn shares(ranks: &[Cores], available: usize) -> bool {
     near.len() > count(&all) || available < count(mine) && ranks.len() > available
 }
 
-pub(super) fn is_crowded(rank: usize, all: &[Introduction], topology: &Topology) -> bool {
+pub(super) fn is_crowded(rank: usize, all: &[StartupRecord], topology: &Topology) -> bool {
     let one = &all[rank];
     let here = |other: &usize| match one.boot {
         0 => topology.same_node(*other, rank),
@@ -69,7 +69,7 @@ pub(super) fn is_crowded(rank: usize, all: &[Introduction], topology: &Topology)
     shares(&ranks, one.available as usize)
 }
 
-pub(super) fn is_any_crowded(all: &[Introduction], topology: &Topology) -> bool {
+pub(super) fn is_any_crowded(all: &[StartupRecord], topology: &Topology) -> bool {
     // Ranks of one machine with the same cores give the same result.
     let mut seen = HashSet::new();
     let mut new = |rank: &usize| seen.insert((all[*rank].boot, all[*rank].cores));

@@ -1,13 +1,13 @@
 //! Start and stop of the engine.
 //!
 //! The start creates two communicators and exchanges the data of all ranks once
-//! ([`super::introduction`]). [`super::path_selection`] chooses the paths to memory. The ranks of a
-//! node then meet in shared memory.
+//! ([`super::startup_record`]). [`super::path_selection`] chooses the paths to memory. The ranks of
+//! a node then meet in shared memory.
 //!
 //! Invariant: the start does not wait inside MPI, where many ranks that share cores delay each
 //! other, except for the creation of windows, if they may be used.
 
-use super::introduction::{self, Introduction};
+use super::startup_record::{self, StartupRecord};
 use super::{
     CURRENT, Engine, OWNER, admission, host, log_sink, oversubscription, path_selection, trace_lock,
 };
@@ -143,7 +143,7 @@ impl Engine {
         let wire = Arc::new(Wire::new(world.dup()?));
         let may_wait = host::may_take_part(&config, &world)?;
         let (trace_lock, in_use) = trace_lock::of(&config, world.rank());
-        let all = wire.introduce(&Introduction::own(&config, may_wait, in_use))?;
+        let all = wire.introduce(&StartupRecord::own(&config, may_wait, in_use))?;
         agreed::compare(all.iter().map(|one| &one.settings))?;
         if all[0].traces_in_use != 0 {
             fail!(
@@ -154,7 +154,7 @@ impl Engine {
             );
         }
         wire.set_secret(all[0].secret);
-        let labels = introduction::labels(&all);
+        let labels = startup_record::labels(&all);
         let addresses: Vec<_> = all.iter().map(|one| one.addresses).collect();
         watchdog::hosts::configure(world.rank(), &addresses, |rank| labels[rank]);
         let topology = Arc::new(Topology::from_labels(world.rank(), &labels, config.node_size));

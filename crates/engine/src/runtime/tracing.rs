@@ -11,8 +11,8 @@
 //! another host.
 
 use super::Engine;
-use super::introduction::boot_number;
 use super::oversubscription::{core_list, own_cores};
+use super::startup_record::boot_number;
 use crate::config::VARIABLES;
 use crate::error::Result;
 use crate::mpi::{Comm, init, p2p};

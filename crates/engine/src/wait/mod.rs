@@ -33,16 +33,16 @@ pub(crate) use contention::offer_core;
 pub(crate) use lock::while_held;
 use patience::FIRST_NAP;
 pub use patience::{Ends, LONGEST_NAP, Naps, Patience};
+pub use repeated_wait::RepeatedWait;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
-pub use turns::Turns;
 pub(crate) use word::on_word;
 pub use word::{Word, until_on, while_equal};
 
 mod contention;
 mod lock;
 mod patience;
-mod turns;
+mod repeated_wait;
 mod word;
 
 /// A lock that a thread gave up for a wait, with the number of times that it had taken it.

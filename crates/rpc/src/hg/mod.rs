@@ -9,13 +9,13 @@
 //! **Errors.** If a function is not registered, its input cannot be decoded, or its handler fails
 //! or drops the call, the origin receives a status.
 
+pub mod call_pool;
 pub mod class;
 pub mod context;
 pub mod origin;
 pub mod payload;
 mod program;
 pub mod registry;
-pub mod spares;
 pub mod target;
 pub mod typed;
 pub mod wire;

@@ -2,8 +2,8 @@
 
 use super::SharedArea;
 use crate::collective::call::{self, Call};
-use crate::collective::circle::Running;
-use crate::collective::mark::reached;
+use crate::collective::message_group::Running;
+use crate::collective::shared_counter::reached;
 use crate::collective::slots::{KEPT, TURNS};
 use crate::config::agreed::listed;
 use crate::error::{Error, Result};

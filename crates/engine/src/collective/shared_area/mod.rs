@@ -30,8 +30,8 @@ mod check;
 #[cfg(test)]
 mod tests;
 
-use super::circle::Running;
-use super::mark::reached;
+use super::message_group::Running;
+use super::shared_counter::reached;
 use super::slots::{BLOCK, SLOT, Slots, TURNS};
 use super::wire::Wire;
 use super::{Operator, Reducible};

@@ -1,10 +1,10 @@
 //! The ranks of a group by node, and their collectives of short values.
 //!
 //! Ranks of a node use shared memory ([`super::shared_area`]). Nodes exchange messages
-//! ([`super::circle`]) through one rank each: the *leader*, the first rank of the node in the
-//! group. So only leaders poll MPI for collectives. A root that is not a leader exchanges its data
-//! with the leader through shared memory. Without shared memory on some node, each rank counts as a
-//! node.
+//! ([`super::message_group`]) through one rank each: the *leader*, the first rank of the node in
+//! the group. So only leaders poll MPI for collectives. A root that is not a leader exchanges its
+//! data with the leader through shared memory. Without shared memory on some node, each rank counts
+//! as a node.
 //!
 //! Invariants: all members have the same view of the nodes, and perform the same steps. No result
 //! depends on a rank that made a different call: each step and each message carries the call
@@ -14,7 +14,7 @@ mod node_file;
 
 use super::alarm::{Alarm, Key};
 use super::call::{ElementType, Kind, Signature};
-use super::circle::{Circle, Running};
+use super::message_group::{MessageGroup, Running};
 use super::shared_area::SharedArea;
 use super::slots::Slots;
 use super::wire::Wire;
@@ -169,9 +169,9 @@ impl Team {
     fn in_circle<R>(
         &self,
         running: &Running<'_>,
-        body: impl FnOnce(&Circle<'_>) -> Result<R>,
+        body: impl FnOnce(&MessageGroup<'_>) -> Result<R>,
     ) -> Result<R> {
-        body(&Circle {
+        body(&MessageGroup {
             wire: self.wire.comm(),
             tag: self.tag as i32,
             ranks: self.nodes.as_ref().map_or(&self.members, |nodes| &nodes.leaders),

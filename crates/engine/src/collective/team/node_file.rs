@@ -2,8 +2,8 @@
 
 use super::Team;
 use crate::collective::call::{ElementType, Kind, Signature};
-use crate::collective::circle::Circle;
-use crate::collective::share::{self, Meeting};
+use crate::collective::message_group::MessageGroup;
+use crate::collective::shared_file::{self, Meeting};
 use crate::error::Result;
 use crate::shm::{Descriptor, SharedFile};
 use crate::wait::Progress;
@@ -19,7 +19,7 @@ impl Team {
         len: usize,
         prepare: impl Fn(&SharedFile) -> Result<()>,
     ) -> Result<SharedFile> {
-        share::file(&OnNodes { team: self, progress }, dir, len, prepare)
+        shared_file::file(&OnNodes { team: self, progress }, dir, len, prepare)
     }
 }
 
@@ -39,7 +39,7 @@ impl Meeting for OnNodes<'_> {
         let call = Signature::here(Kind::Broadcast).of(ElementType::BYTES, bytes.len()).rooted(0);
         team.run(self.progress, call, &what, |running| match team.shared_area() {
             Some(shared_area) => shared_area.broadcast(running, bytes, 0),
-            None => Circle {
+            None => MessageGroup {
                 wire: team.wire.comm(),
                 tag: team.tag as i32,
                 ranks: &team.here.iter().map(|&rank| team.members[rank]).collect::<Vec<_>>(),

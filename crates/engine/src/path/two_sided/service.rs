@@ -9,7 +9,7 @@
 
 use super::Address;
 use super::wire::RequestKind;
-use crate::core::above::Above;
+use crate::core::upper_layer::UpperLayer;
 use crate::error::{Result, fail};
 use crate::path::Paths;
 use std::any::Any;
@@ -55,11 +55,11 @@ pub trait Service: Send + Sync {
 }
 
 #[derive(Debug, Default)]
-pub struct Services([Above<dyn Service>; RequestKind::COUNT]);
+pub struct Services([UpperLayer<dyn Service>; RequestKind::COUNT]);
 
 impl Services {
     /// # Safety
-    /// See [`Above::set`].
+    /// See [`UpperLayer::set`].
     pub unsafe fn register(&self, kinds: &[RequestKind], service: &(dyn Service + 'static)) {
         for &kind in kinds {
             // SAFETY: the caller guarantees that the service lives long enough.

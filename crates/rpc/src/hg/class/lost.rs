@@ -1,6 +1,6 @@
 //! The loss of a peer.
 
-use super::{ClassShared, Entry, Promised};
+use super::{ClassShared, Entry, KeptOutput};
 use crate::failure::Status;
 use crate::hg::context::Work;
 use crate::hg::payload::Payload;
@@ -36,7 +36,7 @@ impl ClassShared {
             let of = promised.iter().filter(|(_, promised)| promised.peer == peer);
             let tokens: Vec<u64> = of.map(|(token, _)| token).collect();
             let gone = tokens.into_iter().filter_map(|token| promised.remove(token));
-            gone.collect::<Vec<Promised>>()
+            gone.collect::<Vec<KeptOutput>>()
         };
         let answered = gone.into_iter().filter_map(|gone| self.end_promise(gone));
         for (context, then) in answered {

@@ -10,8 +10,8 @@
 //! single input or output may exceed the bounds, because parameters may have any length.
 
 mod cancelled;
+mod kept_outputs;
 mod lost;
-mod promised;
 mod pulls;
 mod requests;
 mod shares;
@@ -60,7 +60,7 @@ enum Entry {
 /// Runs when an answer has left, or when the origin has pulled it.
 pub type OnAnswered = Box<dyn FnOnce() + Send>;
 
-struct Promised {
+struct KeptOutput {
     peer: Peer,
     len: usize,
     _kept: Option<Kept>,
@@ -85,7 +85,7 @@ pub struct ClassShared {
     calls: BiasedLock<Handles<Entry>>,
     cancelled: Mutex<Cancelled>,
     /// The outputs not yet pulled, by the token that releases them.
-    promised: Mutex<Handles<Promised>>,
+    promised: Mutex<Handles<KeptOutput>>,
     pulls: Mutex<VecDeque<Pull>>,
     pulling: AtomicUsize,
     shares: Shares<Pull, Arc<Target>>,

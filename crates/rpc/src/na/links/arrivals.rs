@@ -1,6 +1,6 @@
 //! Connections that other threads have made, for the thread that polls.
 
-use super::door::Opened;
+use super::listener::Opened;
 use super::peers::Peers;
 use super::poller::Poller;
 use parking_lot::Mutex;

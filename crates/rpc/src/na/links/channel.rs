@@ -2,7 +2,7 @@
 //!
 //! The server looks at the client's first byte, so both learn if only one side uses TLS.
 
-use super::door::Refusal;
+use super::listener::Refusal;
 use super::stream::Stream;
 use super::tcp::Connected;
 use super::tcp_greeting::{self as greeting, Binding};

@@ -8,7 +8,7 @@
 //! made.
 
 use crate::failure::{Result, refuse};
-use crate::na::links::door::Opened;
+use crate::na::links::listener::Opened;
 use crate::na::plugin::Chunk;
 use crate::na::wire::Head;
 use parking_lot::{Condvar, Mutex, MutexGuard};

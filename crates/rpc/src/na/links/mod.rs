@@ -1,9 +1,9 @@
 //! Processes that connect to each other without MPI and without a launcher: on one host through
 //! shared memory (`na+sm`), and between hosts through TCP (`tcp`).
 //!
-//! Greeting: a thread of `door` accepts, or one of `dialling` connects; `sm` or `tcp` greets the
-//! peer, over a `channel` if it is a socket. The result is a `link`: a `stream` with `output` and
-//! `input` frames. `serve` answers requests for memory.
+//! Greeting: a thread of `listener` accepts, or one of `dialling` connects; `sm` or `tcp` greets
+//! the peer, over a `channel` if it is a socket. The result is a `link`: a `stream` with `output`
+//! and `input` frames. `serve` answers requests for memory.
 //!
 //! A connection is a stream of bytes in each direction, which carries frames: a message header and
 //! a body. Its end is the only sign that a peer has gone, so a crash and a close look alike: what
@@ -30,18 +30,18 @@
 
 mod arrivals;
 mod channel;
+mod connect;
+mod deferred_output;
 mod dialling;
-pub mod door;
 mod ending;
 mod fork;
-mod held;
 mod input;
 mod link;
+pub mod listener;
 mod loss;
 mod output;
 mod peers;
 mod poller;
-mod reach;
 mod serve;
 mod sm;
 mod stream;
@@ -60,11 +60,12 @@ use super::secret::{self, Key};
 use super::wire::{Head, Kind};
 use crate::failure::{Failure, Result, Status, refuse};
 use arrivals::Arrivals;
+use connect::Networks;
+use deferred_output::DeferredOutput;
 use dialling::{Dialling, Kept};
-use door::{Opened, Who};
 use fork::Owner;
-use held::Held;
 use link::Link;
+use listener::{Opened, Who};
 use parking_lot::Mutex;
 use peers::{Peers, Room};
 use poller::Poller;
@@ -74,7 +75,6 @@ use portolan_engine::memory::shm_export;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::process;
 use portolan_engine::runtime::log_sink;
-use reach::Networks;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,7 +99,7 @@ pub(crate) struct Links {
     must_collect: AtomicBool,
     owner: Owner,
     moving: InMotion,
-    held: Held,
+    held: DeferredOutput,
 }
 
 impl Links {
@@ -144,7 +144,7 @@ impl Links {
             must_collect: AtomicBool::new(false),
             owner: Owner::this_process(),
             moving: InMotion::default(),
-            held: Held::default(),
+            held: DeferredOutput::default(),
         })
     }
 

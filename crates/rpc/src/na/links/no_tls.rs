@@ -1,6 +1,6 @@
 //! Replaces `tls` in a library without that feature: refuses TLS, and its types have no values.
 
-use super::door::Refusal;
+use super::listener::Refusal;
 use super::stream::Stream;
 use super::tcp::Connected;
 use crate::failure::{Result, refuse};

@@ -1,14 +1,14 @@
 //! Outgoing frames of a connection: those that do not fit into the stream wait, in order.
 //!
-//! Short frames can be held, so that one write transmits several ([`super::held`]). They precede
-//! all later frames.
+//! Short frames can be held, so that one write transmits several ([`super::deferred_output`]). They
+//! precede all later frames.
 //!
 //! A frame is the length of its body (4 bytes, little-endian), a message header and the body. Short
 //! bodies are copied if they have to wait. Bodies in registered memory are not, unless the owner
-//! withdraws the memory before they have been written ([`Loan`]).
+//! withdraws the memory before they have been written ([`Lease`]).
 
 use super::stream::{Stream, after, run_of, total};
-use crate::na::memory::{Copied, InUse, Loan, Run};
+use crate::na::memory::{Copied, InUse, Lease, Run};
 use crate::na::wire::{HEAD, Head};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ const MOST_KEPT: usize = 2 << 10;
 enum Piece {
     Bytes(Copied),
     Memory(Vec<Run>),
-    Lent(Arc<Loan>),
+    Lent(Arc<Lease>),
 }
 
 #[derive(Default)]

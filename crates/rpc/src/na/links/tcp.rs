@@ -7,13 +7,13 @@
 //!
 //! The address that a client claims is *proven* if the client knows the key, or if there is no key
 //! and the process that listens there confirms the claim. A server asks only if the client connects
-//! from the same host, so strangers cannot make it connect to others, and resolves no host name that
-//! the program has not looked up itself. A client with an unproven claim, for example behind a
+//! from the same host, so strangers cannot make it connect to others, and resolves no host name
+//! that the program has not looked up itself. A client with an unproven claim, for example behind a
 //! firewall that rewrites addresses, is a peer with the address of its socket.
 
 use super::arrivals::Arrivals;
 use super::channel::Channel;
-use super::door::{self, Door, Listen, Opened, Refusal, Who};
+use super::listener::{self, Listen, Listener, Opened, Refusal, Who};
 use super::stream::{Read, Stream};
 use super::tcp_greeting::{self as greeting, Dials, Own};
 use super::tls::Tls;
@@ -105,7 +105,7 @@ impl Mine {
 pub(super) struct Tcp {
     mine: Arc<Mine>,
     /// `None` once the class does not listen.
-    door: Mutex<Option<Door<Socket>>>,
+    listener: Mutex<Option<Listener<Socket>>>,
 }
 
 struct Socket {
@@ -202,9 +202,10 @@ impl Tcp {
         let failed = |e: io::Error| Failure::new(Status::ADDRNOTAVAIL, format!("tcp: {e}"));
         let own = Own { place, key, memory, dials: Dials::default() };
         let mine = Arc::new(Mine { own, tls, arrivals, asked: AtomicUsize::new(0) });
-        let door = listener.map(|listener| Door::open(Socket { listener, mine: mine.clone() }));
-        let door = Mutex::new(door.transpose().map_err(failed)?);
-        Ok(Tcp { mine, door })
+        let listener =
+            listener.map(|listener| Listener::open(Socket { listener, mine: mine.clone() }));
+        let listener = Mutex::new(listener.transpose().map_err(failed)?);
+        Ok(Tcp { mine, listener })
     }
 
     pub fn place(&self) -> &str {
@@ -226,7 +227,7 @@ impl Tcp {
             Ok(addresses) => addresses.collect(),
             Err(error) => refuse!(ADDRNOTAVAIL, "{network}://{place}: {error}"),
         };
-        let dialled = door::greeted(|| {
+        let dialled = listener::greeted(|| {
             let socket = connect(&addresses)?;
             prepare(&socket)?;
             let own = &self.mine.own;
@@ -258,21 +259,21 @@ impl Tcp {
     }
 
     pub fn reopen(&self) -> io::Result<()> {
-        self.door.lock().as_mut().map_or(Ok(()), Door::reopen)
+        self.listener.lock().as_mut().map_or(Ok(()), Listener::reopen)
     }
 
     pub fn leave_to_parent(&self) {
-        let door = self.door.try_lock().and_then(|mut door| door.take());
-        door.into_iter().for_each(Door::leave_to_parent);
+        let listener = self.listener.try_lock().and_then(|mut listener| listener.take());
+        listener.into_iter().for_each(Listener::leave_to_parent);
     }
 
     pub fn close(&self) {
-        let door = self.door.lock().take();
-        drop(door); // without the lock: it waits for its threads
+        let listener = self.listener.lock().take();
+        drop(listener); // without the lock: it waits for its threads
     }
 
     pub fn refused(&self) -> u64 {
-        self.door.lock().as_ref().map_or(0, Door::refused)
+        self.listener.lock().as_ref().map_or(0, Listener::refused)
     }
 }
 

@@ -6,19 +6,19 @@
 //!
 //! Other processes can use the memory only while it is registered, whatever serialised handles they
 //! hold (`portolan_engine::memory::registered`). The owner waits for copies by other threads, but
-//! not for peers (`loan`).
+//! not for peers (`lease`).
 
 mod access;
-mod lending;
-mod loan;
+mod host_export;
+mod lease;
 mod runs;
 mod wire;
 
 pub use super::zeroed_buffer::ZeroedBuffer;
 pub use access::Access;
-pub(super) use lending::Neighbours;
-pub use loan::InUse;
-pub(super) use loan::{Copied, Loan, MOST_COPIED};
+pub(super) use host_export::Neighbours;
+pub use lease::InUse;
+pub(super) use lease::{Copied, Lease, MOST_COPIED};
 pub use runs::Run;
 pub(super) use runs::{pair, to_mapped};
 pub(super) use wire::{KEY, decode_key, encode_key};
@@ -26,7 +26,7 @@ pub(super) use wire::{KEY, decode_key, encode_key};
 use super::wire::number as wire_number;
 use super::zeroed_buffer::{LAZY, LINE};
 use crate::failure::{Failure, Result, Status, refuse};
-use lending::is_lending;
+use host_export::is_lending;
 use parking_lot::Mutex;
 use portolan_engine::any_memory::{Span, Within};
 use portolan_engine::memory::large_buffer::LargeBuffer;
@@ -74,7 +74,7 @@ pub struct Mem {
     /// The bytes of the memory of another process, if they came with the handle.
     data: Option<Box<[u8]>>,
     /// Parts of the memory that wait in connections.
-    loans: Mutex<Vec<Weak<Loan>>>,
+    loans: Mutex<Vec<Weak<Lease>>>,
 }
 
 /// The rank number of a process that is not a rank of a running job.

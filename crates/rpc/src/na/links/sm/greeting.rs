@@ -17,7 +17,7 @@ use super::bell::Bell;
 use super::mapping::Mapping;
 use super::ring::{self, Other, Reachable, Rings, Side};
 use crate::na::address::host_and_port;
-use crate::na::links::door::{Opened, Refusal, Who};
+use crate::na::links::listener::{Opened, Refusal, Who};
 use crate::na::wire::number;
 use portolan_engine::any_memory::Span;
 use portolan_engine::path::cma;

@@ -15,7 +15,7 @@ mod mapping;
 mod ring;
 
 use super::arrivals::Arrivals;
-use super::door::{self, Door, Listen, Opened, Refusal};
+use super::listener::{self, Listen, Listener, Opened, Refusal};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::memory::Neighbours;
 use bell::Bell;
@@ -49,7 +49,7 @@ impl Mine {
 pub(super) struct Sm {
     mine: Arc<Mine>,
     /// `None` once the class does not listen.
-    door: Mutex<Option<Door<Socket>>>,
+    listener: Mutex<Option<Listener<Socket>>>,
     _neighbours: Neighbours,
 }
 
@@ -150,9 +150,9 @@ impl Sm {
         let name = name.unwrap_or(&place).to_string();
         let (bell, file) = Bell::create().map_err(failed)?;
         let mine = Arc::new(Mine { place, name, bell, file, arrivals });
-        let open = |listener| Door::open(Socket { listener, mine: mine.clone() });
-        let door = listener.map(open).transpose().map_err(failed)?;
-        Ok(Sm { mine, door: Mutex::new(door), _neighbours: Neighbours::new() })
+        let open = |listener| Listener::open(Socket { listener, mine: mine.clone() });
+        let listener = listener.map(open).transpose().map_err(failed)?;
+        Ok(Sm { mine, listener: Mutex::new(listener), _neighbours: Neighbours::new() })
     }
 
     pub fn place(&self) -> &str {
@@ -161,7 +161,7 @@ impl Sm {
 
     /// Connects to the process at `place`, which has the number `n`, and sends it `life`.
     pub fn dial(&self, place: &str, n: u32, life: u64) -> Result<Opened> {
-        let dialled = door::greeted(|| {
+        let dialled = listener::greeted(|| {
             let connect = |at| loop {
                 match UnixStream::connect_addr(&at) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -189,20 +189,20 @@ impl Sm {
     }
 
     pub fn reopen(&self) -> io::Result<()> {
-        self.door.lock().as_mut().map_or(Ok(()), Door::reopen)
+        self.listener.lock().as_mut().map_or(Ok(()), Listener::reopen)
     }
 
     pub fn leave_to_parent(&self) {
-        let door = self.door.try_lock().and_then(|mut door| door.take());
-        door.into_iter().for_each(Door::leave_to_parent);
+        let listener = self.listener.try_lock().and_then(|mut listener| listener.take());
+        listener.into_iter().for_each(Listener::leave_to_parent);
     }
 
     pub fn close(&self) {
-        let door = self.door.lock().take();
-        drop(door); // without the lock: it waits for its threads
+        let listener = self.listener.lock().take();
+        drop(listener); // without the lock: it waits for its threads
     }
 
     pub fn refused(&self) -> u64 {
-        self.door.lock().as_ref().map_or(0, Door::refused)
+        self.listener.lock().as_ref().map_or(0, Listener::refused)
     }
 }

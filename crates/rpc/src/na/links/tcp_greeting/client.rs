@@ -7,7 +7,7 @@ use super::hello::{ClientHello, ServerHello};
 use super::own::Own;
 use super::server::Verdict;
 use super::transcript::{Binding, Transcript};
-use crate::na::links::door::Refusal;
+use crate::na::links::listener::Refusal;
 use crate::na::secret::{Nonce, Proof};
 
 /// A server that has accepted this client. If this client has a key, the server has proven that it

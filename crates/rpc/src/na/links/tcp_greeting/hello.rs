@@ -3,7 +3,7 @@
 //! Each message has exactly one encoding, so two sides that agree on the values agree on the bytes.
 
 use crate::na::address::host_and_port;
-use crate::na::links::door::Refusal;
+use crate::na::links::listener::Refusal;
 use crate::na::secret::{NONCE, Nonce};
 use crate::na::wire::number;
 use std::io::{self, Read};

@@ -55,7 +55,7 @@ pub use own::{Dial, Dials, Own};
 pub use server::Verdict;
 pub use transcript::Binding;
 
-use super::door::Refusal;
+use super::listener::Refusal;
 use crate::na::secret::{Nonce, Proof};
 use hello::{First, take};
 use own::nonce;

@@ -3,7 +3,7 @@
 
 use super::hello::Offer;
 use super::transcript::canonical;
-use crate::na::links::door::Refusal;
+use crate::na::links::listener::Refusal;
 use crate::na::secret::{Key, Nonce, random};
 use parking_lot::Mutex;
 use std::io;

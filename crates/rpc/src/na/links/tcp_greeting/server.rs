@@ -3,7 +3,7 @@
 use super::hello::{ClientHello, ServerHello, take, text};
 use super::own::Own;
 use super::transcript::{Binding, Transcript};
-use crate::na::links::door::Refusal;
+use crate::na::links::listener::Refusal;
 use crate::na::secret::{Nonce, Proof};
 use std::io::Read;
 

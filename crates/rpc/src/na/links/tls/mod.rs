@@ -24,7 +24,7 @@ mod sealed;
 #[cfg(test)]
 pub(super) mod tests;
 
-use super::door::Refusal;
+use super::listener::Refusal;
 use super::stream::Stream;
 use super::tcp::Connected;
 use super::tcp_greeting as greeting;

@@ -1,7 +1,7 @@
 //! Outputs that stay at the target until the origin has pulled or refused them and returns the
 //! token.
 
-use super::{ClassShared, OnAnswered, Promised};
+use super::{ClassShared, KeptOutput, OnAnswered};
 use crate::failure::Result;
 use crate::hg::context::{ContextShared, Work};
 use crate::hg::payload::Kept;
@@ -26,7 +26,7 @@ impl ClassShared {
         if peer != Peer::Own {
             self.shares.begin_output(peer, len)?;
         }
-        Ok(self.promised.lock().insert(Promised { peer, len, _kept: kept, then }))
+        Ok(self.promised.lock().insert(KeptOutput { peer, len, _kept: kept, then }))
     }
 
     pub(in crate::hg) fn break_promise(&self, token: u64) {
@@ -35,8 +35,8 @@ impl ClassShared {
     }
 
     /// Frees an output that was removed from the table. Returns what runs now.
-    pub(super) fn end_promise(&self, gone: Promised) -> Option<(Arc<ContextShared>, OnAnswered)> {
-        let Promised { peer, len, _kept, then } = gone;
+    pub(super) fn end_promise(&self, gone: KeptOutput) -> Option<(Arc<ContextShared>, OnAnswered)> {
+        let KeptOutput { peer, len, _kept, then } = gone;
         drop(_kept);
         if peer != Peer::Own && self.shares.end_output(peer, len) {
             self.na.shared.notify();

@@ -1,8 +1,8 @@
 //! Short messages that a thread has posted while it held them ([`crate::na::batch`]).
 //!
-//! They stay in the output of their connections until [`Held::transmit`], or until a message that
-//! is not held follows. A callback may wait without making progress, so a background thread also
-//! transmits held messages every [`TICK`]. It sleeps while no messages are held.
+//! They stay in the output of their connections until [`DeferredOutput::transmit`], or until a
+//! message that is not held follows. A callback may wait without making progress, so a background
+//! thread also transmits held messages every [`TICK`]. It sleeps while no messages are held.
 //!
 //! Invariant: a connection with held messages is in `links`, or its thread is about to add it. The
 //! background thread clears `is_awake` and then reads `any`. A thread that holds a message sets
@@ -23,12 +23,12 @@ const TICK: Duration = Duration::from_millis(20);
 const QUIET: u32 = 50;
 
 fast_tls! {
-    /// The [`Held`] whose messages this thread holds, or 0.
+    /// The [`DeferredOutput`] whose messages this thread holds, or 0.
     static HOLDING: usize = 0;
 }
 
 #[derive(Default)]
-pub(super) struct Held(Arc<State>);
+pub(super) struct DeferredOutput(Arc<State>);
 
 #[derive(Default)]
 struct State {
@@ -50,7 +50,7 @@ struct Thread {
     is_over: bool,
 }
 
-impl Held {
+impl DeferredOutput {
     fn id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -114,7 +114,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for DeferredOutput {
     fn drop(&mut self) {
         // In a forked child, the thread does not exist, and may have held the lock.
         if self.0.is_left.load(SeqCst) {

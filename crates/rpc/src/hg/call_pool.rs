@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// A pool of unused calls, for an interface that creates a call for each request. A pooled call
 /// holds a reference to its context.
 #[derive(Debug, Default)]
-pub struct Spares(BiasedLock<Vec<Arc<Origin>>>);
+pub struct CallPool(BiasedLock<Vec<Arc<Origin>>>);
 
-impl Spares {
+impl CallPool {
     /// Maximum number of calls in the pool.
     const MOST: usize = 64;
 
@@ -39,7 +39,7 @@ impl Spares {
         if let Some(alone) = Arc::get_mut(&mut origin) {
             alone.clear();
             let mut spares = self.0.lock();
-            if spares.len() < Spares::MOST {
+            if spares.len() < CallPool::MOST {
                 spares.push(origin);
             }
         }

@@ -1,6 +1,6 @@
 //! An increasing number in shared memory, on which ranks of a node sleep.
 
-use super::circle::Running;
+use super::message_group::Running;
 use crate::error::Result;
 use crate::futex;
 use crate::trace::Cause;
@@ -42,13 +42,13 @@ pub(crate) fn reached(now: u32, number: u32) -> bool {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Mark<'a> {
+pub(crate) struct SharedCounter<'a> {
     pub number: &'a AtomicU32,
     pub sleepers: &'a AtomicU32,
     pub crowded: bool,
 }
 
-impl Mark<'_> {
+impl SharedCounter<'_> {
     /// A thread that has waited for the number sees all earlier writes of the caller.
     pub(crate) fn set(&self, number: u32) {
         self.number.store(number, Ordering::Release);

@@ -16,8 +16,8 @@
 
 use super::alarm::Alarm;
 use super::call::{self, Call, Signature};
-use super::mark::Checks;
-use super::transfer::{CircleTransfer, Header};
+use super::shared_counter::Checks;
+use super::transfer::{GroupTransfer, Header};
 use super::{Operator, Reducible, reduce};
 use crate::error::{Error, Result};
 use crate::mpi::Comm;
@@ -33,7 +33,7 @@ pub(super) struct Running<'a> {
     pub warns: &'a dyn Fn() -> bool,
 }
 
-pub(super) struct Circle<'a> {
+pub(super) struct MessageGroup<'a> {
     pub wire: &'a Comm,
     pub tag: i32,
     pub ranks: &'a [usize],
@@ -42,7 +42,7 @@ pub(super) struct Circle<'a> {
     pub running: &'a Running<'a>,
 }
 
-impl Circle<'_> {
+impl MessageGroup<'_> {
     fn size(&self) -> usize {
         self.ranks.len()
     }
@@ -51,8 +51,8 @@ impl Circle<'_> {
         &self,
         send: Option<(&[u8], usize)>,
         receive: Option<(&'b mut [u8], usize)>,
-    ) -> CircleTransfer<'b> {
-        CircleTransfer::start(
+    ) -> GroupTransfer<'b> {
+        GroupTransfer::start(
             (self.wire, self.tag),
             Header::new(self.number, self.running.call),
             send.map(|(data, to)| (data, self.ranks[to])),
@@ -60,7 +60,7 @@ impl Circle<'_> {
         )
     }
 
-    fn step(&self, transfer: &mut CircleTransfer<'_>) -> Result<bool> {
+    fn step(&self, transfer: &mut GroupTransfer<'_>) -> Result<bool> {
         transfer.step((self.wire, self.tag), |header, call, from| self.check(header, call, from))
     }
 
@@ -96,8 +96,8 @@ impl Circle<'_> {
 
     fn finish(
         &self,
-        mut transfer: CircleTransfer<'_>,
-        beside: Option<&mut CircleTransfer<'_>>,
+        mut transfer: GroupTransfer<'_>,
+        beside: Option<&mut GroupTransfer<'_>>,
     ) -> Result<()> {
         let from = transfer.source();
         let what = || match from {
@@ -138,14 +138,14 @@ impl Circle<'_> {
         &self,
         send: Option<(&[u8], usize)>,
         receive: Option<(&mut [u8], usize)>,
-        beside: Option<&mut CircleTransfer<'_>>,
+        beside: Option<&mut GroupTransfer<'_>>,
     ) -> Result<()> {
         let transfer = self.start(send, receive);
         self.finish(transfer, beside)
     }
 
     /// Starts the exchange with the neighbours, if the collective's own first exchange is another.
-    fn greet(&self) -> Option<CircleTransfer<'static>> {
+    fn greet(&self) -> Option<GroupTransfer<'static>> {
         let n = self.size();
         let (before, behind) = ((self.me + n - 1) % n, (self.me + 1) % n);
         (n > 1).then(|| self.start(Some((&[], before)), Some((&mut [], behind))))

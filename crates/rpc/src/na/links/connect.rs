@@ -2,8 +2,8 @@
 
 use super::arrivals::Arrivals;
 use super::dialling::Kept;
-use super::door::{Opened, Who};
 use super::link::Link;
+use super::listener::{Opened, Who};
 use super::{Links, sm, tcp};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;

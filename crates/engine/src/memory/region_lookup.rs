@@ -68,7 +68,7 @@ fast_tls! {
 }
 
 #[derive(Debug)]
-pub(super) struct Extents {
+pub(super) struct RegionLookup {
     /// First extent of each rank's table, or null.
     first: Box<[AtomicPtr<Extent>]>,
     /// The latest table, from `Box::into_raw`, as are all of them.
@@ -76,13 +76,13 @@ pub(super) struct Extents {
 }
 
 // SAFETY: the value owns the tables, arenas own the mappings. Any thread may use both.
-unsafe impl Send for Extents {}
+unsafe impl Send for RegionLookup {}
 // SAFETY: tables do not change while the value is shared, and new ones are added atomically.
-unsafe impl Sync for Extents {}
+unsafe impl Sync for RegionLookup {}
 
-impl Extents {
-    pub fn new(ranks: usize) -> Extents {
-        Extents {
+impl RegionLookup {
+    pub fn new(ranks: usize) -> RegionLookup {
+        RegionLookup {
             first: (0..ranks).map(|_| AtomicPtr::default()).collect(),
             tables: AtomicPtr::default(),
         }
@@ -179,7 +179,7 @@ impl Extents {
     }
 }
 
-impl Drop for Extents {
+impl Drop for RegionLookup {
     fn drop(&mut self) {
         self.forget();
     }

@@ -160,13 +160,13 @@ impl<L> Hall<L> {
     }
 }
 
-pub(super) struct Door<L: Listen> {
+pub(super) struct Listener<L: Listen> {
     hall: Arc<Hall<L>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl<L: Listen> Door<L> {
-    pub fn open(listen: L) -> io::Result<Door<L>> {
+impl<L: Listen> Listener<L> {
+    pub fn open(listen: L) -> io::Result<Listener<L>> {
         let hall = Arc::new(Hall {
             listen,
             stop: AtomicBool::new(false),
@@ -175,10 +175,11 @@ impl<L: Listen> Door<L> {
             refusals: Refusals::default(),
         });
         let thread = start(&hall)?;
-        Ok(Door { hall, thread: Some(thread) })
+        Ok(Listener { hall, thread: Some(thread) })
     }
 
-    /// Accepts connections in a forked child, which lacks the threads. Fails like [`Door::open`].
+    /// Accepts connections in a forked child, which lacks the threads. Fails like
+    /// [`Listener::open`].
     pub fn reopen(&mut self) -> io::Result<()> {
         // The thread of the parent cannot be joined here, nor can its lock be waited for.
         std::mem::forget(self.thread.take());
@@ -190,8 +191,8 @@ impl<L: Listen> Door<L> {
         Ok(())
     }
 
-    /// Closes the door in a forked child whose parent accepts connections. The threads exist only
-    /// there.
+    /// Closes the listener in a forked child whose parent accepts connections. The threads exist
+    /// only there.
     pub fn leave_to_parent(mut self) {
         std::mem::forget(self.thread.take());
         release(self.hall.listen.socket());
@@ -206,7 +207,7 @@ impl<L: Listen> Door<L> {
     }
 }
 
-impl<L: Listen> Drop for Door<L> {
+impl<L: Listen> Drop for Listener<L> {
     fn drop(&mut self) {
         self.hall.stop.store(true, Ordering::Release);
         self.hall.listen.stop();

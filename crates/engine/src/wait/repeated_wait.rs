@@ -1,6 +1,7 @@
-//! Lets the watchdog see a call that consists of many short waits as one wait. [`Turns`] times the
-//! whole loop. A change of the state that the caller passes counts as progress, and so does a
-//! request or a message that this rank handles, but not the loop's own reductions and barriers.
+//! Lets the watchdog see a call that consists of many short waits as one wait. [`RepeatedWait`]
+//! times the whole loop. A change of the state that the caller passes counts as progress, and so
+//! does a request or a message that this rank handles, but not the loop's own reductions and
+//! barriers.
 
 use super::{Backoff, Ends, Patience, Progress, Waiting};
 use crate::error::Result;
@@ -10,7 +11,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
-pub struct Turns<S> {
+pub struct RepeatedWait<S> {
     watch: Watch,
     /// Number of handled events, and the state, at the last change.
     seen: Option<(u32, S)>,
@@ -18,9 +19,9 @@ pub struct Turns<S> {
     backoff: Option<Backoff>,
 }
 
-impl<S: PartialEq> Turns<S> {
-    pub fn begin() -> Turns<S> {
-        Turns { watch: Watch::new(), seen: None, since: Instant::now(), backoff: None }
+impl<S: PartialEq> RepeatedWait<S> {
+    pub fn begin() -> RepeatedWait<S> {
+        RepeatedWait { watch: Watch::new(), seen: None, since: Instant::now(), backoff: None }
     }
 
     /// Called after each turn. Returns a report if one is due.
@@ -63,7 +64,7 @@ impl<S: PartialEq> Turns<S> {
     }
 }
 
-impl Turns<u32> {
+impl RepeatedWait<u32> {
     /// For a thread that does not poll, because another serves other ranks. Sleeps for a short time
     /// while `word` equals `value`, or until the word is woken.
     pub fn asleep<P: Progress + ?Sized>(

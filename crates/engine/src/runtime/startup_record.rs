@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-pub(super) struct Introduction {
+pub(super) struct StartupRecord {
     /// Hash of the kernel's boot ID, or zero if it is unknown.
     pub boot: u64,
     /// Hash that is the same for all ranks of a node.
@@ -52,11 +52,11 @@ pub(super) fn boot_number() -> u64 {
     boot_id().map_or(0, digest)
 }
 
-impl Introduction {
-    pub(super) fn own(config: &Config, may_wait: bool, traces_in_use: bool) -> Introduction {
+impl StartupRecord {
+    pub(super) fn own(config: &Config, may_wait: bool, traces_in_use: bool) -> StartupRecord {
         let boot = boot_number();
         let dir = std::fs::metadata(&config.shm_dir).map(|meta| (meta.dev(), meta.ino())).ok();
-        Introduction {
+        StartupRecord {
             boot,
             host: digest((boot, host_name::<256>(), dir)),
             cores: own_cores(),
@@ -72,9 +72,9 @@ impl Introduction {
 }
 
 /// Returns, for each rank, the lowest rank on its node.
-pub(super) fn labels(all: &[Introduction]) -> Vec<usize> {
+pub(super) fn labels(all: &[StartupRecord]) -> Vec<usize> {
     let mut first = HashMap::new();
-    let label = |(rank, one): (usize, &Introduction)| match one.boot {
+    let label = |(rank, one): (usize, &StartupRecord)| match one.boot {
         0 => rank,
         _ => *first.entry(one.host).or_insert(rank),
     };
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn ranks_of_one_machine_share_a_node() {
-        let here = Introduction::own(&Config::default(), true, false);
+        let here = StartupRecord::own(&Config::default(), true, false);
         assert_ne!(here.boot, 0);
-        let elsewhere = Introduction { host: here.host ^ 1, ..here };
-        let unknown = Introduction { boot: 0, ..here };
+        let elsewhere = StartupRecord { host: here.host ^ 1, ..here };
+        let unknown = StartupRecord { boot: 0, ..here };
         assert_eq!(labels(&[here, elsewhere, here, elsewhere]), [0, 1, 0, 1]);
         assert_eq!(labels(&[unknown, unknown, here, here]), [0, 1, 2, 2]);
     }
@@ -99,7 +99,7 @@ mod tests {
     fn another_directory_for_shared_memory_is_another_node() {
         let of = |dir: &str| {
             let config = Config { shm_dir: dir.into(), ..Config::default() };
-            Introduction::own(&config, true, false).host
+            StartupRecord::own(&config, true, false).host
         };
         assert_eq!(of("/dev/shm"), of("/dev/shm"));
         assert_ne!(of("/dev/shm"), of("/proc"));

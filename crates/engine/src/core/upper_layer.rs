@@ -6,26 +6,26 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 /// A pointer to a higher part of the same allocation.
-pub(crate) struct Above<T: ?Sized>(OnceLock<NonNull<T>>);
+pub(crate) struct UpperLayer<T: ?Sized>(OnceLock<NonNull<T>>);
 
 // SAFETY: only shared references are given out, and `T` is `Sync`.
-unsafe impl<T: ?Sized + Sync> Send for Above<T> {}
+unsafe impl<T: ?Sized + Sync> Send for UpperLayer<T> {}
 // SAFETY: only shared references are given out, and `T` is `Sync`.
-unsafe impl<T: ?Sized + Sync> Sync for Above<T> {}
+unsafe impl<T: ?Sized + Sync> Sync for UpperLayer<T> {}
 
-impl<T: ?Sized> std::fmt::Debug for Above<T> {
+impl<T: ?Sized> std::fmt::Debug for UpperLayer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Above").field(&self.0.get().is_some()).finish()
+        f.debug_tuple("UpperLayer").field(&self.0.get().is_some()).finish()
     }
 }
 
-impl<T: ?Sized> Default for Above<T> {
+impl<T: ?Sized> Default for UpperLayer<T> {
     fn default() -> Self {
-        Above(OnceLock::new())
+        UpperLayer(OnceLock::new())
     }
 }
 
-impl<T: ?Sized> Above<T> {
+impl<T: ?Sized> UpperLayer<T> {
     #[inline]
     pub fn get(&self) -> Option<&T> {
         // SAFETY: the caller of `set` guarantees that the part stays valid.

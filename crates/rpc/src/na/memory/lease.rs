@@ -2,9 +2,9 @@
 //!
 //! The reply to a get waits in its connection until the peer reads, which may take any time. It
 //! borrows the memory meanwhile. If the owner withdraws the memory, the bytes that were not written
-//! yet are copied, and the loan ends ([`Loan::recall`]). The owner therefore waits for no peer.
+//! yet are copied, and the lease ends ([`Lease::recall`]). The owner therefore waits for no peer.
 //!
-//! Invariant: a loan that has not ended is in the list of its handle, unless the thread that
+//! Invariant: a lease that has not ended is in the list of its handle, unless the thread that
 //! creates it is about to recall it.
 
 use super::{Mem, Run};
@@ -32,10 +32,10 @@ impl InUse {
     }
 
     /// Lends `runs` until they are written. `copied` counts the copied bytes of the connection.
-    pub(in crate::na) fn lend(self, runs: Vec<Run>, copied: &Arc<AtomicUsize>) -> Arc<Loan> {
+    pub(in crate::na) fn lend(self, runs: Vec<Run>, copied: &Arc<AtomicUsize>) -> Arc<Lease> {
         let mem = self.mem.clone();
         let state = Mutex::new(State::Lent { runs, guard: self });
-        let loan = Arc::new(Loan { state, copied: copied.clone() });
+        let loan = Arc::new(Lease { state, copied: copied.clone() });
         let mut loans = mem.loans.lock();
         if loans.len() == loans.capacity() {
             loans.retain(|loan| loan.strong_count() > 0);
@@ -101,12 +101,12 @@ enum State {
 
 /// Registered memory that waits in a connection.
 #[derive(Debug)]
-pub(in crate::na) struct Loan {
+pub(in crate::na) struct Lease {
     state: Mutex<State>,
     copied: Arc<AtomicUsize>,
 }
 
-impl Loan {
+impl Lease {
     /// Passes what is left to `write`, which returns the number of bytes that it has written. The
     /// memory is valid for reads meanwhile. Returns that number, and whether all bytes are written.
     /// Returns the errors of `write`, and fails if the bytes are lost because too many wait.
@@ -129,7 +129,7 @@ impl Loan {
         }
     }
 
-    /// Ends the loan: copies what is left. The memory is not accessed afterwards.
+    /// Ends the lease: copies what is left. The memory is not accessed afterwards.
     pub(super) fn recall(&self) {
         let mut state = self.state.lock();
         let State::Lent { runs, .. } = &*state else { return };
@@ -170,7 +170,7 @@ mod tests {
         (mem, in_use)
     }
 
-    fn written(loan: &Loan, at_most: usize) -> io::Result<(Vec<u8>, bool)> {
+    fn written(loan: &Lease, at_most: usize) -> io::Result<(Vec<u8>, bool)> {
         let mut bytes = Vec::new();
         let (_, all) = loan.write(|runs| {
             for run in runs {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Default)]
-pub struct Holdings {
+pub struct GroupArenas {
     pub arenas: Mutex<Vec<Arc<Arena>>>,
     next_segment: AtomicU64,
     next_arena: AtomicU32,
@@ -19,7 +19,7 @@ pub struct Holdings {
     neighbours: OnceLock<Neighbours>,
 }
 
-impl Holdings {
+impl GroupArenas {
     pub(super) fn neighbours(&self, group: &Group, topology: &Topology) -> &Neighbours {
         self.neighbours.get_or_init(|| Neighbours::new(group, topology))
     }
