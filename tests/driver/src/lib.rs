@@ -29,6 +29,7 @@ mod regress;
 mod release;
 pub mod report;
 mod results;
+mod sanitize;
 pub mod selection;
 mod soak;
 mod stages;
