@@ -21,6 +21,7 @@ pub mod launch;
 mod levels;
 mod mpi;
 mod network;
+mod packages;
 mod place;
 mod processes;
 mod programs;
