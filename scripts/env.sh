@@ -41,6 +41,21 @@ needs_value() {
   (($# > 1)) || die "$1 needs a value"
 }
 
+# Repeats a command until it succeeds. Fails after the given time.
+await() { # seconds, command ...
+  local i
+  for ((i = 0; i < 50 * $1; i++)); do
+    # In a trap, `return` alone would return the status of the command before the trap.
+    if "${@:2}"; then return 0; fi
+    sleep 0.02
+  done
+  return 1
+}
+
+not() { # command ...
+  ! "$@"
+}
+
 check_mpi() {
   [[ $1 == system || $1 == */* || " ${ALL_MPIS[*]} ${WHEEL_MPIS[*]} " == *" $1 "* ]] ||
     die "unknown MPI '$1', known are: ${ALL_MPIS[*]} ${WHEEL_MPIS[*]} system, and the path of an mpicc"
@@ -155,7 +170,6 @@ has_fortran() {
 # shellcheck disable=SC2034
 use_mpi() {
   check_mpi "$1"
-  unset OPENMPI_VERSION
   MPI_NAME=$1 MPI_TAG=$1 MPI=${1%-wheel}
   if [[ $MPI == intel ]]; then MPI=mpich; fi # derived from MPICH
   case $1 in
@@ -209,14 +223,6 @@ use_mpi() {
 complete_mpi() {
   "$ROOT/scripts/setup.sh" --quiet --mpi "$1" >&2
   use_mpi "$1"
-}
-
-# Open MPI 5 inserts parts of standard error before lines of standard output
-# (tests/mpi-bugs/mixed_streams.c). Removes this text from the lines that give test results.
-free_verdicts() { # file with the standard output of a job
-  [[ $MPI == openmpi ]] || return 0
-  : "${OPENMPI_VERSION=$("$MPIEXEC" --version 2>/dev/null | head -n 1)}"
-  if [[ $OPENMPI_VERSION != *" 4."* ]]; then sed -Ei 's/^.+(PASS [a-z]|FAIL [a-z]|EXPECT-[A-Z]+ )/\1/' "$1"; fi
 }
 
 # MPICH before 4.2 sometimes hangs in MPI_Finalize between hosts (tests/mpi-bugs/finalize_hang.c).

@@ -63,6 +63,17 @@ head_pid() { # directory
   read -r pid _ <"$1/head" && echo "$pid"
 }
 
+# Sets name to the value of --name, and words to the other arguments.
+take_name() { # arguments
+  name=default words=()
+  while (($#)); do
+    case $1 in
+      --name) needs_value "$@" && name=$2 && shift 2 ;;
+      *) words+=("$1") && shift ;;
+    esac
+  done
+}
+
 # ------------------------------------------------------- inside the namespaces
 
 no_ipv6() {
@@ -105,12 +116,8 @@ host_main() { # directory, name
 
 # Adds a virtual network card: one end is in the host, the other on the bridge.
 plug() { # directory, number
-  local pid name=host$2 i
-  for ((i = 0; ; i++)); do
-    [[ -e $1/$name ]] && break
-    ((i < 500)) || die "$name does not start"
-    sleep 0.02
-  done
+  local pid name=host$2
+  await 10 test -e "$1/$name" || die "$name does not start"
   read -r pid _ <"$1/$name"
   ip link add "veth$2" type veth peer name eth0 netns "$pid"
   ip link set "veth$2" master br0 up
@@ -199,16 +206,12 @@ check_main() {
 
 # Ends all processes of the cluster in this directory, and removes the directory.
 end_cluster() { # directory
-  local pid i
+  local pid
   if alive "$1"; then
     pid=$(head_pid "$1")
     kill -KILL "$pid" 2>/dev/null || true
     # The kernel ends the processes of all hosts before the process of the head.
-    for ((i = 0; i < 200; i++)); do
-      alive "$1" || break
-      sleep 0.05
-    done
-    alive "$1" && die "the cluster in $1 does not end: process $pid"
+    await 10 not alive "$1" || die "the cluster in $1 does not end: process $pid"
   fi
   rm -rf -- "$1"
 }
@@ -228,7 +231,7 @@ prune() {
 
 # Makes the cluster, and sets DIR. A `bound` cluster ends with this process, however that ends.
 make_cluster() { # name, hosts, bound|free
-  local k i before=() pid
+  local k before=() pid
   [[ $2 =~ ^[1-9][0-9]*$ ]] && (($2 <= MAX_HOSTS)) || die "between 1 and $MAX_HOSTS hosts, not '$2'"
   prune
   DIR=$(dir_of "$1")
@@ -251,11 +254,8 @@ make_cluster() { # name, hosts, bound|free
     "$SELF" __head "$DIR" "$2" </dev/null >/dev/null 2>"$DIR/errors" &
   pid=$!
   disown "$pid"
-  for ((i = 0; i < 1000; i++)); do
-    [[ -e $DIR/ready ]] && break
-    kill -0 "$pid" 2>/dev/null || break
-    sleep 0.02
-  done
+  is_ready_or_gone() { [[ -e $DIR/ready ]] || ! kill -0 "$pid" 2>/dev/null; }
+  await 20 is_ready_or_gone || true
   [[ -e $DIR/ready ]] || die "the cluster could not be made: $(cat "$DIR/errors")"
   if [[ $3 == free ]]; then trap - EXIT INT TERM HUP; fi
 }
@@ -278,12 +278,11 @@ enter_head() {
 
 # ---------------------------------------------------------------------- commands
 
-# Prints the ids of this run's processes on all hosts, as seen from the head.
-run_pids='grep -lzs "^CLUSTER_RUN=$1\$" /proc/[0-9]*/environ | cut -d / -f 3'
-
-end_run() { # mark
+# Sends a signal to a run's processes on all hosts, as seen from the head.
+signal_run() { # signal, mark
   # shellcheck disable=SC2016
-  "${ENTER[@]}" sh -c "$run_pids"' | grep -vx "$$" | xargs -r kill -KILL' sh "$1" 2>/dev/null || true
+  "${ENTER[@]}" sh -c 'grep -lzs "^CLUSTER_RUN=$2\$" /proc/[0-9]*/environ | cut -d / -f 3 | grep -vx "$$" |
+    xargs -r kill "-$1"' sh "$1" "$2" 2>/dev/null || true
 }
 
 run_main() { # options and command
@@ -317,16 +316,12 @@ run_main() { # options and command
   setpriv --pdeathsig KILL "${ENTER[@]}" "${command[@]}" <&0 &
   local child=$!
   finish() {
-    # shellcheck disable=SC2016
-    "${ENTER[@]}" sh -c "$run_pids"' | grep -vx "$$" | xargs -r kill -TERM' sh "$mark" 2>/dev/null || true
-    for ((i = 0; i < 30; i++)); do
-      kill -0 "$child" 2>/dev/null || break
-      sleep 0.1
-    done
+    signal_run TERM "$mark"
+    await 3 not kill -0 "$child" 2>/dev/null || true
     exit "$1"
   }
   leave() {
-    end_run "$mark"
+    signal_run KILL "$mark"
     if [[ -n $hosts ]]; then end_cluster "$DIR"; fi
   }
   trap leave EXIT
@@ -337,29 +332,22 @@ run_main() { # options and command
 }
 
 up_main() {
-  local name=default hosts=''
-  while (($#)); do
-    case $1 in
-      --name) needs_value "$@" && name=$2 && shift 2 ;;
-      -*) die "unknown option '$1', see --help" ;;
-      *) hosts=$1 && shift ;;
-    esac
-  done
-  local why
+  local name words why
+  take_name "$@"
+  ((${#words[@]} == 1)) || die "up wants a number of hosts, see --help"
   why=$(check_main) || die "$why"
-  make_cluster "$name" "$hosts" free
-  echo "cluster $name: $hosts hosts"
+  make_cluster "$name" "${words[0]}" free
+  echo "cluster $name: ${words[0]} hosts"
 }
 
 down_main() {
-  local name=default dir
-  while (($#)); do
-    case $1 in
-      --name) needs_value "$@" && name=$2 && shift 2 ;;
-      --all) name='' && shift ;;
-      *) die "unknown argument '$1', see --help" ;;
-    esac
-  done
+  local name words dir
+  take_name "$@"
+  case "${words[*]}" in
+    '') ;;
+    --all) name='' ;;
+    *) die "unknown argument '${words[*]}', see --help" ;;
+  esac
   if [[ -n $name ]]; then
     dir=$(dir_of "$name")
     [[ -d $dir ]] || die "no cluster '$name'"
@@ -424,14 +412,13 @@ left_in_head() { # directory, what to do with a file
 }
 
 left_main() {
-  local name=default what=()
-  while (($#)); do
-    case $1 in
-      --name) needs_value "$@" && name=$2 && shift 2 ;;
-      --remove) what=(-delete) && shift ;;
-      *) die "unknown argument '$1', see --help" ;;
-    esac
-  done
+  local name words what=()
+  take_name "$@"
+  case "${words[*]}" in
+    '') ;;
+    --remove) what=(-delete) ;;
+    *) die "unknown argument '${words[*]}', see --help" ;;
+  esac
   find_cluster "$name"
   enter_head
   "${ENTER[@]}" "$SELF" __left "$DIR" "${what[@]}"
@@ -441,7 +428,7 @@ left_main() {
 
 # Applies settings to a link: through netem if the kernel has it, and otherwise through wire.py.
 link_in_head() { # directory, host, settings ...
-  local dir=$1 host=$2 k=${2#host} word netem=() wire=() pid i
+  local dir=$1 host=$2 k=${2#host} word netem=() wire=() pid
   shift 2
   read -r pid _ <"$dir/$host"
   clean_link "$dir" "$host" "$k" "$pid"
@@ -474,11 +461,7 @@ link_in_head() { # directory, host, settings ...
   setsid python3 "$ROOT/scripts/dev.d/lib/wire.py" "veth$k" "wire$k" "${wire[@]}" --ready "$dir/wire.$host" \
     </dev/null >/dev/null 2>"$dir/wire.$host.errors" &
   disown
-  for ((i = 0; i < 250; i++)); do
-    [[ -e $dir/wire.$host ]] && break
-    sleep 0.02
-  done
-  [[ -e $dir/wire.$host ]] || die "the wire does not start: $(cat "$dir/wire.$host.errors")"
+  await 5 test -e "$dir/wire.$host" || die "the wire does not start: $(cat "$dir/wire.$host.errors")"
   echo " wire $*" >"$dir/link.$host"
 }
 
@@ -495,20 +478,13 @@ clean_link() { # directory, host, its number, its process
 }
 
 link_main() {
-  local name=default host='' settings=()
-  while (($#)); do
-    case $1 in
-      --name) needs_value "$@" && name=$2 && shift 2 ;;
-      -*) die "unknown option '$1', see --help" ;;
-      host*) host=$1 && shift ;;
-      *) settings+=("$1") && shift ;;
-    esac
-  done
+  local name words
+  take_name "$@"
   find_cluster "$name"
-  [[ $host =~ ^host[0-9]+$ && -e $DIR/$host ]] || die "which host? see --help"
-  ((${#settings[@]})) || die "link wants a setting, see --help"
+  [[ ${words[0]:-} =~ ^host[0-9]+$ && -e $DIR/${words[0]} ]] || die "which host? see --help"
+  ((${#words[@]} > 1)) || die "link wants a setting, see --help"
   enter_head
-  "${ENTER[@]}" "$SELF" __link "$DIR" "$host" "${settings[@]}"
+  "${ENTER[@]}" "$SELF" __link "$DIR" "${words[@]}"
 }
 
 # A function, so that bash reads all of it first: edits do not disturb a script that is running.

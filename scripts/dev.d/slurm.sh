@@ -90,26 +90,21 @@ CONF
 }
 
 start_daemons() { # directory
-  local host i
+  local host
   mkdir -p "$1/state" "$1/spool.host1" "$1/spool.host2"
   (umask 077 && head -c 1024 /dev/urandom >"$1/munge.key")
   write_configuration "$1"
   # A single munged serves all hosts: its socket is a file, and the hosts share all files.
   munged --foreground --force "--socket=$1/munge.socket" "--key-file=$1/munge.key" \
     "--pid-file=$1/munged.pid" "--log-file=$1/munged.log" "--seed-file=$1/munged.seed" >/dev/null 2>&1 &
-  for ((i = 0; i < 100; i++)); do
-    if [[ -S $1/munge.socket ]]; then break; fi
-    sleep 0.1
-  done
+  await 10 test -S "$1/munge.socket" || true
   export SLURM_CONF=$1/slurm.conf
   slurmctld -D -f "$SLURM_CONF" >"$1/slurmctld.out" 2>&1 &
   for host in host1 host2; do
     "$CLUSTER_DIR/agent" "$host" "SLURM_CONF='$SLURM_CONF' exec slurmd -D -N $host -f '$SLURM_CONF'" >"$1/slurmd.$host.out" 2>&1 &
   done
-  for ((i = 0; i < 300; i++)); do
-    if [[ $(sinfo --noheader --format=%T 2>/dev/null) == idle ]]; then return; fi
-    sleep 0.1
-  done
+  hosts_are_idle() { [[ $(sinfo --noheader --format=%T 2>/dev/null) == idle ]]; }
+  await 30 hosts_are_idle && return
   tail -n 5 "$1"/*.log "$1"/*.out
   die "Slurm's daemons do not come up"
 }

@@ -179,7 +179,7 @@ fn run(bug: &Bug, label: &str, compiler: &str, work: &Path, report: &mut Report)
             shows += 1;
         } else if !sound || !says(bug.sound, &text) {
             let why =
-                format!("{}, and neither the sound output nor the fault's", exit_code(&ended));
+                format!("{}, and neither the sound output nor the fault's", exit_code(ended.code));
             return report.fail(label, begun.elapsed().as_secs_f64(), &why, tail(20, &[&text]));
         }
     }

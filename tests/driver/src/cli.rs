@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::suite::Suite;
-use crate::{launch, levels, python, regress, release, soak};
+use crate::{launch, levels, packages, python, regress, release, sanitize, soak};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -56,6 +56,12 @@ enum Command {
     /// Compares random operations with a model for a long time
     #[command(after_help = soak::HELP)]
     Soak(soak::Options),
+    /// Finds memory errors, and thread interleavings that lose data or wake-ups
+    #[command(after_help = sanitize::HELP)]
+    Sanitize(sanitize::Options),
+    /// Tests the packages on a bare system
+    #[command(after_help = packages::HELP)]
+    PackageTest(packages::Options),
     /// Makes the checks before a release that are not part of the tests
     #[command(after_help = release::HELP)]
     ReleaseCheck(release::Options),
@@ -91,6 +97,8 @@ pub fn main() -> ExitCode {
         Command::Regress(options) => regress::main(&options),
         Command::Python(options) => python::main(&options),
         Command::Soak(options) => soak::main(&options),
+        Command::Sanitize(options) => sanitize::main(&options),
+        Command::PackageTest(options) => packages::main(&options),
         Command::ReleaseCheck(options) => release::main(&options),
         Command::PublicApi(options) => release::print_items(&options),
         Command::Run { suite, args } => suite.here(args),

@@ -231,7 +231,7 @@ impl Suite {
         let why = if ended.timed_out {
             Some("not at its end after 150 seconds".into())
         } else if ended.code != Some(0) {
-            Some(exit_code(&ended))
+            Some(exit_code(ended.code))
         } else if !self.says(&format!("^PASS {}$", case.program)) {
             Some(format!("does not say PASS {}", case.program))
         } else {
@@ -253,7 +253,7 @@ impl Suite {
         let why = match well {
             true => self.what_is_left(case, &job),
             false if ended.timed_out => Some("not at its end after the link came back".into()),
-            false => Some(format!("{} after the link came back", exit_code(&ended))),
+            false => Some(format!("{} after the link came back", exit_code(ended.code))),
         };
         self.record(case, &ended, why, "");
     }
@@ -290,7 +290,7 @@ impl Suite {
         } else if ended.timed_out {
             Some("not at its end after the rank continued".into())
         } else if ended.code != Some(0) || !self.says(&format!("^PASS {}$", case.program)) {
-            Some(format!("{} after the rank continued", exit_code(&ended)))
+            Some(format!("{} after the rank continued", exit_code(ended.code)))
         } else if !reported {
             Some(format!("nobody reported a wait of {REPORT} s"))
         } else {

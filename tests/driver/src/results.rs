@@ -33,6 +33,21 @@ fn harness_totals(line: &str) -> Option<(usize, usize)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
+/// Returns the name and the end, such as `ok`, in the line of a case of Rust's harness.
+pub fn harness_case(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("test ")?.rsplit_once(" ... ")
+}
+
+/// Returns the line of a case with a word before its name, and a line below a failed case as it
+/// is. Returns `None` for other lines.
+pub fn with_prefix(line: &str, word: &str) -> Option<String> {
+    if line.starts_with("     |") {
+        return Some(line.into());
+    }
+    let verdict = ["ok   ", "FAIL ", "skip "].into_iter().find(|verdict| line.starts_with(verdict));
+    verdict.map(|verdict| format!("{verdict}{word} {}", &line[verdict.len()..]))
+}
+
 /// Where a line belongs.
 #[derive(PartialEq, Eq)]
 enum Inside {
@@ -52,7 +67,7 @@ pub fn read(text: &str) -> Results {
             results.failed += failed;
             results.programs += 1;
         }
-        let of_harness = line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "));
+        let of_harness = harness_case(line);
         let failed =
             line.starts_with("FAIL ") || of_harness.is_some_and(|(_, end)| end == "FAILED");
         let ended = failed || line.starts_with("ok   ") || of_harness.is_some();
@@ -141,6 +156,20 @@ skip ga/ga_acc [n=4]: no Global Arrays for mpich-wheel
         assert_eq!(
             harness_totals("test result: ok. 12 passed; 3 failed; 0 ignored"),
             Some((12, 3))
+        );
+    }
+
+    #[test]
+    fn a_word_precedes_the_names_of_cases() {
+        let lines = SUITE.lines().filter_map(|line| with_prefix(line, "asan"));
+        assert_eq!(
+            lines.collect::<Vec<_>>(),
+            [
+                "ok   asan c/rmw [n=2] 0.31s",
+                "FAIL asan c/rmw [n=3 path=rma] 90.02s: not at its end after 90 seconds",
+                "     | rank 1 was at: rmw",
+                "skip asan ga/ga_acc [n=4]: no Global Arrays for mpich-wheel",
+            ]
         );
     }
 

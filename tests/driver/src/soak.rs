@@ -38,14 +38,11 @@ pub fn main(options: &Options) -> Result<ExitCode, String> {
         let share = seconds / LAUNCHES.len() as u64 + 1;
         command.env("PORTOLAN_SOAK_SECONDS", share.to_string());
         let mut totals = None;
-        let code = launch::follow(command, &log, |line| {
-            let verdict = ["ok   ", "FAIL ", "skip "].iter().find(|word| line.starts_with(**word));
-            match verdict {
-                Some(word) => println!("{word}{} {}", mpi.kind, &line[word.len()..]),
-                None if line.starts_with("     | ") => println!("{line}"),
+        let code =
+            launch::follow(command, &log, |line| match results::with_prefix(line, &mpi.kind) {
+                Some(line) => println!("{line}"),
                 None => totals = results::totals(line).or(totals),
-            }
-        })?;
+            })?;
         // A program that died printed no totals.
         let (some, others) = totals.unwrap_or_default();
         if some + others != LAUNCHES.len() {

@@ -211,7 +211,7 @@ fn speaks_against(case: &Case, outcome: &Outcome) -> Option<String> {
     let came_to = |word: &str| outcome.out.lines().any(|line| line == format!("{word} {first}"));
     let failed = outcome.ended.code != Some(0);
     match case.kind {
-        Kind::Pass if failed => return and(&exit_code(&outcome.ended)),
+        Kind::Pass if failed => return and(&exit_code(outcome.ended.code)),
         Kind::End if !failed && !system::forgets_exit_codes() => return and("exit code 0"),
         Kind::Abort if !failed => return and("exit code 0"),
         Kind::End if !came_to("EXPECT-END") || begins("FAIL") > 0 => {

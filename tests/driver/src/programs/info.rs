@@ -140,7 +140,7 @@ pub(super) fn armci(special: &Special, suite: &mut Suite<'_>) {
             outcome = suite.launch(from_ref(&info), &variables, from_ref(&program), || {});
             let said = format!("{}{}", outcome.out, outcome.err);
             if outcome.ended.code != Some(code) || !said.contains(&says) {
-                let ended = exit_code(&outcome.ended);
+                let ended = exit_code(outcome.ended.code);
                 verdict = Err(format!("{program} {variables:?}: {ended}, expected '{says}'"));
                 break;
             }
@@ -158,7 +158,7 @@ pub(super) fn page(special: &Special, suite: &mut Suite<'_>) {
     let outcome = suite.launch(from_ref(&info), &[], &["--markdown".into()], || {});
     let page = launch::text_of(&root().join("docs/environment.md"));
     let verdict = if outcome.ended.code != Some(0) {
-        Err(exit_code(&outcome.ended))
+        Err(exit_code(outcome.ended.code))
     } else if outcome.out != page {
         Err("the page is out of date: portolan-info --markdown > docs/environment.md".into())
     } else {

@@ -163,7 +163,7 @@ fn count(suite: &mut Suite<'_>, call: &str, settings: &str) -> Result<f64, (Stri
         return Err((why.clone(), said()));
     }
     if outcome.ended.code != Some(0) {
-        return Err((super::exit_code(&outcome.ended), said()));
+        return Err((super::exit_code(outcome.ended.code), said()));
     }
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     let own = of_object(&text, "libportolan");

@@ -419,7 +419,7 @@ fn passes(program: &str, outcome: &Outcome) -> Result<(), String> {
         return Err(why.clone());
     }
     if outcome.ended.code != Some(0) {
-        return Err(exit_code(&outcome.ended));
+        return Err(exit_code(outcome.ended.code));
     }
     let said: Vec<&str> = lines_with(&outcome.out, "PASS").collect();
     if said != [format!("PASS {name}")] {
@@ -428,8 +428,8 @@ fn passes(program: &str, outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-pub fn exit_code(ended: &Ended) -> String {
-    ended.code.map_or("ended by a signal".into(), |code| format!("exit code {code}"))
+pub fn exit_code(code: Option<i32>) -> String {
+    code.map_or("ended by a signal".into(), |code| format!("exit code {code}"))
 }
 
 /// Checks that a call ended the job: the exit code is not 0, and the program did not go on.

@@ -139,7 +139,7 @@ fn ended_well(outcome: &Outcome) -> Result<(), String> {
     match (&outcome.why, outcome.ended.code) {
         (Some(why), _) => Err(why.clone()),
         (None, Some(0)) => Ok(()),
-        (None, _) => Err(exit_code(&outcome.ended)),
+        (None, _) => Err(exit_code(outcome.ended.code)),
     }
 }
 
@@ -213,7 +213,7 @@ fn compares(
         let words = ["--from", new, "--compare", old].map(String::from);
         let outcome = suite.launch(&[program.to_string()], &[], &words, || {});
         if outcome.ended.code != Some(code) || !outcome.out.contains(says) {
-            return Err(format!("--from {new} --compare {old}: {}", exit_code(&outcome.ended)));
+            return Err(format!("--from {new} --compare {old}: {}", exit_code(outcome.ended.code)));
         }
     }
     Ok(())

@@ -111,7 +111,7 @@ pub(super) fn forwards(outcome: &Outcome, code: i32, line: &str) -> Result<(), S
         return Err(why.clone());
     }
     if outcome.ended.code != Some(code) {
-        return Err(format!("{}, expected {code}", exit_code(&outcome.ended)));
+        return Err(format!("{}, expected {code}", exit_code(outcome.ended.code)));
     }
     let says = Regex::new(line).expect("a pattern").is_match(&outcome.out);
     if !says || !outcome.out.contains("No space left on device") {
@@ -223,7 +223,7 @@ fn projects(special: &Special, suite: &mut Suite<'_>) {
     let verdict = match (&outcome.why, outcome.ended.code) {
         (Some(why), _) => Err(why.clone()),
         (None, Some(0)) => Ok(()),
-        (None, _) => Err(exit_code(&outcome.ended)),
+        (None, _) => Err(exit_code(outcome.ended.code)),
     };
     suite.record(special.label, &outcome, verdict);
 }

@@ -58,7 +58,7 @@ impl<'s, 'a> Bench<'s, 'a> {
         let verdict = match (&outcome.why, outcome.ended.code) {
             (Some(why), _) => Err(why.clone()),
             (None, Some(c)) if c == code => Ok((outcome.out.clone(), outcome.err.clone())),
-            (None, _) => Err(format!("{}: {}", words.join(" "), exit_code(&outcome.ended))),
+            (None, _) => Err(format!("{}: {}", words.join(" "), exit_code(outcome.ended.code))),
         };
         self.last = Some(outcome);
         verdict
