@@ -375,3 +375,44 @@ pub fn files_of_ours(dir: &Path) -> Vec<String> {
     });
     ours.map(|entry| entry.path().display().to_string()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(line: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        command
+    }
+
+    fn log(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("portolan-driver.{}.{name}", std::process::id()))
+    }
+
+    #[test]
+    fn lines_are_handed_over_as_they_come() {
+        let (log, mut lines) = (log("follow"), Vec::new());
+        let command = shell("echo one; echo two >&2; printf three; exit 3");
+        let code = follow(command, &log, |line| lines.push(line.to_string()));
+        assert_eq!((code, lines), (Ok(Some(3)), ["one", "two", "three"].map(String::from).into()));
+        assert_eq!(text_of(&log), "one\ntwo\nthree");
+        let _ = std::fs::remove_file(log);
+    }
+
+    #[test]
+    fn a_command_ends_with_its_children() {
+        let log = log("end");
+        let mut running = Running::start(shell("sleep 600 & sleep 600"), &log).expect("a shell");
+        let mark = running.launch.mark.clone();
+        let begun = Instant::now();
+        while processes::marked(&mark).len() < 3 && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(NAP);
+        }
+        assert_eq!(processes::marked(&mark).len(), 3, "the shell and its children");
+        running.end();
+        assert!(running.has_ended() && running.code().is_none());
+        assert!(!running.launch.leaves_processes(Duration::from_secs(20)));
+        let _ = std::fs::remove_file(log);
+    }
+}
