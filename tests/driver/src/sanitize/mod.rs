@@ -323,13 +323,9 @@ impl Sanitize {
         let ended = self.run_within(command, seconds + 60)?;
         let (case, text) = (format!("fuzz {name}"), launch::text_of(&self.log));
         if ended.code == Some(0) {
-            let count = |line: &str| {
-                line.strip_prefix("stat::number_of_executed_units:")
-                    .map(str::trim)
-                    .map(String::from)
-            };
-            let count = text.lines().find_map(count).unwrap_or_default();
-            self.ok(&case, &format!("{count} inputs"));
+            let units = |line| str::strip_prefix(line, "stat::number_of_executed_units:");
+            let units = text.lines().find_map(units).unwrap_or_default();
+            self.ok(&case, &format!("{} inputs", units.trim()));
         } else {
             let kept = artifacts.join(format!("{name}.log"));
             let _ = std::fs::copy(&self.log, &kept);
