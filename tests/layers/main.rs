@@ -11,6 +11,7 @@
 
 mod circles;
 mod imports;
+mod manifests;
 mod picture;
 
 use imports::{Import, Sources};
@@ -173,25 +174,4 @@ fn the_picture_is_of_today() {
         "docs/layers.svg is not the picture of these sources; \
          `PORTOLAN_BLESS=1 cargo test --test layers` draws it anew"
     );
-}
-
-fn dependencies(file: &str, table: &str) -> BTreeSet<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{file}: {e}"));
-    let lines = text.lines().skip_while(|line| *line != format!("[{table}]")).skip(1);
-    let lines = lines.take_while(|line| !line.starts_with('['));
-    let name = |line: &str| line.split(['.', ' ', '=']).next().map(String::from);
-    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).filter_map(name).collect()
-}
-
-/// The first example of a user compiles nothing that the library does not need.
-#[test]
-fn examples_depend_only_on_the_library_and_its_dependencies() {
-    let mut library = dependencies("Cargo.toml", "dependencies");
-    assert!(library.contains("bytemuck"), "{library:?}");
-    // Random numbers of the unit tests; it has no dependencies.
-    library.extend(["portolan".into(), "fastrand".into()]);
-    let examples = dependencies("Cargo.toml", "dev-dependencies");
-    let more: Vec<&String> = examples.difference(&library).collect();
-    assert!(more.is_empty(), "the examples also depend on {more:?}");
 }
