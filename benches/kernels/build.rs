@@ -1,0 +1,1 @@
+../../crates/tools/build.rs
