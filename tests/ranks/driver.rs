@@ -63,6 +63,13 @@ pub fn main(mut args: Args) -> Result<ExitCode, String> {
     let layouts = args.layouts.iter().map(layout).collect::<Result<Vec<_>, _>>()?;
     let report = Report::new(&system::mpi_name(), "ranks");
     let nothing = args.ignored || (selection.is_some() && args.layouts.is_empty());
+    if args.is_plain() {
+        println!(
+            "The checks on several ranks start MPI: scripts/dev suite ranks runs them, and \
+             scripts/test.sh runs all tests (tests/README.md)."
+        );
+        return report.end(args.junit.as_deref());
+    }
     let launcher = system::launcher();
     let path = std::path::Path::new(&launcher[0]);
     if !system::on_path(&launcher[0]) && !path.is_file() {
@@ -121,11 +128,6 @@ pub fn main(mut args: Args) -> Result<ExitCode, String> {
     }
     let _ = std::fs::remove_dir_all(&driver.dir);
     println!("{:.0} s", begun.elapsed().as_secs_f64());
-    if driver.args.is_plain() {
-        println!(
-            "C, Fortran and GA programs, faults and hosts: scripts/test.sh, see tests/README.md"
-        );
-    }
     driver.report.end(driver.args.junit.as_deref())
 }
 

@@ -159,7 +159,8 @@ impl Args {
 
     /// Returns whether the caller selects nothing, like `cargo test` without arguments.
     pub fn is_plain(&self) -> bool {
-        !is_set("PORTOLAN_PREFIX") && self.filters.is_empty() && self.layouts.is_empty()
+        let selects = self.quick || self.release || self.ignored || self.selection().is_some();
+        !is_set("PORTOLAN_PREFIX") && !selects && self.filters.is_empty() && self.layouts.is_empty()
     }
 
     /// Returns whether the command line selects a case. `--exact` compares filters with `name` and
