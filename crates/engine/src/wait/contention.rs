@@ -14,7 +14,6 @@
 //! The state is per thread: the threads of a rank may be on cores with different load, and no cache
 //! line moves. The kernel is asked only after a long gap.
 
-use crate::error::Result;
 use crate::trace::usage;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -93,22 +92,6 @@ pub(super) fn is_present() -> bool {
     known.until.is_some() && known.is_contended(Instant::now())
 }
 
-/// Polls. A poll that finds nothing and takes long has yielded, which is evidence of contention.
-pub(super) fn timed_poll(poll: impl FnOnce() -> Result<bool>) -> Result<bool> {
-    let begun = Instant::now();
-    let busy = poll()?;
-    if !busy {
-        let end = Instant::now();
-        let took = end - begun;
-        if took > SLICE {
-            let mut known = KNOWN.get();
-            known.yielded(end, took);
-            KNOWN.set(known);
-        }
-    }
-    Ok(busy)
-}
-
 /// Returns how long the yield took. Long yields are evidence of contention.
 pub(super) fn timed_yield() -> Duration {
     let begun = Instant::now();
@@ -164,20 +147,6 @@ mod tests {
         let mut known = NEW;
         known.yielded(at(2000), 2 * SLICE);
         assert!(known.is_contended(at(2001)), "other work had the core");
-    }
-
-    #[test]
-    fn a_poll_that_takes_a_time_slice_in_vain_is_contention() {
-        let slow = |found| {
-            std::thread::sleep(2 * SLICE);
-            Ok(found)
-        };
-        assert!(timed_poll(|| slow(true)).unwrap());
-        assert!(!is_present(), "it served other ranks");
-        assert!(!timed_poll(|| Ok(false)).unwrap());
-        assert!(!is_present());
-        assert!(!timed_poll(|| slow(false)).unwrap());
-        assert!(is_present());
     }
 
     #[test]

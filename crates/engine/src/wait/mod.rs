@@ -16,10 +16,6 @@
 //! thread that another rank wakes through a word sleeps on the word and polls only occasionally
 //! ([`Ends`]), unless other ranks send requests to its rank.
 //!
-//! Some MPIs yield in each poll that finds nothing, if there are more ranks than cores. Under
-//! contention, such a poll loses the core like a yield. Therefore a rank that shares its core then
-//! naps before its first poll, and looks after each nap whether the wait has ended.
-//!
 //! [`Backoff`] is the only place that decides whether a waiting thread polls, yields or naps.
 //!
 //! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and a
@@ -163,18 +159,6 @@ impl Backoff {
     pub fn reset(&mut self) {
         self.polls = 0;
         self.naps = Naps::new(FIRST_NAP, self.patience.limit);
-    }
-
-    /// Whether the wait begins with a nap.
-    fn naps_first(&self) -> bool {
-        self.patience.naps_first || self.patience.yields.is_some() && contention::is_present()
-    }
-
-    fn poll<P: Progress + ?Sized>(&self, progress: &P) -> Result<bool> {
-        match self.patience.yields {
-            Some(_) => contention::timed_poll(|| progress.poll()),
-            None => progress.poll(),
-        }
     }
 
     /// Counts a poll that found nothing. Returns whether the thread polls again at once.
@@ -332,10 +316,10 @@ fn rest_until<P: Progress + ?Sized>(
     let _waiting = Waiting::begin(progress)?;
     let patience = progress.patience(Ends::Polled);
     let mut backoff = Backoff::new(patience);
-    if backoff.naps_first() {
+    if patience.naps_first {
         rests.since = Some(Instant::now());
         rests.naps += 1;
-        backoff.rest(progress, patience.limit.max(patience.polls), Duration::MAX);
+        backoff.rest(progress, patience.limit, Duration::MAX);
         if done()? {
             return Ok(());
         }
@@ -350,7 +334,7 @@ fn rest_until<P: Progress + ?Sized>(
         watch = watch.warns();
     }
     loop {
-        let busy = backoff.poll(progress)?;
+        let busy = progress.poll()?;
         if done()? {
             // Short waits are frequent, and the event that ends one is usually recorded.
             if idle_since.is_some() {
@@ -371,13 +355,7 @@ fn rest_until<P: Progress + ?Sized>(
         let now = Instant::now();
         let since = *idle_since.get_or_insert(now);
         rests.since.get_or_insert(now);
-        if backoff.rest(progress, now - since, Duration::MAX) {
-            rests.naps += 1;
-            if done()? {
-                watchdog::note(ProgressEvent::Waited, usize::MAX);
-                return Ok(());
-            }
-        }
+        rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
         if may_end && now - *asked.get_or_insert(now) > BETWEEN_QUESTIONS {
             asked = Some(now);
             if crate::process::is_interrupted() {
