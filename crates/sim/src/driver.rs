@@ -440,9 +440,9 @@ pub fn main() -> ExitCode {
     }
     let (passed, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     run_jobs(&jobs, None, &|Job { case, ranks, .. }, tally| {
-        let verdict = if tally.failures.is_empty() { "ok" } else { "FAILED" };
+        let verdict = if tally.failures.is_empty() { "ok  " } else { "FAIL" };
         let mut text = format!(
-            "{:<24} {verdict}: {} runs of {ranks} ranks, {} failed, {} events, {} switches, {:.1} s\n",
+            "{verdict} {:<24} {} runs of {ranks} ranks, {} failed, {} events, {} switches, {:.1} s\n",
             case.name,
             tally.runs,
             tally.failures.len(),
@@ -451,7 +451,9 @@ pub fn main() -> ExitCode {
             tally.begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64()),
         );
         for Failure { seed, text: why } in tally.failures.iter().take(3) {
-            let _ = writeln!(text, "seed {seed}, {why}");
+            for line in format!("seed {seed}, {why}").lines() {
+                let _ = writeln!(text, "     | {line}");
+            }
         }
         print!("{text}");
         let to = if tally.failures.is_empty() { &passed } else { &failed };
