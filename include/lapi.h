@@ -620,7 +620,7 @@ typedef struct {
   ulong *len;
 } lapi_vec_t;
 
-/* A lapi_vec_t whose addresses are those of another task. */
+/* A lapi_vec_t with addresses of another task. */
 typedef struct {
   lapi_vectype_t vec_type;
   uint num_vecs;

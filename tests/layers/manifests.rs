@@ -33,7 +33,7 @@ fn examples_depend_only_on_the_library_and_its_dependencies() {
     let text = manifest(&root());
     let mut library = dependencies(&text, "dependencies");
     assert!(library.contains("bytemuck"), "{library:?}");
-    // Random numbers of the unit tests; it has no dependencies.
+    // fastrand makes random numbers for unit tests, and depends on nothing.
     library.extend(["portolan".into(), "fastrand".into()]);
     let examples = dependencies(&text, "dev-dependencies");
     let more: Vec<&String> = examples.difference(&library).collect();

@@ -79,7 +79,7 @@ use portolan_driver::system;
 use portolan_engine::mpi::Flavour;
 use std::process::ExitCode;
 
-/// The options are those of Rust's test harness and of a suite.
+/// The options of Rust's test harness and of a suite.
 #[derive(Debug, clap::Parser)]
 #[command(about = "Tests on several ranks", after_help = driver::HELP)]
 struct Cli {

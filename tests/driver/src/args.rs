@@ -94,7 +94,7 @@ pub struct Args {
     /// For --select: the MPI supports no windows between hosts
     #[arg(long)]
     no_windows: bool,
-    /// Run only ignored tests, of which there are none
+    /// Run only ignored tests. No test is ignored
     #[arg(long, hide = true)]
     pub ignored: bool,
     #[command(flatten)]

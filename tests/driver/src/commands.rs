@@ -4,12 +4,12 @@ use crate::mpi::{Mpi, output};
 use crate::stages::{Level, Part};
 use crate::{suite, system};
 
-/// Test targets that start ranks, which therefore are no unit tests.
+/// Test targets that start ranks.
 const START_RANKS: [&str; 2] = ["ranks", "shared_name"];
 /// Test targets of the part `quick`.
 const QUICK_TARGETS: [&str; 2] = ["layers", "sim"];
 
-/// What the command line selects.
+/// The selection of the command line.
 #[derive(Debug)]
 pub struct Selected {
     /// The value of `--mpi`.
@@ -20,8 +20,8 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// Returns the variables that tell the tests their level. Except for a release, the second MPI
-    /// runs at the level `quick`.
+    /// Returns the variables by which the tests know their level. Except for a release, the second
+    /// MPI runs at the level `quick`.
     pub fn variables(&self, first: bool) -> Vec<(&'static str, &'static str)> {
         let quick = self.only == Some(Part::Quick)
             || self.level == Level::Quick

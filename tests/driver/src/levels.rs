@@ -25,7 +25,7 @@ tests/README.md describes the levels. The output of each stage is kept in target
 line is `N passed, N failed`; the exit code is 0 only if no test failed.";
 
 const NAP: Duration = Duration::from_millis(50);
-/// Between two lines about stages that run, if the output is no terminal.
+/// Time between two lines about running stages, if the output does not go to a terminal.
 const REMINDER: Duration = Duration::from_secs(60);
 /// The end of a log that is shown if it contains no failed test.
 const TAIL: usize = 40;
@@ -142,7 +142,8 @@ struct Active {
 }
 
 impl Active {
-    /// Starts the next command if the one before has succeeded. Returns whether the stage has ended.
+    /// Starts the next command if the one before has succeeded. Returns whether the stage has
+    /// ended.
     fn advance(&mut self) -> Result<bool, String> {
         if self.seconds.is_some() {
             return Ok(true);
@@ -206,7 +207,7 @@ impl Levels {
             let ended = active.remove(at);
             if !self.finish(&ended) && stage.name == INSTALL {
                 without.push(k);
-                // What has begun with the stage ends with it.
+                // Stages that have begun with this stage end with it.
                 active.retain_mut(|other| {
                     let keep = other.mpi != k || other.stage.once;
                     if !keep {

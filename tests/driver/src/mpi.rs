@@ -1,4 +1,4 @@
-//! The MPIs of this machine. `scripts/env.sh` knows everything in which they differ; this module
+//! The MPIs of this machine. `scripts/env.sh` knows all differences between them; this module
 //! reads what it exports.
 
 use crate::{launch, system};
@@ -57,7 +57,7 @@ pub fn default_name() -> Result<String, String> {
     Ok(env_sh("default_mpi", "", false)?.trim().into())
 }
 
-/// Returns the names of the MPIs that come from PyPI, and those of Debian's.
+/// Returns the names of the MPIs from PyPI, and of Debian's MPIs.
 pub fn wheels_and_debians() -> Result<(Vec<String>, Vec<String>), String> {
     let text = env_sh("echo \"${WHEEL_MPIS[*]}\"; echo \"${ALL_MPIS[*]}\"", "", false)?;
     let mut lists = text.lines().map(|l| l.split(' ').map(String::from).collect::<Vec<_>>());
@@ -75,7 +75,8 @@ impl Mpi {
         Mpi::read("complete_mpi \"$1\"", name, false)
     }
 
-    /// As [`complete`](Mpi::complete), without the caller's variables that would change a test.
+    /// Does what [`complete`](Mpi::complete) does, without the caller's variables that would change
+    /// a test.
     pub fn clean(name: &str) -> Result<Mpi, String> {
         Mpi::read("complete_mpi \"$1\"", name, true)
     }

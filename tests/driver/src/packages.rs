@@ -24,7 +24,7 @@ pub struct Options {
 /// The exit code of a command that cannot run on this machine.
 const CANNOT_RUN: u8 = 77;
 
-/// The releases of which `scripts/dev fresh` makes systems.
+/// The releases of Debian that `scripts/dev fresh` installs.
 const RELEASES: [&str; 2] = ["bookworm", "trixie"];
 
 pub fn main(options: &Options) -> Result<ExitCode, String> {

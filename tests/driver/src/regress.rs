@@ -177,14 +177,14 @@ impl Run {
         self.options.suites.contains(&part)
     }
 
-    /// Returns whether a part that has no cases of its own is selected.
+    /// Returns whether a part without cases of its own is selected.
     fn wants_whole(&self, part: Part, name: &str) -> bool {
         let fits = |case: &String| case.starts_with(name);
         self.wants(part) && self.options.case.as_ref().is_none_or(fits)
     }
 
-    /// Returns the command line of a suite with this selection of cases. Open MPI 4 does not support
-    /// windows over TCP (tests/mpi-bugs/win_create_tcp.c).
+    /// Returns the command line of a suite with this selection of cases. Open MPI 4 does not
+    /// support windows over TCP (tests/mpi-bugs/win_create_tcp.c).
     fn selected(&self, suite: Suite, mpi: &Mpi, list: bool) -> Result<Vec<String>, String> {
         let windows = mpi.name != "openmpi" || self.hosts.is_empty();
         let hosts = self.options.hosts.clone();
@@ -299,7 +299,7 @@ impl Run {
     }
 }
 
-/// Returns the first line in which the launcher states its version.
+/// Returns the first line of the launcher's version.
 fn version(mpi: &Mpi) -> String {
     let text = output(&mut mpi.command(&[&*mpi.launcher[0], "--version"])).unwrap_or_default();
     let line = text.lines().find(|line| line.chars().any(|letter| letter.is_ascii_digit()));

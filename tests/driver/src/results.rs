@@ -48,7 +48,7 @@ pub fn with_prefix(line: &str, word: &str) -> Option<String> {
     verdict.map(|verdict| format!("{verdict}{word} {}", &line[verdict.len()..]))
 }
 
-/// Where a line belongs.
+/// The part of the output that a line belongs to.
 #[derive(PartialEq, Eq)]
 enum Inside {
     Nothing,

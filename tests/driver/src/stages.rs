@@ -22,11 +22,11 @@ pub enum Part {
 /// How the output of a stage counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
-    /// As one test, which passes if its commands succeed.
+    /// It counts as one test, which passes if its commands succeed.
     Check,
     /// By the totals that the test programs print.
     Tests,
-    /// As a check. A command that ends with the code 77 cannot run on this machine.
+    /// It counts as a check. A command that ends with the code 77 cannot run on this machine.
     Bare,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Reads logs with one line per case, as [`crate::report`] and the shell suites write them. Writes
 //! `junit.xml` and `report.html`, and prints a table. The last line is `N passed, N failed`. A
-//! failure that matches [`PINS`] is a known fault of an MPI and counts as pinned, not as failed. The
-//! lines of that file are `MPI | case | output | program that shows the fault`. The first three
+//! failure that matches [`PINS`] is a known fault of an MPI and counts as pinned, not as failed.
+//! The lines of that file are `MPI | case | output | program that shows the fault`. The first three
 //! fields are regular expressions.
 
 use crate::report::{Case, Kind, junit};
@@ -25,7 +25,7 @@ pub struct Log {
 #[derive(Debug, Default)]
 pub struct Summary {
     pub title: String,
-    /// What was tested, and where: name and value.
+    /// Properties of the tested build and of the machine: name and value.
     pub facts: Vec<(String, String)>,
     pub notes: Vec<String>,
     pub logs: Vec<Log>,

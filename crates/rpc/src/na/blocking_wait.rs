@@ -10,7 +10,7 @@
 //! thread polls for [`SPIN_FOR`] and then sleeps until an event. One thread sleeps in the network,
 //! and wakes the others when it leaves.
 //!
-//! A transfer that waits for a peer of that network is no reason to poll ([`super::resting`]).
+//! Transfers that wait for a peer of that network do not require polls ([`super::resting`]).
 //!
 //! [`Capabilities::wakes`]: super::plugin::Capabilities::wakes
 //!

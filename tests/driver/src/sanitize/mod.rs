@@ -2,7 +2,8 @@
 //!
 //! The sanitizers are unstable options of rustc; `RUSTC_BOOTSTRAP=1` enables them in the stable
 //! compiler. ThreadSanitizer is not used: the standard library is not built with it, so every test
-//! and every thread that ends causes false positives, and it supports neither fences nor membarrier.
+//! and every thread that ends causes false positives, and it supports neither fences nor
+//! membarrier.
 
 mod miri;
 mod valgrind;
@@ -82,7 +83,7 @@ struct Sanitize {
     quick: bool,
     /// The target triple of this machine.
     host: String,
-    /// The directory of all MPIs, and that of this one.
+    /// The directory of all MPIs, and the directory of this MPI.
     work: PathBuf,
     dir: PathBuf,
     log: PathBuf,
@@ -221,7 +222,8 @@ impl Sanitize {
             let configurations = ["default", "path=message", "path=rma", "node_size=1"];
             configurations.map(|configuration| format!("[n=2 {configuration}]")).into()
         };
-        // Skip rpc_idle: it measures the processor time of idle ranks, which the sanitizer distorts.
+        // Skip rpc_idle: it measures the processor time of idle ranks, which the sanitizer
+        // distorts.
         let options = ["--test", "ranks", "--", "--skip", "rpc_idle", "--quick"];
         let checks = options.into_iter().chain(checks.iter().map(String::as_str));
         let ranks = command(&checks.collect::<Vec<_>>());

@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const GUESTS: usize = 64;
-/// Limit on the threads that greet, including those of dropped clients.
+/// Most threads that greet, including the threads of dropped clients.
 const THREADS: usize = 2 * GUESTS;
 /// The share of the process's descriptors that connections leave to others, and its maximum.
 const LEFT: (u64, u64) = (8, 64);
