@@ -50,7 +50,7 @@ impl<T: Element> Segment<'_, T> {
 /// `rank` is the owner of the element, and `index` is its number in the part of the owner. On
 /// return the new value is at the target and visible to all ranks. The operations of all ranks on
 /// one element, accumulates included, take effect one after the other. They are not atomic with
-/// respect to puts, or to accesses of the owner through [`Local`](super::Local).
+/// respect to puts, or to accesses of the owner through [`Local`](crate::transfer::Local).
 impl<T: Element> Segment<'_, T> {
     #[inline]
     fn rmw(&self, call: &'static str, rank: usize, index: usize, op: Rmw) -> Result<T>

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The runtime and everything that borrows from it stay on the thread that created them (they are
 /// neither `Send` nor `Sync`): the thread that initialised MPI must finalise it, ranks must make
 /// collective calls in the same order, and below `MPI_THREAD_MULTIPLE` no other thread may call
-/// MPI. Other threads can compute on buffers and on [`Local::as_slice`](super::Local::as_slice).
+/// MPI. Other threads can compute on buffers and on [`Local::as_slice`](crate::transfer::Local::as_slice).
 ///
 /// ```compile_fail,E0277
 /// fn needs_send<T: Send>() {}

@@ -5,9 +5,9 @@ use super::idle::memory;
 use super::roles::{Client, Dir, PATIENCE, Process, end_server, start_server, wait_for};
 use portolan::rpc::{Listen, Status};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Number of calls of a client that stops, and the length of their parameters, which fit in a
 /// message or do not.
@@ -151,28 +151,6 @@ fn strangers_do_not_take_the_last_descriptors() {
     drop(all);
     drop(zeros);
     client.close();
-    end_server(&address);
-    server.must_end("the server");
-}
-
-#[test]
-fn a_flood_of_strangers_needs_few_threads() {
-    const MOST: usize = 150;
-    let dir = Dir::new("flood");
-    let (mut server, address) = start_server("tcp", &dir.file("address"));
-    // The server asks this process, which does not answer, about each stranger.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let claim = silent.local_addr().unwrap().to_string();
-    let (begun, mut sockets, mut most) = (Instant::now(), Vec::new(), 0);
-    while begun.elapsed() < Duration::from_secs(2) {
-        if sockets.len() < 3 * MOST {
-            sockets.push(stranger(&address, &claim));
-        }
-        most = most.max(server.threads());
-    }
-    println!("{most} threads for {} strangers", sockets.len());
-    assert!(most <= MOST);
-    drop(sockets);
     end_server(&address);
     server.must_end("the server");
 }

@@ -86,15 +86,7 @@ impl Process {
     }
 
     pub fn files(&self) -> usize {
-        self.count("fd")
-    }
-
-    pub fn threads(&self) -> usize {
-        self.count("task")
-    }
-
-    fn count(&self, what: &str) -> usize {
-        std::fs::read_dir(format!("/proc/{}/{what}", self.0.id())).map_or(0, Iterator::count)
+        std::fs::read_dir(format!("/proc/{}/fd", self.0.id())).map_or(0, Iterator::count)
     }
 
     pub fn limit_files(&self, most: u64) {

@@ -2,7 +2,7 @@
 //!
 //! No process outlives its launch. The command is killed if the runner dies (`PR_SET_PDEATHSIG`).
 //! At the deadline or on a signal, the runner sends SIGTERM to the command, as a batch system
-//! would, and then kills every process that has the launch's mark ([`processes`]).
+//! would, and then kills every process that has the launch's mark (`processes`).
 
 use super::{place, processes, system};
 use regex::Regex;
@@ -209,7 +209,7 @@ impl Launch {
         self.poll()
     }
 
-    /// By the clock of deadlines ([`ShareClock`]).
+    /// By the clock of deadlines (`ShareClock`).
     pub fn elapsed(&self) -> Duration {
         self.clock.elapsed
     }

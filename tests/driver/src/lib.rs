@@ -1,10 +1,10 @@
 //! The driver of all tests.
 //!
-//! A *suite* plans cases, launches them and reports one line per case: [`programs`], [`faults`],
-//! [`network`], [`bugs`], and the checks in Rust of `tests/ranks`, a program of its own that uses
-//! this library. [`levels`] runs the stages of a level (`tests/driver/stages.txt`), of which the
-//! suites are some. All commands read results in one place ([`results`]), and the MPIs from
-//! `scripts/env.sh` ([`mpi`]).
+//! A *suite* plans cases, launches them and reports one line per case: `programs`, `faults`,
+//! `network`, `bugs`, and the checks in Rust of `tests/ranks`, a program of its own that uses
+//! this library. `levels` runs the stages of a level (`tests/driver/stages.txt`), of which the
+//! suites are some. All commands read results in one place (`results`), and the MPIs from
+//! `scripts/env.sh` (`mpi`).
 //!
 //! The package depends on no crate of Portolan and on no MPI, so it builds once, in seconds, before
 //! an MPI is chosen. A suite finds the MPI in the environment that the driver gives it.

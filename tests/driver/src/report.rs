@@ -8,7 +8,7 @@
 //! 1 skipped
 //! 1 passed, 1 failed
 //! ```
-//! [`crate::results`] reads these lines, and [`crate::summary`] combines many suites into one report.
+//! `results` reads these lines, and `summary` combines many suites into one report.
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 use std::path::Path;

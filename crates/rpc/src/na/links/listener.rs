@@ -1,9 +1,8 @@
 //! Accepting connections: one thread waits for clients, and a thread for each client greets it.
 //!
 //! Greetings have a time limit. If too many clients are being greeted, the oldest is dropped, so
-//! silent clients cannot block others. The thread of a dropped client may take a second to end,
-//! because it may be asking another process. If too many threads greet, the next client waits in
-//! the socket's queue.
+//! silent clients cannot block others. The thread of a dropped client may take a second to end, if
+//! it is one of the few that ask another process.
 //!
 //! Connections do not take the last descriptors of the process: a client whose socket is among
 //! them is refused.
@@ -22,8 +21,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const GUESTS: usize = 64;
-/// Most threads that greet, including the threads of dropped clients.
-const THREADS: usize = 2 * GUESTS;
 /// The share of the process's descriptors that connections leave to others, and its maximum.
 const LEFT: (u64, u64) = (8, 64);
 /// How long a client that was dropped tries again.
@@ -298,9 +295,6 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
     portolan_engine::process::quiet_signals();
     let mut trouble = Trouble::none();
     for number in 0.. {
-        while hall.inside.load(Ordering::Acquire) >= THREADS && !hall.stop.load(Ordering::Acquire) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
         let guest = hall.listen.accept();
         if hall.stop.load(Ordering::Acquire) {
             return;
