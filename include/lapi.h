@@ -1018,7 +1018,7 @@ typedef struct {
   lapi_status_t status;
 } lapi_unpack_dgsp_t;
 
-/* Communication over UDP. The addresses are those of netinet/in.h, in network byte order. */
+/* Communication over UDP, with addresses of netinet/in.h in network byte order. */
 typedef struct {
   uint task_id;
   uint tot_num_tasks;

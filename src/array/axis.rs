@@ -7,7 +7,7 @@ use portolan_engine::error::{Result, fail};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// One number for each axis.
+/// Numbers, one for each axis.
 pub(super) type Dims = SmallVec<[usize; 6]>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

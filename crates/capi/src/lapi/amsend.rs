@@ -196,10 +196,10 @@ impl Checked<'_> {
         let len_of_uhdr = message.uhdr_len as usize;
         let padding = len_of_uhdr.next_multiple_of(WORD) - len_of_uhdr;
         let bytes = size_of::<Head>() + len_of_uhdr + padding;
+        #[expect(clippy::disallowed_methods, reason = "an array of this function")]
         // SAFETY: `check` ensures that the head and the padded user header fit (MAX_UHDR is a
         // multiple of the word), and by contract the user header is valid. The slice covers only
         // bytes written here.
-        #[expect(clippy::disallowed_methods, reason = "an array of this function")]
         let header = unsafe {
             let to = header.as_mut_ptr().cast::<u8>();
             to.copy_from_nonoverlapping((&raw const head).cast(), size_of::<Head>());

@@ -4,82 +4,17 @@
 //! anyway ([`super::shared_area`], [`super::message_group`]). Two different signatures mean an
 //! error in the program. Its message describes the call of each rank ([`Call::describe`]).
 //!
-//! A public call such as an allocation consists of several exchanges. [`scope`] names it for all of
-//! them. Scopes nest if a public call is part of another, and a signature then covers all of them:
-//! two calls with the same outer scope are equal only if the calls in it are.
-//!
-//! A [`Level`] of a scope can have a text and nest to any depth, so a signature has a digest of the
-//! levels, keyed with a number that the program does not know ([`crate::digest`]).
+//! A signature covers all [scopes](super::scope) of the caller: two calls with the same outer scope
+//! are equal only if the calls in it are.
 
 use super::Operator;
+use super::kind::Kind;
+use super::scope::{self, DETAILED, Level};
 use crate::config::agreed::listed;
-use crate::digest;
-use crate::thread::fast_tls;
 use num_complex::Complex;
-use std::cell::RefCell;
-use std::mem::ManuallyDrop;
 
 /// Maximum length in bytes of the text of a [`Detail`].
 const TEXT: usize = 156;
-
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[repr(u8)]
-        pub enum Kind { $($(#[$doc])* $name,)+ }
-
-        impl Kind {
-            fn name(number: u8) -> &'static str {
-                [$($text,)+].get(usize::from(number)).unwrap_or(&"an unknown call")
-            }
-        }
-    };
-}
-
-kinds! {
-    /// No public call, only the exchange itself.
-    Plain = "exchange",
-    Barrier = "barrier",
-    AllReduce = "all_reduce",
-    Reduce = "reduce",
-    Broadcast = "broadcast",
-    AllGather = "all_gather",
-    Scan = "scan",
-    ExclusiveScan = "scan_exclusive",
-    Gather = "gather",
-    Scatter = "scatter",
-    AllToAll = "all_to_all",
-    AllToAllVaried = "all_to_all_varied",
-    Start = "start of the library",
-    StartMessages = "start of active messages",
-    Finalize = "finalize",
-    Allocate = "allocation",
-    Free = "free of a segment",
-    CreateGroup = "creation of a group",
-    FreeGroup = "free of a group",
-    CreateMutexes = "creation of mutexes",
-    FreeMutexes = "free of mutexes",
-    Register = "registration of handlers",
-    Unregister = "removal of handlers",
-    Quiesce = "quiescence",
-    CreateArray = "creation of an array",
-    FreeArray = "free of an array",
-    /// Lends the parts of an array or a segment to their owners.
-    Access = "access to an array",
-    /// Opens the parts to all ranks again.
-    Release = "release of an access",
-    SyncArray = "sync of an array",
-    FillArray = "fill of an array",
-    Ghosts = "exchange of ghost cells",
-    CreateTiles = "creation of tiles",
-    ResetTiles = "reset of tiles",
-    CreateComposer = "creation of a composer",
-    SyncComposer = "sync of a composer",
-    FreeComposer = "free of a composer",
-    Addresses = "exchange of addresses",
-    /// A call that the program describes.
-    Described = "call",
-}
 
 /// Each rank chooses its own number of elements.
 pub(crate) const ANY_COUNT: usize = usize::MAX;
@@ -175,9 +110,6 @@ impl ElementType {
     }
 }
 
-/// The scope has levels: a text, or another scope in it.
-const DETAILED: u8 = 1 << 7;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct Signature {
@@ -197,7 +129,7 @@ pub(crate) struct Signature {
 impl Signature {
     #[inline]
     pub(crate) fn here(exchange: Kind) -> Signature {
-        let (scope, object) = SCOPE.get();
+        let (scope, object) = scope::current();
         Signature {
             scope,
             exchange: exchange as u8,
@@ -218,7 +150,7 @@ impl Signature {
 
     #[cold]
     fn with_levels(mut self, key: u64) -> Signature {
-        self.object = LEVELS.with(|levels| digest::keyed(key, &***levels.borrow()));
+        self.object = scope::digest_of_levels(key);
         self
     }
 
@@ -266,26 +198,6 @@ impl Signature {
 /// The multipliers of [`Signature::digest`]. Public for tests that look for equal digests.
 pub const MULTIPLIERS: [u64; 3] =
     [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
-
-/// A scope in a scope, or one with a text that distinguishes objects of the same kind, for example
-/// the shape of an array.
-#[derive(Debug, Hash)]
-struct Level {
-    kind: u8,
-    object: u64,
-    text: String,
-}
-
-impl Level {
-    /// Returns the text after the name of the kind.
-    fn suffix(&self) -> String {
-        match (self.text.as_str(), self.object) {
-            ("", 0) => String::new(),
-            ("", object) => format!(" (number {object})"),
-            (text, _) => format!(" {text}"),
-        }
-    }
-}
 
 /// The description of a scope with levels, abbreviated: what follows the name of the outermost one.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -340,7 +252,7 @@ impl Detail {
     }
 
     pub(super) fn here() -> Detail {
-        LEVELS.with(|levels| Detail::of(&levels.borrow()))
+        scope::with_levels(Detail::of)
     }
 
     fn text(&self, complete: bool) -> std::borrow::Cow<'_, str> {
@@ -354,82 +266,6 @@ impl Detail {
 pub(super) struct Call {
     pub signature: Signature,
     pub detail: Detail,
-}
-
-fast_tls! {
-    static SCOPE: (u8, u64) = (Kind::Plain as u8, 0);
-}
-
-thread_local! {
-    /// From the outermost level on, if the scope is [`DETAILED`]. Empty, and without memory, if it
-    /// is not. Collectives in an exit handler run after a value with a destructor would be gone.
-    static LEVELS: RefCell<ManuallyDrop<Vec<Level>>> =
-        const { RefCell::new(ManuallyDrop::new(Vec::new())) };
-}
-
-/// Ends the outermost scope when dropped, including during unwinding.
-struct Ended;
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        SCOPE.set((Kind::Plain as u8, 0));
-    }
-}
-
-/// Ends the last level when dropped, including during unwinding.
-struct Left {
-    outer: (u8, u64),
-}
-
-impl Drop for Left {
-    fn drop(&mut self) {
-        LEVELS.with(|levels| {
-            let mut levels = levels.borrow_mut();
-            levels.pop();
-            if self.outer.0 & DETAILED == 0 {
-                **levels = Vec::new();
-            }
-        });
-        SCOPE.set(self.outer);
-    }
-}
-
-fn in_scope() -> bool {
-    SCOPE.get().0 != Kind::Plain as u8
-}
-
-#[cold]
-fn enter(kind: Kind, object: u64, text: &str) -> Left {
-    let outer = SCOPE.get();
-    let level = |kind, object, text: &str| Level { kind, object, text: text.into() };
-    let outermost = LEVELS.with(|levels| {
-        let mut levels = levels.borrow_mut();
-        if levels.is_empty() && outer.0 != Kind::Plain as u8 {
-            levels.push(level(outer.0, outer.1, ""));
-        }
-        levels.push(level(kind as u8, object, text));
-        levels[0].kind
-    });
-    SCOPE.set((outermost | DETAILED, 0));
-    Left { outer }
-}
-
-/// Runs `body` as part of a public call on an object, whose number is the same on all ranks.
-#[inline]
-pub fn scope<R>(kind: Kind, object: u64, body: impl FnOnce() -> R) -> R {
-    if in_scope() {
-        let _left = enter(kind, object, "");
-        return body();
-    }
-    SCOPE.set((kind as u8, object));
-    let _ended = Ended;
-    body()
-}
-
-/// For a call whose arguments, all in `detail`, must agree on all ranks.
-pub fn scope_of<R>(kind: Kind, detail: &str, body: impl FnOnce() -> R) -> R {
-    let _left = enter(kind, 0, detail);
-    body()
 }
 
 impl Call {
@@ -490,6 +326,7 @@ pub(super) fn differ(calls: &[(Vec<usize>, Call)], members: &[usize]) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::{scope, scope_of};
 
     #[test]
     fn calls_are_described() {
@@ -559,23 +396,6 @@ mod tests {
             described(&|| scope(Kind::FreeArray, 3, || scope(Kind::Free, 7, here))),
             "free of an array (number 3), in its free of a segment (number 7), in its barrier"
         );
-    }
-
-    #[test]
-    fn scopes_end_with_their_bodies() {
-        let plain = Signature::here(Kind::Barrier);
-        let outer = || {
-            let outer = Signature::here(Kind::Barrier);
-            scope_of(Kind::Described, "x", || ());
-            assert_eq!(Signature::here(Kind::Barrier), outer);
-            let unwound =
-                std::panic::catch_unwind(|| scope(Kind::Free, 0, || panic!("ends the scope")));
-            assert!(unwound.is_err());
-            assert_eq!(Signature::here(Kind::Barrier), outer);
-        };
-        scope(Kind::Finalize, 3, outer);
-        assert_eq!(Signature::here(Kind::Barrier), plain);
-        assert!(LEVELS.with(|levels| levels.borrow().capacity() == 0));
     }
 
     #[test]

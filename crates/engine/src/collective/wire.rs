@@ -5,8 +5,10 @@
 //! [alarms](super::alarm).
 
 use super::alarm::{Alarm, Key, Notice};
-use super::call::{Kind, Signature, scope};
+use super::call::Signature;
+use super::kind::Kind;
 use super::message_group::{MessageGroup, Running};
+use super::scope::scope;
 use super::slots::Slots;
 use super::transfer::REST;
 use crate::error::{Result, fail};
@@ -84,7 +86,7 @@ impl Wire {
     }
 
     /// Exchanges a value among the world ranks that create or free a group, in their order. The
-    /// caller's [scope](super::call::scope_of) contains the list of ranks or the group. Collective
+    /// caller's [scope](super::scope::scope_of) contains the list of ranks or the group. Collective
     /// over the ranks. Fails with `Mismatch` if the calls differ.
     pub(crate) fn agree_on_group<T: Pod>(
         self: &Arc<Wire>,

@@ -124,13 +124,13 @@ impl WakeSource {
         self.moving.fetch_sub(1, Ordering::Release);
     }
 
-    /// Returns the round in which the examination of a transfer begins.
+    /// Returns the current round, before a transfer is examined.
     pub(super) fn round(&self) -> Round {
         self.resting.round()
     }
 
-    /// Ends the earlier rest of a transfer, and begins the rest in `round`, if any. Returns the
-    /// round in which the transfer rests.
+    /// Ends the earlier rest of a transfer, and begins a rest in `round`, if any. Returns the
+    /// round of the new rest.
     pub(super) fn rest(&self, earlier: Option<Round>, round: Option<Round>) -> Option<Round> {
         if earlier == round {
             return round;

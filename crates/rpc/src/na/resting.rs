@@ -5,7 +5,7 @@
 //! *rounds*. Each time something arrives from a network, a round ends, and no transfer rests until
 //! it has been examined again.
 //!
-//! Invariant: a transfer rests only in the round in which its examination began.
+//! Invariant: the round does not change between the examination of a transfer and its rest.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -79,7 +79,7 @@ pub struct Transfer {
     size: usize,
     started: usize,
     flying: SmallVec<[Arc<CompletionCounter>; FLYING]>,
-    /// The round in which the transfer rests.
+    /// The round of its rest.
     rests: Option<Round>,
     ended: Option<Failure>,
     moved: bool,

@@ -1,7 +1,8 @@
 use super::*;
 use crate::collective::alarm::{Alarm, Key};
 use crate::collective::call::Call;
-use crate::collective::call::{ElementType, Kind, Signature};
+use crate::collective::call::{ElementType, Signature};
+use crate::collective::kind::Kind;
 use crate::error::ErrorKind;
 use crate::wait::Boot;
 

@@ -13,7 +13,8 @@
 mod node_file;
 
 use super::alarm::{Alarm, Key};
-use super::call::{ElementType, Kind, Signature};
+use super::call::{ElementType, Signature};
+use super::kind::Kind;
 use super::message_group::{MessageGroup, Running};
 use super::shared_area::SharedArea;
 use super::slots::Slots;

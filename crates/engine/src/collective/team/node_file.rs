@@ -1,7 +1,8 @@
 //! A file that the members of a group on each node share.
 
 use super::Team;
-use crate::collective::call::{ElementType, Kind, Signature};
+use crate::collective::call::{ElementType, Signature};
+use crate::collective::kind::Kind;
 use crate::collective::message_group::MessageGroup;
 use crate::collective::shared_file::{self, Meeting};
 use crate::error::Result;

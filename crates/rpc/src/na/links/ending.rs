@@ -13,8 +13,8 @@ const ENDING: Duration = Duration::from_secs(1);
 impl Links {
     /// Sends what waits, ends the connections, and gives the peers time to end them too.
     pub(super) fn end(&self, class: &Shared) {
-        self.networks.tcp.iter().for_each(|tcp| tcp.close());
-        self.networks.sm.iter().for_each(|sm| sm.close());
+        self.networks.tcp.iter().for_each(|tcp| tcp.listening().close());
+        self.networks.sm.iter().for_each(|sm| sm.listening().close());
         let closed = self.dialling.lock().close();
         let kept = closed.into_iter().flat_map(|(_, kept)| kept);
         kept.for_each(|kept| kept.fail("the class is finalised"));

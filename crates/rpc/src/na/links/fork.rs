@@ -121,8 +121,9 @@ impl Links {
             class.lost(Peer::Remote(n));
         }
         let (tcp, sm) = (&self.networks.tcp, &self.networks.sm);
-        let reopened = tcp.as_ref().map_or(Ok(()), |tcp| tcp.reopen());
-        let reopened = reopened.and_then(|()| sm.as_ref().map_or(Ok(()), |sm| sm.reopen()));
+        let reopened = tcp.as_ref().map_or(Ok(()), |tcp| tcp.listening().reopen());
+        let reopened =
+            reopened.and_then(|()| sm.as_ref().map_or(Ok(()), |sm| sm.listening().reopen()));
         match reopened {
             Ok(()) => Ok(true),
             Err(error) => refuse!(NOMEM, "connections are not accepted after a fork: {error}"),
@@ -133,8 +134,8 @@ impl Links {
     /// held it.
     pub(super) fn leave_to_parent(&self) {
         self.held.leave_to_parent();
-        self.networks.tcp.iter().for_each(|tcp| tcp.leave_to_parent());
-        self.networks.sm.iter().for_each(|sm| sm.leave_to_parent());
+        self.networks.tcp.iter().for_each(|tcp| tcp.listening().leave_to_parent());
+        self.networks.sm.iter().for_each(|sm| sm.listening().leave_to_parent());
         self.peers().forget_all();
     }
 }

@@ -220,6 +220,35 @@ impl<L: Listen> Drop for Listener<L> {
     }
 }
 
+/// The listener of a network, if its class listens and is open.
+pub(super) struct Listening<L: Listen>(Mutex<Option<Listener<L>>>);
+
+impl<L: Listen> Listening<L> {
+    pub fn new(listener: Option<Listener<L>>) -> Listening<L> {
+        Listening(Mutex::new(listener))
+    }
+
+    /// See [`Listener::reopen`].
+    pub fn reopen(&self) -> io::Result<()> {
+        self.0.lock().as_mut().map_or(Ok(()), Listener::reopen)
+    }
+
+    /// See [`Listener::leave_to_parent`]. A thread of the parent may hold the lock.
+    pub fn leave_to_parent(&self) {
+        let listener = self.0.try_lock().and_then(|mut listener| listener.take());
+        listener.into_iter().for_each(Listener::leave_to_parent);
+    }
+
+    pub fn close(&self) {
+        let listener = self.0.lock().take();
+        drop(listener); // without the lock: it waits for its threads
+    }
+
+    pub fn refused(&self) -> u64 {
+        self.0.lock().as_ref().map_or(0, Listener::refused)
+    }
+}
+
 /// Replaces a descriptor by one of `/dev/null`, so that this process has no part in the socket any
 /// more. The object that owns the descriptor still closes it.
 fn release(descriptor: BorrowedFd<'_>) {

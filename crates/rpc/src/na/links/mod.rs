@@ -456,8 +456,8 @@ impl Plugin for Links {
     }
 
     fn refused(&self) -> u64 {
-        let tcp = self.networks.tcp.as_ref().map_or(0, |tcp| tcp.refused());
-        tcp + self.networks.sm.as_ref().map_or(0, |sm| sm.refused())
+        let tcp = self.networks.tcp.as_ref().map_or(0, |tcp| tcp.listening().refused());
+        tcp + self.networks.sm.as_ref().map_or(0, |sm| sm.listening().refused())
     }
 
     #[cfg(test)]

@@ -13,7 +13,7 @@
 
 use super::arrivals::Arrivals;
 use super::channel::Channel;
-use super::listener::{self, Listen, Listener, Opened, Refusal, Who};
+use super::listener::{self, Listen, Listener, Listening, Opened, Refusal, Who};
 use super::stream::{Read, Stream};
 use super::tcp_greeting::{self as greeting, Dials, Own};
 use super::tls::Tls;
@@ -22,7 +22,6 @@ use crate::na::address::host_and_port;
 use crate::na::interface;
 use crate::na::memory::Run;
 use crate::na::secret::{Key, Nonce};
-use parking_lot::Mutex;
 use rustix::net::sockopt;
 use smallvec::SmallVec;
 use std::io;
@@ -105,10 +104,10 @@ impl Mine {
 pub(super) struct Tcp {
     mine: Arc<Mine>,
     /// `None` once the class does not listen.
-    listener: Mutex<Option<Listener<Socket>>>,
+    listening: Listening<Socket>,
 }
 
-struct Socket {
+pub(super) struct Socket {
     listener: TcpListener,
     mine: Arc<Mine>,
 }
@@ -204,8 +203,8 @@ impl Tcp {
         let mine = Arc::new(Mine { own, tls, arrivals, asked: AtomicUsize::new(0) });
         let listener =
             listener.map(|listener| Listener::open(Socket { listener, mine: mine.clone() }));
-        let listener = Mutex::new(listener.transpose().map_err(failed)?);
-        Ok(Tcp { mine, listener })
+        let listening = Listening::new(listener.transpose().map_err(failed)?);
+        Ok(Tcp { mine, listening })
     }
 
     pub fn place(&self) -> &str {
@@ -258,22 +257,8 @@ impl Tcp {
         })
     }
 
-    pub fn reopen(&self) -> io::Result<()> {
-        self.listener.lock().as_mut().map_or(Ok(()), Listener::reopen)
-    }
-
-    pub fn leave_to_parent(&self) {
-        let listener = self.listener.try_lock().and_then(|mut listener| listener.take());
-        listener.into_iter().for_each(Listener::leave_to_parent);
-    }
-
-    pub fn close(&self) {
-        let listener = self.listener.lock().take();
-        drop(listener); // without the lock: it waits for its threads
-    }
-
-    pub fn refused(&self) -> u64 {
-        self.listener.lock().as_ref().map_or(0, Listener::refused)
+    pub fn listening(&self) -> &Listening<Socket> {
+        &self.listening
     }
 }
 

@@ -15,12 +15,11 @@ mod mapping;
 mod ring;
 
 use super::arrivals::Arrivals;
-use super::listener::{self, Listen, Listener, Opened, Refusal};
+use super::listener::{self, Listen, Listener, Listening, Opened, Refusal};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::memory::Neighbours;
 use bell::Bell;
 use greeting::Own;
-use parking_lot::Mutex;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
@@ -49,11 +48,11 @@ impl Mine {
 pub(super) struct Sm {
     mine: Arc<Mine>,
     /// `None` once the class does not listen.
-    listener: Mutex<Option<Listener<Socket>>>,
+    listening: Listening<Socket>,
     _neighbours: Neighbours,
 }
 
-struct Socket {
+pub(super) struct Socket {
     listener: UnixListener,
     mine: Arc<Mine>,
 }
@@ -151,8 +150,8 @@ impl Sm {
         let (bell, file) = Bell::create().map_err(failed)?;
         let mine = Arc::new(Mine { place, name, bell, file, arrivals });
         let open = |listener| Listener::open(Socket { listener, mine: mine.clone() });
-        let listener = listener.map(open).transpose().map_err(failed)?;
-        Ok(Sm { mine, listener: Mutex::new(listener), _neighbours: Neighbours::new() })
+        let listening = Listening::new(listener.map(open).transpose().map_err(failed)?);
+        Ok(Sm { mine, listening, _neighbours: Neighbours::new() })
     }
 
     pub fn place(&self) -> &str {
@@ -188,21 +187,7 @@ impl Sm {
         self.mine.bell.set_asleep(asleep);
     }
 
-    pub fn reopen(&self) -> io::Result<()> {
-        self.listener.lock().as_mut().map_or(Ok(()), Listener::reopen)
-    }
-
-    pub fn leave_to_parent(&self) {
-        let listener = self.listener.try_lock().and_then(|mut listener| listener.take());
-        listener.into_iter().for_each(Listener::leave_to_parent);
-    }
-
-    pub fn close(&self) {
-        let listener = self.listener.lock().take();
-        drop(listener); // without the lock: it waits for its threads
-    }
-
-    pub fn refused(&self) -> u64 {
-        self.listener.lock().as_ref().map_or(0, Listener::refused)
+    pub fn listening(&self) -> &Listening<Socket> {
+        &self.listening
     }
 }
