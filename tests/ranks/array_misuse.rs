@@ -205,11 +205,11 @@ pub fn races() {
     println!("races are found");
 }
 
-type Held = Access<'static, 'static, f64, Ix1>;
+type HeldAccess = Access<'static, 'static, f64, Ix1>;
 
 thread_local! {
     /// The access that the handler uses.
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<HeldAccess>> = const { RefCell::new(None) };
 }
 
 #[derive(Serialize, Deserialize)]

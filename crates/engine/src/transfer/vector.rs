@@ -136,7 +136,7 @@ impl Ops {
             if unsafe { self.block_direct(kind, target, local, remote, bytes) }? {
                 continue;
             }
-            if bytes <= Batch::LONGEST
+            if bytes <= Batch::MAX_BLOCK
                 && let Some(path) = self.batching_path(kind, target, remote, bytes)
             {
                 if path != batch.path || !batch.has_room(bytes, self.config.chunk_bytes) {

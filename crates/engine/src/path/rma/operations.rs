@@ -16,7 +16,7 @@ use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
 
 /// Longest part of one MPI call, in bytes.
-const LONGEST: usize = 1 << 30;
+const MAX_PART: usize = 1 << 30;
 impl Transport for Rma {
     fn path(&self) -> Path {
         Path::Rma
@@ -156,7 +156,7 @@ unsafe fn issue(
         }
         pending.note(&target.arena, target.rank, kind, from, to);
         paths.peers().mark_pending(target.world, Path::Rma.pending_bit());
-        shape.split(LONGEST, base.size(), &mut |l, r, chunk| {
+        shape.split(MAX_PART, base.size(), &mut |l, r, chunk| {
             let of = |side| -> Result<Option<Arc<DerivedType>>> {
                 if chunk.is_contiguous_on(side) {
                     return Ok(None);

@@ -32,7 +32,7 @@ enum Phase {
     Ended,
 }
 
-struct State {
+struct CallState {
     target: Option<Address>,
     /// The number of the context that runs the call at the target.
     target_context: u8,
@@ -51,7 +51,7 @@ struct State {
     body: Option<Arc<Payload>>,
 }
 
-impl State {
+impl CallState {
     #[inline]
     fn check_free(&self) -> Result<()> {
         if matches!(self.phase, Phase::Flying | Phase::Pulling) {
@@ -114,7 +114,7 @@ struct Sent {
 /// A call at its origin.
 pub struct Origin {
     context: Arc<ContextShared>,
-    state: Mutex<State>,
+    state: Mutex<CallState>,
     stage: AtomicU8,
 }
 
@@ -150,7 +150,7 @@ impl Origin {
     ) -> Arc<Origin> {
         Arc::new(Origin {
             context: context.clone(),
-            state: Mutex::new(State {
+            state: Mutex::new(CallState {
                 target,
                 target_context: 0,
                 more_input: false,
