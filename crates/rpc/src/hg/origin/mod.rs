@@ -1,7 +1,5 @@
 //! A call at its origin. It can be forwarded repeatedly.
 
-mod more_data;
-
 use super::class::{ClassShared, failure};
 use super::context::{self, ContextShared, Work};
 use super::payload::{Encode, Kept, Payload, with_scratch};
@@ -496,5 +494,19 @@ impl Origin {
             return Err(failure(state.status, &state.function));
         }
         Ok(Output(state.body.clone()))
+    }
+
+    pub(in crate::hg) fn set_more(&self, peer: Peer, release: u64) {
+        self.state.lock().more_output = Some((peer, release));
+    }
+
+    /// Notifies the target that the rest of the output is acquired.
+    pub fn acquired(&self) {
+        let more = self.state.lock().more_output.take();
+        match more {
+            Some((Peer::Own, token)) => self.class().released(Peer::Own, token),
+            Some((peer, token)) => self.class().release(peer, token),
+            None => {}
+        }
     }
 }
