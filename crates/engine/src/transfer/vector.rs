@@ -1,6 +1,6 @@
 //! Vector transfers: blocks of equal length at arbitrary pairs of addresses. All addresses are
-//! checked before any byte moves. Blocks that are adjacent on both sides are joined. If one segment
-//! contains all blocks, one lookup serves all. Otherwise they may take different paths.
+//! checked before any byte moves. If one segment contains all blocks, one lookup serves all.
+//! Otherwise blocks that are adjacent on both sides are joined, and may take different paths.
 
 use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
@@ -13,16 +13,17 @@ use crate::path::two_sided::blocks::Batch;
 use crate::path::{Capabilities, Path, Transport, shm_atomics};
 use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl Ops {
-    pub(crate) fn check_vector(
+    /// Returns address and length of the range of all blocks, if it lies in one segment.
+    fn check_vector(
         &self,
         kind: TransferKind,
         target: usize,
         vector: &Vector<'_>,
-    ) -> Result<()> {
-        self.check_rank(target)?;
+    ) -> Result<Option<(usize, usize)>> {
         if vector.local.len() != vector.remote.len() {
             fail!(
                 Argument,
@@ -32,32 +33,29 @@ impl Ops {
             );
         }
         if vector.block == 0 {
-            return Ok(());
+            return Ok(None);
         }
         if let TransferKind::Accumulate(scale) = kind {
             super::check_elements(scale, vector.block)?;
         }
-        for &local in vector.local {
-            check_local(local as *const u8)?;
+        if vector.local.contains(&0) {
+            check_local(std::ptr::null())?;
         }
-        if self.stretch(target, vector).is_none() {
+        let widen = |(lo, hi): (usize, usize), at: &usize| (lo.min(*at), hi.max(*at));
+        let (lo, hi) = vector.remote.iter().fold((usize::MAX, 0), widen);
+        let bytes = hi.checked_sub(lo).and_then(|bytes| bytes.checked_add(vector.block));
+        let range = bytes.map(|bytes| (lo, bytes));
+        let range = range.filter(|&(lo, n)| self.memory.registry.lookup(target, lo, n).is_some());
+        if range.is_none() {
             for &remote in vector.remote {
                 drop(self.memory.registry.find(target, remote, vector.block)?);
             }
         }
-        Ok(())
+        Ok(range)
     }
 
-    /// Returns address and length of the range of all blocks, if it lies in one segment.
-    fn stretch(&self, target: usize, vector: &Vector<'_>) -> Option<(usize, usize)> {
-        let widen = |(lo, hi): (usize, usize), at: &usize| (lo.min(*at), hi.max(*at));
-        let (lo, hi) = vector.remote.iter().fold((usize::MAX, 0), widen);
-        let bytes = hi.checked_sub(lo)?.checked_add(vector.block)?;
-        self.memory.registry.lookup(target, lo, bytes).map(|_| (lo, bytes))
-    }
-
-    /// Performs a transfer with one lookup, if all blocks lie in one segment that this rank can
-    /// load and store. Else returns false, and no byte has moved.
+    /// Performs a transfer with one lookup, if this rank can load and store the `range` of all
+    /// blocks. Else returns false, and no byte has moved.
     ///
     /// # Safety
     /// See [`Ops::vector`].
@@ -66,46 +64,62 @@ impl Ops {
         kind: TransferKind,
         target: usize,
         vector: Vector<'_>,
+        range: (usize, usize),
     ) -> Result<bool> {
-        let Some((first, bytes)) = self.stretch(target, &vector) else { return Ok(false) };
+        let (block, first) = (vector.block, range.0);
         // Chosen for aligned elements: in the MPI domain an accumulate is then not direct, and each
         // block chooses its own path.
         let path = |arena: &Arena, region| super::path_of(&kind, arena, region, 0);
-        self.at_direct(target, (first, bytes), path, |region, offset| {
-            for (local, remote, bytes) in vector.joined() {
-                let (here, at) = (local as *mut u8, offset + (remote - first));
-                let there = region.wrapping_add(at);
-                // SAFETY: the block lies in the range, so in the region; the caller checks `local`.
-                unsafe {
-                    match &kind {
-                        TransferKind::Put => kernel::copy_block(here, there, bytes),
-                        TransferKind::Get => kernel::copy_block(there, here, bytes),
-                        TransferKind::Accumulate(Scale::Double(scale)) if bytes == 8 => {
-                            shm_atomics::accumulate_one(region, at, here.cast(), *scale);
-                        }
-                        TransferKind::Accumulate(scale) => {
-                            shm_atomics::accumulate_row(region, at, here, bytes, scale);
-                        }
+        self.at_direct(target, range, path, |region, offset| {
+            let pairs = vector.local.iter().zip(vector.remote);
+            let pairs =
+                pairs.map(|(&local, &remote)| (local as *mut u8, offset + (remote - first)));
+            let at = |offset| region.wrapping_add(offset);
+            // SAFETY: the blocks lie in the range, so in the region; the caller checks `local`.
+            unsafe {
+                match &kind {
+                    TransferKind::Put => kernel::copy_blocks(
+                        block,
+                        pairs.map(|(local, offset)| (local.cast_const(), at(offset))),
+                    ),
+                    TransferKind::Get => kernel::copy_blocks(
+                        block,
+                        pairs.map(|(local, offset)| (at(offset).cast_const(), local)),
+                    ),
+                    TransferKind::Accumulate(Scale::Double(scale)) if block == 8 => {
+                        pairs.for_each(|(local, offset)| {
+                            shm_atomics::accumulate_one(region, offset, local.cast(), *scale);
+                        });
                     }
+                    TransferKind::Accumulate(scale) => pairs.for_each(|(local, offset)| {
+                        shm_atomics::accumulate_row(region, offset, local, block, scale);
+                    }),
                 }
             }
         })
     }
 
-    /// `counter` counts incomplete parts of a transfer that [`Ops::check_vector`] accepted.
+    /// `counter` counts incomplete parts of a transfer for which [`Ops::check_vector`] returned
+    /// `range`.
     ///
     /// # Safety
     /// The local blocks must stay valid until the counter is done: for writes in a get, else for
     /// reads.
-    pub(crate) unsafe fn issue_vector(
+    unsafe fn issue_vector(
         &self,
         kind: TransferKind,
         target: usize,
         vector: Vector<'_>,
+        range: Option<(usize, usize)>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the blocks valid until the counter is done.
-        if vector.block == 0 || unsafe { self.vector_direct(kind, target, vector) }? {
+        if vector.block == 0 {
+            return Ok(());
+        }
+        if let Some(range) = range
+            // SAFETY: the caller keeps the blocks valid until the counter is done.
+            && unsafe { self.vector_direct(kind, target, vector, range) }?
+        {
             return Ok(());
         }
         let rows = vector.joined().flat_map(|(local, remote, bytes)| {
@@ -259,13 +273,12 @@ impl Ops {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         self.check_rank(target)?; // `vectors` may be empty
-        for vector in vectors {
-            self.check_vector(kind, target, vector)?;
-        }
+        let ranges = vectors.iter().map(|vector| self.check_vector(kind, target, vector));
+        let ranges: SmallVec<[_; 4]> = ranges.collect::<Result<_>>()?;
         self.order_before_all(target)?;
-        for &vector in vectors {
+        for (&vector, range) in vectors.iter().zip(ranges) {
             // SAFETY: the caller keeps the blocks valid until the counter is done.
-            unsafe { self.issue_vector(kind, target, vector, counter) }?;
+            unsafe { self.issue_vector(kind, target, vector, range, counter) }?;
         }
         Ok(())
     }
