@@ -10,9 +10,10 @@ use crate::ops::Ops;
 use crate::ops::traced::call_of;
 use crate::path::kernel::{self, Scale};
 use crate::path::two_sided::blocks::Batch;
-use crate::path::{Capabilities, Path, Transport, shm_atomics};
+use crate::path::{Capabilities, Path, RemotePlace, Transport, shm_atomics};
 use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause};
+use crate::wait::Progress as _;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -99,6 +100,47 @@ impl Ops {
         })
     }
 
+    /// Performs a transfer as one, if the transport to the `range` of all blocks can. Else returns
+    /// false, and no byte has moved.
+    ///
+    /// # Safety
+    /// See [`Ops::vector`].
+    unsafe fn vector_whole(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vector: Vector<'_>,
+        (first, bytes): (usize, usize),
+    ) -> Result<bool> {
+        let hit = self.memory.registry.find(target, first, bytes)?;
+        // Whether all blocks are aligned as the first one.
+        let alike = |unit: usize| vector.remote.iter().all(|at| (at - first).is_multiple_of(unit));
+        if let TransferKind::Accumulate(scale) = kind
+            && !alike(scale.alignment())
+        {
+            return Ok(false);
+        }
+        let region = hit.region();
+        let path = super::path_of(&kind, hit.arena(), region, first);
+        if path == Path::Direct || vector.local.len() < 2 {
+            return Ok(false);
+        }
+        let place = RemotePlace {
+            arena: hit.arena().clone(),
+            world: target,
+            rank: hit.group_rank(),
+            offset: hit.offset,
+            address: first,
+        };
+        drop(hit);
+        if kind == TransferKind::Get {
+            self.may_wait()?;
+        }
+        self.order_before(target, path)?;
+        // SAFETY: the registry has checked the range; the caller guarantees the local blocks.
+        unsafe { self.transport(path)?.vector(self, kind, &place, vector) }
+    }
+
     /// `counter` counts incomplete parts of a transfer for which [`Ops::check_vector`] returned
     /// `range`.
     ///
@@ -119,6 +161,12 @@ impl Ops {
         if let Some(range) = range
             // SAFETY: the caller keeps the blocks valid until the counter is done.
             && unsafe { self.vector_direct(kind, target, vector, range) }?
+        {
+            return Ok(());
+        }
+        if let Some(range) = range
+            // SAFETY: the caller keeps the blocks valid until the counter is done.
+            && unsafe { self.vector_whole(kind, target, vector, range) }?
         {
             return Ok(());
         }
