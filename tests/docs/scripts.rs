@@ -1,7 +1,8 @@
 //! Every script answers `--help` at once: it prints its usage, and starts neither cargo nor an MPI
 //! nor a package manager. `scripts/dev` lists the commands of the test driver and the scripts for
-//! developers, and pages name only these. `scripts/install.sh --uninstall` removes only files below its prefix. No script searches
-//! the current directory for libraries, and none uses a name in `/tmp` that others can predict.
+//! developers, and pages name only these. The driver ends quietly if nobody reads its output.
+//! `scripts/install.sh --uninstall` removes only files below its prefix. No script searches the
+//! current directory for libraries, and none uses a name in `/tmp` that others can predict.
 
 use super::{pages, root};
 use std::collections::BTreeSet;
@@ -92,6 +93,16 @@ fn every_command_is_listed_and_no_other() {
     let commands = commands();
     assert_eq!(listed, commands, "the head of scripts/dev, scripts/dev.d and the test driver");
     names_only("scripts/dev ", &commands);
+}
+
+#[test]
+fn a_closed_pipe_ends_the_driver_quietly() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let list = Command::new(root().join("scripts/test.sh")).arg("--list").stdout(writer).output();
+    let list = list.expect("scripts/test.sh");
+    let errors = String::from_utf8_lossy(&list.stderr);
+    assert!(errors.is_empty() && !list.status.success(), "{}: {errors}", list.status);
 }
 
 #[test]
