@@ -1,6 +1,7 @@
 //! Every script answers `--help` at once: it prints its usage, and starts neither cargo nor an MPI
 //! nor a package manager. `scripts/dev` lists the commands of the test driver and the scripts for
-//! developers, and pages name only these. The driver ends quietly if nobody reads its output.
+//! developers, and pages name only these. The driver ends quietly if nobody reads its output, and
+//! `mpirun.sh` names a host that lacks a library.
 //! `scripts/install.sh --uninstall` removes only files below its prefix. No script searches the
 //! current directory for libraries, and none uses a name in `/tmp` that others can predict.
 
@@ -103,6 +104,36 @@ fn a_closed_pipe_ends_the_driver_quietly() {
     let list = list.expect("scripts/test.sh");
     let errors = String::from_utf8_lossy(&list.stderr);
     assert!(errors.is_empty() && !list.status.success(), "{}: {errors}", list.status);
+}
+
+/// The MPI and `ldd` are replaced by scripts.
+#[test]
+fn mpirun_names_a_host_that_lacks_a_library() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lacking");
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a directory");
+    let fakes = [
+        ("mpicc", "echo '#define MPICH_VERSION \"4\"'"),
+        ("mpiexec", "while [ \"$1\" != -n ]; do shift; done; shift 2; exec \"$@\""),
+        ("ldd", "echo '  libgone.so.1 => not found'"),
+        ("uname", "echo node7"),
+    ];
+    for (name, text) in fakes {
+        let file = dir.join(name);
+        fs::write(&file, format!("#!/bin/sh\n{text}\n")).expect("a script");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a script");
+    }
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("PATH is set"));
+    let run = |flags: &str| {
+        let mut command = Command::new(root().join("mpirun.sh"));
+        command.args(["--mpi", "system", "-n", "2", "true"]).env("PATH", &path);
+        command.env("PORTOLAN_MPIRUN_FLAGS", flags).output().expect("mpirun.sh")
+    };
+    let refused = run("-hosts node7,node8");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(text.contains("host node7 has no libgone.so.1:"), "{}: {text}", refused.status);
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(run("").status.success(), "on one host the loader itself reports it");
 }
 
 #[test]
