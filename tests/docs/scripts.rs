@@ -1,9 +1,9 @@
 //! Every script answers `--help` at once: it prints its usage, and starts neither cargo nor an MPI
 //! nor a package manager. `scripts/dev` lists the commands of the test driver and the scripts for
-//! developers, and pages name only these. The driver ends quietly if nobody reads its output, and
-//! `mpirun.sh` names a host that lacks a library.
-//! `scripts/install.sh --uninstall` removes only files below its prefix. No script searches the
-//! current directory for libraries, and none uses a name in `/tmp` that others can predict.
+//! developers, and pages name only these. The driver ends quietly if its output is a closed pipe,
+//! and `mpirun.sh` names a host that lacks a library. `scripts/install.sh --uninstall` removes only
+//! files below its prefix. No script searches the current directory for libraries, and none uses a
+//! name in `/tmp` that others can predict.
 
 use super::{pages, root};
 use std::collections::BTreeSet;
