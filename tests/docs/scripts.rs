@@ -118,10 +118,13 @@ fn mpirun_names_a_host_that_lacks_a_library() {
         ("ldd", "echo '  libgone.so.1 => not found'"),
         ("uname", "echo node7"),
     ];
+    // Another process writes the scripts: a child of another thread would inherit an open file, and
+    // a script that is open for writing cannot be run.
+    let write = "printf '#!/bin/sh\\n%s\\n' \"$2\" >\"$1\" && chmod +x \"$1\"";
     for (name, text) in fakes {
-        let file = dir.join(name);
-        fs::write(&file, format!("#!/bin/sh\n{text}\n")).expect("a script");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a script");
+        let status =
+            Command::new("sh").args(["-c", write, "sh"]).arg(dir.join(name)).arg(text).status();
+        assert!(status.expect("sh").success(), "{name}");
     }
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("PATH is set"));
     let run = |flags: &str| {
