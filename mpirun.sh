@@ -200,4 +200,15 @@ if [[ -n $hosts ]]; then
     use_hosts "${on_host[@]}"
   fi
 fi
+
+# If a library is missing on a host, the loader ends the ranks there without naming the host, and
+# MPICH's launcher then waits forever. So ask the hosts first.
+several_hosts='host|machinefile|(^| )-f '
+if [[ -n $hosts || ${PORTOLAN_MPIRUN_FLAGS:-} =~ $several_hosts || ${SLURM_JOB_NUM_NODES:-1} != 1 ]]; then
+  # shellcheck disable=SC2016 # the hosts expand it
+  missing=$("${LAUNCH[@]}" -n "$ranks" sh -c \
+    'ldd "$0" 2>/dev/null | sed -n "s/^[[:space:]]*\(.*\) => not found.*/host $(uname -n) has no \1/p"' \
+    "$(command -v "$program" || echo "$program")" </dev/null 2>/dev/null | grep '^host ' | sort -u) || true
+  [[ -z $missing ]] || die "$program: ${missing//$'\n'/, }: the loader searches ${LD_LIBRARY_PATH:-only its default directories}"
+fi
 run "${LAUNCH[@]}" -n "$ranks" "$program" "$@"

@@ -2,6 +2,7 @@
 //! every page is in the table of contents. Also checks that the sources contain the names that
 //! ARCHITECTURE.md uses, and that every script prints its usage.
 
+mod headers;
 mod listings;
 mod scripts;
 
