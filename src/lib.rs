@@ -38,7 +38,7 @@
 //!   everything that this rank has put or accumulated is visible at the target, or at all targets.
 //! - A [`Group::barrier`] fences all targets on every rank of the group, and then waits for all
 //!   ranks of the group.
-//! - *Non-blocking transfers* ([`Runtime::scope`], [`Segment::get_owned`]) are ordered only by
+//! - *Non-blocking transfers* ([`Runtime::scope`], [`Segment::start_get`]) are ordered only by
 //!   their waits and by fences: see [`transfer`].
 //! - *Atomic operations* ([`Segment::load`], [`Segment::store`], [`Segment::fetch_add`],
 //!   [`Segment::compare_swap`] and so on) are complete on return. Those of all ranks on one
@@ -114,7 +114,7 @@
 //!   the members of a new group compare the call of [`Group::subgroup`]; others keep waiting, and
 //!   report the wait.
 //! - *A buffer is used or freed during a transfer.* The transfer borrows the buffer
-//!   ([`Scope`](transfer::Scope)) or owns it ([`PendingVec`](transfer::PendingVec),
+//!   ([`Scope`](transfer::Scope)) or owns it ([`Segment::start_get`],
 //!   [`Buffer`](rpc::bulk::Buffer)).
 //! - *Two threads access the bytes of a [`Bulk`](rpc::bulk::Bulk) at once.* The accesses are
 //!   relaxed atomics: see [`rpc::bulk`].

@@ -29,6 +29,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[must_use = "dropping the runtime finalises it, which is collective"]
 pub struct Runtime {
+    // First, so that compilers name it in errors about other threads.
+    _thread: OneThread,
     engine: Arc<Engine>,
     on_panic: OnPanic,
     finalized: bool,
@@ -36,8 +38,16 @@ pub struct Runtime {
     /// detect races.
     #[cfg(feature = "array")]
     barriers: std::cell::RefCell<std::collections::HashMap<u64, u64>>,
-    _one_thread: PhantomData<*const ()>,
 }
+
+/// The reason why a type is neither `Send` nor `Sync`; its name is part of the compiler's errors.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OneThread {
+    _not_send: PhantomData<*const RuntimeStaysOnItsThread>,
+}
+
+#[derive(Debug)]
+enum RuntimeStaysOnItsThread {}
 
 /// The effect of a panic on this rank while the runtime is alive; see [`RuntimeBuilder::on_panic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -262,12 +272,12 @@ impl Runtime {
     /// Returns a `Runtime` over an engine that other code started and will stop.
     pub(crate) fn over(engine: Arc<Engine>) -> Runtime {
         Runtime {
+            _thread: OneThread::default(),
             engine,
             on_panic: OnPanic::Unwind,
             finalized: true,
             #[cfg(feature = "array")]
             barriers: Default::default(),
-            _one_thread: PhantomData,
         }
     }
 

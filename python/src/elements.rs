@@ -13,7 +13,8 @@ use crate::views::{Keeper, SOURCE, bytes_of, elements, elements_mut, flat, lend}
 use ndarray::{Array, ArrayViewMut, Axis, IxDyn};
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
 use portolan::Group;
-use portolan::array::{Patch, PendingArray, Tiles};
+use portolan::array::{Patch, Tiles};
+use portolan::transfer::Pending;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::any::Any;
@@ -148,7 +149,7 @@ fn alpha_of<T: Scalar>(alpha: Option<&Bound<'_, PyAny>>) -> PyResult<T> {
 }
 
 struct Moving<'a, T: Scalar> {
-    pending: PendingArray<'a, T, IxDyn>,
+    pending: Pending<'a, Array<T, IxDyn>>,
     /// How the elements of a get become the result.
     result: Option<Selection>,
 }

@@ -238,9 +238,9 @@ impl Message for Transfers {
         };
         for rank in 0..context.size() {
             let four = || vec![7; 4];
-            refused("get", segment.get_owned(rank, 0, four()).map(drop));
-            refused("put", segment.put_owned(rank, 0, four()).map(drop));
-            refused("accumulate", segment.accumulate_owned(rank, 0, 1, four()).map(drop));
+            refused("get", segment.start_get(rank, 0, four()).map(drop));
+            refused("put", segment.start_put(rank, 0, four()).map(drop));
+            refused("accumulate", segment.start_accumulate(rank, 0, 1, four()).map(drop));
             let mut room = four();
             refused("scope", rt.scope(|scope| scope.get(segment, rank, 0, &mut room).map(drop)));
             assert_eq!(room, four());

@@ -82,7 +82,7 @@ fn change(
                     _ => {
                         let rt = group.runtime();
                         let (to, from) = (&*array, &new);
-                        rt.scope(|s| s.put_patch(to, &part.patch, from)).expect("put");
+                        rt.scope(|s| s.put_patch(to, &part.patch, from).map(drop)).expect("put");
                     }
                 }
             }
