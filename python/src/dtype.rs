@@ -187,7 +187,7 @@ macro_rules! scalar {
     };
     (@atomic) => {
         fn read_inc(array: &Dist<Self>, index: &[usize], value: Self) -> Outcome<Self> {
-            Ok(array.read_inc(index, value)?)
+            Ok(array.fetch_add(index, value)?)
         }
     };
     (@order) => {

@@ -13,7 +13,7 @@ use crate::views::{Keeper, SOURCE, bytes_of, elements, elements_mut, flat, lend}
 use ndarray::{Array, ArrayViewMut, Axis, IxDyn};
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
 use portolan::Group;
-use portolan::array::{Patch, Tiles};
+use portolan::array::{Matmul, Patch, Tiles};
 use portolan::transfer::Pending;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -324,14 +324,14 @@ impl<T: Scalar> Elements for Dist<T> {
     fn copy_from(&mut self, py: Python<'_>, other: &dyn Elements, how: Copying) -> PyResult<()> {
         let other = alike::<T>(other)?;
         wait(py, || match how {
-            Copying::Straight => self.copy_from(other),
+            Copying::Straight => self.assign(other),
             Copying::Transposed => self.transpose_from(other),
         })
     }
 
     fn matmul(&mut self, py: Python<'_>, a: &dyn Elements, b: &dyn Elements) -> PyResult<()> {
         let (a, b) = (alike::<T>(a)?, alike::<T>(b)?);
-        wait(py, || self.matmul(T::one(), a, b, T::zero()))
+        wait(py, || self.matmul(T::one(), a, b, T::zero(), Matmul::Auto))
     }
 
     fn sum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

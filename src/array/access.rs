@@ -1,7 +1,8 @@
 //! Accesses: between two collective calls, every rank has exclusive access to its own elements.
 
+use super::axis::Dims;
 use super::check::Kind;
-use super::dist_array::DistArray;
+use super::dist_array::{DistArray, dimension};
 use super::distribution::OwnBox;
 use super::ghosts::GhostUpdate;
 use crate::Element;
@@ -131,19 +132,22 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     }
 
     /// Calls `each` for each of this rank's elements, with the element's global index and a mutable
-    /// reference to the element.
+    /// reference to the element. The index has the form that `ndarray` uses for `D`, as in
+    /// `|(i, j), x|`.
     ///
     /// # Panics
     /// Panics as [`Access::local`] does.
-    pub fn for_each(&mut self, mut each: impl FnMut(&[usize], &mut T)) {
+    pub fn for_each(&mut self, mut each: impl FnMut(D::Pattern, &mut T)) {
         let boxes = self.array.own_boxes();
-        let mut view = self.local_mut().into_dyn();
+        let mut view = self.local_mut();
         for OwnBox { global, local } in boxes {
             let mut part = view.slice_each_axis_mut(|a| local[a.axis.index()].clone().into());
-            let mut index: Vec<usize> = global.iter().map(|r| r.start).collect();
+            let starts: Dims = global.iter().map(|r| r.start).collect();
+            let mut next = dimension::<D>(&starts);
             for element in part.iter_mut() {
-                each(&index, element);
+                each(next.clone().into_pattern(), element);
                 // Advance to the next index; the last axis varies fastest.
+                let index = next.slice_mut();
                 for axis in (0..index.len()).rev() {
                     index[axis] += 1;
                     if index[axis] < global[axis].end || axis == 0 {

@@ -120,8 +120,8 @@ pub fn files(ctx: &Ctx) {
         let other = world.allocate::<u64>(16).expect("allocate");
         let set = world.mutexes(2).expect("mutexes");
         let c_memory = ctx.allocate(256);
-        let mut array =
-            portolan::array::DistArray::<u64, ndarray::Ix1>::new(&world, [64 * n]).expect("array");
+        let mut array = portolan::array::DistArray::<u64, ndarray::Ix1>::zeros(&world, [64 * n])
+            .expect("array");
         let mut tiles = array.tiles([4]).expect("tiles");
         let number = number_of(composer, &first, me, &path);
         gone.free().expect("free");
