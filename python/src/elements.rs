@@ -14,6 +14,7 @@ use ndarray::{Array, ArrayViewMut, Axis, IxDyn};
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
 use portolan::Group;
 use portolan::array::{Matmul, Patch, Tiles};
+use portolan::internals::binding;
 use portolan::transfer::Pending;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -367,7 +368,7 @@ impl<T: Scalar> Elements for Dist<T> {
     }
 
     fn release(&mut self, py: Python<'_>) -> PyResult<()> {
-        wait(py, || self.resume().map_or(Ok(()), |access| access.release()))
+        wait(py, || binding::resume(self).map_or(Ok(()), |access| access.release()))
     }
 
     fn view<'py>(&mut self, padded: bool, keeper: Keeper<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -432,7 +433,7 @@ impl<T: Scalar> Elements for Dist<T> {
 fn resumed<T: Scalar>(
     array: &mut Dist<T>,
 ) -> PyResult<portolan::array::Access<'_, 'static, T, IxDyn>> {
-    array.resume().ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
+    binding::resume(array).ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
 }
 
 /// Returns the combined values of all ranks, as a new array of the same shape. `call` describes the

@@ -14,8 +14,8 @@ use std::ops::Range;
 
 /// Exclusive access to this rank's own elements; created by [`DistArray::access`].
 ///
-/// [`Access::release`] ends the access. If an access is dropped instead, the parts stay lent to
-/// their owners: this rank cannot write patches until a later access is released.
+/// [`Access::release`] ends the access. If the value is dropped instead, the access goes on: this
+/// rank cannot write patches until a later access is released.
 #[derive(Debug)]
 #[must_use = "an access ends by its release on all ranks"]
 pub struct Access<'a, 'rt, T: Element, D: Dimension> {
@@ -35,19 +35,16 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
 
     #[track_caller]
     pub(super) fn access_inner(&mut self) -> Result<Access<'_, 'rt, T, D>> {
-        self.inner.part.lend()?;
+        self.inner.part.make_exclusive()?;
         self.check_races()?;
         Ok(Access { array: self })
     }
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Returns the access that was dropped without being released, or `None` if the parts are not
-    /// lent to their owners. For a caller that cannot store an [`Access`] beside its array, such as
-    /// a binding to another language: it drops the access between its calls and resumes it here.
-    /// Not collective.
-    pub fn resume(&mut self) -> Option<Access<'_, 'rt, T, D>> {
-        self.inner.part.is_lent().then_some(Access { array: self })
+    /// See [`binding::resume`](crate::internals::binding::resume).
+    pub(crate) fn resume(&mut self) -> Option<Access<'_, 'rt, T, D>> {
+        self.inner.part.is_exclusive().then_some(Access { array: self })
     }
 }
 
@@ -199,7 +196,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
         const CALL: &str = "Access::release";
         public(CALL, || {
             self.array.finish_ghosts()?;
-            self.array.inner.part.open()?;
+            self.array.inner.part.make_shared()?;
             self.array.check_races()
         })
     }

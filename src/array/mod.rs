@@ -96,7 +96,7 @@
 //! and the patch or index.
 
 // `dist_array` holds the handle. `distribution` and `axis` map indices to owners and do not
-// communicate. `views` transfers `ndarray` views, `exclusive` lends parts, `tiles` is work sharing,
+// communicate. `views` transfers `ndarray` views, `exclusive` gives owners access to their parts, `tiles` is work sharing,
 // and `check` the race detector.
 
 mod access;

@@ -90,7 +90,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         const CALL: &str = "DistArray::put_value";
         let index = index.into_dimension();
         let (rank, offset) = self.locate(index.slice()).in_call(CALL)?;
-        self.check_open().in_call(CALL)?;
+        self.check_shared().in_call(CALL)?;
         self.note_index(Kind::Put, index.slice());
         self.inner.part.segment().put_value(rank, offset, value).in_call(CALL)
     }
@@ -150,7 +150,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     #[inline]
     fn check(&self, patch: &Patch, kind: Kind) -> Result<()> {
         patch.check(self.name(), self.shape())?;
-        if kind == Kind::Get { Ok(()) } else { self.check_open() }
+        if kind == Kind::Get { Ok(()) } else { self.check_shared() }
     }
 
     /// [`DistArray::partition`] for a transfer with a local array of shape `shape`.
@@ -176,8 +176,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     }
 
     #[inline]
-    pub(super) fn check_open(&self) -> Result<()> {
-        self.inner.part.check_open().map_err(|e| {
+    pub(super) fn check_shared(&self) -> Result<()> {
+        self.inner.part.check_shared().map_err(|e| {
             crate::Error::new(e.kind(), format!("array \"{}\": {}", self.name(), e.detail()))
         })
     }

@@ -257,7 +257,7 @@ impl<T: Element> Exclusive<'_, T> {
         fragments: &[Fragment],
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
-        self.check_open()?;
+        self.check_shared()?;
         // SAFETY: the view is borrowed until the call returns, and a put only reads it.
         unsafe { self.segment().blocking(TransferKind::Put, fragments, &Memory::of(source)) }
     }
@@ -275,7 +275,7 @@ impl<T: Element> Exclusive<'_, T> {
         fragments: &[Fragment],
         buffer: Array<T, D>,
     ) -> Result<Pending<'_, Array<T, D>>> {
-        self.check_open()?;
+        self.check_shared()?;
         self.start(TransferKind::Put, fragments, buffer)
     }
 
@@ -310,7 +310,7 @@ impl<T: Element> Exclusive<'_, T> {
     /// Puts the elements of `source` at the positions in `lists` to elements of several ranks, by
     /// the offsets in `lists`.
     pub(crate) fn scatter(&self, lists: Lists, source: &[T]) -> Result<()> {
-        self.check_open()?;
+        self.check_shared()?;
         let first = source.as_ptr().cast_mut();
         // SAFETY: `source` is borrowed until the call returns, and a put only reads it.
         unsafe { self.vectors(TransferKind::Put, lists, first, source.len()) }
@@ -366,7 +366,7 @@ impl<T: Accumulate> Exclusive<'_, T> {
         scale: T,
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
-        self.check_open()?;
+        self.check_shared()?;
         let kind = TransferKind::Accumulate(scale.scale());
         // SAFETY: the view is borrowed until the call returns, and an accumulate only reads it.
         unsafe { self.segment().blocking(kind, fragments, &Memory::of(source)) }
@@ -378,13 +378,13 @@ impl<T: Accumulate> Exclusive<'_, T> {
         scale: T,
         buffer: Array<T, D>,
     ) -> Result<Pending<'_, Array<T, D>>> {
-        self.check_open()?;
+        self.check_shared()?;
         self.start(TransferKind::Accumulate(scale.scale()), fragments, buffer)
     }
 
     /// Adds `scale` times the elements of `source` where [`Exclusive::scatter`] would put them.
     pub(crate) fn scatter_add(&self, lists: Lists, scale: T, source: &[T]) -> Result<()> {
-        self.check_open()?;
+        self.check_shared()?;
         let kind = TransferKind::Accumulate(scale.scale());
         let first = source.as_ptr().cast_mut();
         // SAFETY: `source` is borrowed until the call returns, and an accumulate only reads it.
@@ -444,7 +444,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         fragments: &[Fragment],
         source: &'env ArrayBase<S, D>,
     ) -> Result<Pending<'scope, ()>> {
-        to.check_open()?;
+        to.check_shared()?;
         // SAFETY: the view is borrowed for 'env, which outlives the flights, and is only read.
         let counter = unsafe { self.fly(kind, to.segment(), fragments, &Memory::of(source)) }?;
         Ok(Pending::new(self.flights().engine(), counter, ()))

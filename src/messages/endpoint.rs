@@ -66,7 +66,7 @@ macro_rules! sending {
         }
 
         /// Sends a message with a payload of any length, which the handler reads by
-        /// [`Context::payload`](super::Context::payload). A vector is moved into the message, and
+        /// [`Delivery::payload`](super::Delivery::payload). A vector is moved into the message, and
         /// the call returns at once. A slice has been copied or sent when the call returns.
         ///
         /// # Errors
@@ -113,7 +113,7 @@ macro_rules! sending {
             &self,
             rank: usize,
             message: &M,
-            then: impl FnOnce(M::Reply, &super::Context<'_>) + Send + 'static,
+            then: impl FnOnce(M::Reply, &super::Delivery<'_>) + Send + 'static,
         ) -> Result<()> {
             const CALL: &str = concat!($type, "::call_then");
             let on_reply = super::reply::on_reply::<M>(then);

@@ -1,6 +1,6 @@
 //! Replies, and waiting for them.
 
-use super::context::Context;
+use super::delivery::Delivery;
 use super::shared::OnReply;
 use super::{Message, codec};
 use crate::in_call::InCall;
@@ -61,10 +61,10 @@ impl<R> ReplySlot<R> {
 
 /// Returns a callback that decodes a reply and runs `then` with it.
 pub(super) fn on_reply<M: Message>(
-    then: impl FnOnce(M::Reply, &Context<'_>) + Send + 'static,
+    then: impl FnOnce(M::Reply, &Delivery<'_>) + Send + 'static,
 ) -> OnReply {
-    Box::new(move |bytes, context| {
-        then(codec::decode(bytes, std::any::type_name::<M::Reply>(), context.origin())?, context);
+    Box::new(move |bytes, delivery| {
+        then(codec::decode(bytes, std::any::type_name::<M::Reply>(), delivery.origin())?, delivery);
         Ok(())
     })
 }
@@ -97,7 +97,7 @@ impl<'a, R: Send + 'static> Reply<'a, R> {
     /// Waits for the reply. Handlers of this rank run meanwhile.
     ///
     /// # Errors
-    /// Returns `State` in a handler, which must not wait. Use [`Context::call_then`] there.
+    /// Returns `State` in a handler, which must not wait. Use [`Delivery::call_then`] there.
     pub fn wait(self) -> Result<R> {
         const CALL: &str = "Reply::wait";
         let come = &self.slot.come;

@@ -4,7 +4,7 @@ use crate::child::{self, Ctx, refused, step};
 use ndarray::{Array1, Array2, Ix1, Ix2, IxDyn, array};
 use portolan::array::{Access, Boundary, DistArray, Distribution, Matmul, Options, Patch, Tile};
 use portolan::internals::runtime;
-use portolan::messages::{Context, Handlers, Message};
+use portolan::messages::{Delivery, Handlers, Message};
 use portolan::{ErrorKind, Group, Runtime};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -217,7 +217,7 @@ struct Interrupt;
 
 impl Message for Interrupt {
     type Reply = ();
-    fn handle(self, _: &Context<'_>) {
+    fn handle(self, _: &Delivery<'_>) {
         HELD.with_borrow_mut(|held| {
             let access = held.as_mut().expect("the main thread runs the handler");
             // The wait is possible only if the update has ended already.

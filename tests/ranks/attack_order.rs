@@ -7,7 +7,7 @@ use crate::launch::{ALONE_BASE, Alone, End};
 use ndarray::{Ix1, Ix2, array};
 use portolan::array::{Boundary, DistArray, Options};
 use portolan::compose::Composer;
-use portolan::messages::{Context, Handlers, Message};
+use portolan::messages::{Delivery, Handlers, Message};
 use portolan::reduce::{Min, Sum};
 use portolan::{ErrorKind, Group, Result, Runtime};
 use portolan_engine::collective::{Kind, MULTIPLIERS};
@@ -142,12 +142,12 @@ struct Two;
 
 impl Message for One {
     type Reply = ();
-    fn handle(self, _: &Context<'_>) {}
+    fn handle(self, _: &Delivery<'_>) {}
 }
 
 impl Message for Two {
     type Reply = ();
-    fn handle(self, _: &Context<'_>) {}
+    fn handle(self, _: &Delivery<'_>) {}
 }
 
 type Body<'a> = &'a dyn Fn(&Group<'_>) -> Result<()>;
