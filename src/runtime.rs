@@ -4,6 +4,8 @@ use crate::in_call::{InCall, public};
 use crate::{Group, TransferPath, panic, unfreed};
 use mpi::ffi::MPI_Comm;
 use mpi::traits::Communicator;
+#[cfg(feature = "array")]
+use parking_lot::Mutex;
 use portolan_engine::error::Result;
 use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::process;
@@ -30,7 +32,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[must_use = "dropping the runtime finalises it, which is collective"]
 pub struct Runtime {
-    // First, so that compilers name it in errors about other threads.
     _thread: OneThread,
     engine: Arc<Engine>,
     on_panic: OnPanic,
@@ -38,10 +39,11 @@ pub struct Runtime {
     /// The number of barriers of each group, by the group's key. Distributed arrays use them to
     /// detect races.
     #[cfg(feature = "array")]
-    barriers: std::cell::RefCell<std::collections::HashMap<u64, u64>>,
+    barriers: Mutex<std::collections::HashMap<u64, u64>>,
 }
 
-/// The reason why a type is neither `Send` nor `Sync`; its name is part of the compiler's errors.
+/// The reason why a type is neither `Send` nor `Sync`. The compiler's errors name each field that
+/// prevents them, so the other fields of the runtime and of an array do not.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OneThread {
     _not_send: PhantomData<*const RuntimeStaysOnItsThread>,
@@ -262,13 +264,13 @@ impl Runtime {
     #[cfg(feature = "array")]
     pub(crate) fn count_barrier(&self, group: &Arc<portolan_engine::group::Group>) {
         if self.engine.config.check_races {
-            *self.barriers.borrow_mut().entry(group.key()).or_default() += 1;
+            *self.barriers.lock().entry(group.key()).or_default() += 1;
         }
     }
 
     #[cfg(feature = "array")]
     pub(crate) fn barriers(&self, group: &Arc<portolan_engine::group::Group>) -> u64 {
-        let counts = self.barriers.borrow();
+        let counts = self.barriers.lock();
         let of = |g: &Arc<portolan_engine::group::Group>| {
             counts.get(&g.key()).copied().unwrap_or_default()
         };

@@ -13,9 +13,9 @@ use crate::{Element, Group};
 use ndarray::{Dimension, IntoDimension};
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
-use std::cell::OnceCell;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// A dense array of `D` dimensions whose elements are distributed over the ranks of a group.
 ///
@@ -38,7 +38,7 @@ pub(super) struct Inner<'rt, T: Element> {
     pub coords: Option<Dims>,
     pub periodic: Vec<bool>,
     /// The ghost cell exchange, prepared by the first update.
-    pub halo: OnceCell<Halo<'rt>>,
+    pub halo: OnceLock<Halo<'rt>>,
     pub check: Option<Checker>,
 }
 
@@ -193,7 +193,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         })?;
         let coords = layout.coords(group.rank());
         let check = Checker::new(group);
-        let halo = OnceCell::new();
+        let halo = OnceLock::new();
         let group = group.clone();
         let inner = Inner { group, name, layout, part, coords, periodic, halo, check };
         Ok(DistArray { inner: Box::new(inner), _dim: PhantomData })
@@ -227,7 +227,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             part,
             coords: coords.clone(),
             periodic: periodic.clone(),
-            halo: OnceCell::new(),
+            halo: OnceLock::new(),
             check: Checker::new(group),
         };
         Ok(DistArray { inner: Box::new(inner), _dim: PhantomData })

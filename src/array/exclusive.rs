@@ -19,12 +19,11 @@ use crate::{Element, Group, Segment};
 use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
-use std::cell::Cell;
 
 #[derive(Debug)]
 pub(crate) struct Exclusive<'rt, T: Element> {
     segment: Segment<'rt, T>,
-    exclusive: Cell<bool>,
+    exclusive: bool,
 }
 
 /// Elements of this rank's own part: the offset of the first one, and a count and a stride for each
@@ -55,7 +54,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     pub(crate) fn new(group: &Group<'rt>, here: usize, zeros: bool) -> Result<Exclusive<'rt, T>> {
         let mut segment = group.allocate_internal(here, zeros)?;
         segment.what = "an array";
-        Ok(Exclusive { segment, exclusive: Cell::new(false) })
+        Ok(Exclusive { segment, exclusive: false })
     }
 
     /// For reads, and for writes that the caller orders against views.
@@ -72,7 +71,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     pub(crate) fn make_exclusive(&mut self) -> Result<()> {
         let number = self.segment.number();
         collective::scope(Kind::Access, number, || self.segment.group().barrier())?;
-        self.exclusive.set(true);
+        self.exclusive = true;
         Ok(())
     }
 
@@ -80,18 +79,18 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     pub(crate) fn make_shared(&mut self) -> Result<()> {
         let number = self.segment.number();
         collective::scope(Kind::Release, number, || self.segment.group().barrier())?;
-        self.exclusive.set(false);
+        self.exclusive = false;
         Ok(())
     }
 
     pub(crate) fn is_exclusive(&self) -> bool {
-        self.exclusive.get()
+        self.exclusive
     }
 
     /// Fails unless the parts are shared.
     #[inline]
     pub(crate) fn check_shared(&self) -> Result<()> {
-        if self.exclusive.get() {
+        if self.exclusive {
             fail!(
                 State,
                 "the owners have exclusive access to their parts: release it on all ranks before \
@@ -128,7 +127,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     }
 
     fn checked<D: Dimension>(&self, window: &Window<D>) -> ndarray::StrideShape<D> {
-        assert!(self.exclusive.get(), "a view of a part that is shared with all ranks");
+        assert!(self.exclusive, "a view of a part that is shared with all ranks");
         let len = self.segment.local().len();
         assert!(window.fits(len), "{window:?} exceeds this rank's part, which has {len} elements");
         // The strides of an empty window are never used, but ndarray would see overlaps in some.

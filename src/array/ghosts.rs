@@ -23,15 +23,15 @@ use crate::transfer::Block;
 use ndarray::{ArrayView, Dimension};
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
-use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug)]
 pub(super) struct Halo<'rt> {
     by: By<'rt>,
     /// Performances that arrive in each update, one from each neighbour.
     arrivals: u32,
-    under_way: Cell<bool>,
+    under_way: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// # Panics
     /// Panics if the update failed, because the ghost cells are then invalid.
     pub(super) fn settle(&self) {
-        if self.inner.halo.get().is_some_and(|h| h.under_way.get())
+        if self.inner.halo.get().is_some_and(|h| h.under_way.load(Ordering::Relaxed))
             && let Err(error) = self.finish_ghosts()
         {
             panic!("array \"{}\": the update of ghost cells failed: {error}", self.name());
@@ -129,7 +129,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     }
 
     pub(super) fn finish_ghosts(&self) -> Result<()> {
-        let Some(halo) = self.inner.halo.get().filter(|h| h.under_way.get()) else {
+        let Some(halo) = self.inner.halo.get().filter(|h| h.under_way.load(Ordering::Relaxed))
+        else {
             return Ok(());
         };
         match &halo.by {
@@ -138,7 +139,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         }
         // If the wait fails, the update is still under way: other ranks may still write the ghost
         // cells.
-        halo.under_way.set(false);
+        halo.under_way.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -161,14 +162,14 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
                 let (composer, mapped) = &**both;
                 composer.sync()?;
                 // From here on other ranks may write the ghost cells.
-                halo.under_way.set(true);
+                halo.under_way.store(true, Ordering::Relaxed);
                 if let Some(mapped) = mapped {
                     composer.perform(mapped)?;
                 }
             }
             By::Puts(boxes) => {
                 self.ghost_barrier()?;
-                halo.under_way.set(true);
+                halo.under_way.store(true, Ordering::Relaxed);
                 self.inner.put_boxes(boxes)?;
             }
         }
@@ -262,7 +263,7 @@ impl<'rt, T: Element> Inner<'rt, T> {
         let boxes = self.boxes();
         let neighbours: BTreeSet<usize> = boxes.iter().map(|b| b.rank).collect();
         let (rt, arrivals) = (self.group.runtime(), neighbours.len() as u32);
-        let under_way = Cell::new(false);
+        let under_way = AtomicBool::new(false);
         if self.group.members().len() < rt.size() {
             return Ok(Halo { by: By::Puts(boxes), arrivals, under_way });
         }

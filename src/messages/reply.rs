@@ -4,12 +4,12 @@ use super::delivery::Delivery;
 use super::shared::OnReply;
 use super::{Message, codec};
 use crate::in_call::InCall;
+use crate::runtime::OneThread;
 use parking_lot::Mutex;
 use portolan_engine::am::Am;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::trace::{Awaited, Cause};
 use std::future::Future;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ pub struct Reply<'a, R> {
     rank: usize,
     slot: Arc<ReplySlot<R>>,
     /// Ties the reply to its thread, because waiting uses the runtime of that thread.
-    _one_thread: PhantomData<*const ()>,
+    _thread: OneThread,
 }
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl<'a, R: Send + 'static> Reply<'a, R> {
         let on_reply = on_reply::<M>(move |reply, _| {
             filled.fill(reply);
         });
-        (Reply { engine, rank, slot, _one_thread: PhantomData }, on_reply)
+        (Reply { engine, rank, slot, _thread: OneThread::default() }, on_reply)
     }
 
     /// Returns whether the reply has arrived. Makes progress.

@@ -2,6 +2,7 @@
 //! as a slice only if the caller guarantees that they do not.
 
 use crate::Element;
+use crate::runtime::OneThread;
 use portolan_engine::path::kernel;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -17,6 +18,7 @@ pub struct Local<'a, T: Element> {
     base: NonNull<T>,
     len: usize,
     _segment: PhantomData<&'a [T]>,
+    _thread: OneThread,
 }
 
 impl<'a, T: Element> Local<'a, T> {
@@ -25,7 +27,7 @@ impl<'a, T: Element> Local<'a, T> {
     /// this process and by others. It may be null if `len` is 0.
     pub(crate) unsafe fn new(base: *mut T, len: usize) -> Local<'a, T> {
         let base = NonNull::new(base).unwrap_or(NonNull::dangling());
-        Local { base, len, _segment: PhantomData }
+        Local { base, len, _segment: PhantomData, _thread: OneThread::default() }
     }
 
     /// Returns the number of elements.

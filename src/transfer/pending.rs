@@ -216,6 +216,7 @@ impl<B: PendingBuffer> Drop for Flight<'_, B> {
 pub(crate) struct Flights<'rt> {
     engine: &'rt Engine,
     list: RefCell<List>,
+    _thread: OneThread,
 }
 
 #[derive(Debug, Default)]
@@ -249,7 +250,8 @@ impl List {
 
 impl<'rt> Flights<'rt> {
     pub(crate) fn new(engine: &'rt Engine) -> Flights<'rt> {
-        Flights { engine, list: RefCell::new(List { sweep_at: FIRST_SWEEP, ..List::default() }) }
+        let list = RefCell::new(List { sweep_at: FIRST_SWEEP, ..List::default() });
+        Flights { engine, list, _thread: OneThread::default() }
     }
 
     pub(crate) fn engine(&self) -> &'rt Engine {
