@@ -79,6 +79,33 @@ impl<'rt> Group<'rt> {
         Ok(made.map(|inner| Group { rt: self.rt, inner }))
     }
 
+    /// Splits the group: the ranks that pass the same `color` become a group, in the order of `key`,
+    /// and in their order in this group where keys are equal. A rank that passes `None` as the color
+    /// joins no group and gets `None`. Collective over this group.
+    ///
+    /// ```no_run
+    /// # fn rows(world: &portolan::Group<'_>, columns: usize) -> portolan::Result<()> {
+    /// let row = world.split(world.rank() / columns, 0)?.expect("every rank has a color");
+    /// # row.free()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns `State` if this group was freed, or `Mismatch` if the ranks make different collective
+    /// calls.
+    #[track_caller]
+    pub fn split(&self, color: impl Into<Option<usize>>, key: usize) -> Result<Option<Group<'rt>>> {
+        const CALL: &str = "Group::split";
+        let color = color.into();
+        let all = self.all_gather([usize::from(color.is_some()), color.unwrap_or(0), key]);
+        let all = all.in_call(CALL)?;
+        let Some(color) = color else { return Ok(None) };
+        let mut ranks: Vec<usize> =
+            (0..all.len()).filter(|rank| all[*rank][..2] == [1, color]).collect();
+        ranks.sort_by_key(|rank| all[*rank][2]);
+        self.subgroup(&ranks).in_call(CALL)
+    }
+
     /// Frees the group. Its segments stay valid until they are freed. Collective.
     ///
     /// # Errors

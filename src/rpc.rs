@@ -145,7 +145,7 @@ pub mod bulk {
     //! rules of its own type.
 
     #[doc(inline)]
-    pub use portolan_rpc::bulk::{Access, Buffer, Bulk, BulkOffset, BulkOp, Run};
+    pub use portolan_rpc::bulk::{Buffer, Bulk, BulkOffset, BulkOp, Permission, Run};
 }
 
 #[doc(inline)]

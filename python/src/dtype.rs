@@ -7,7 +7,8 @@ use crate::Dist;
 use ndarray::{Array, ArrayView, IxDyn, LinalgScalar};
 use num_complex::Complex;
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
-use portolan::array::{Extremum, Magnitude, NpyElement, Patch, PendingArray};
+use portolan::array::{Extremum, Magnitude, NpyElement, Patch};
+use portolan::transfer::Pending;
 use portolan::reduce::{And, Max, Min, Or, Product, Sum, Xor};
 use portolan::{Error, Group};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -85,7 +86,7 @@ pub trait Scalar: numpy::Element + NpyElement + Magnitude + LinalgScalar {
         _: Patch,
         _alpha: Self,
         _: Array<Self, IxDyn>,
-    ) -> Outcome<PendingArray<'_, Self, IxDyn>> {
+    ) -> Outcome<Pending<'_, Array<Self, IxDyn>>> {
         Self::lacks(NO_ADD)
     }
     fn scatter_add(_: &Dist<Self>, _: &[&[usize]], _alpha: Self, _: &[Self]) -> Outcome<()> {
@@ -172,7 +173,7 @@ macro_rules! scalar {
             patch: Patch,
             alpha: Self,
             source: Array<Self, IxDyn>,
-        ) -> Outcome<PendingArray<'_, Self, IxDyn>> {
+        ) -> Outcome<Pending<'_, Array<Self, IxDyn>>> {
             Ok(array.start_accumulate(patch, alpha, source)?)
         }
         fn scatter_add(
@@ -186,7 +187,7 @@ macro_rules! scalar {
     };
     (@atomic) => {
         fn read_inc(array: &Dist<Self>, index: &[usize], value: Self) -> Outcome<Self> {
-            Ok(array.read_inc(index, value)?)
+            Ok(array.fetch_add(index, value)?)
         }
     };
     (@order) => {

@@ -51,7 +51,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     }
 
     fn as_many(&self, indices: usize, values: usize) -> Result<()> {
-        self.check_open()?;
+        self.check_shared()?;
         if indices != values {
             fail!(Argument, "array \"{}\": {indices} indices and {values} values", self.name());
         }
@@ -108,11 +108,12 @@ impl<T: Atomic, D: Dimension> DistArray<'_, T, D> {
     /// # Errors
     /// Returns `Address` if the index lies outside the array, and `State` during an access.
     #[track_caller]
-    pub fn read_inc(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<T> {
-        const CALL: &str = "DistArray::read_inc";
+    #[doc(alias = "read_inc")]
+    pub fn fetch_add(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<T> {
+        const CALL: &str = "DistArray::fetch_add";
         let index = index.into_dimension();
         let (rank, offset) = self.locate(index.slice()).in_call(CALL)?;
-        self.check_open().in_call(CALL)?;
+        self.check_shared().in_call(CALL)?;
         self.note_index(Kind::Add, index.slice());
         self.inner.part.segment().fetch_add(rank, offset, value).in_call(CALL)
     }

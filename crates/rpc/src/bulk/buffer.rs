@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::failure::Status;
     use crate::hg::{Class, Listen};
-    use crate::na::Access;
+    use crate::na::Permission;
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
@@ -134,7 +134,7 @@ mod tests {
         let class = Class::init("self", Listen::Yes).unwrap();
         let context = class.context().unwrap();
         let own = class.own_address();
-        let theirs = Bulk::allocate(&[3, 7, 90], Access::ReadOnly).unwrap();
+        let theirs = Bulk::allocate(&[3, 7, 90], Permission::ReadOnly).unwrap();
         let bytes: Vec<u8> = (0..100).collect();
         theirs.write(0, &bytes).unwrap();
         let (sender, receiver) = channel();

@@ -159,12 +159,12 @@ impl Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::na::Access;
+    use crate::na::Permission;
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
     fn in_use(len: usize) -> (Arc<Mem>, InUse) {
-        let mem = Mem::allocate(&[len], Access::ReadOnly).unwrap();
+        let mem = Mem::allocate(&[len], Permission::ReadOnly).unwrap();
         mem.register();
         let in_use = Mem::find(mem.id()).expect("registered");
         (mem, in_use)
