@@ -35,7 +35,7 @@ while (($#)); do
   esac
 done
 make_wheel() {
-  local m kind tools=$ROOT/target/tools/python work builds=() report=''
+  local m kind tools=$ROOT/target/tools/python work builds=() bins report=''
   python3 -c 'import venv, ensurepip' 2>/dev/null || die "python3 with venv is missing: install python3-venv"
   if [[ ! -x $tools/bin/maturin ]]; then
     python3 -m venv "$tools"
@@ -48,9 +48,12 @@ make_wheel() {
     m=$kind
     if [[ $m != abi ]] && ! command -v "mpicc.$m" >/dev/null && ! can_install; then m+=-wheel; fi
     complete_mpi "$m"
-    (cd "$ROOT" && cargo build --release -p portolan-tools --bin portolan-info --bin portolan-report) >&2
+    # The report does not depend on the MPI.
+    bins=(--bin portolan-info)
+    if [[ -z $report ]]; then bins+=(--bin portolan-report); fi
+    (cd "$ROOT" && cargo build --release -p portolan-tools "${bins[@]}") >&2
     (cd "$ROOT/python" && PATH=$tools/bin:$PATH maturin build --release --locked --compatibility linux -o "$work/$kind") >&2
-    report=$CARGO_TARGET_DIR/release/portolan-report
+    report=${report:-$CARGO_TARGET_DIR/release/portolan-report}
     builds+=("$kind=$(echo "$work/$kind"/*.whl),$CARGO_TARGET_DIR/release/portolan-info")
   done
   PATH=$tools/bin:$PATH "$tools/bin/python" "$ROOT/python/assemble_wheel.py" --output "$1" --report "$report" "${builds[@]}" >&2
