@@ -5,7 +5,8 @@
 //! burst of transfers ends at a call that orders them, and a series of fences ends at a call that
 //! another rank may observe.
 
-use crate::model::{Activity, TraceSpan};
+use super::critical::LONG;
+use crate::model::{Activity, MpiPeers, TraceSpan};
 use portolan_trace_format::kinds::{Call, Cause, PathTaken};
 use std::collections::HashMap;
 
@@ -49,6 +50,10 @@ impl Tally {
     }
 }
 
+pub fn is_transfer(call: Call) -> bool {
+    matches!(call, Call::Put | Call::PutNb | Call::Get | Call::GetNb | Call::Acc | Call::AccNb)
+}
+
 #[derive(Debug, Default)]
 struct Burst {
     count: u64,
@@ -86,6 +91,8 @@ pub struct Patterns {
     /// Strided transfers with short runs, by path.
     pub strided: HashMap<PathTaken, Tally>,
     pub strided_blocks: u64,
+    /// Long calls of the program that receive an MPI message, by its source.
+    pub received: HashMap<u32, Tally>,
     /// Waits for a target that is behind, by target.
     pub room: HashMap<u32, Tally>,
     bursts: HashMap<u32, Burst>,
@@ -101,6 +108,15 @@ impl Patterns {
                 self.fence(call, span);
                 self.allocation(call, span);
                 self.stride(call, span);
+            }
+            Activity::Mpi(call) => {
+                if MpiPeers::of(call) == MpiPeers::Source
+                    && span.length() >= LONG
+                    && let Some(peer) = span.peer
+                {
+                    let to = self.received.entry(peer).or_default();
+                    to.add(1, span.length(), span.bytes, 0.0, (span.begin, span.end));
+                }
             }
             Activity::Wait(Cause::Credit | Cause::Ring) => {
                 if let Some(peer) = span.peer {
@@ -229,11 +245,7 @@ impl Patterns {
     }
 
     fn stride(&mut self, call: Call, span: &TraceSpan) {
-        let moves = matches!(
-            call,
-            Call::Put | Call::PutNb | Call::Get | Call::GetNb | Call::Acc | Call::AccNb
-        );
-        if !moves || span.blocks < 2 || span.bytes / span.blocks >= SHORT_RUN {
+        if !is_transfer(call) || span.blocks < 2 || span.bytes / span.blocks >= SHORT_RUN {
             return;
         }
         let to = self.strided.entry(span.path).or_default();
