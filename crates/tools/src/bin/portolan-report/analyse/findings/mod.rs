@@ -63,6 +63,7 @@ pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
         finder.locks(),
         finder.counter(),
         finder.strided(),
+        finder.hot(),
         finder.unknown(),
         finder.sender(),
         finder.fences(),

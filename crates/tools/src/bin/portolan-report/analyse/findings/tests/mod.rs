@@ -417,6 +417,32 @@ fn waits_for_ranks_that_the_trace_does_not_name() {
 }
 
 #[test]
+fn large_gets_from_one_rank() {
+    // Three ranks fetch from one rank, or each from its neighbour.
+    let program = |spread: bool, turns: bool| {
+        move |rank: u32, it: &mut Rank| {
+            if turns {
+                it.compute(u64::from(rank) * 300 * MS);
+            }
+            for _ in 0..200 {
+                let target = if spread { (rank + 1) % 4 } else { 0 };
+                if target != rank {
+                    it.call(Call::Get, target, 64 << 10, MS, MESSAGE);
+                }
+                it.compute(MS / 10);
+            }
+        }
+    };
+    // Each of the three would need a third of the time alone.
+    let findings = found("hot", 4, program(false, false));
+    let finding = only(&findings, "hot", 200.0 * MS as f64 * (1.0 - 1.1 / 3.0));
+    assert!(finding.title.contains("memory of rank 0"), "{}", finding.title);
+    assert!(finding.text.contains("600 transfers moved 37.5 MiB"), "{}", finding.text);
+    assert_eq!(kinds(&found("hot-spread", 4, program(true, false))), [""; 0]);
+    assert_eq!(kinds(&found("hot-turns", 4, program(false, true))), [""; 0]);
+}
+
+#[test]
 fn memory_that_is_allocated_in_a_loop() {
     let program = |loops: bool| {
         move |_: u32, it: &mut Rank| {
