@@ -6,7 +6,7 @@
 //! tool defines these functions itself, its definitions are called instead, and must not initialise
 //! MPI a second time.
 //!
-//! Only this module and `waits` call `PMPI_` names, so the user's MPI tools see all other traffic.
+//! Only this crate calls `PMPI_` names, so the user's MPI tools see all other traffic.
 //! The Fortran names are resolved at run time, because a C program is not linked with MPI's Fortran
 //! library.
 

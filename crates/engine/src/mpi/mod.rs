@@ -18,15 +18,17 @@ mod flavour;
 pub mod init;
 mod launcher;
 pub mod life;
+mod members;
 pub mod p2p;
 mod request;
 mod window;
 
-pub use call::wtime;
+pub use call::{is_in_place, wtime};
 pub use comm::Comm;
 pub use comm::CommHandle;
 pub use datatype::{Datatype, DerivedType, Op, RawDatatype, ReduceFn, ReduceOp};
 pub use flavour::Flavour;
+pub(crate) use members::Members;
 pub use request::Request;
 pub use request::Requests;
 pub use window::{Window, WindowShape, WindowTransfer};

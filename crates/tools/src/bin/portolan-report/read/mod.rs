@@ -109,6 +109,8 @@ pub struct RankFile {
     pub usage: Option<[(u64, Usage); 2]>,
     /// Whether the file ends where its writer closed it, if known.
     pub complete: Option<bool>,
+    /// Whether its format has MPI calls of the program.
+    pub has_mpi: bool,
     /// Numbers of the call sites in [`Trace::chains`], by their numbers in the file.
     sites: HashMap<u64, u32>,
     clock: Alignment,
@@ -297,6 +299,7 @@ impl Trace {
                 segments: index.segments,
                 dropped: index.dropped,
                 complete: index.complete,
+                has_mpi: index.has_mpi,
                 usage: index.usage,
                 origin,
             })
@@ -410,7 +413,9 @@ impl RankFile {
     ) {
         let text = |string: &u64| self.strings.get(string).map_or("?", String::as_str);
         if let Some(mut span) = TraceSpan::of(event, from, |time| self.at(time)) {
-            if let Event::Call { site: Some(site), .. } = event {
+            if let Event::Call { site: Some(site), .. } | Event::Mpi { site: Some(site), .. } =
+                event
+            {
                 span.site = self.sites.get(site).copied();
             }
             return take(StreamItem::Span(span));
