@@ -2,9 +2,9 @@
 # Usage: bash scripts/dev.d/lib/use-packages.sh mpich|openmpi
 #
 # Tests the packages in target/with on a bare system (scripts/dev package-test), as root. Installs
-# the Debian package, builds and runs a Global Arrays program with it, and removes it; no files may
-# remain. Unpacks the tarball in one place and then moves it to another. In each place, builds a
-# program with pkg-config and runs it.
+# the Debian package, builds and runs the first program of its README and a Global Arrays program with
+# it, and removes it; no files may remain. Unpacks the tarball in one place and then moves it to
+# another. In each place, builds a program with pkg-config and runs it.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../../env.sh"
 
