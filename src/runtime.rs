@@ -1,6 +1,7 @@
 //! The guard of the running library.
 
 use crate::in_call::{InCall, public};
+use crate::one_thread::OneThread;
 use crate::{Group, TransferPath, panic, unfreed};
 use mpi::ffi::MPI_Comm;
 use mpi::traits::Communicator;
@@ -11,7 +12,6 @@ use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine, admission};
 use portolan_engine::trace::{Interface, interface};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The guard of the running library. Groups, segments and mutexes borrow from it.
@@ -42,16 +42,6 @@ pub struct Runtime {
     barriers: Mutex<std::collections::HashMap<u64, u64>>,
 }
 
-/// The reason why a type is neither `Send` nor `Sync`. The compiler's errors name each field that
-/// prevents them, so the other fields of the runtime and of an array do not.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct OneThread {
-    _not_send: PhantomData<*const RuntimeStaysOnItsThread>,
-}
-
-#[derive(Debug)]
-enum RuntimeStaysOnItsThread {}
-
 /// The effect of a panic on this rank while the runtime is alive; see [`RuntimeBuilder::on_panic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -71,7 +61,7 @@ pub struct RuntimeBuilder {
     pub(crate) hooks: Hooks,
 }
 
-/// Functions of a binding to another language; see [`crate::internals::binding`].
+/// Functions of a binding to another language; see [`crate::binding`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hooks {
     pub interrupted: Option<fn() -> bool>,
@@ -166,7 +156,7 @@ impl Runtime {
     /// world. The program may free the communicator afterwards. It drops the runtime before the
     /// `Universe` of `mpi`, which finalises MPI. Collective over the communicator.
     ///
-    /// ```no_run
+    /// ```
     /// use portolan::Runtime;
     /// use portolan::mpi::topology::{Color, Communicator};
     ///
