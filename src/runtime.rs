@@ -9,9 +9,11 @@ use mpi::traits::Communicator;
 use parking_lot::Mutex;
 use portolan_engine::error::Result;
 use portolan_engine::mpi::init::{self, ThreadLevel};
+use portolan_engine::mpi::{Flavour, launcher};
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine, admission};
 use portolan_engine::trace::{Interface, interface};
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 /// The guard of the running library. Groups, segments and mutexes borrow from it.
@@ -88,8 +90,12 @@ impl RuntimeBuilder {
     /// # Errors
     /// Fails as [`Runtime::init`] does.
     pub fn init(self) -> Result<Runtime> {
+        let alone = !launcher::is_there() && self.hooks.caller.is_none();
         // SAFETY: no communicator is passed.
         let engine = unsafe { Engine::start(None) }.in_call("Runtime::init")?;
+        if alone && engine.size() == 1 {
+            suggest_launcher();
+        }
         Ok(self.guard(engine))
     }
 
@@ -137,6 +143,19 @@ impl RuntimeBuilder {
         (runtime.on_panic, runtime.finalized) = (self.on_panic, false);
         runtime
     }
+}
+
+/// Says how a program is started as several ranks: as a warning to a terminal. The output of a
+/// script contains it only if `PORTOLAN_LOG` asks for information.
+fn suggest_launcher() {
+    let terminal = std::io::stderr().is_terminal();
+    let program = std::env::args().next().unwrap_or_default();
+    log::log!(
+        if terminal { log::Level::Warn } else { log::Level::Info },
+        "no launcher has started this program, so it runs as one rank; for four, run `mpiexec -n 4 \
+         {program}` with the mpiexec of {}, or `mpirun.sh -n 4 {program}` of Portolan's sources",
+        Flavour::name_of_built()
+    );
 }
 
 impl Runtime {
