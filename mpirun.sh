@@ -127,7 +127,9 @@ if [[ -n $example ]]; then
     if [[ -z $source && -f $file ]]; then source=$file; fi
   done
   if [[ -e $ROOT/examples/$example.rs || -e $ROOT/examples/$example/main.rs ]]; then
-    (cd "$ROOT" && cargo build --release --example "$example")
+    # Built together with the packages that scripts/install.sh builds, so that cargo resolves the
+    # same features of the crates below `portolan` and compiles them once.
+    (cd "$ROOT" && cargo build --release -p portolan -p portolan-capi -p portolan-tools --example "$example")
     program=$CARGO_TARGET_DIR/release/examples/$example
   elif [[ -n $source ]]; then
     install_if_stale

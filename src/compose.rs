@@ -6,7 +6,7 @@
 //! receivers count the performances that have arrived, so they need no barrier. This suits
 //! exchanges that repeat, such as halos and transposes.
 //!
-//! ```no_run
+//! ```
 //! use portolan::Runtime;
 //! use portolan::compose::Composer;
 //! use portolan::transfer::Block;
@@ -68,30 +68,8 @@ pub use portolan_compose::CompositionKind;
 ///
 /// A *phase* is the time between two calls of [`Composer::sync`]. In a phase every rank performs
 /// any number of compositions, and then waits for the number of performances that have elements for
-/// it:
+/// it. The [module documentation](self) has a program.
 ///
-/// ```no_run
-/// use portolan::Runtime;
-/// use portolan::compose::Composer;
-///
-/// fn main() -> portolan::Result<()> {
-///     let rt = Runtime::init()?;
-///     let field = rt.world().allocate::<f64>(100)?;
-///     let composer = Composer::new(&rt)?;
-///     let next = (rt.rank() + 1) % rt.size();
-///     let mut edge = composer.simple(next)?;
-///     edge.add(&field, 98..99, &field, next, 0)?; // my last to its first
-///     let edge = edge.map()?;
-///     for _ in 0..1000 {
-///         composer.sync()?; // the destination may be written
-///         composer.perform(&edge)?;
-///         composer.wait_for(1)?; // the other neighbour's has arrived
-///     }
-///     composer.free()?;
-///     field.free()?;
-///     rt.finalize()
-/// }
-/// ```
 /// The elements that a performance reads must not be among those that it, or another performance of
 /// the same phase, writes. Otherwise the transferred elements are old, new, or a mixture.
 #[derive(Debug)]

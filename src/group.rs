@@ -95,15 +95,20 @@ impl<'rt> Group<'rt> {
     /// calls.
     #[track_caller]
     pub fn split(&self, color: impl Into<Option<usize>>, key: usize) -> Result<Option<Group<'rt>>> {
-        const CALL: &str = "Group::split";
         let color = color.into();
-        let all = self.all_gather([usize::from(color.is_some()), color.unwrap_or(0), key]);
-        let all = all.in_call(CALL)?;
-        let Some(color) = color else { return Ok(None) };
-        let mut ranks: Vec<usize> =
-            (0..all.len()).filter(|rank| all[*rank][..2] == [1, color]).collect();
-        ranks.sort_by_key(|rank| all[*rank][2]);
-        self.subgroup(&ranks).in_call(CALL)
+        let mine = [usize::from(color.is_some()), color.unwrap_or(0), key];
+        public("Group::split", || {
+            let gather = || self.inner.allgather(self.engine(), &mine);
+            let all = collective::scope_of(Kind::Described, "split of a group", gather)?;
+            if color.is_none() {
+                return Ok(None);
+            }
+            let mut ranks: Vec<usize> =
+                (0..all.len()).filter(|rank| all[*rank][..2] == mine[..2]).collect();
+            ranks.sort_by_key(|rank| all[*rank][2]);
+            let made = self.engine().create_group(&self.inner, &ranks)?;
+            Ok(made.map(|inner| Group { rt: self.rt, inner }))
+        })
     }
 
     /// Frees the group. Its segments stay valid until they are freed. Collective.

@@ -10,23 +10,15 @@
 //! guard of the running library. Ranks form [`Group`]s. A group allocates [`Segment`]s: every rank
 //! owns a part of a segment, and any rank reads and writes any part.
 //!
-//! ```no_run
-//! use portolan::Runtime;
-//!
-//! fn main() -> portolan::Result<()> {
-//!     let rt = Runtime::init()?;
-//!     let world = rt.world();
-//!     let segment = world.allocate::<f64>(100)?; // 100 elements on each rank
-//!     let next = (rt.rank() + 1) % rt.size();
-//!     segment.put(next, 0, &[rt.rank() as f64])?; // into the neighbour's part
-//!     world.barrier()?; // all puts are complete and visible
-//!     println!("{}", segment.local().read(0)); // what the other neighbour put
-//!     segment.free()?;
-//!     rt.finalize()
-//! }
+//! ```
+#![doc = include_str!("../examples/hello_put.rs")]
 //! ```
 //!
-//! [`run`] replaces `init` and `finalize` in programs whose errors may differ between ranks.
+//! [`run`] starts and ends the runtime, and ends the job if a rank fails. [`Runtime::init`] and
+//! [`Runtime::finalize`] start and end it in programs without the closure.
+//!
+//! Examples of this documentation that are complete programs run as one rank, too: MPI starts a
+//! process without a launcher as a job of its own.
 //!
 //! # Rules of completion and order
 //! - A *blocking put* or accumulate returns when its source may be reused. This may be before its
@@ -161,6 +153,7 @@
 #[cfg(feature = "array")]
 pub mod array;
 mod atomic;
+mod binding;
 #[cfg(feature = "compose")]
 pub mod compose;
 mod element;
@@ -170,6 +163,7 @@ mod in_call;
 pub mod internals;
 pub mod messages;
 pub mod mutex;
+mod one_thread;
 mod panic;
 mod path;
 #[cfg(test)]

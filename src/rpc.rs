@@ -7,7 +7,7 @@
 //! ([`encoding`]). Large data travels as a [`bulk`] handle, which the server reads and writes by
 //! one-sided transfers. Classes of the C interface of Mercury exchange the same bytes.
 //!
-//! ```no_run
+//! ```
 //! use portolan::Runtime;
 //! use portolan::rpc::{Class, Listen};
 //! use std::time::Duration;

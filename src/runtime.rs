@@ -1,6 +1,7 @@
 //! The guard of the running library.
 
 use crate::in_call::{InCall, public};
+use crate::one_thread::OneThread;
 use crate::{Group, TransferPath, panic, unfreed};
 use mpi::ffi::MPI_Comm;
 use mpi::traits::Communicator;
@@ -8,10 +9,11 @@ use mpi::traits::Communicator;
 use parking_lot::Mutex;
 use portolan_engine::error::Result;
 use portolan_engine::mpi::init::{self, ThreadLevel};
+use portolan_engine::mpi::{Flavour, launcher};
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine, admission};
 use portolan_engine::trace::{Interface, interface};
-use std::marker::PhantomData;
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 /// The guard of the running library. Groups, segments and mutexes borrow from it.
@@ -42,16 +44,6 @@ pub struct Runtime {
     barriers: Mutex<std::collections::HashMap<u64, u64>>,
 }
 
-/// The reason why a type is neither `Send` nor `Sync`. The compiler's errors name each field that
-/// prevents them, so the other fields of the runtime and of an array do not.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct OneThread {
-    _not_send: PhantomData<*const RuntimeStaysOnItsThread>,
-}
-
-#[derive(Debug)]
-enum RuntimeStaysOnItsThread {}
-
 /// The effect of a panic on this rank while the runtime is alive; see [`RuntimeBuilder::on_panic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -71,7 +63,7 @@ pub struct RuntimeBuilder {
     pub(crate) hooks: Hooks,
 }
 
-/// Functions of a binding to another language; see [`crate::internals::binding`].
+/// Functions of a binding to another language; see [`crate::binding`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hooks {
     pub interrupted: Option<fn() -> bool>,
@@ -98,8 +90,12 @@ impl RuntimeBuilder {
     /// # Errors
     /// Fails as [`Runtime::init`] does.
     pub fn init(self) -> Result<Runtime> {
+        let alone = !launcher::is_there() && self.hooks.caller.is_none();
         // SAFETY: no communicator is passed.
         let engine = unsafe { Engine::start(None) }.in_call("Runtime::init")?;
+        if alone && engine.size() == 1 {
+            suggest_launcher();
+        }
         Ok(self.guard(engine))
     }
 
@@ -149,6 +145,19 @@ impl RuntimeBuilder {
     }
 }
 
+/// Says how a program is started as several ranks: as a warning to a terminal. The output of a
+/// script contains it only if `PORTOLAN_LOG` asks for information.
+fn suggest_launcher() {
+    let terminal = std::io::stderr().is_terminal();
+    let program = std::env::args().next().unwrap_or_default();
+    log::log!(
+        if terminal { log::Level::Warn } else { log::Level::Info },
+        "no launcher has started this program, so it runs as one rank; for four, run `mpiexec -n 4 \
+         {program}` with the mpiexec of {}, or `mpirun.sh -n 4 {program}` of Portolan's sources",
+        Flavour::name_of_built()
+    );
+}
+
 impl Runtime {
     /// Starts the runtime over all ranks of the job. Initialises MPI, or adopts it if the program
     /// has already initialised it. Collective.
@@ -166,7 +175,7 @@ impl Runtime {
     /// world. The program may free the communicator afterwards. It drops the runtime before the
     /// `Universe` of `mpi`, which finalises MPI. Collective over the communicator.
     ///
-    /// ```no_run
+    /// ```
     /// use portolan::Runtime;
     /// use portolan::mpi::topology::{Color, Communicator};
     ///

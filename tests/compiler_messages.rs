@@ -80,7 +80,7 @@ fn wrong_element_types_are_explained() {
     assert!(!right.contains("error"), "{right}");
     for (body, part) in WRONG {
         let text = message(body);
-        let text = text.replace("portolan::runtime::", "");
+        let text = text.replace("portolan::one_thread::", "");
         assert!(text.contains(part), "{body} gives:\n{text}");
         assert!(!INNER.iter().any(|inner| text.contains(inner)), "{body} gives:\n{text}");
     }

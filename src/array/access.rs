@@ -42,7 +42,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// See [`binding::resume`](crate::internals::binding::resume).
+    /// See [`binding::resume`](crate::binding::resume).
     pub(crate) fn resume(&mut self) -> Option<Access<'_, 'rt, T, D>> {
         self.inner.part.is_exclusive().then_some(Access { array: self })
     }

@@ -5,7 +5,7 @@
 //! computes on its own elements in place, through `ndarray` views. Operations on whole arrays,
 //! ghost cells, matrix products, work sharing and files build on these transfers and views.
 //!
-//! ```no_run
+//! ```
 //! use ndarray::array;
 //! use portolan::array::DistArray;
 //!

@@ -1,7 +1,7 @@
 //! Batches of items of one type.
 
 use crate::in_call::InCall;
-use crate::runtime::OneThread;
+use crate::one_thread::OneThread;
 use bytemuck::Pod;
 use portolan_engine::am::Am;
 use portolan_engine::am::aggregate::Aggregator;

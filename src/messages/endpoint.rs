@@ -4,7 +4,7 @@ use super::codec::Encoded;
 use super::shared::{OnReply, Shared};
 use super::{Batches, Item, Message, Reply};
 use crate::in_call::InCall;
-use crate::runtime::OneThread;
+use crate::one_thread::OneThread;
 use portolan_engine::am::Am;
 use portolan_engine::am::{Data, Signals};
 use portolan_engine::error::{Result, fail};

@@ -5,7 +5,7 @@
 //! same order on every rank, and returns [`Messages`], which sends them. A handler accesses this
 //! rank's data through [`Delivery::state`].
 //!
-//! ```no_run
+//! ```
 //! use portolan::messages::{Delivery, Handlers, Item, Message};
 //! use serde::{Deserialize, Serialize};
 //! use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::delivery::Delivery;
 use super::shared::OnReply;
 use super::{Message, codec};
 use crate::in_call::InCall;
-use crate::runtime::OneThread;
+use crate::one_thread::OneThread;
 use parking_lot::Mutex;
 use portolan_engine::am::Am;
 use portolan_engine::error::{Result, fail};

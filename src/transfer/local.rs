@@ -2,7 +2,7 @@
 //! as a slice only if the caller guarantees that they do not.
 
 use crate::Element;
-use crate::runtime::OneThread;
+use crate::one_thread::OneThread;
 use portolan_engine::path::kernel;
 use std::marker::PhantomData;
 use std::ptr::NonNull;

@@ -5,7 +5,7 @@
 //! known bounds ([`Remote`]), blocks of multi-dimensional arrays ([`Block`]), and transfers that
 //! run while the program computes.
 //!
-//! ```no_run
+//! ```
 //! use portolan::Runtime;
 //! use portolan::transfer::Block;
 //!

@@ -9,7 +9,7 @@
 //! to continue, and the job ends.
 
 use crate::Element;
-use crate::runtime::OneThread;
+use crate::one_thread::OneThread;
 use portolan_engine::error::{Error, Result};
 use portolan_engine::layout::Shape;
 use portolan_engine::peer::CompletionCounter;

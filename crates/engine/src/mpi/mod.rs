@@ -16,7 +16,7 @@ mod exchange;
 pub(crate) mod exit_guard;
 mod flavour;
 pub mod init;
-mod launcher;
+pub mod launcher;
 pub mod life;
 mod members;
 pub mod p2p;
