@@ -249,6 +249,9 @@ impl Trace {
                 if cut.len() == 1 { "the rank is" } else { "the ranks are" }
             ));
         }
+        if kept.iter().any(|(_, index)| index.meta.lacks_mpi > 0) {
+            problems.push("MPI calls of this Fortran program are missing, because the Fortran interface of its MPI does not call the C functions that Portolan wraps; a rank that waits in such a call appears to work".into());
+        }
         let missing: Vec<u32> = (0..ranks.min(1 << 24))
             .filter(|rank| kept.binary_search_by_key(rank, |(_, i)| i.meta.rank).is_err())
             .map(|rank| rank as u32)
