@@ -133,7 +133,7 @@
 //!   its owner has exclusive access, and to memory that C programs share outside segments.
 //! - All ranks run the same version of this crate and the same MPI library, which keeps to the MPI
 //!   standard and to the thread level that it reports. Other users of MPI in the process, such as a
-//!   Rust binding, do not free the communicator that the runtime was given, and do not receive its
+//!   Rust binding, neither free the communicators that the runtime has created, nor receive their
 //!   messages.
 //! - No other process of the user modifies the shared memory of the job, the memory of its ranks
 //!   (`ptrace`, `/proc`), or a file while it is mapped.
