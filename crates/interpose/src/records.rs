@@ -12,6 +12,7 @@ use std::os::raw::{c_int, c_void};
 unsafe extern "C" {
     fn PMPI_Type_size(datatype: MPI_Datatype, size: *mut c_int) -> c_int;
     fn PMPI_Comm_size(comm: MPI_Comm, size: *mut c_int) -> c_int;
+    fn PMPI_Comm_test_inter(comm: MPI_Comm, flag: *mut c_int) -> c_int;
 }
 
 /// Exports the MPI call `$name`, which calls `$body` and records it. `$info` is the communicator,
@@ -81,15 +82,19 @@ pub(crate) unsafe fn bytes(count: c_int, datatype: MPI_Datatype) -> u64 {
     u64::try_from(count).unwrap_or(0) * u64::try_from(size).unwrap_or(0)
 }
 
-/// The size of the elements for all ranks, or of the first type if there are several.
+/// The size of the elements for all ranks, or 0 for an intercommunicator, whose arrays have other
+/// lengths.
 ///
 /// # Safety
 /// The communicator must be live. `counts` must have an entry for each of its ranks.
 unsafe fn all(comm: MPI_Comm, counts: *const c_int, size: impl Fn(usize, c_int) -> u64) -> u64 {
-    let mut ranks: c_int = 0;
+    let (mut ranks, mut inter): (c_int, c_int) = (0, 0);
     // SAFETY: the caller guarantees the communicator and the array.
     unsafe {
-        PMPI_Comm_size(comm, &mut ranks);
+        PMPI_Comm_test_inter(comm, &mut inter);
+        if inter == 0 {
+            PMPI_Comm_size(comm, &mut ranks);
+        }
         (0..ranks as usize).map(|rank| size(rank, counts.add(rank).read())).sum()
     }
 }
