@@ -81,7 +81,7 @@ pub(crate) unsafe fn bytes(count: c_int, datatype: MPI_Datatype) -> u64 {
     u64::try_from(count).unwrap_or(0) * u64::try_from(size).unwrap_or(0)
 }
 
-/// The size of the elements for all ranks, or of the first type if there are several.
+/// Adds the sizes of the parts of all ranks. `size` gets the rank and the count of its part.
 ///
 /// # Safety
 /// The communicator must be live. `counts` must have an entry for each of its ranks.
