@@ -82,8 +82,8 @@ pub(crate) unsafe fn bytes(count: c_int, datatype: MPI_Datatype) -> u64 {
     u64::try_from(count).unwrap_or(0) * u64::try_from(size).unwrap_or(0)
 }
 
-/// The size of the elements for all ranks, or 0 for an intercommunicator, whose arrays have other
-/// lengths.
+/// Adds the sizes of the parts of all ranks. `size` gets the rank and the count of its part. Returns
+/// 0 for an intercommunicator, whose arrays have other lengths.
 ///
 /// # Safety
 /// The communicator must be live. `counts` must have an entry for each of its ranks.
