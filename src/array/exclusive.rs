@@ -83,6 +83,34 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         Ok(())
     }
 
+    /// Completes all writes to all parts, and runs a function that views this rank's part. No code
+    /// of the program runs meanwhile except functions of elements. Collective. Afterwards the
+    /// caller makes an exchange of all ranks before it returns, so that no rank writes to a part
+    /// that its owner still reads. A scope of the caller distinguishes both from other calls.
+    pub(crate) fn while_lent<R>(&self, read: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.segment.group().barrier()?;
+        self.as_lent(read)
+    }
+
+    /// Runs a function as if the part were lent, inside [`Exclusive::while_lent`] of this part or of
+    /// another one of the same group.
+    pub(crate) fn as_lent<R>(&self, read: impl FnOnce() -> R) -> R {
+        struct Restore<'a>(&'a Cell<bool>, bool);
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.1);
+            }
+        }
+        let _restore = Restore(&self.lent, self.lent.replace(true));
+        read()
+    }
+
+    /// After a barrier of the caller, as in [`Exclusive::lend`] and before that of
+    /// [`Exclusive::open`].
+    pub(crate) fn set_lent(&mut self, lent: bool) {
+        self.lent.set(lent);
+    }
+
     pub(crate) fn is_lent(&self) -> bool {
         self.lent.get()
     }

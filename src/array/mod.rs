@@ -116,11 +116,13 @@ mod pending;
 mod product;
 mod reductions;
 mod scoped;
+mod several;
 mod stencil;
 #[cfg(test)]
 mod tests;
 mod tiles;
 mod transfers;
+mod tree;
 mod views;
 mod whole;
 
@@ -133,5 +135,6 @@ pub use patch::Patch;
 pub use pending::PendingArray;
 pub use product::MatrixDim;
 pub use reductions::{Extremum, Magnitude};
+pub use several::{AnyArray, access_all, are_distributed_alike, release_all};
 pub use tiles::{Tile, Tiles};
 pub use views::PendingView;

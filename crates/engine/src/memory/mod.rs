@@ -14,8 +14,8 @@
 //! logarithm of the memory. An arena takes memory only when a block is allocated.
 //!
 //! **Release.** The memory of a freed segment stays reserved and mapped for later segments, because
-//! the first access to a fresh page costs as much as ten accesses to a kept one. Each rank keeps up
-//! to `PORTOLAN_KEEP_BYTES` for a group, and the group keeps empty arenas of the same total length.
+//! the faults of fresh pages cost more than most work on them. Each rank keeps up to
+//! `PORTOLAN_KEEP_BYTES` for a group, and the group keeps empty arenas of the same total length.
 //! All ranks of the group create and remove arenas together. If an allocation finds no memory, the
 //! ranks of the group release what they keep and try once more. Kept memory belongs to no segment:
 //! the registry refuses its addresses, and a segment that asks for zeros clears it.

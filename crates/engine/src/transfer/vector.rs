@@ -15,6 +15,15 @@ use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
 
+/// Whether a transfer is a get or a put, or `None` for an accumulate.
+fn is_get(kind: &TransferKind) -> Option<bool> {
+    match kind {
+        TransferKind::Get => Some(true),
+        TransferKind::Put => Some(false),
+        TransferKind::Accumulate(_) => None,
+    }
+}
+
 impl Ops {
     pub(crate) fn check_vector(
         &self,
@@ -72,6 +81,12 @@ impl Ops {
         // block chooses its own path.
         let path = |arena: &Arena, region| super::path_of(&kind, arena, region, 0);
         self.at_direct(target, (first, bytes), path, |region, offset| {
+            if let (1..=16, Some(to_local)) = (vector.block, is_get(&kind)) {
+                let region = region.wrapping_add(offset).wrapping_sub(first);
+                // SAFETY: the blocks lie in the range, so in the region; the caller checks the
+                // local side.
+                return unsafe { kernel::copy_elements(region, &vector, to_local) };
+            }
             for (local, remote, bytes) in vector.joined() {
                 let (here, at) = (local as *mut u8, offset + (remote - first));
                 let there = region.wrapping_add(at);

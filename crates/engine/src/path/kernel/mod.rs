@@ -7,7 +7,7 @@
 //! addition separately.
 
 use super::long_copy;
-use crate::layout::{Dim, Shape};
+use crate::layout::{Dim, Shape, Vector};
 use num_complex::Complex;
 use std::ops::{Add, Mul, Neg};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
@@ -59,6 +59,34 @@ pub unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
             8 => dst.cast::<u64>().write_unaligned(src.cast::<u64>().read_unaligned()),
             4 => dst.cast::<u32>().write_unaligned(src.cast::<u32>().read_unaligned()),
             _ => long_copy::copy(src, dst, bytes),
+        }
+    }
+}
+
+/// Copies short blocks one by one, between local addresses and remote ones relative to `region`.
+///
+/// # Safety
+/// The blocks must be valid for reads on one side and for writes on the other. They may overlap.
+pub unsafe fn copy_elements(region: *mut u8, vector: &Vector<'_>, to_local: bool) {
+    // Compiled for each size.
+    #[inline(always)]
+    unsafe fn each(region: *mut u8, vector: &Vector<'_>, to_local: bool, bytes: usize) {
+        for (&local, &remote) in vector.local.iter().zip(vector.remote) {
+            let (here, there) = (local as *mut u8, region.wrapping_add(remote));
+            let (from, to) = if to_local { (there, here) } else { (here, there) };
+            // SAFETY: by the contract of the outer function.
+            unsafe { std::ptr::copy(from, to, bytes) };
+        }
+    }
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match vector.block {
+            1 => each(region, vector, to_local, 1),
+            2 => each(region, vector, to_local, 2),
+            4 => each(region, vector, to_local, 4),
+            8 => each(region, vector, to_local, 8),
+            16 => each(region, vector, to_local, 16),
+            bytes => each(region, vector, to_local, bytes),
         }
     }
 }
