@@ -127,7 +127,9 @@ if [[ -n $example ]]; then
     if [[ -z $source && -f $file ]]; then source=$file; fi
   done
   if [[ -e $ROOT/examples/$example.rs || -e $ROOT/examples/$example/main.rs ]]; then
-    (cd "$ROOT" && cargo build --release --example "$example")
+    # Built together with the packages that scripts/install.sh builds, so that cargo resolves the
+    # same features of the crates below `portolan` and compiles them once.
+    (cd "$ROOT" && cargo build --release -p portolan -p portolan-capi -p portolan-tools --example "$example")
     program=$CARGO_TARGET_DIR/release/examples/$example
   elif [[ -n $source ]]; then
     install_if_stale
@@ -199,5 +201,16 @@ if [[ -n $hosts ]]; then
   else
     use_hosts "${on_host[@]}"
   fi
+fi
+
+# If a library is missing on a host, the loader ends the ranks there without naming the host, and
+# MPICH's launcher then waits forever. So ask the hosts first.
+several_hosts='host|machinefile|(^| )-f '
+if [[ -n $hosts || ${PORTOLAN_MPIRUN_FLAGS:-} =~ $several_hosts || ${SLURM_JOB_NUM_NODES:-1} != 1 ]]; then
+  # shellcheck disable=SC2016 # the hosts expand it
+  missing=$("${LAUNCH[@]}" -n "$ranks" sh -c \
+    'ldd "$0" 2>/dev/null | sed -n "s/^[[:space:]]*\(.*\) => not found.*/host $(uname -n) has no \1/p"' \
+    "$(command -v "$program" || echo "$program")" </dev/null 2>/dev/null | grep '^host ' | sort -u) || true
+  [[ -z $missing ]] || die "$program: ${missing//$'\n'/, }: the loader searches ${LD_LIBRARY_PATH:-only its default directories}"
 fi
 run "${LAUNCH[@]}" -n "$ranks" "$program" "$@"

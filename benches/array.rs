@@ -6,7 +6,7 @@
 
 use ndarray::{ArrayViewMut2, ArrayViewMut3, Ix2, Ix3, s};
 use portolan::Runtime;
-use portolan::array::{Boundary, DistArray, Distribution, Options};
+use portolan::array::{Boundary, DistArray, Distribution, Matmul, Options};
 use std::time::Instant;
 
 /// Repeats one rank's calls until they have taken long enough. Returns the nanoseconds of one call.
@@ -131,12 +131,12 @@ fn main() -> std::process::ExitCode {
         tile.free()?;
 
         let n = 1024;
-        let mut a = DistArray::<f64, Ix2>::new(&world, [n, n])?;
-        a.fill_with(|i| (i[0] * 3 + i[1]) as f64 / 1000.0)?;
+        let mut a = DistArray::<f64, Ix2>::zeros(&world, [n, n])?;
+        a.fill_with(|(i, j)| (i * 3 + j) as f64 / 1000.0)?;
         let mut c = a.like::<f64>("c")?;
-        let product = together(rt, 2, || c.matmul(1.0, &a, &a, 0.0))?;
+        let product = together(rt, 2, || c.matmul(1.0, &a, &a, 0.0, Matmul::Auto))?;
         say(rt, "product 1024", product);
-        let dynamic = together(rt, 2, || c.matmul_dynamic(1.0, &a, &a, 0.0, [256, 256]))?;
+        let dynamic = together(rt, 2, || c.matmul(1.0, &a, &a, 0.0, Matmul::Tiles([256, 256])))?;
         say(rt, "product 1024 dynamic", dynamic);
         let spot = c.get([5..6, 0..n])?;
         let expected = a.get([5..6, 0..n])?.dot(&a.get([0..n, 7..8])?)[[0, 0]];

@@ -14,7 +14,7 @@
 
 use parking_lot::Mutex;
 use portolan::Runtime;
-use portolan::messages::{Batches, Context, Handlers, Item, Messages};
+use portolan::messages::{Batches, Delivery, Handlers, Item, Messages};
 use portolan::reduce::{Min, Sum};
 use std::error::Error;
 use std::process::ExitCode;
@@ -73,16 +73,16 @@ struct State {
 }
 
 impl Item for Edge {
-    fn apply(batch: &[Edge], context: &Context<'_>) {
-        context.state::<Part>().0.lock().edges.extend_from_slice(batch);
+    fn apply(batch: &[Edge], delivery: &Delivery<'_>) {
+        delivery.state::<Part>().0.lock().edges.extend_from_slice(batch);
     }
 }
 
 impl Item for Visit {
-    fn apply(batch: &[Visit], context: &Context<'_>) {
-        let mut state = context.state::<Part>().0.lock();
+    fn apply(batch: &[Visit], delivery: &Delivery<'_>) {
+        let mut state = delivery.state::<Part>().0.lock();
         for visit in batch {
-            let place = visit.vertex as usize / context.size();
+            let place = visit.vertex as usize / delivery.size();
             if state.parent[place] == NONE {
                 state.parent[place] = visit.from;
                 state.level[place] = state.round;
@@ -93,10 +93,10 @@ impl Item for Visit {
 }
 
 impl Item for Claim {
-    fn apply(batch: &[Claim], context: &Context<'_>) {
-        let mut state = context.state::<Part>().0.lock();
+    fn apply(batch: &[Claim], delivery: &Delivery<'_>) {
+        let mut state = delivery.state::<Part>().0.lock();
         for claim in batch {
-            let place = claim.vertex as usize / context.size();
+            let place = claim.vertex as usize / delivery.size();
             let (mine, theirs) = (state.level[place], claim.level);
             let together = (mine == NONE) == (theirs == NONE);
             let mut good = together && (mine == NONE || mine.abs_diff(theirs) <= 1);

@@ -65,27 +65,28 @@ impl Rows {
 }
 
 fn solve(rt: &Runtime, n: usize) -> Result<(), Box<dyn Error>> {
-    let mut x = DistArray::<f64, Ix1>::new(&rt.world(), [n * n])?;
+    let mut x = DistArray::<f64, Ix1>::zeros(&rt.world(), [n * n])?;
     let own = x.bounds(rt.rank())?.ok_or("blocks")?[0].clone();
     let rows = Rows::new(n, own);
     let (mut r, mut p, mut q) = (x.like::<f64>("r")?, x.like::<f64>("p")?, x.like::<f64>("q")?);
     let mut known = x.like::<f64>("known")?;
-    known.fill_with(|i| (i[0] % 10) as f64)?;
+    known.fill_with(|i| (i % 10) as f64)?;
 
     rows.apply(&known, &mut r)?; // the right-hand side, which is also the first residual
-    p.copy_from(&r)?;
+    p.assign(&r)?;
     let mut square = r.dot(&r)?;
     let (begin, mut steps) = (square, 0);
     while square > 1e-20 * begin && steps < 10 * n {
         rows.apply(&p, &mut q)?;
         let alpha = square / p.dot(&q)?;
-        x.scaled_add(1.0, alpha, &p)?;
-        r.scaled_add(1.0, -alpha, &q)?;
+        x.scaled_add(alpha, &p)?;
+        r.scaled_add(-alpha, &q)?;
         let next = r.dot(&r)?;
-        p.scaled_add(next / square, 1.0, &r)?;
+        let beta = next / square;
+        p.zip_mut_with(&r, |p, r| *p = beta * *p + r)?;
         (square, steps) = (next, steps + 1);
     }
-    x.scaled_add(1.0, -1.0, &known)?;
+    x.scaled_add(-1.0, &known)?;
     let error = x.norm()? / known.norm()?;
     if rt.rank() == 0 {
         println!(

@@ -54,9 +54,9 @@ fn waves(rt: &Runtime, n: usize, m: usize) -> Result<(), Box<dyn Error>> {
     let mut field = Matrix::with(&rt.world(), [n, m], by_rows("field"))?;
     let mut turned = Matrix::with(&rt.world(), [m, n], by_rows("turned"))?;
     let (first, second) = ([3, 5], [n - 2, 1]);
-    let value = |i: &[usize]| {
+    let value = |(i, j): (usize, usize)| {
         let wave = |k: [usize; 2], amplitude: f64| {
-            let phase = (i[0] * k[0]) as f64 / n as f64 + (i[1] * k[1]) as f64 / m as f64;
+            let phase = (i * k[0]) as f64 / n as f64 + (j * k[1]) as f64 / m as f64;
             Complex::from_polar(amplitude, TAU * phase)
         };
         wave(first, 2.0) + wave(second, 1.0)
@@ -64,7 +64,7 @@ fn waves(rt: &Runtime, n: usize, m: usize) -> Result<(), Box<dyn Error>> {
     field.fill_with(value)?;
     transform(&mut field, &mut turned, FORWARD)?;
 
-    let magnitudes = turned.map("magnitudes", |x| x.norm())?;
+    let magnitudes = turned.mapv("magnitudes", |x| x.norm())?;
     let peak = magnitudes.max()?.ok_or("no elements")?;
     let all = (n * m) as f64;
     let other = turned.get_value([second[1], second[0]])?.norm();
@@ -78,7 +78,7 @@ fn waves(rt: &Runtime, n: usize, m: usize) -> Result<(), Box<dyn Error>> {
     transform(&mut turned, &mut field, INVERSE)?;
     let mut original = field.like::<Complex<f64>>("original")?;
     original.fill_with(value)?;
-    field.scaled_add((1.0 / all).into(), (-1.0).into(), &original)?;
+    field.zip_mut_with(&original, |x, original| *x = *x / all - original)?;
     let error = field.norm()? / all.sqrt();
     if rt.rank() == 0 {
         println!(

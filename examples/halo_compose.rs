@@ -1,13 +1,14 @@
 //! A 3-D halo exchange, composed once and performed a thousand times.
 //!
 //! The ranks form a periodic grid. Each rank has a block of numbers with a halo one cell wide.
-//! Slices describe the faces, edges and corners for the 26 neighbours. They are merged into one
+//! Blocks describe the faces, edges and corners for the 26 neighbours. They are merged into one
 //! composition, which is then mapped. A step consists of three calls: agree that the halos may be
 //! written, write the neighbours' halos, and wait for the own halo.
 //!
 //! Usage: halo_compose [cells along a side, 32] [steps, 1000]
 
-use portolan::compose::{Composer, Composition, Slice};
+use portolan::compose::{Composer, Composition};
+use portolan::transfer::Block;
 use portolan::{Runtime, Segment};
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -15,14 +16,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// A rank's position in the grid of ranks, and the shape of its block.
-struct Block {
+struct Domain {
     n: usize,
     dims: [usize; 3],
     at: [usize; 3],
 }
 
-impl Block {
-    fn new(n: usize, rank: usize, ranks: usize) -> Block {
+impl Domain {
+    fn new(n: usize, rank: usize, ranks: usize) -> Domain {
         // Split z first, because planes of constant z are contiguous.
         let mut dims = [1, 1, ranks];
         for z in (1..=ranks).rev().filter(|z| ranks.is_multiple_of(*z)) {
@@ -33,7 +34,7 @@ impl Block {
                 }
             }
         }
-        Block { n, dims, at: [rank % dims[0], rank / dims[0] % dims[1], rank / dims[0] / dims[1]] }
+        Domain { n, dims, at: [rank % dims[0], rank / dims[0] % dims[1], rank / dims[0] / dims[1]] }
     }
 
     fn side(&self) -> usize {
@@ -66,7 +67,7 @@ impl Block {
         (0..27).map(|d| [d % 3 - 1, d / 3 % 3 - 1, d / 9 - 1]).filter(|d| *d != [0, 0, 0])
     }
 
-    /// Adds the cells to send in a direction: planes that consist of rows.
+    /// Adds the cells to send in a direction.
     fn add<'rt>(
         &self,
         composition: &mut Composition<'rt>,
@@ -80,17 +81,11 @@ impl Block {
             -1 => self.n + 1,
             _ => 1,
         });
-        let rows = |start| Slice { start, block: count[0], stride: self.side(), count: count[1] };
-        for k in 0..count[2] {
-            composition.add_slice(
-                field,
-                rows(self.cell([from[0], from[1], from[2] + k])),
-                field,
-                self.neighbour(direction),
-                rows(self.cell([to[0], to[1], to[2] + k])),
-            )?;
-        }
-        Ok(())
+        // The last axis of a block varies fastest.
+        let part = |at: [usize; 3]| {
+            Block::of(&[self.side(); 3], &[2, 1, 0].map(|axis| at[axis]..at[axis] + count[axis]))
+        };
+        composition.add_block(field, &part(from)?, field, self.neighbour(direction), &part(to)?)
     }
 
     /// Calls `cell` with the index of each cell, including the halo if `halo` is true.
@@ -107,13 +102,13 @@ impl Block {
 }
 
 fn exchange(rt: &Runtime, n: usize, steps: usize) -> Result<(), Box<dyn Error>> {
-    let block = Block::new(n, rt.rank(), rt.size());
+    let block = Domain::new(n, rt.rank(), rt.size());
     let field = rt.world().allocate::<f64>(block.side().pow(3))?;
     let composer = Composer::new(rt)?;
 
     let begun = Instant::now();
     let mut all: Option<Composition> = None;
-    for direction in Block::directions() {
+    for direction in Domain::directions() {
         let mut one = composer.simple(block.neighbour(direction))?;
         block.add(&mut one, &field, direction)?;
         all = Some(match all {
@@ -124,7 +119,7 @@ fn exchange(rt: &Runtime, n: usize, steps: usize) -> Result<(), Box<dyn Error>> 
     let halo = all.ok_or("no direction")?.map()?;
     let composing = begun.elapsed();
     // The neighbour relation is symmetric, and each neighbour performs once per step.
-    let sources: BTreeSet<usize> = Block::directions().map(|d| block.neighbour(d)).collect();
+    let sources: BTreeSet<usize> = Domain::directions().map(|d| block.neighbour(d)).collect();
 
     let mut moving = Duration::ZERO;
     for step in 0..steps {

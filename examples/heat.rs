@@ -151,7 +151,7 @@ impl Tile {
             Side::North | Side::South => {
                 let row = if side == Side::North { 0 } else { self.h() + 1 };
                 let to = &mut cells[row * stride + 1..][..self.w()];
-                mail.local().copy_to_slice(from.start, to);
+                mail.local().read_slice(from.start, to);
             }
             Side::West | Side::East => {
                 let column = if side == Side::West { 0 } else { self.w() + 1 };

@@ -2,6 +2,7 @@
 //!
 //!     ./mpirun.sh -n 4 --example hello_put
 
+// ANCHOR: main
 fn main() -> std::process::ExitCode {
     portolan::run(|rt| -> portolan::Result<()> {
         let world = rt.world();
@@ -18,3 +19,4 @@ fn main() -> std::process::ExitCode {
         inbox.free()
     })
 }
+// ANCHOR_END: main

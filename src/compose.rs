@@ -6,9 +6,10 @@
 //! receivers count the performances that have arrived, so they need no barrier. This suits
 //! exchanges that repeat, such as halos and transposes.
 //!
-//! ```no_run
+//! ```
 //! use portolan::Runtime;
-//! use portolan::compose::{Composer, Slice};
+//! use portolan::compose::Composer;
+//! use portolan::transfer::Block;
 //!
 //! fn main() -> portolan::Result<()> {
 //!     let rt = Runtime::init()?;
@@ -16,10 +17,10 @@
 //!     let field = rt.world().allocate::<f64>(rows * columns)?; // row by row
 //!     let composer = Composer::new(&rt)?;
 //!     let right = (rt.rank() + 1) % rt.size();
-//!     let column = |start| Slice { start, block: 1, stride: columns, count: rows };
+//!     let column = |at| Block::of(&[rows, columns], &[0..rows, at..at + 1]);
 //!     let mut edge = composer.simple(right)?;
 //!     // My last column but one goes to the first column of the right neighbour.
-//!     edge.add_slice(&field, column(columns - 2), &field, right, column(0))?;
+//!     edge.add_block(&field, &column(columns - 2)?, &field, right, &column(0)?)?;
 //!     let edge = edge.map()?;
 //!     for _ in 0..1000 {
 //!         composer.sync()?; // collective: the first columns may be written
@@ -53,8 +54,8 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use crate::in_call::InCall;
+use crate::transfer::Block;
 use crate::{Element, Runtime, Segment};
-use portolan_compose::Blocks;
 use portolan_compose::plan::Plan;
 use portolan_engine::error::{Result, fail};
 use std::ops::Range;
@@ -67,30 +68,8 @@ pub use portolan_compose::CompositionKind;
 ///
 /// A *phase* is the time between two calls of [`Composer::sync`]. In a phase every rank performs
 /// any number of compositions, and then waits for the number of performances that have elements for
-/// it:
+/// it. The [module documentation](self) has a program.
 ///
-/// ```no_run
-/// use portolan::Runtime;
-/// use portolan::compose::Composer;
-///
-/// fn main() -> portolan::Result<()> {
-///     let rt = Runtime::init()?;
-///     let field = rt.world().allocate::<f64>(100)?;
-///     let composer = Composer::new(&rt)?;
-///     let next = (rt.rank() + 1) % rt.size();
-///     let mut edge = composer.simple(next)?;
-///     edge.add(&field, 98..99, &field, next, 0)?; // my last to its first
-///     let edge = edge.map()?;
-///     for _ in 0..1000 {
-///         composer.sync()?; // the destination may be written
-///         composer.perform(&edge)?;
-///         composer.wait_for(1)?; // the other neighbour's has arrived
-///     }
-///     composer.free()?;
-///     field.free()?;
-///     rt.finalize()
-/// }
-/// ```
 /// The elements that a performance reads must not be among those that it, or another performance of
 /// the same phase, writes. Otherwise the transferred elements are old, new, or a mixture.
 #[derive(Debug)]
@@ -130,30 +109,6 @@ pub enum Loaded<'rt> {
     Composition(Composition<'rt>),
     /// A mapped composition.
     Mapped(Mapped<'rt>),
-}
-
-/// Blocks of elements at a stride: one side of [`Composition::add_slice`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slice {
-    /// The offset of the first element.
-    pub start: usize,
-    /// The number of elements in a block.
-    pub block: usize,
-    /// The number of elements from the start of one block to the start of the next.
-    pub stride: usize,
-    /// The number of blocks.
-    pub count: usize,
-}
-
-impl Slice {
-    /// Returns the range from the first to the last element, or `None` on overflow.
-    fn range(&self) -> Option<Range<usize>> {
-        if self.block == 0 || self.count == 0 {
-            return Some(self.start..self.start);
-        }
-        let last = self.count.checked_sub(1)?.checked_mul(self.stride)?.checked_add(self.start)?;
-        Some(self.start..last.checked_add(self.block)?)
-    }
 }
 
 impl<'rt> Composer<'rt> {
@@ -353,50 +308,59 @@ impl<'rt> Composition<'rt> {
         rank: usize,
         to: usize,
     ) -> Result<()> {
-        const CALL: &str = "Composition::add";
+        self.add_inner(here, from, there, rank, to).in_call("Composition::add")
+    }
+
+    fn add_inner<T: Element>(
+        &mut self,
+        here: &Segment<'rt, T>,
+        from: Range<usize>,
+        there: &Segment<'rt, T>,
+        rank: usize,
+        to: usize,
+    ) -> Result<()> {
         let count = from.end.saturating_sub(from.start);
-        let (local, remote) =
-            self.places(here, from.start, count, there, rank, to, count).in_call(CALL)?;
+        let local = here.place(here.group().rank(), from.start, count)?;
+        let remote = there.place(rank, to, count)?;
+        self.check_target(remote.world)?;
         // The elements lie in a segment, so the product does not overflow.
         let bytes = count.saturating_mul(size_of::<T>());
-        self.inner.add(local, remote, bytes).in_call(CALL)?;
+        self.inner.add(local.address, remote.address, bytes)?;
         self.hold_both(here, there);
         Ok(())
     }
 
-    /// Adds blocks of elements at a stride. The elements of both sides are paired in order. The two
-    /// sides may be split into blocks differently.
+    /// Adds a block: the block `from` of this rank's part of `here` goes to the block `to` of the
+    /// part of `rank` of `there`, as [`Segment::put_block`] puts it.
     ///
     /// # Errors
-    /// Fails as [`Composition::add`] does. Returns `Argument` if the sides have different numbers
-    /// of elements.
-    pub fn add_slice<T: Element>(
+    /// Fails as [`Composition::add`] and [`Segment::put_block`] do.
+    #[doc(alias = "add_slice")]
+    pub fn add_block<T: Element>(
         &mut self,
         here: &Segment<'rt, T>,
-        from: Slice,
+        from: &Block,
         there: &Segment<'rt, T>,
         rank: usize,
-        to: Slice,
+        to: &Block,
     ) -> Result<()> {
-        const CALL: &str = "Composition::add_slice";
-        let (Some(f), Some(t)) = (from.range(), to.range()) else {
-            let refused = || fail!(Argument, "the slice exceeds the address space");
-            return refused().in_call(CALL);
-        };
-        let (local, remote) =
-            self.places(here, f.start, f.len(), there, rank, t.start, t.len()).in_call(CALL)?;
-        let blocks = |start: usize, s: Slice| {
-            if s.block == 0 || s.count == 0 {
-                return Blocks { start, stride: 0, block: 0, count: 0 };
-            }
-            // No overflow, as above. With several blocks, the strides lie between the first and the
-            // last block.
-            let size = size_of::<T>();
-            let stride = isize::try_from(s.stride.saturating_mul(size)).unwrap_or(isize::MAX);
-            let stride = if s.count > 1 { stride } else { 0 };
-            Blocks { start, stride, block: s.block.saturating_mul(size), count: s.count }
-        };
-        self.inner.add_slice(blocks(local, from), blocks(remote, to)).in_call(CALL)?;
+        self.add_block_inner(here, from, there, rank, to).in_call("Composition::add_block")
+    }
+
+    fn add_block_inner<T: Element>(
+        &mut self,
+        here: &Segment<'rt, T>,
+        from: &Block,
+        there: &Segment<'rt, T>,
+        rank: usize,
+        to: &Block,
+    ) -> Result<()> {
+        let plan = there.plan(rank, to, here.local().len(), from)?;
+        self.check_target(plan.world)?;
+        // The block lies in this rank's part, so nothing wraps.
+        let start = plan.start.wrapping_mul(size_of::<T>());
+        let local = here.part_address(here.group().rank()).wrapping_add(start);
+        self.inner.add_shape(local, plan.address, plan.shape)?;
         self.hold_both(here, there);
         Ok(())
     }
@@ -428,7 +392,7 @@ impl<'rt> Composition<'rt> {
     /// # Errors
     /// Returns `Argument` if two elements go to the same place; the error names the addresses.
     /// Returns `State` if a segment of the composition was freed. Returns `Memory` if there is no
-    /// memory for the list of copies, which grows with the number of blocks if slices interleave.
+    /// memory for the list of copies, which grows with the number of blocks if blocks interleave.
     pub fn map(&self) -> Result<Mapped<'rt>> {
         const CALL: &str = "Composition::map";
         let engine = self.rt.engine();
@@ -438,30 +402,16 @@ impl<'rt> Composition<'rt> {
         Ok(Mapped { inner, plan, raw: self.raw, _rt: self.rt })
     }
 
-    /// Checks the bounds and the target, and returns the addresses of both sides.
-    #[expect(clippy::too_many_arguments, reason = "two sides, described whole")]
-    fn places<T: Element>(
-        &self,
-        here: &Segment<'rt, T>,
-        from: usize,
-        here_count: usize,
-        there: &Segment<'rt, T>,
-        rank: usize,
-        to: usize,
-        there_count: usize,
-    ) -> Result<(usize, usize)> {
-        let local = here.place(here.group().rank(), from, here_count)?;
-        let remote = there.place(rank, to, there_count)?;
+    fn check_target(&self, world: usize) -> Result<()> {
         if let Some(target) = self.inner.target()
-            && target != remote.world
+            && target != world
         {
             fail!(
                 Rank,
-                "the composition targets rank {target}, but the elements belong to rank {}",
-                remote.world
+                "the composition targets rank {target}, but the elements belong to rank {world}"
             );
         }
-        Ok((local.address, remote.address))
+        Ok(())
     }
 
     fn hold_both<T: Element>(&mut self, here: &Segment<'rt, T>, there: &Segment<'rt, T>) {

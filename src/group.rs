@@ -79,6 +79,38 @@ impl<'rt> Group<'rt> {
         Ok(made.map(|inner| Group { rt: self.rt, inner }))
     }
 
+    /// Splits the group: the ranks that pass the same `color` become a group, in the order of `key`,
+    /// and in their order in this group where keys are equal. A rank that passes `None` as the color
+    /// joins no group and gets `None`. Collective over this group.
+    ///
+    /// ```no_run
+    /// # fn rows(world: &portolan::Group<'_>, columns: usize) -> portolan::Result<()> {
+    /// let row = world.split(world.rank() / columns, 0)?.expect("every rank has a color");
+    /// # row.free()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns `State` if this group was freed, or `Mismatch` if the ranks make different collective
+    /// calls.
+    #[track_caller]
+    pub fn split(&self, color: impl Into<Option<usize>>, key: usize) -> Result<Option<Group<'rt>>> {
+        let color = color.into();
+        let mine = [usize::from(color.is_some()), color.unwrap_or(0), key];
+        public("Group::split", || {
+            let gather = || self.inner.allgather(self.engine(), &mine);
+            let all = collective::scope_of(Kind::Described, "split of a group", gather)?;
+            if color.is_none() {
+                return Ok(None);
+            }
+            let mut ranks: Vec<usize> =
+                (0..all.len()).filter(|rank| all[*rank][..2] == mine[..2]).collect();
+            ranks.sort_by_key(|rank| all[*rank][2]);
+            let made = self.engine().create_group(&self.inner, &ranks)?;
+            Ok(made.map(|inner| Group { rt: self.rt, inner }))
+        })
+    }
+
     /// Frees the group. Its segments stay valid until they are freed. Collective.
     ///
     /// # Errors

@@ -1,4 +1,11 @@
-//! Items for the tests and tools of the workspace. They are not part of the interface.
+//! Items for the tests and tools of the workspace, and for bindings to other languages. They are not
+//! part of the interface.
+
+pub mod binding {
+    #[cfg(feature = "array")]
+    pub use crate::binding::resume;
+    pub use crate::binding::{caller, finalize_borrowed, interrupted, keeps_mapped};
+}
 
 #[cfg(feature = "array")]
 pub mod array {

@@ -10,23 +10,15 @@
 //! guard of the running library. Ranks form [`Group`]s. A group allocates [`Segment`]s: every rank
 //! owns a part of a segment, and any rank reads and writes any part.
 //!
-//! ```no_run
-//! use portolan::Runtime;
-//!
-//! fn main() -> portolan::Result<()> {
-//!     let rt = Runtime::init()?;
-//!     let world = rt.world();
-//!     let segment = world.allocate::<f64>(100)?; // 100 elements on each rank
-//!     let next = (rt.rank() + 1) % rt.size();
-//!     segment.put(next, 0, &[rt.rank() as f64])?; // into the neighbour's part
-//!     world.barrier()?; // all puts are complete and visible
-//!     println!("{}", segment.local().read(0)); // what the other neighbour put
-//!     segment.free()?;
-//!     rt.finalize()
-//! }
+//! ```
+#![doc = include_str!("../examples/hello_put.rs")]
 //! ```
 //!
-//! [`run`] replaces `init` and `finalize` in programs whose errors may differ between ranks.
+//! [`run`] starts and ends the runtime, and ends the job if a rank fails. [`Runtime::init`] and
+//! [`Runtime::finalize`] start and end it in programs without the closure.
+//!
+//! Examples of this documentation that are complete programs run as one rank, too: MPI starts a
+//! process without a launcher as a job of its own.
 //!
 //! # Rules of completion and order
 //! - A *blocking put* or accumulate returns when its source may be reused. This may be before its
@@ -38,7 +30,7 @@
 //!   everything that this rank has put or accumulated is visible at the target, or at all targets.
 //! - A [`Group::barrier`] fences all targets on every rank of the group, and then waits for all
 //!   ranks of the group.
-//! - *Non-blocking transfers* ([`Runtime::scope`], [`Segment::get_owned`]) are ordered only by
+//! - *Non-blocking transfers* ([`Runtime::scope`], [`Segment::start_get`]) are ordered only by
 //!   their waits and by fences: see [`transfer`].
 //! - *Atomic operations* ([`Segment::load`], [`Segment::store`], [`Segment::fetch_add`],
 //!   [`Segment::compare_swap`] and so on) are complete on return. Those of all ranks on one
@@ -107,14 +99,14 @@
 //!   was allocated. An owner that executes a request checks it again.
 //! - *Other ranks modify memory that a reference denotes.* Safe functions copy
 //!   ([`Local`](transfer::Local)). References to a rank's part come from `unsafe` functions
-//!   ([`Local::as_slice`](transfer::Local::as_slice)), or from `array`, which lends a part between
-//!   two collective calls.
+//!   ([`Local::as_slice`](transfer::Local::as_slice)), or from `array`, which gives the owner
+//!   exclusive access between two collective calls.
 //! - *Ranks make different collective calls, or pass different lengths, types or roots.* The engine
-//!   compares the calls before it moves data or lends a part. If they differ, the call fails. Only
+//!   compares the calls before it moves data or gives access to a part. If they differ, the call fails. Only
 //!   the members of a new group compare the call of [`Group::subgroup`]; others keep waiting, and
 //!   report the wait.
 //! - *A buffer is used or freed during a transfer.* The transfer borrows the buffer
-//!   ([`Scope`](transfer::Scope)) or owns it ([`PendingVec`](transfer::PendingVec),
+//!   ([`Scope`](transfer::Scope)) or owns it ([`Segment::start_get`],
 //!   [`Buffer`](rpc::bulk::Buffer)).
 //! - *Two threads access the bytes of a [`Bulk`](rpc::bulk::Bulk) at once.* The accesses are
 //!   relaxed atomics: see [`rpc::bulk`].
@@ -137,11 +129,11 @@
 //!
 //! - `unsafe` Rust, C and Fortran code on *any* rank keeps to its contracts. Through the C
 //!   interfaces a rank can write into segments. Safe calls can do so too, which only changes
-//!   contents. Unlike safe calls, the C interfaces can also write to a part that `array` has lent,
-//!   and to memory that C programs share outside segments.
+//!   contents. Unlike safe calls, the C interfaces can also write to a part to which
+//!   its owner has exclusive access, and to memory that C programs share outside segments.
 //! - All ranks run the same version of this crate and the same MPI library, which keeps to the MPI
 //!   standard and to the thread level that it reports. Other users of MPI in the process, such as a
-//!   Rust binding, do not free the communicator that the runtime was given, and do not receive its
+//!   Rust binding, neither free the communicators that the runtime has created, nor receive their
 //!   messages.
 //! - No other process of the user modifies the shared memory of the job, the memory of its ranks
 //!   (`ptrace`, `/proc`), or a file while it is mapped.
@@ -161,6 +153,7 @@
 #[cfg(feature = "array")]
 pub mod array;
 mod atomic;
+mod binding;
 #[cfg(feature = "compose")]
 pub mod compose;
 mod element;
@@ -170,6 +163,7 @@ mod in_call;
 pub mod internals;
 pub mod messages;
 pub mod mutex;
+mod one_thread;
 mod panic;
 mod path;
 #[cfg(test)]

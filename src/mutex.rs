@@ -4,15 +4,22 @@
 //! some mutexes of the set, and any rank locks a mutex by its owner and its number. The guard
 //! unlocks it.
 //!
-//! ```no_run
-//! # fn update(rt: &portolan::Runtime, account: &portolan::Segment<'_, f64>) -> portolan::Result<()> {
-//! let mutexes = rt.world().mutexes(1)?; // one mutex on each rank; collective
-//! let guard = mutexes.lock(0, 0)?;
-//! let balance = account.get_value(0, 0)?;
-//! account.put_value(0, 0, balance * 1.01)?;
-//! guard.unlock()?; // the put is visible to the next owner of the mutex
-//! mutexes.free() // collective
-//! # }
+//! ```
+//! fn main() -> std::process::ExitCode {
+//!     portolan::run(|rt| -> portolan::Result<()> {
+//!         let world = rt.world();
+//!         let account = world.allocate::<f64>(1)?;
+//!         let mutexes = world.mutexes(1)?; // one mutex on each rank; collective
+//!         let guard = mutexes.lock(0, 0)?;
+//!         let balance = account.get_value(0, 0)?;
+//!         account.put_value(0, 0, balance + 1.5)?;
+//!         guard.unlock()?; // the put is visible to the next owner of the mutex
+//!         world.barrier()?;
+//!         assert_eq!(account.get_value(0, 0)?, 1.5 * rt.size() as f64);
+//!         mutexes.free()?; // collective
+//!         account.free()
+//!     })
+//! }
 //! ```
 //!
 //! # Completion

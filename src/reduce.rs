@@ -6,7 +6,7 @@
 //! [`all_reduce_value`](crate::Group::all_reduce_value). A scan combines those of the ranks up to
 //! the caller: [`scan`](crate::Group::scan) and [`scan_exclusive`](crate::Group::scan_exclusive).
 //!
-//! ```no_run
+//! ```
 //! use portolan::Runtime;
 //! use portolan::reduce::{Max, Or, Sum};
 //!

@@ -7,7 +7,7 @@
 //! ([`encoding`]). Large data travels as a [`bulk`] handle, which the server reads and writes by
 //! one-sided transfers. Classes of the C interface of Mercury exchange the same bytes.
 //!
-//! ```no_run
+//! ```
 //! use portolan::Runtime;
 //! use portolan::rpc::{Class, Listen};
 //! use std::time::Duration;
@@ -145,7 +145,7 @@ pub mod bulk {
     //! rules of its own type.
 
     #[doc(inline)]
-    pub use portolan_rpc::bulk::{Access, Buffer, Bulk, BulkOffset, BulkOp, Run};
+    pub use portolan_rpc::bulk::{Buffer, Bulk, BulkOffset, BulkOp, Permission, Run};
 }
 
 #[doc(inline)]

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// with the rank and aborts the whole job with exit code 1. Otherwise the other ranks would wait
 /// for that rank forever.
 ///
-/// ```no_run
+/// ```
 /// fn main() -> std::process::ExitCode {
 ///     portolan::run(|rt| -> portolan::Result<()> {
 ///         let world = rt.world();

@@ -1,14 +1,19 @@
 //! The guard of the running library.
 
 use crate::in_call::{InCall, public};
+use crate::one_thread::OneThread;
 use crate::{Group, TransferPath, panic, unfreed};
 use mpi::ffi::MPI_Comm;
+use mpi::traits::Communicator;
+#[cfg(feature = "array")]
+use parking_lot::Mutex;
 use portolan_engine::error::Result;
 use portolan_engine::mpi::init::{self, ThreadLevel};
+use portolan_engine::mpi::{Flavour, launcher};
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine, admission};
 use portolan_engine::trace::{Interface, interface};
-use std::marker::PhantomData;
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 /// The guard of the running library. Groups, segments and mutexes borrow from it.
@@ -29,14 +34,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[must_use = "dropping the runtime finalises it, which is collective"]
 pub struct Runtime {
+    _thread: OneThread,
     engine: Arc<Engine>,
     on_panic: OnPanic,
     finalized: bool,
     /// The number of barriers of each group, by the group's key. Distributed arrays use them to
     /// detect races.
     #[cfg(feature = "array")]
-    barriers: std::cell::RefCell<std::collections::HashMap<u64, u64>>,
-    _one_thread: PhantomData<*const ()>,
+    barriers: Mutex<std::collections::HashMap<u64, u64>>,
 }
 
 /// The effect of a panic on this rank while the runtime is alive; see [`RuntimeBuilder::on_panic`].
@@ -55,9 +60,15 @@ pub enum OnPanic {
 #[must_use = "the runtime starts when `init` or `init_over` is called"]
 pub struct RuntimeBuilder {
     on_panic: OnPanic,
-    interrupted: Option<fn() -> bool>,
-    caller: Option<fn() -> Option<String>>,
-    keeps_mapped: Option<fn() -> bool>,
+    pub(crate) hooks: Hooks,
+}
+
+/// Functions of a binding to another language; see [`crate::binding`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hooks {
+    pub interrupted: Option<fn() -> bool>,
+    pub caller: Option<fn() -> Option<String>>,
+    pub keeps_mapped: Option<fn() -> bool>,
 }
 
 impl RuntimeBuilder {
@@ -74,70 +85,53 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets a function that ends waits for other ranks, for bindings to languages whose signals
-    /// must end a call. A call that waits in a collective, for a mutex or for a flag calls it about
-    /// every 20 ms, on the waiting thread. If the function returns true, the call returns a `State`
-    /// error. A collective of long values, whose memory MPI uses, ends the job instead. Other
-    /// transfers are not interrupted. A panic in the function ends the job.
-    ///
-    /// # Safety
-    /// The other ranks do not learn of the error, and for them the call may have succeeded. A rank
-    /// that has received the error must not use the runtime, nor views of the memory of segments,
-    /// until it has ended.
-    pub unsafe fn interrupted(mut self, interrupted: fn() -> bool) -> RuntimeBuilder {
-        self.interrupted = Some(interrupted);
-        self
-    }
-
-    /// For bindings to other languages: sets a function that returns the line of the program that
-    /// makes the current call, as `file:line`. Reports of waits and of races show it instead of the
-    /// line in Rust, and traces instead of the return address. A trace asks for the line of each
-    /// call.
-    pub fn caller(mut self, caller: fn() -> Option<String>) -> RuntimeBuilder {
-        self.caller = Some(caller);
-        self
-    }
-
-    /// For bindings that have given addresses to code that they cannot stop: sets a function that
-    /// is called when the runtime ends, also by `MPI_Finalize` of the program. If it returns true,
-    /// the memory of segments stays mapped until the process ends.
-    pub fn keeps_mapped(mut self, keeps: fn() -> bool) -> RuntimeBuilder {
-        self.keeps_mapped = Some(keeps);
-        self
-    }
-
     /// Starts the runtime over all ranks of the job. Collective.
     ///
     /// # Errors
     /// Fails as [`Runtime::init`] does.
     pub fn init(self) -> Result<Runtime> {
+        let alone = !launcher::is_there() && self.hooks.caller.is_none();
         // SAFETY: no communicator is passed.
         let engine = unsafe { Engine::start(None) }.in_call("Runtime::init")?;
+        if alone && engine.size() == 1 {
+            suggest_launcher();
+        }
         Ok(self.guard(engine))
     }
 
-    /// Starts the runtime over the ranks of an MPI communicator, which become the world. Collective
-    /// over the communicator.
+    /// Starts the runtime over the ranks of a communicator of the crate [`mpi`], which become the
+    /// world. Collective over the communicator.
     ///
     /// # Errors
-    /// Fails as [`Runtime::init`] does.
+    /// Fails as [`Runtime::init`] does, and with `Argument` for an intercommunicator.
+    pub fn init_over(self, comm: &impl Communicator) -> Result<Runtime> {
+        // SAFETY: communicators of `mpi` are live while they are borrowed, and the engine uses a
+        // duplicate. It rejects intercommunicators, and starts only if MPI has not been finalised.
+        unsafe { self.init_over_raw(comm.as_raw()) }
+    }
+
+    /// Starts the runtime over the ranks of an MPI communicator, as [`RuntimeBuilder::init_over`]
+    /// does, for programs that call MPI's C interface.
+    ///
+    /// # Errors
+    /// Fails as [`RuntimeBuilder::init_over`] does.
     ///
     /// # Safety
-    /// MPI must be initialised, and `comm` must be a live intracommunicator.
-    pub unsafe fn init_over(self, comm: MPI_Comm) -> Result<Runtime> {
-        // SAFETY: by contract, MPI is initialised and `comm` is a live intracommunicator.
+    /// MPI must be initialised, and `comm` must be a live communicator.
+    pub unsafe fn init_over_raw(self, comm: MPI_Comm) -> Result<Runtime> {
+        // SAFETY: by contract, MPI is initialised and `comm` is live.
         let engine = unsafe { Engine::start(Some(comm)) }.in_call("Runtime::init_over")?;
         Ok(self.guard(engine))
     }
 
     fn guard(self, engine: Arc<Engine>) -> Runtime {
-        if let Some(interrupted) = self.interrupted {
+        if let Some(interrupted) = self.hooks.interrupted {
             process::set_interrupted(interrupted);
         }
-        if let Some(caller) = self.caller {
+        if let Some(caller) = self.hooks.caller {
             process::set_caller(caller);
         }
-        if let Some(keeps) = self.keeps_mapped {
+        if let Some(keeps) = self.hooks.keeps_mapped {
             process::set_keeps_mapped(keeps);
         }
         if self.on_panic == OnPanic::Abort {
@@ -149,6 +143,19 @@ impl RuntimeBuilder {
         (runtime.on_panic, runtime.finalized) = (self.on_panic, false);
         runtime
     }
+}
+
+/// Says how a program is started as several ranks: as a warning to a terminal. The output of a
+/// script contains it only if `PORTOLAN_LOG` asks for information.
+fn suggest_launcher() {
+    let terminal = std::io::stderr().is_terminal();
+    let program = std::env::args().next().unwrap_or_default();
+    log::log!(
+        if terminal { log::Level::Warn } else { log::Level::Info },
+        "no launcher has started this program, so it runs as one rank; for four, run `mpiexec -n 4 \
+         {program}` with the mpiexec of {}, or `mpirun.sh -n 4 {program}` of Portolan's sources",
+        Flavour::name_of_built()
+    );
 }
 
 impl Runtime {
@@ -164,26 +171,35 @@ impl Runtime {
         Runtime::builder().init()
     }
 
-    /// Starts the runtime over the ranks of an MPI communicator. Collective over the communicator.
+    /// Starts the runtime over the ranks of a communicator of the crate [`mpi`], which become the
+    /// world. The program may free the communicator afterwards. It drops the runtime before the
+    /// `Universe` of `mpi`, which finalises MPI. Collective over the communicator.
+    ///
+    /// ```
+    /// use portolan::Runtime;
+    /// use portolan::mpi::topology::{Color, Communicator};
+    ///
+    /// fn main() -> portolan::Result<()> {
+    ///     let universe = portolan::mpi::initialize().expect("MPI starts once");
+    ///     let world = universe.world();
+    ///     let half = world.split_by_color(Color::with_value(world.rank() % 2)).expect("a color");
+    ///     let rt = Runtime::init_over(&half)?; // the even ranks, and the odd ranks
+    ///     println!("{} of {}", rt.rank(), rt.size());
+    ///     rt.finalize()
+    /// }
+    /// ```
+    ///
+    /// [`RuntimeBuilder::init_over_raw`] takes a handle of MPI's C interface.
     ///
     /// # Errors
-    /// Fails as [`Runtime::init`] does.
-    ///
-    /// # Safety
-    /// See [`RuntimeBuilder::init_over`].
-    pub unsafe fn init_over(comm: MPI_Comm) -> Result<Runtime> {
-        // SAFETY: the caller meets the requirements of `RuntimeBuilder::init_over`.
-        unsafe { Runtime::builder().init_over(comm) }
+    /// Fails as [`RuntimeBuilder::init_over`] does.
+    pub fn init_over(comm: &impl Communicator) -> Result<Runtime> {
+        Runtime::builder().init_over(comm)
     }
 
     /// Returns a builder that starts the runtime with non-default options.
     pub fn builder() -> RuntimeBuilder {
-        RuntimeBuilder {
-            on_panic: OnPanic::default(),
-            interrupted: None,
-            caller: None,
-            keeps_mapped: None,
-        }
+        RuntimeBuilder { on_panic: OnPanic::default(), hooks: Hooks::default() }
     }
 
     /// Returns whether the runtime of this process runs: it has started, and neither the program
@@ -227,25 +243,7 @@ impl Runtime {
         public("Runtime::finalize", || self.end())
     }
 
-    /// Finalises a runtime that other objects still borrow from, as [`Runtime::finalize`] does. For
-    /// a binding to a language without borrows, which keeps its runtime in a static. Collective
-    /// over all ranks.
-    ///
-    /// # Errors
-    /// Fails as [`Runtime::finalize`] does.
-    ///
-    /// # Safety
-    /// After this call, even if it fails, the caller must use neither this runtime nor any object
-    /// that borrows from it, and must forget these objects ([`std::mem::forget`]) instead of
-    /// dropping them. Their memory is unmapped, unless [`RuntimeBuilder::keeps_mapped`] prevents
-    /// it.
-    #[track_caller]
-    pub unsafe fn finalize_borrowed(&'static self) -> Result<()> {
-        unfreed::forget();
-        public("Runtime::finalize_borrowed", || self.end())
-    }
-
-    fn end(&self) -> Result<()> {
+    pub(crate) fn end(&self) -> Result<()> {
         let result = Engine::stop();
         self.release();
         result
@@ -262,12 +260,12 @@ impl Runtime {
     /// Returns a `Runtime` over an engine that other code started and will stop.
     pub(crate) fn over(engine: Arc<Engine>) -> Runtime {
         Runtime {
+            _thread: OneThread::default(),
             engine,
             on_panic: OnPanic::Unwind,
             finalized: true,
             #[cfg(feature = "array")]
             barriers: Default::default(),
-            _one_thread: PhantomData,
         }
     }
 
@@ -275,13 +273,13 @@ impl Runtime {
     #[cfg(feature = "array")]
     pub(crate) fn count_barrier(&self, group: &Arc<portolan_engine::group::Group>) {
         if self.engine.config.check_races {
-            *self.barriers.borrow_mut().entry(group.key()).or_default() += 1;
+            *self.barriers.lock().entry(group.key()).or_default() += 1;
         }
     }
 
     #[cfg(feature = "array")]
     pub(crate) fn barriers(&self, group: &Arc<portolan_engine::group::Group>) -> u64 {
-        let counts = self.barriers.borrow();
+        let counts = self.barriers.lock();
         let of = |g: &Arc<portolan_engine::group::Group>| {
             counts.get(&g.key()).copied().unwrap_or_default()
         };

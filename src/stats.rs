@@ -4,18 +4,23 @@
 //! kind and path, waits by cause and by rank, and work done for other ranks. No call of this module
 //! is collective, and the counters of other ranks are not included.
 //!
-//! ```no_run
-//! # fn step(rt: &portolan::Runtime) -> portolan::Result<()> {
-//! rt.reset_stats();
-//! {
-//!     let _region = rt.region("exchange"); // in the trace, until it is dropped
-//!     rt.fence_all()?;
+//! ```
+//! fn main() -> std::process::ExitCode {
+//!     portolan::run(|rt| -> portolan::Result<()> {
+//!         let segment = rt.world().allocate::<f64>(1000)?;
+//!         rt.reset_stats();
+//!         {
+//!             let _region = rt.region("exchange"); // in the trace, until it is dropped
+//!             segment.put((rt.rank() + 1) % rt.size(), 0, &[1.0; 1000])?;
+//!             rt.world().barrier()?;
+//!         }
+//!         // With `PORTOLAN_STATS=1`, these are all calls since the reset.
+//!         for of in rt.stats().calls() {
+//!             println!("{} by {}: {} calls, {} bytes", of.call, of.path, of.calls, of.bytes);
+//!         }
+//!         segment.free()
+//!     })
 //! }
-//! for of in rt.stats().calls() {
-//!     println!("{} by {}: {} calls, {} bytes, {:?}", of.call, of.path, of.calls, of.bytes, of.time);
-//! }
-//! # Ok(())
-//! # }
 //! ```
 //!
 //! # What is counted

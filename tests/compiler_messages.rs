@@ -17,7 +17,14 @@ const WRONG: &[(&str, &str)] = &[
     ("group.all_reduce(&mut ['a'], Sum)", "elements of type `char` cannot be reduced"),
     ("group.all_reduce_value(1.5f64, Or)", "is not defined for elements of type `f64`"),
     ("group.scan(&mut [i], Max)", "`Min` and `Max` combine integers and floats"),
+    (
+        "std::thread::scope(|s| s.spawn(|| floats.get_value(0, 0)).join().is_ok())",
+        "`*const RuntimeStaysOnItsThread` cannot be shared between threads safely",
+    ),
 ];
+
+/// What the message about another thread must not name: fields that are no reason.
+const INNER: &[&str] = &["RefCell<", "HashMap", "`Cell<"];
 
 fn libraries(directory: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(directory).expect("the directory of the test");
@@ -73,6 +80,8 @@ fn wrong_element_types_are_explained() {
     assert!(!right.contains("error"), "{right}");
     for (body, part) in WRONG {
         let text = message(body);
+        let text = text.replace("portolan::one_thread::", "");
         assert!(text.contains(part), "{body} gives:\n{text}");
+        assert!(!INNER.iter().any(|inner| text.contains(inner)), "{body} gives:\n{text}");
     }
 }

@@ -9,7 +9,8 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=src/mpi/shim.c");
     println!("cargo::rerun-if-env-changed=MPICC");
-    let mpicc = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".to_string());
+    let chosen = std::env::var("MPICC");
+    let mpicc = chosen.clone().unwrap_or_else(|_| "mpicc".to_string());
     let shown = match show(&mpicc) {
         Ok(shown) => shown,
         Err(why) => {
@@ -41,6 +42,9 @@ fn main() {
     }
     println!("cargo::metadata=MPI_DIRS={}", dirs.join(":"));
     let found = on_path(&mpicc).unwrap_or_else(|| PathBuf::from(&mpicc));
+    if chosen.is_err() {
+        warn_of_others(&found);
+    }
     println!("cargo::metadata=MPICC={}", found.display());
 }
 
@@ -58,6 +62,36 @@ fn show(mpicc: &str) -> Result<String, String> {
         ));
     }
     Ok(String::from_utf8_lossy(&shown.stdout).into_owned())
+}
+
+/// Debian can have both MPIs, and `mpicc` is one of them. mpirun.sh takes MPICH then, so the choice
+/// must be visible. `MPICC` makes it, and ends the warning.
+fn warn_of_others(found: &Path) {
+    let Some(own) = name_of(found) else { return };
+    let others = ["mpicc.mpich", "mpicc.openmpi"];
+    let other = others.into_iter().find(|wrapper| {
+        on_path(wrapper).and_then(|path| name_of(&path)).is_some_and(|name| name != own)
+    });
+    if let Some(other) = other {
+        println!(
+            "cargo::warning=MPICC is not set, so this build is for {own}, whose {} is first in PATH. \
+             Start its programs with the mpiexec of {own} (`mpirun.sh --mpi system`), or build for \
+             the other MPI with MPICC={other}",
+            found.display()
+        );
+    }
+}
+
+/// Returns the MPI of a compiler wrapper, from the macros of its `mpi.h`.
+fn name_of(mpicc: &Path) -> Option<&'static str> {
+    let probe = PathBuf::from(std::env::var_os("OUT_DIR")?).join("probe.c");
+    let output = Command::new(mpicc).args(["-E", "-dM"]).arg(probe).output().ok()?;
+    let macros = String::from_utf8_lossy(&output.stdout).into_owned();
+    let has = |name: &str| macros.contains(&format!("#define {name} "));
+    if has("OMPI_MAJOR_VERSION") {
+        return Some("Open MPI");
+    }
+    has("MPICH_VERSION").then_some("MPICH")
 }
 
 fn on_path(program: &str) -> Option<PathBuf> {

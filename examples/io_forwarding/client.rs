@@ -3,7 +3,7 @@
 use crate::calls::{Calls, Move, Open, Outcome};
 use crate::options::{self, Options};
 use crate::{Result, files};
-use portolan::rpc::bulk::{Access, Bulk};
+use portolan::rpc::bulk::{Bulk, Permission};
 use portolan::rpc::checksum::{Checksum, Method};
 use portolan::rpc::{Address, Context, Failure, Handle, Rpc};
 use serde::Serialize;
@@ -147,7 +147,7 @@ impl<'a> Client<'a> {
             self.expect("opening a missing file", missing.map(drop), libc::ENOENT);
             let outside = self.call(pump, &server, &self.calls.open, &open("../x", true))?;
             self.expect("opening a file outside", outside.map(drop), libc::EACCES);
-            let data = Bulk::allocate(&segments(100_000, 4096), Access::ReadOnly)?;
+            let data = Bulk::allocate(&segments(100_000, 4096), Permission::ReadOnly)?;
             let request = Move { file: 0, offset: 0, data: data.clone() };
             let closed = self.call(pump, &server, &self.calls.read, &request)?;
             self.expect("reading a file that is not open", closed.map(drop), libc::EBADF);
@@ -208,12 +208,12 @@ impl<'a> Client<'a> {
         let (path, server) = self.place(number);
         let (size, each) = (self.options.size, self.options.segment);
         let (data, rpc) = if write {
-            let data = Bulk::allocate(&segments(size, each), Access::ReadOnly)?;
+            let data = Bulk::allocate(&segments(size, each), Permission::ReadOnly)?;
             self.digests[number] = Some(fill(&data, (self.rank + 1) << 20 | number)?);
             (data, &self.calls.write)
         } else {
             // The segments may differ from those of the memory that was written.
-            let data = Bulk::allocate(&segments(size, each + each / 2 + 1), Access::WriteOnly)?;
+            let data = Bulk::allocate(&segments(size, each + each / 2 + 1), Permission::WriteOnly)?;
             (data, &self.calls.read)
         };
         let open = Open { path: path.clone(), create: write };

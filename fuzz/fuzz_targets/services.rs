@@ -4,11 +4,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use portolan_rpc::na::service::{NAMES, Named, read, write};
-use portolan_rpc::na::{Access, Mem, Run};
+use portolan_rpc::na::{Permission, Mem, Run};
 
 fuzz_target!(|input: (u8, bool, bool, usize, usize, &[u8])| {
     let (flags, registered, named, offset, len, bytes) = input;
-    let access = Access::from_flags(u64::from(flags % 3) + 1).expect("one of three");
+    let access = Permission::from_flags(u64::from(flags % 3) + 1).expect("one of three");
     // Two parts of an array are registered. The bytes between and around them must not change.
     let mut array = [0x55u8; 400];
     let at = array.as_mut_ptr() as usize;

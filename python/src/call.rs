@@ -13,6 +13,7 @@
 //! catch the `PanicException` of PyO3.
 
 use crate::dtype::Failure;
+use portolan::internals::binding;
 use portolan::{Error, ErrorKind, OnPanic, Runtime, TransferPath};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -181,13 +182,12 @@ pub fn start(py: Python<'_>) -> PyResult<&'static Runtime> {
         return Err(Error_::new_err("portolan has already been started"));
     }
     THREAD.store(this_thread(), Ordering::Relaxed);
-    let builder = Runtime::builder()
-        .on_panic(OnPanic::Unwind)
-        .caller(python_line)
-        .keeps_mapped(|| VIEWS.load(Ordering::Acquire) > 0);
+    let builder = Runtime::builder().on_panic(OnPanic::Unwind);
+    let builder = binding::caller(builder, python_line);
+    let builder = binding::keeps_mapped(builder, || VIEWS.load(Ordering::Acquire) > 0);
     // SAFETY: after the error, `raise` sets the phase, and `enter` refuses all calls. Views show
     // memory that other ranks may write to, as Python programs expect.
-    let builder = unsafe { builder.interrupted(is_interrupted) };
+    let builder = unsafe { binding::interrupted(builder, is_interrupted) };
     let runtime: &'static Runtime = Box::leak(Box::new(wait(py, || builder.init())?));
     RUNTIME.get_or_init(|| Pinned::new(runtime));
     TRACED.store(runtime.is_traced(), Ordering::Relaxed);
@@ -217,7 +217,7 @@ pub fn end(py: Python<'_>) -> PyResult<()> {
     PHASE.store(ENDED, Ordering::Relaxed);
     // SAFETY: from now on `enter` refuses all calls, and `Pinned` forgets the objects that borrow
     // from the runtime. Memory under live views stays mapped.
-    let ended = wait(py, || unsafe { runtime.finalize_borrowed() });
+    let ended = wait(py, || unsafe { binding::finalize_borrowed(runtime) });
     if PHASE.load(Ordering::Relaxed) == INTERRUPTED {
         Runtime::abort(130);
     }

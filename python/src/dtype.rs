@@ -8,8 +8,9 @@ use crate::elements::Listed;
 use ndarray::{Array, ArrayView, IxDyn, LinalgScalar};
 use num_complex::Complex;
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
-use portolan::array::{Extremum, Magnitude, NpyElement, Patch, PendingArray};
+use portolan::array::{Extremum, Magnitude, NpyElement, Patch};
 use portolan::reduce::{And, Max, Min, Or, Product, Sum, Xor};
+use portolan::transfer::Pending;
 use portolan::{Error, Group};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -86,7 +87,7 @@ pub trait Scalar: numpy::Element + NpyElement + Magnitude + LinalgScalar {
         _: Patch,
         _alpha: Self,
         _: Array<Self, IxDyn>,
-    ) -> Outcome<PendingArray<'_, Self, IxDyn>> {
+    ) -> Outcome<Pending<'_, Array<Self, IxDyn>>> {
         Self::lacks(NO_ADD)
     }
     fn scatter_add(_: &Dist<Self>, _: &Listed<'_>, _alpha: Self, _: &[Self]) -> Outcome<()> {
@@ -173,7 +174,7 @@ macro_rules! scalar {
             patch: Patch,
             alpha: Self,
             source: Array<Self, IxDyn>,
-        ) -> Outcome<PendingArray<'_, Self, IxDyn>> {
+        ) -> Outcome<Pending<'_, Array<Self, IxDyn>>> {
             Ok(array.start_accumulate(patch, alpha, source)?)
         }
         fn scatter_add(
@@ -187,7 +188,7 @@ macro_rules! scalar {
     };
     (@atomic) => {
         fn read_inc(array: &Dist<Self>, index: &[usize], value: Self) -> Outcome<Self> {
-            Ok(array.read_inc(index, value)?)
+            Ok(array.fetch_add(index, value)?)
         }
     };
     (@order) => {

@@ -13,7 +13,9 @@ use crate::views::{Keeper, SOURCE, bytes_of, elements, elements_mut, flat, lend}
 use ndarray::{Array, ArrayView2, ArrayViewMut, Axis, IxDyn};
 use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods};
 use portolan::Group;
-use portolan::array::{AnyArray, Patch, PendingArray, Tiles};
+use portolan::array::{AnyArray, Matmul, Patch, Tiles};
+use portolan::internals::binding;
+use portolan::transfer::Pending;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::any::Any;
@@ -158,7 +160,7 @@ fn alpha_of<T: Scalar>(alpha: Option<&Bound<'_, PyAny>>) -> PyResult<T> {
 }
 
 struct Moving<'a, T: Scalar> {
-    pending: PendingArray<'a, T, IxDyn>,
+    pending: Pending<'a, Array<T, IxDyn>>,
     /// How the elements of a get become the result.
     result: Option<Selection>,
 }
@@ -352,14 +354,14 @@ impl<T: Scalar> Elements for Dist<T> {
     fn copy_from(&mut self, py: Python<'_>, other: &dyn Elements, how: Copying) -> PyResult<()> {
         let other = alike::<T>(other)?;
         wait(py, || match how {
-            Copying::Straight => self.copy_from(other),
+            Copying::Straight => self.assign(other),
             Copying::Transposed => self.transpose_from(other),
         })
     }
 
     fn matmul(&mut self, py: Python<'_>, a: &dyn Elements, b: &dyn Elements) -> PyResult<()> {
         let (a, b) = (alike::<T>(a)?, alike::<T>(b)?);
-        wait(py, || self.matmul(T::one(), a, b, T::zero()))
+        wait(py, || self.matmul(T::one(), a, b, T::zero(), Matmul::Auto))
     }
 
     fn sum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -395,7 +397,7 @@ impl<T: Scalar> Elements for Dist<T> {
     }
 
     fn release(&mut self, py: Python<'_>) -> PyResult<()> {
-        wait(py, || self.resume().map_or(Ok(()), |access| access.release()))
+        wait(py, || binding::resume(self).map_or(Ok(()), |access| access.release()))
     }
 
     fn view<'py>(&mut self, padded: bool, keeper: Keeper<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -460,7 +462,8 @@ impl<T: Scalar> Elements for Dist<T> {
 fn resumed<T: Scalar>(
     array: &mut Dist<T>,
 ) -> PyResult<portolan::array::Access<'_, 'static, T, IxDyn>> {
-    array.resume().ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
+    binding::resume(array)
+        .ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
 }
 
 /// Returns the combined values of all ranks, as a new array of the same shape. `call` describes the

@@ -172,9 +172,14 @@ main() {
   why=$("$ROOT/scripts/dev" cluster check) || skip "$why"
   for m in "${mpis[@]}"; do
     "$ROOT/mpirun.sh" --mpi "$m" -n 1 --example ga_matmul >/dev/null
-    line=$("$ROOT/scripts/dev" cluster run --hosts 2 -- "${BASH_SOURCE[0]}" __inside "$m" | tee /dev/stderr | tail -n 1) || true
     p=0 f=1
-    if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]}; fi
+    while IFS= read -r line; do
+      if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+        p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]}
+      else
+        printf '%s\n' "$line"
+      fi
+    done < <("$ROOT/scripts/dev" cluster run --hosts 2 -- "${BASH_SOURCE[0]}" __inside "$m")
     passed=$((passed + p)) failed=$((failed + f))
   done
   echo "$passed passed, $failed failed"

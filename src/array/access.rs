@@ -1,7 +1,8 @@
 //! Accesses: between two collective calls, every rank has exclusive access to its own elements.
 
+use super::axis::Dims;
 use super::check::Kind;
-use super::dist_array::DistArray;
+use super::dist_array::{DistArray, dimension};
 use super::distribution::OwnBox;
 use super::ghosts::GhostUpdate;
 use crate::Element;
@@ -13,8 +14,8 @@ use std::ops::Range;
 
 /// Exclusive access to this rank's own elements; created by [`DistArray::access`].
 ///
-/// [`Access::release`] ends the access. If an access is dropped instead, the parts stay lent to
-/// their owners: this rank cannot write patches until a later access is released.
+/// [`Access::release`] ends the access. If the value is dropped instead, the access goes on: this
+/// rank cannot write patches until a later access is released.
 #[derive(Debug)]
 #[must_use = "an access ends by its release on all ranks"]
 pub struct Access<'a, 'rt, T: Element, D: Dimension> {
@@ -34,19 +35,16 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
 
     #[track_caller]
     pub(super) fn access_inner(&mut self) -> Result<Access<'_, 'rt, T, D>> {
-        self.inner.part.lend()?;
+        self.inner.part.make_exclusive()?;
         self.check_races()?;
         Ok(Access { array: self })
     }
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Returns the access that was dropped without being released, or `None` if the parts are not
-    /// lent to their owners. For a caller that cannot store an [`Access`] beside its array, such as
-    /// a binding to another language: it drops the access between its calls and resumes it here.
-    /// Not collective.
-    pub fn resume(&mut self) -> Option<Access<'_, 'rt, T, D>> {
-        self.inner.part.is_lent().then_some(Access { array: self })
+    /// See [`binding::resume`](crate::binding::resume).
+    pub(crate) fn resume(&mut self) -> Option<Access<'_, 'rt, T, D>> {
+        self.inner.part.is_exclusive().then_some(Access { array: self })
     }
 }
 
@@ -131,19 +129,22 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     }
 
     /// Calls `each` for each of this rank's elements, with the element's global index and a mutable
-    /// reference to the element.
+    /// reference to the element. The index has the form that `ndarray` uses for `D`, as in
+    /// `|(i, j), x|`.
     ///
     /// # Panics
     /// Panics as [`Access::local`] does.
-    pub fn for_each(&mut self, mut each: impl FnMut(&[usize], &mut T)) {
+    pub fn for_each(&mut self, mut each: impl FnMut(D::Pattern, &mut T)) {
         let boxes = self.array.own_boxes();
-        let mut view = self.local_mut().into_dyn();
+        let mut view = self.local_mut();
         for OwnBox { global, local } in boxes {
             let mut part = view.slice_each_axis_mut(|a| local[a.axis.index()].clone().into());
-            let mut index: Vec<usize> = global.iter().map(|r| r.start).collect();
+            let starts: Dims = global.iter().map(|r| r.start).collect();
+            let mut next = dimension::<D>(&starts);
             for element in part.iter_mut() {
-                each(&index, element);
+                each(next.clone().into_pattern(), element);
                 // Advance to the next index; the last axis varies fastest.
+                let index = next.slice_mut();
                 for axis in (0..index.len()).rev() {
                     index[axis] += 1;
                     if index[axis] < global[axis].end || axis == 0 {
@@ -195,7 +196,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
         const CALL: &str = "Access::release";
         public(CALL, || {
             self.array.finish_ghosts()?;
-            self.array.inner.part.open()?;
+            self.array.inner.part.make_shared()?;
             self.array.check_races()
         })
     }

@@ -12,12 +12,13 @@ use super::dist_array::DistArray;
 use super::patch::Patch;
 use crate::{Element, Group};
 use ndarray::Dimension;
+use parking_lot::Mutex;
 use portolan_engine::error::{Result, fail};
 use serde::{Deserialize, Serialize};
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Kind {
@@ -39,8 +40,8 @@ struct Note {
 /// The accesses of this rank to an array since the last comparison.
 #[derive(Debug)]
 pub(super) struct Checker {
-    notes: RefCell<BTreeSet<Note>>,
-    overflowed: Cell<bool>,
+    notes: Mutex<BTreeSet<Note>>,
+    overflowed: AtomicBool,
 }
 
 /// Maximum number of records between two comparisons. More accesses are not recorded.
@@ -50,7 +51,7 @@ impl Checker {
     pub(super) fn new(group: &Group<'_>) -> Option<Checker> {
         group
             .looks_for_races()
-            .then(|| Checker { notes: RefCell::default(), overflowed: Cell::default() })
+            .then(|| Checker { notes: Mutex::default(), overflowed: AtomicBool::default() })
     }
 }
 
@@ -149,10 +150,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         let site = portolan_engine::process::caller()
             .unwrap_or_else(|| format!("{}:{}", place.file(), place.line()));
         let note = Note { kind, barriers: self.inner.group.barriers(), spans, site };
-        let mut notes = checker.notes.borrow_mut();
+        let mut notes = checker.notes.lock();
         if notes.len() < MOST {
             notes.insert(note);
-        } else if !checker.overflowed.replace(true) {
+        } else if !checker.overflowed.swap(true, Ordering::Relaxed) {
             log::warn!("array \"{}\": too many accesses to look for races", self.name());
         }
     }
@@ -162,8 +163,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         let Some(checker) = &self.inner.check else {
             return Ok(());
         };
-        let notes = std::mem::take(&mut *checker.notes.borrow_mut());
-        checker.overflowed.set(false);
+        let notes = std::mem::take(&mut *checker.notes.lock());
+        checker.overflowed.store(false, Ordering::Relaxed);
         let all = self.exchange(&notes)?;
         for (rank, notes) in all.iter().enumerate() {
             for (other, others) in all.iter().enumerate().skip(rank.saturating_add(1)) {

@@ -15,8 +15,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// # Errors
     /// Returns `Argument` if the shapes or groups differ, and `Mpi` if a transfer fails.
     #[track_caller]
-    pub fn copy_from(&mut self, other: &DistArray<'_, T, D>) -> Result<()> {
-        const CALL: &str = "DistArray::copy_from";
+    #[doc(alias = "copy_from")]
+    pub fn assign(&mut self, other: &DistArray<'_, T, D>) -> Result<()> {
+        const CALL: &str = "DistArray::assign";
         self.check_alike(other).in_call(CALL)?;
         self.fetch(other, false).in_call(CALL)
     }

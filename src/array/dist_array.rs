@@ -13,9 +13,9 @@ use crate::{Element, Group};
 use ndarray::{Dimension, IntoDimension};
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
-use std::cell::OnceCell;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// A dense array of `D` dimensions whose elements are distributed over the ranks of a group.
 ///
@@ -38,7 +38,7 @@ pub(super) struct Inner<'rt, T: Element> {
     pub coords: Option<Dims>,
     pub periodic: Vec<bool>,
     /// The ghost cell exchange, prepared by the first update.
-    pub halo: OnceCell<Halo<'rt>>,
+    pub halo: OnceLock<Halo<'rt>>,
     pub check: Option<Checker>,
 }
 
@@ -119,7 +119,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// ```no_run
     /// # use portolan::array::DistArray;
     /// # fn make(rt: &portolan::Runtime) -> portolan::Result<()> {
-    /// let matrix = DistArray::<f64, _>::new(&rt.world(), [1000, 2000])?;
+    /// let matrix = DistArray::<f64, _>::zeros(&rt.world(), [1000, 2000])?;
     /// # matrix.free()
     /// # }
     /// ```
@@ -129,11 +129,12 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// address space, `Memory` on all ranks if the allocation fails on one rank, and `State` if the
     /// group was freed.
     #[track_caller]
-    pub fn new(
+    #[doc(alias = "new")]
+    pub fn zeros(
         group: &Group<'rt>,
         shape: impl IntoDimension<Dim = D>,
     ) -> Result<DistArray<'rt, T, D>> {
-        public("DistArray::new", || {
+        public("DistArray::zeros", || {
             DistArray::make(group, shape.into_dimension(), Options::default())
         })
     }
@@ -142,7 +143,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// unless the options say otherwise. Collective: all ranks pass the same arguments.
     ///
     /// # Errors
-    /// Returns the same errors as [`DistArray::new`], and `Argument` if the distribution does not
+    /// Returns the same errors as [`DistArray::zeros`], and `Argument` if the distribution does not
     /// fit the shape or the group, or if a block is smaller than the ghost cells that it has to
     /// fill.
     #[track_caller]
@@ -192,7 +193,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         })?;
         let coords = layout.coords(group.rank());
         let check = Checker::new(group);
-        let halo = OnceCell::new();
+        let halo = OnceLock::new();
         let group = group.clone();
         Ok(DistArray::of(Inner { group, name, layout, part, coords, periodic, halo, check }))
     }

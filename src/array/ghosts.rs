@@ -17,21 +17,21 @@ use super::dist_array::DistArray;
 use super::dist_array::Inner;
 use super::distribution::Layout;
 use crate::Element;
-use crate::compose::{Composer, Composition, Mapped, Slice};
+use crate::compose::{Composer, Composition, Mapped};
 use crate::in_call::InCall;
 use crate::transfer::Block;
 use ndarray::{ArrayView, Dimension};
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
-use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug)]
 pub(super) struct Halo<'rt> {
     by: By<'rt>,
     /// Performances that arrive in each update, one from each neighbour.
     arrivals: u32,
-    under_way: Cell<bool>,
+    under_way: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -48,8 +48,18 @@ struct Strip {
     from: Dims,
     to: Dims,
     from_strides: Dims,
-    to_strides: Dims,
     to_extents: Dims,
+}
+
+impl Strip {
+    /// Returns the elements here and at the neighbour.
+    fn blocks(&self) -> Result<(Block, Block)> {
+        let start = self.from.iter().zip(&self.from_strides).map(|(i, s)| i * s).sum();
+        let strides: Vec<isize> = self.from_strides.iter().map(|s| *s as isize).collect();
+        let ranges: Vec<_> = self.to.iter().zip(&self.count).map(|(t, n)| *t..t + n).collect();
+        let from = Block::strided(start, &self.count, &strides)?;
+        Ok((from, Block::of(&self.to_extents, &ranges)?))
+    }
 }
 
 impl Halo<'_> {
@@ -111,7 +121,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// # Panics
     /// Panics if the update failed, because the ghost cells are then invalid.
     pub(super) fn settle(&self) {
-        if self.inner.halo.get().is_some_and(|h| h.under_way.get())
+        if self.inner.halo.get().is_some_and(|h| h.under_way.load(Ordering::Relaxed))
             && let Err(error) = self.finish_ghosts()
         {
             panic!("array \"{}\": the update of ghost cells failed: {error}", self.name());
@@ -119,7 +129,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     }
 
     pub(super) fn finish_ghosts(&self) -> Result<()> {
-        let Some(halo) = self.inner.halo.get().filter(|h| h.under_way.get()) else {
+        let Some(halo) = self.inner.halo.get().filter(|h| h.under_way.load(Ordering::Relaxed))
+        else {
             return Ok(());
         };
         match &halo.by {
@@ -128,7 +139,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         }
         // If the wait fails, the update is still under way: other ranks may still write the ghost
         // cells.
-        halo.under_way.set(false);
+        halo.under_way.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -151,14 +162,14 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
                 let (composer, mapped) = &**both;
                 composer.sync()?;
                 // From here on other ranks may write the ghost cells.
-                halo.under_way.set(true);
+                halo.under_way.store(true, Ordering::Relaxed);
                 if let Some(mapped) = mapped {
                     composer.perform(mapped)?;
                 }
             }
             By::Puts(boxes) => {
                 self.ghost_barrier()?;
-                halo.under_way.set(true);
+                halo.under_way.store(true, Ordering::Relaxed);
                 self.inner.put_boxes(boxes)?;
             }
         }
@@ -222,7 +233,7 @@ impl<'rt, T: Element> Inner<'rt, T> {
             let there = neighbour(layout, &self.periodic, coords, &direction)?;
             let rank = layout.rank_at(&there);
             let theirs = layout.extents(rank);
-            let (to_extents, to_strides) = layout.part(&there);
+            let (to_extents, _) = layout.part(&there);
             let each = direction.iter().enumerate();
             let mut one = Strip {
                 rank,
@@ -230,7 +241,6 @@ impl<'rt, T: Element> Inner<'rt, T> {
                 from: Dims::new(),
                 to: Dims::new(),
                 from_strides: from_strides.clone(),
-                to_strides,
                 to_extents,
             };
             for (axis, step) in each {
@@ -253,7 +263,7 @@ impl<'rt, T: Element> Inner<'rt, T> {
         let boxes = self.boxes();
         let neighbours: BTreeSet<usize> = boxes.iter().map(|b| b.rank).collect();
         let (rt, arrivals) = (self.group.runtime(), neighbours.len() as u32);
-        let under_way = Cell::new(false);
+        let under_way = AtomicBool::new(false);
         if self.group.members().len() < rt.size() {
             return Ok(Halo { by: By::Puts(boxes), arrivals, under_way });
         }
@@ -261,11 +271,13 @@ impl<'rt, T: Element> Inner<'rt, T> {
         let (name, number, key) = (&self.name, self.part.segment().number(), self.group.key());
         let text = format!("of the array \"{name}\" (number {number} of group {key:#x})");
         let composer = collective::scope_of(Kind::Ghosts, &text, || Composer::new(rt))?;
+        let segment = self.part.segment();
         let mut all: Option<Composition<'rt>> = None;
         for rank in neighbours {
             let mut one = composer.simple(self.group.members()[rank])?;
             for part in boxes.iter().filter(|b| b.rank == rank) {
-                self.compose(&mut one, part)?;
+                let (from, to) = part.blocks()?;
+                one.add_block(segment, &from, segment, part.rank, &to)?;
             }
             all = Some(match all {
                 Some(all) => all.merge(&one)?,
@@ -276,46 +288,13 @@ impl<'rt, T: Element> Inner<'rt, T> {
         Ok(Halo { by: By::Composition(Box::new((composer, mapped))), arrivals, under_way })
     }
 
-    /// Adds a strip, one plane of its last two axes at a time.
-    fn compose(&self, composition: &mut Composition<'rt>, part: &Strip) -> Result<()> {
-        let ndim = part.count.len();
-        let outer = ndim.saturating_sub(2);
-        let (block, rows) = (part.count[ndim - 1], if ndim > 1 { part.count[ndim - 2] } else { 1 });
-        let segment = self.part.segment();
-        let side = |at: &Dims, strides: &Dims, plane: &Dims| {
-            let corner: usize = at.iter().zip(strides).map(|(i, s)| i * s).sum();
-            let along: usize = plane.iter().zip(strides).map(|(i, s)| i * s).sum();
-            let stride = if ndim > 1 { strides[ndim - 2] } else { block };
-            Slice { start: corner + along, block, stride, count: rows }
-        };
-        let mut plane: Dims = smallvec::smallvec![0; outer];
-        loop {
-            let from = side(&part.from, &part.from_strides, &plane);
-            let to = side(&part.to, &part.to_strides, &plane);
-            composition.add_slice(segment, from, segment, part.rank, to)?;
-            let Some(axis) = (0..outer).rev().find(|a| plane[*a] + 1 < part.count[*a]) else {
-                return Ok(());
-            };
-            plane[axis] += 1;
-            plane[axis + 1..].fill(0);
-        }
-    }
-
     fn put_boxes(&self, boxes: &[Strip]) -> Result<()> {
         let segment = self.part.segment();
         for part in boxes {
-            let mut elements = Vec::with_capacity(part.count.iter().product());
-            let start: usize = part.from.iter().zip(&part.from_strides).map(|(i, s)| i * s).sum();
-            let strides: Vec<isize> = part.from_strides.iter().map(|s| *s as isize).collect();
+            let (from, to) = part.blocks()?;
             let local = segment.local();
-            elements.extend(
-                Block::strided(start, &part.count, &strides)?
-                    .indices()
-                    .map(|i| local.read(i as usize)),
-            );
-            let ranges: Vec<_> = part.to.iter().zip(&part.count).map(|(t, n)| *t..t + n).collect();
-            let there = Block::of(&part.to_extents, &ranges)?;
-            segment.put_block(part.rank, &there, &elements, &(0..elements.len()).into())?;
+            let elements: Vec<T> = from.indices().map(|i| local.read(i as usize)).collect();
+            segment.put_block(part.rank, &to, &elements, &(0..elements.len()).into())?;
         }
         Ok(())
     }

@@ -47,7 +47,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         I: Clone + IntoDimension<Dim = D>,
     {
         const CALL: &str = "DistArray::scatter";
-        self.check_open().in_call(CALL)?;
+        self.check_shared().in_call(CALL)?;
         self.as_many(indices.len(), values.len()).in_call(CALL)?;
         let lists = self.by_owner(indices, Kind::Put).in_call(CALL)?;
         self.inner.part.scatter(lists, values).in_call(CALL)
@@ -94,7 +94,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         values: &[T],
     ) -> Result<()> {
         const CALL: &str = "DistArray::scatter_runs";
-        self.check_open().in_call(CALL)?;
+        self.check_shared().in_call(CALL)?;
         let lists = self.runs_by_owner(indices, len, values.len(), Kind::Put).in_call(CALL)?;
         self.inner.part.scatter(lists, values).in_call(CALL)
     }
@@ -262,7 +262,7 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         I: Clone + IntoDimension<Dim = D>,
     {
         const CALL: &str = "DistArray::scatter_add";
-        self.check_open().in_call(CALL)?;
+        self.check_shared().in_call(CALL)?;
         self.as_many(indices.len(), values.len()).in_call(CALL)?;
         let lists = self.by_owner(indices, Kind::Add).in_call(CALL)?;
         self.inner.part.scatter_add(lists, alpha, values).in_call(CALL)
@@ -282,7 +282,7 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         values: &[T],
     ) -> Result<()> {
         const CALL: &str = "DistArray::scatter_add_runs";
-        self.check_open().in_call(CALL)?;
+        self.check_shared().in_call(CALL)?;
         let lists = self.runs_by_owner(indices, len, values.len(), Kind::Add).in_call(CALL)?;
         self.inner.part.scatter_add(lists, alpha, values).in_call(CALL)
     }
@@ -295,11 +295,12 @@ impl<T: Atomic, D: Dimension> DistArray<'_, T, D> {
     /// # Errors
     /// Returns `Address` if the index lies outside the array, and `State` during an access.
     #[track_caller]
-    pub fn read_inc(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<T> {
-        const CALL: &str = "DistArray::read_inc";
+    #[doc(alias = "read_inc")]
+    pub fn fetch_add(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<T> {
+        const CALL: &str = "DistArray::fetch_add";
         let index = index.into_dimension();
         let (rank, offset) = self.locate(index.slice()).in_call(CALL)?;
-        self.check_open().in_call(CALL)?;
+        self.check_shared().in_call(CALL)?;
         self.note_index(Kind::Add, index.slice());
         self.inner.part.segment().fetch_add(rank, offset, value).in_call(CALL)
     }

@@ -5,14 +5,13 @@
 //! computes on its own elements in place, through `ndarray` views. Operations on whole arrays,
 //! ghost cells, matrix products, work sharing and files build on these transfers and views.
 //!
-//! ```no_run
+//! ```
 //! use ndarray::array;
 //! use portolan::array::DistArray;
 //!
 //! fn main() -> std::process::ExitCode {
 //!     portolan::run(|rt| -> portolan::Result<()> {
-//!         let mut a = DistArray::<f64, _>::new(&rt.world(), [100, 100])?; // zeros
-//!         a.fill(1.0)?;
+//!         let mut a = DistArray::from_elem(&rt.world(), [100, 100], 1.0)?;
 //!         if rt.rank() == 0 {
 //!             // Rows 10 and 11, columns 5 to 7, whoever owns them.
 //!             a.put([10..12, 5..8], &array![[1., 2., 3.], [4., 5., 6.]])?;
@@ -34,14 +33,14 @@
 //! Creation, [`free`](DistArray::free), [`sync`](DistArray::sync), [`access`](DistArray::access)
 //! and [`release`](Access::release), ghost updates, operations on whole arrays, products, and files
 //! are collective: all ranks of the array's group call them in the same order. Transfers of
-//! patches, `gather`, `scatter` and `read_inc` are not collective: any rank may call them alone.
+//! patches, `gather`, `scatter` and `fetch_add` are not collective: any rank may call them alone.
 //!
 //! # Completion
 //! The rules are the same as for segments. A blocking put or accumulate returns when its source may
 //! be reused, and a blocking get returns when its elements have arrived. Blocking operations of one
 //! rank on one element take effect in program order. [`sync`](DistArray::sync) completes all
 //! operations of all ranks. Operations on whole arrays begin and end with a sync. Accumulates and
-//! `read_inc` of several ranks on one element are atomic with respect to each other. A put is not
+//! `fetch_add` of several ranks on one element are atomic with respect to each other. A put is not
 //! atomic: if two ranks write the same patch without a sync in between, the patch holds the
 //! elements of one rank, of the other, or a mixture.
 //!
@@ -97,7 +96,7 @@
 //! and the patch or index.
 
 // `dist_array` holds the handle. `distribution` and `axis` map indices to owners and do not
-// communicate. `views` transfers `ndarray` views, `exclusive` lends parts, `tiles` is work sharing,
+// communicate. `views` transfers `ndarray` views, `exclusive` gives owners access to their parts, `tiles` is work sharing,
 // and `check` the race detector.
 
 mod access;
@@ -112,7 +111,6 @@ mod ghosts;
 mod indices;
 pub(crate) mod npy;
 mod patch;
-mod pending;
 mod product;
 mod reductions;
 mod scoped;
@@ -132,9 +130,7 @@ pub use distribution::Distribution;
 pub use ghosts::GhostUpdate;
 pub use npy::NpyElement;
 pub use patch::Patch;
-pub use pending::PendingArray;
-pub use product::MatrixDim;
+pub use product::{Matmul, MatrixDim};
 pub use reductions::{Extremum, Magnitude};
 pub use several::{AnyArray, access_all, are_distributed_alike, release_all};
 pub use tiles::{Tile, Tiles};
-pub use views::PendingView;

@@ -64,7 +64,7 @@ npy! {
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// In bytes. A longer header is invalid.
-const LONGEST: usize = 1 << 16;
+const MAX_HEADER: usize = 1 << 16;
 
 /// The contents of a header, and the offset of the elements.
 #[derive(Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ pub fn decode(reader: &mut impl Read) -> std::result::Result<Header, String> {
     let wide = if head[6] >= 2 { 4 } else { 2 };
     reader.read_exact(&mut len[..wide]).map_err(|e| format!("no header: {e}"))?;
     let len = u32::from_le_bytes(len) as usize;
-    if len > LONGEST {
+    if len > MAX_HEADER {
         return Err(format!("a header of {len} bytes"));
     }
     let mut text = vec![0; len];

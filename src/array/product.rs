@@ -8,7 +8,7 @@
 //! If all parts are equal, the dynamic algorithm is as fast as SUMMA within a node and 5 % slower
 //! between (virtual) nodes. If the largest part exceeds the mean by 10 %, it takes 0.89 of SUMMA's
 //! time within a node and 0.96 between nodes; at 5 %, these numbers are 0.95 and 1.09.
-//! [`DistArray::matmul`] therefore switches at 10 %.
+//! [`Matmul::Auto`] therefore switches at 10 %.
 //!
 //! `ndarray` multiplies the blocks, by default with the kernels of `matrixmultiply`. With the
 //! feature `blas`, it calls the CBLAS that the program is linked with.
@@ -43,6 +43,20 @@ pub trait MatrixDim: Dimension + sealed::Sealed {}
 impl MatrixDim for Ix2 {}
 impl MatrixDim for IxDyn {}
 
+/// The algorithm of [`DistArray::matmul`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Matmul {
+    /// [`Matmul::Summa`], or [`Matmul::Tiles`] if the ranks own unequal parts of the result.
+    #[default]
+    Auto,
+    /// SUMMA: each rank computes its own block of the result.
+    Summa,
+    /// Ranks take tiles of the result, of at most this shape, as they become free. Each rank starts
+    /// with its own.
+    Tiles([usize; 2]),
+}
+
 struct Product<'p, 'a, 'b, T: Element, D: MatrixDim> {
     alpha: T,
     a: &'p DistArray<'a, T, D>,
@@ -56,15 +70,23 @@ fn matrix<T, D: Dimension, E: Dimension>(array: Array<T, D>) -> Array<T, E> {
 }
 
 impl<'rt, T: Element + LinalgScalar, D: MatrixDim> DistArray<'rt, T, D> {
-    /// Computes `self = alpha * a * b + beta * self`. Collective. The arrays may have any
-    /// distribution; [`Distribution::Block`](super::Distribution::Block) is fastest. Uses
-    /// [`DistArray::matmul_summa`], or [`DistArray::matmul_dynamic`] if the ranks own unequal parts
-    /// of `self`.
+    /// Computes `self = alpha * a * b + beta * self`. The arrays may have any distribution;
+    /// [`Distribution::Block`](super::Distribution::Block) is fastest. Collective: all ranks pass
+    /// the same algorithm.
+    ///
+    /// ```no_run
+    /// # use portolan::array::{DistArray, Matmul};
+    /// # fn square(a: &DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<()> {
+    /// let mut c = a.like::<f64>("square")?;
+    /// c.matmul(1.0, a, a, 0.0, Matmul::Auto)?;
+    /// # c.free()
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Returns `Argument` if the shapes do not fit, an array is not a matrix, or the groups differ,
-    /// `Mpi` if a transfer fails, and `Memory` on all ranks if the shared counters cannot be
-    /// allocated.
+    /// Returns `Argument` if the shapes do not fit, an array is not a matrix, the groups differ, or
+    /// a tile is empty, `Mpi` if a transfer fails, and `Memory` on all ranks if the shared counters
+    /// cannot be allocated.
     #[track_caller]
     pub fn matmul(
         &mut self,
@@ -72,49 +94,24 @@ impl<'rt, T: Element + LinalgScalar, D: MatrixDim> DistArray<'rt, T, D> {
         a: &DistArray<'_, T, D>,
         b: &DistArray<'_, T, D>,
         beta: T,
+        algorithm: Matmul,
     ) -> Result<()> {
         let product = Product { alpha, a, b, beta };
-        let ranks = self.group().size();
-        let parts = (0..ranks).map(|rank| self.inner.layout.extents(rank).iter().product());
-        let largest: usize = parts.max().unwrap_or(0);
-        let unequal = largest.saturating_mul(10 * ranks) > self.len() * UNEQUAL_TENTHS;
-        let done = match unequal {
-            true => self.dynamic(&product, [TILE, TILE]),
-            false => self.summa(&product),
+        let done = match algorithm {
+            Matmul::Summa => self.summa(&product),
+            Matmul::Tiles(tile) => self.dynamic(&product, tile),
+            Matmul::Auto if self.is_unequal() => self.dynamic(&product, [TILE, TILE]),
+            Matmul::Auto => self.summa(&product),
         };
         done.in_call("DistArray::matmul")
     }
 
-    /// Computes [`DistArray::matmul`] with SUMMA: each rank computes its own block. Collective.
-    ///
-    /// # Errors
-    /// Returns `Argument` if the shapes or groups do not fit, and `Mpi` if a transfer fails.
-    #[track_caller]
-    pub fn matmul_summa(
-        &mut self,
-        alpha: T,
-        a: &DistArray<'_, T, D>,
-        b: &DistArray<'_, T, D>,
-        beta: T,
-    ) -> Result<()> {
-        self.summa(&Product { alpha, a, b, beta }).in_call("DistArray::matmul_summa")
-    }
-
-    /// Computes [`DistArray::matmul`] in tiles of the result, of at most the shape `tile`. The
-    /// ranks take tiles as they become free, starting with their own. Collective.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`DistArray::matmul`], and `Argument` if the tile is empty.
-    #[track_caller]
-    pub fn matmul_dynamic(
-        &mut self,
-        alpha: T,
-        a: &DistArray<'_, T, D>,
-        b: &DistArray<'_, T, D>,
-        beta: T,
-        tile: [usize; 2],
-    ) -> Result<()> {
-        self.dynamic(&Product { alpha, a, b, beta }, tile).in_call("DistArray::matmul_dynamic")
+    /// Returns whether the ranks own unequal parts.
+    fn is_unequal(&self) -> bool {
+        let ranks = self.group().size();
+        let parts = (0..ranks).map(|rank| self.inner.layout.extents(rank).iter().product());
+        let largest: usize = parts.max().unwrap_or(0);
+        largest.saturating_mul(10 * ranks) > self.len() * UNEQUAL_TENTHS
     }
 
     #[track_caller]

@@ -62,7 +62,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         let Inner { part, group, .. } = &*self.inner;
         collective::scope(Kind::ReduceArray, part.segment().number(), || {
             let window = self.window(false);
-            let own = part.while_lent(|| {
+            let own = part.while_exclusive(|| {
                 self.check_races()?;
                 Ok(own(part.view(&window)))
             })?;
@@ -95,7 +95,7 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
             let window = other.window(false);
             // All transfers are complete, and no rank starts one before the call ends.
             let own = |view: ArrayView<'_, T, D>| {
-                other.inner.part.as_lent(|| tree::dot(view, other.inner.part.view(&window)))
+                other.inner.part.as_exclusive(|| tree::dot(view, other.inner.part.view(&window)))
             };
             return Ok(total(self.reduced(own).in_call(CALL)?));
         }
@@ -175,7 +175,7 @@ impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
         let (values, places) =
             collective::scope(Kind::ReduceArray, part.segment().number(), || {
                 let window = self.window(false);
-                let own = part.while_lent(|| {
+                let own = part.while_exclusive(|| {
                     self.check_races()?;
                     Ok(tree::best(part.view(&window), &better, orderless))
                 })?;

@@ -3,16 +3,16 @@
 use super::check::Kind;
 use super::dist_array::DistArray;
 use super::patch::Patch;
-use super::views::{Fragment, PendingView};
+use super::views::Fragment;
 use crate::in_call::InCall;
-use crate::transfer::Scope;
+use crate::transfer::{Pending, Scope};
 use crate::{Accumulate, Element};
 use ndarray::{ArrayBase, ArrayViewMut, Data, Dimension};
 use portolan_engine::error::Result;
 use portolan_engine::transfer::TransferKind;
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts to get a patch into a view. The view is borrowed until [`PendingView::wait`] returns
+    /// Starts to get a patch into a view. The view is borrowed until [`Pending::wait`] returns
     /// it, or until the end of the scope.
     ///
     /// ```no_run
@@ -50,7 +50,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         array: &'env DistArray<'_, T, D>,
         patch: impl Into<Patch>,
         target: ArrayViewMut<'env, T, D>,
-    ) -> Result<PendingView<'scope, 'env, T, D>> {
+    ) -> Result<Pending<'scope, ArrayViewMut<'env, T, D>>> {
         const CALL: &str = "Scope::get_patch";
         let (patch, part, shape) = (patch.into(), &array.inner.part, target.raw_dim());
         array
@@ -68,7 +68,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         array: &'env DistArray<'_, T, D>,
         patch: impl Into<Patch>,
         source: &'env ArrayBase<S, D>,
-    ) -> Result<()> {
+    ) -> Result<Pending<'scope, ()>> {
         const CALL: &str = "Scope::put_patch";
         let (patch, part, kind) = (patch.into(), &array.inner.part, TransferKind::Put);
         let write = |p: &[Fragment]| self.start_write(part, kind, p, source);
@@ -87,7 +87,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         patch: impl Into<Patch>,
         alpha: T,
         source: &'env ArrayBase<S, D>,
-    ) -> Result<()> {
+    ) -> Result<Pending<'scope, ()>> {
         const CALL: &str = "Scope::accumulate_patch";
         let (patch, part) = (patch.into(), &array.inner.part);
         let kind = TransferKind::Accumulate(alpha.scale());

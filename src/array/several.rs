@@ -11,7 +11,7 @@ use crate::{Element, Group};
 use ndarray::Dimension;
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 mod sealed {
     pub trait Sealed {}
@@ -36,9 +36,9 @@ pub struct Placement<'a, 'rt> {
 pub trait AnyArray<'rt>: sealed::Sealed {
     #[doc(hidden)]
     fn placement(&self, _: Internal) -> Placement<'_, 'rt>;
-    /// After a barrier with the lent parts, or before one.
+    /// After a barrier with exclusive parts, or before one.
     #[doc(hidden)]
-    fn set_lent(&mut self, lent: bool, _: Internal) -> Result<()>;
+    fn set_exclusive(&mut self, exclusive: bool, _: Internal) -> Result<()>;
     #[doc(hidden)]
     fn compare(&self, _: Internal) -> Result<()>;
 }
@@ -51,11 +51,11 @@ impl<'rt, T: Element, D: Dimension> AnyArray<'rt> for DistArray<'rt, T, D> {
         Placement { group, name, number: part.segment().number(), layout, coords, periodic }
     }
 
-    fn set_lent(&mut self, lent: bool, _: Internal) -> Result<()> {
-        if !lent {
+    fn set_exclusive(&mut self, exclusive: bool, _: Internal) -> Result<()> {
+        if !exclusive {
             self.finish_ghosts()?;
         }
-        self.inner.part.set_lent(lent);
+        self.inner.part.set_exclusive(exclusive);
         Ok(())
     }
 
@@ -123,7 +123,7 @@ pub fn access_all<'rt>(arrays: &mut [&mut dyn AnyArray<'rt>]) -> Result<()> {
     public("access_all", || {
         let group = group_of(arrays)?;
         in_scopes(Kind::Access, arrays, &mut || group.barrier())?;
-        arrays.iter_mut().try_for_each(|array| array.set_lent(true, Internal(())))?;
+        arrays.iter_mut().try_for_each(|array| array.set_exclusive(true, Internal(())))?;
         arrays.iter().try_for_each(|array| array.compare(Internal(())))
     })
 }
@@ -138,7 +138,7 @@ pub fn release_all<'rt>(arrays: &mut [&mut dyn AnyArray<'rt>], value: u64) -> Re
     public("release_all", || {
         let group = group_of(arrays)?;
         // The updates of ghost cells end before the exchange.
-        arrays.iter_mut().try_for_each(|array| array.set_lent(false, Internal(())))?;
+        arrays.iter_mut().try_for_each(|array| array.set_exclusive(false, Internal(())))?;
         let least = in_scopes(Kind::Release, arrays, &mut || group.barrier_with(value))?;
         arrays.iter().try_for_each(|array| array.compare(Internal(())))?;
         Ok(least)
@@ -178,7 +178,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             part,
             coords: coords.clone(),
             periodic: periodic.to_vec(),
-            halo: OnceCell::new(),
+            halo: OnceLock::new(),
             check: Checker::new(group),
         }))
     }

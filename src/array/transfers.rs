@@ -4,9 +4,9 @@ use super::check::Kind;
 use super::dist_array::DistArray;
 use super::fresh_array::zeros;
 use super::patch::Patch;
-use super::pending::PendingArray;
 use super::views::Fragment;
 use crate::in_call::InCall;
+use crate::transfer::Pending;
 use crate::{Accumulate, Element};
 use ndarray::{Array, ArrayBase, ArrayViewMut, Data, Dimension, IntoDimension};
 use portolan_engine::error::{Result, fail};
@@ -90,23 +90,35 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         const CALL: &str = "DistArray::put_value";
         let index = index.into_dimension();
         let (rank, offset) = self.locate(index.slice()).in_call(CALL)?;
-        self.check_open().in_call(CALL)?;
+        self.check_shared().in_call(CALL)?;
         self.note_index(Kind::Put, index.slice());
         self.inner.part.segment().put_value(rank, offset, value).in_call(CALL)
     }
 
-    /// Starts to get a patch. [`PendingArray::wait`] returns the array.
+    /// Starts to get a patch. [`Pending::wait`] returns the array.
+    ///
+    /// The distributed array can be neither freed nor accessed meanwhile:
+    ///
+    /// ```compile_fail,E0505
+    /// # use portolan::array::DistArray;
+    /// # use ndarray::Ix1;
+    /// fn early(a: DistArray<'_, f64, Ix1>) -> portolan::Result<()> {
+    ///     let pending = a.start_get([0..8])?;
+    ///     a.free()?;
+    ///     pending.wait().map(drop)
+    /// }
+    /// ```
     ///
     /// # Errors
     /// Returns the same errors as [`DistArray::get`].
     #[track_caller]
-    pub fn start_get(&self, patch: impl Into<Patch>) -> Result<PendingArray<'_, T, D>> {
+    pub fn start_get(&self, patch: impl Into<Patch>) -> Result<Pending<'_, Array<T, D>>> {
         const CALL: &str = "DistArray::start_get";
         let (patch, part) = (patch.into(), &self.inner.part);
         self.partition(&patch, Kind::Get, |p| part.start_get(p, self.empty(&patch)?)).in_call(CALL)
     }
 
-    /// Starts to put an array to a patch. [`PendingArray::wait`] returns the array for reuse.
+    /// Starts to put an array to a patch. [`Pending::wait`] returns the array for reuse.
     ///
     /// # Errors
     /// Returns the same errors as [`DistArray::put`].
@@ -115,7 +127,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         &self,
         patch: impl Into<Patch>,
         source: Array<T, D>,
-    ) -> Result<PendingArray<'_, T, D>> {
+    ) -> Result<Pending<'_, Array<T, D>>> {
         const CALL: &str = "DistArray::start_put";
         let (patch, part, shape) = (patch.into(), &self.inner.part, source.raw_dim());
         self.partition_like(&patch, shape.slice(), Kind::Put, |p| part.start_put(p, source))
@@ -138,7 +150,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     #[inline]
     fn check(&self, patch: &Patch, kind: Kind) -> Result<()> {
         patch.check(self.name(), self.shape())?;
-        if kind == Kind::Get { Ok(()) } else { self.check_open() }
+        if kind == Kind::Get { Ok(()) } else { self.check_shared() }
     }
 
     /// [`DistArray::partition`] for a transfer with a local array of shape `shape`.
@@ -164,8 +176,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     }
 
     #[inline]
-    pub(super) fn check_open(&self) -> Result<()> {
-        self.inner.part.check_open().map_err(|e| {
+    pub(super) fn check_shared(&self) -> Result<()> {
+        self.inner.part.check_shared().map_err(|e| {
             crate::Error::new(e.kind(), format!("array \"{}\": {}", self.name(), e.detail()))
         })
     }
@@ -194,7 +206,7 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
             .in_call(CALL)
     }
 
-    /// Starts to add `alpha` times an array to a patch. [`PendingArray::wait`] returns the array.
+    /// Starts to add `alpha` times an array to a patch. [`Pending::wait`] returns the array.
     ///
     /// # Errors
     /// Returns the same errors as [`DistArray::put`].
@@ -204,7 +216,7 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         patch: impl Into<Patch>,
         alpha: T,
         source: Array<T, D>,
-    ) -> Result<PendingArray<'_, T, D>> {
+    ) -> Result<Pending<'_, Array<T, D>>> {
         const CALL: &str = "DistArray::start_accumulate";
         let (patch, part, shape) = (patch.into(), &self.inner.part, source.raw_dim());
         self.partition_like(&patch, shape.slice(), Kind::Add, |p| part.start_add(p, alpha, source))

@@ -8,19 +8,16 @@
 
 use super::exclusive::Exclusive;
 use super::fresh_array;
-use super::pending::PendingArray;
 use crate::transfer::Scope;
-use crate::transfer::pending::{self, Order};
+use crate::transfer::pending::{self, Pending, PendingBuffer, sealed};
 use crate::{Accumulate, Element, Segment};
-use ndarray::{Array, ArrayBase, ArrayViewMut, Dimension, RawData};
+use ndarray::{Array, ArrayBase, ArrayViewMut, Dimension, RawArrayViewMut, RawData};
 use portolan_engine::error::{Result, fail};
 pub(crate) use portolan_engine::layout::MAX_LEVELS;
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::transfer::TransferKind;
 use smallvec::SmallVec;
-use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The indices of one axis of a view, and the strides of their elements in a rank's part: `n`
@@ -266,7 +263,7 @@ impl<T: Element> Exclusive<'_, T> {
         fragments: &[Fragment],
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
-        self.check_open()?;
+        self.check_shared()?;
         // SAFETY: the view is borrowed until the call returns, and a put only reads it.
         unsafe { self.segment().blocking(TransferKind::Put, fragments, &Memory::of(source)) }
     }
@@ -275,7 +272,7 @@ impl<T: Element> Exclusive<'_, T> {
         &self,
         fragments: &[Fragment],
         buffer: Array<T, D>,
-    ) -> Result<PendingArray<'_, T, D>> {
+    ) -> Result<Pending<'_, Array<T, D>>> {
         self.start(TransferKind::Get, fragments, buffer)
     }
 
@@ -283,8 +280,8 @@ impl<T: Element> Exclusive<'_, T> {
         &self,
         fragments: &[Fragment],
         buffer: Array<T, D>,
-    ) -> Result<PendingArray<'_, T, D>> {
-        self.check_open()?;
+    ) -> Result<Pending<'_, Array<T, D>>> {
+        self.check_shared()?;
         self.start(TransferKind::Put, fragments, buffer)
     }
 
@@ -293,17 +290,18 @@ impl<T: Element> Exclusive<'_, T> {
         kind: TransferKind,
         fragments: &[Fragment],
         buffer: Array<T, D>,
-    ) -> Result<PendingArray<'_, T, D>> {
+    ) -> Result<Pending<'_, Array<T, D>>> {
+        let (segment, counter) = (self.segment(), Arc::default());
         // Created before the transfers are issued: if issuing fails half-way, the destructor waits.
         let mut pending =
-            PendingArray { segment: self.segment(), counter: Arc::default(), buffer: Some(buffer) };
-        let buffer = pending.buffer.as_mut().expect("put in above");
+            Pending::<Array<T, D>>::new(segment.engine(), Some(Arc::clone(&counter)), buffer);
+        let buffer = pending.buffer_mut();
         let first = buffer.as_mut_ptr();
         let memory = Memory { first, ..Memory::of(buffer) };
         // SAFETY: the elements lie on the heap, so moving the array does not move them. They are
         // not accessed until the counter is done. If `pending` is forgotten, they stay allocated
         // forever.
-        unsafe { self.segment().issue_all(kind, fragments, &memory, &pending.counter) }?;
+        unsafe { segment.issue_all(kind, fragments, &memory, &counter) }?;
         Ok(pending)
     }
 
@@ -318,7 +316,7 @@ impl<T: Element> Exclusive<'_, T> {
     /// Puts the elements of `source` at the positions in `lists` to elements of several ranks, by
     /// the offsets in `lists`.
     pub(crate) fn scatter(&self, lists: Vec<Runs>, source: &[T]) -> Result<()> {
-        self.check_open()?;
+        self.check_shared()?;
         let first = source.as_ptr().cast_mut();
         // SAFETY: `source` is borrowed until the call returns, and a put only reads it.
         unsafe { self.vectors(TransferKind::Put, lists, first, source.len()) }
@@ -376,7 +374,7 @@ impl<T: Accumulate> Exclusive<'_, T> {
         scale: T,
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
-        self.check_open()?;
+        self.check_shared()?;
         let kind = TransferKind::Accumulate(scale.scale());
         // SAFETY: the view is borrowed until the call returns, and an accumulate only reads it.
         unsafe { self.segment().blocking(kind, fragments, &Memory::of(source)) }
@@ -387,14 +385,14 @@ impl<T: Accumulate> Exclusive<'_, T> {
         fragments: &[Fragment],
         scale: T,
         buffer: Array<T, D>,
-    ) -> Result<PendingArray<'_, T, D>> {
-        self.check_open()?;
+    ) -> Result<Pending<'_, Array<T, D>>> {
+        self.check_shared()?;
         self.start(TransferKind::Accumulate(scale.scale()), fragments, buffer)
     }
 
     /// Adds `scale` times the elements of `source` where [`Exclusive::scatter`] would put them.
     pub(crate) fn scatter_add(&self, lists: Vec<Runs>, scale: T, source: &[T]) -> Result<()> {
-        self.check_open()?;
+        self.check_shared()?;
         let kind = TransferKind::Accumulate(scale.scale());
         let first = source.as_ptr().cast_mut();
         // SAFETY: `source` is borrowed until the call returns, and an accumulate only reads it.
@@ -402,36 +400,27 @@ impl<T: Accumulate> Exclusive<'_, T> {
     }
 }
 
-/// A get of a scope from a patch into a borrowed view. Dropping it does not wait; the scope waits
-/// when it ends.
-pub struct PendingView<'scope, 'env, T: Element, D: Dimension> {
-    engine: &'scope portolan_engine::runtime::Engine,
-    counters: SmallVec<[Arc<CompletionCounter>; 2]>,
-    // A raw view, because the engine writes to its elements while this value may be moved.
-    target: ndarray::RawArrayViewMut<T, D>,
-    _target: PhantomData<&'env mut [T]>,
-}
+impl<T: Element, D: Dimension> sealed::Sealed for Array<T, D> {}
+/// A transfer of a patch that owns its array.
+impl<T: Element, D: Dimension> PendingBuffer for Array<T, D> {
+    type Raw = Array<T, D>;
+    const OWNED: bool = true;
 
-impl<T: Element, D: Dimension> fmt::Debug for PendingView<'_, '_, T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingView").field("shape", &self.target.shape()).finish_non_exhaustive()
+    unsafe fn from_raw(raw: Array<T, D>) -> Array<T, D> {
+        raw
     }
 }
 
-impl<'env, T: Element, D: Dimension> PendingView<'_, 'env, T, D> {
-    /// Waits until the elements are in the view and returns the view.
-    ///
-    /// # Errors
-    /// Returns `Address` or `Mpi` if the transfer failed. The contents of the view are then
-    /// unspecified.
-    pub fn wait(self) -> Result<ArrayViewMut<'env, T, D>> {
-        for counter in &self.counters {
-            pending::wait_for(self.engine, counter).map_err(|e| e.in_call("PendingView::wait"))?;
-        }
-        // SAFETY: the raw view comes from a view that was borrowed exclusively for 'env. Only the
-        // engine has used it since, and its transfers are complete. `self` is consumed, so the view
-        // is returned only once.
-        Ok(unsafe { self.target.deref_into_view_mut() })
+impl<T: Element, D: Dimension> sealed::Sealed for ArrayViewMut<'_, T, D> {}
+/// A get of a scope from a patch.
+impl<T: Element, D: Dimension> PendingBuffer for ArrayViewMut<'_, T, D> {
+    type Raw = RawArrayViewMut<T, D>;
+    const OWNED: bool = false;
+
+    unsafe fn from_raw(raw: RawArrayViewMut<T, D>) -> Self {
+        // SAFETY: by contract, the raw view comes from a view that is still borrowed exclusively.
+        // Only the engine has used it since, and its transfers are complete.
+        unsafe { raw.deref_into_view_mut() }
     }
 }
 
@@ -441,11 +430,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         from: &'env Exclusive<'_, T>,
         fragments: &[Fragment],
         mut target: ArrayViewMut<'env, T, D>,
-    ) -> Result<PendingView<'scope, 'env, T, D>> {
+    ) -> Result<Pending<'scope, ArrayViewMut<'env, T, D>>> {
         let target = target.raw_view_mut();
         // SAFETY: the view is borrowed exclusively for 'env, which outlives the flights; only a
-        // wait for these counters returns it earlier. Any bytes are valid values of its elements.
-        let counters = unsafe {
+        // wait for this counter returns it earlier. Any bytes are valid values of its elements.
+        let counter = unsafe {
             let memory = Memory {
                 first: target.as_ptr().cast_mut(),
                 shape: target.shape(),
@@ -453,26 +442,26 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             };
             self.fly(TransferKind::Get, from.segment(), fragments, &memory)
         }?;
-        Ok(PendingView { engine: from.segment().engine(), counters, target, _target: PhantomData })
+        Ok(Pending::new(self.flights().engine(), counter, target))
     }
 
-    /// The scope waits for the transfer.
     pub(crate) fn start_write<T: Element, S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
         &'scope self,
         to: &'env Exclusive<'_, T>,
         kind: TransferKind,
         fragments: &[Fragment],
         source: &'env ArrayBase<S, D>,
-    ) -> Result<()> {
-        to.check_open()?;
+    ) -> Result<Pending<'scope, ()>> {
+        to.check_shared()?;
         // SAFETY: the view is borrowed for 'env, which outlives the flights, and is only read.
-        unsafe { self.fly(kind, to.segment(), fragments, &Memory::of(source)) }.map(drop)
+        let counter = unsafe { self.fly(kind, to.segment(), fragments, &Memory::of(source)) }?;
+        Ok(Pending::new(self.flights().engine(), counter, ()))
     }
 
-    /// Issues the transfers and returns the counters of those that are not yet complete.
+    /// Issues the transfers on one counter. Returns it, or `None` if they are already complete.
     ///
     /// # Safety
-    /// The memory must be valid until the counters are done: exclusively and for writes in a get,
+    /// The memory must be valid until the counter is done: exclusively and for writes in a get,
     /// otherwise for reads.
     unsafe fn fly<T: Element>(
         &'scope self,
@@ -480,17 +469,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         segment: &Segment<'_, T>,
         fragments: &[Fragment],
         memory: &Memory<'_, T>,
-    ) -> Result<SmallVec<[Arc<CompletionCounter>; 2]>> {
-        let checked: SmallVec<[Checked; 4]> =
-            fragments.iter().map(|p| segment.checked(p, memory)).collect::<Result<_>>()?;
-        let mut counters = SmallVec::new();
-        for Checked { world, address, local, shape } in checked {
-            // SAFETY: `checked` has checked that the elements lie in the view. By contract, its
-            // memory is valid until the counters are done.
-            let counter =
-                unsafe { self.flights().issue(&Order { kind, world, address, shape }, local) }?;
-            counters.extend(counter);
-        }
-        Ok(counters)
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        // SAFETY: by contract, the memory is valid until the counter is done.
+        self.flights()
+            .list(|counter| unsafe { segment.issue_all(kind, fragments, memory, counter) })
     }
 }

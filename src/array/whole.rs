@@ -2,12 +2,12 @@
 //! Each rank computes its own elements. It gets the elements of arrays with another distribution in
 //! slabs that fit in the cache.
 
-use super::dist_array::DistArray;
+use super::dist_array::{DistArray, Options};
 use super::distribution::OwnBox;
 use super::patch::Patch;
-use crate::Element;
 use crate::in_call::InCall;
-use ndarray::{Array, Dimension, LinalgScalar, Zip};
+use crate::{Element, Group};
+use ndarray::{Array, Dimension, IntoDimension, LinalgScalar, Zip};
 use num_complex::Complex;
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
@@ -30,33 +30,88 @@ fn shown<T: Element>(value: &T) -> String {
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
+    /// Creates an array, as [`DistArray::zeros`] does, whose elements have the given value.
+    /// Collective: all ranks pass the same shape and value.
+    ///
+    /// # Errors
+    /// Returns the errors of [`DistArray::zeros`] and of [`DistArray::fill`].
+    #[track_caller]
+    pub fn from_elem(
+        group: &Group<'rt>,
+        shape: impl IntoDimension<Dim = D>,
+        value: T,
+    ) -> Result<DistArray<'rt, T, D>> {
+        const CALL: &str = "DistArray::from_elem";
+        let mut made = DistArray::unfilled(group, shape).in_call(CALL)?;
+        made.fill_inner(value).in_call(CALL)?;
+        Ok(made)
+    }
+
+    /// Creates an array, as [`DistArray::zeros`] does, whose elements are a function of their
+    /// global indices. Collective: all ranks pass the same shape.
+    ///
+    /// ```no_run
+    /// # use portolan::array::DistArray;
+    /// # fn make(world: &portolan::Group<'_>) -> portolan::Result<()> {
+    /// let sums = DistArray::from_shape_fn(world, [1000, 2000], |(i, j)| (i + j) as f64)?;
+    /// # sums.free()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the same errors as [`DistArray::zeros`].
+    #[track_caller]
+    pub fn from_shape_fn(
+        group: &Group<'rt>,
+        shape: impl IntoDimension<Dim = D>,
+        value: impl FnMut(D::Pattern) -> T,
+    ) -> Result<DistArray<'rt, T, D>> {
+        const CALL: &str = "DistArray::from_shape_fn";
+        let mut made = DistArray::unfilled(group, shape).in_call(CALL)?;
+        made.fill_with(value).in_call(CALL)?;
+        Ok(made)
+    }
+
+    #[track_caller]
+    fn unfilled(
+        group: &Group<'rt>,
+        shape: impl IntoDimension<Dim = D>,
+    ) -> Result<DistArray<'rt, T, D>> {
+        DistArray::with(group, shape, Options::default().unfilled())
+    }
+
     /// Sets all elements to a value. Collective: all ranks pass the same value.
     ///
     /// # Errors
     /// Returns `Mismatch` on all ranks if their values differ, and `Mpi` if communication fails.
     #[track_caller]
     pub fn fill(&mut self, value: T) -> Result<()> {
-        const CALL: &str = "DistArray::fill";
-        let number = self.inner.part.segment().number();
-        let text = format!("with {}, \"{}\" (number {number})", shown(&value), self.name());
-        let mut mine =
-            collective::scope_of(Kind::FillArray, &text, || self.access_inner()).in_call(CALL)?;
-        mine.local_mut().fill(value);
-        mine.release().in_call(CALL)
+        self.fill_inner(value).in_call("DistArray::fill")
     }
 
-    /// Sets each element to the value of a function of its global index. Collective.
+    #[track_caller]
+    fn fill_inner(&mut self, value: T) -> Result<()> {
+        let number = self.inner.part.segment().number();
+        let text = format!("with {}, \"{}\" (number {number})", shown(&value), self.name());
+        let mut mine = collective::scope_of(Kind::FillArray, &text, || self.access_inner())?;
+        mine.local_mut().fill(value);
+        mine.release()
+    }
+
+    /// Sets each element to the value of a function of its global index. The index has the form
+    /// that `ndarray` uses for `D`: `i` of a vector, `(i, j)` of a matrix, and a dimension of
+    /// `IxDyn`. Collective.
     ///
     /// ```no_run
     /// # fn make(a: &mut portolan::array::DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<()> {
-    /// a.fill_with(|index| (index[0] + index[1]) as f64)
+    /// a.fill_with(|(i, j)| (i + j) as f64)
     /// # }
     /// ```
     ///
     /// # Errors
     /// Returns `Mpi` if communication fails.
     #[track_caller]
-    pub fn fill_with(&mut self, mut value: impl FnMut(&[usize]) -> T) -> Result<()> {
+    pub fn fill_with(&mut self, mut value: impl FnMut(D::Pattern) -> T) -> Result<()> {
         const CALL: &str = "DistArray::fill_with";
         let mut mine = self.access_inner().in_call(CALL)?;
         mine.for_each(|index, element| *element = value(index));
@@ -68,8 +123,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// # Errors
     /// Returns `Mpi` if communication fails.
     #[track_caller]
-    pub fn map_inplace(&mut self, mut function: impl FnMut(T) -> T) -> Result<()> {
-        const CALL: &str = "DistArray::map_inplace";
+    pub fn mapv_inplace(&mut self, mut function: impl FnMut(T) -> T) -> Result<()> {
+        const CALL: &str = "DistArray::mapv_inplace";
         let mut mine = self.access_inner().in_call(CALL)?;
         mine.local_mut().map_inplace(|element| *element = function(*element));
         mine.release().in_call(CALL)
@@ -81,37 +136,36 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// # Errors
     /// Returns `Memory` on all ranks if an allocation fails, and `Mpi` if communication fails.
     #[track_caller]
-    pub fn map<U: Element>(
+    pub fn mapv<U: Element>(
         &self,
         name: &str,
         mut function: impl FnMut(T) -> U,
     ) -> Result<DistArray<'rt, U, D>> {
-        const CALL: &str = "DistArray::map";
+        const CALL: &str = "DistArray::mapv";
         let mut made = self.like(name).in_call(CALL)?;
-        made.combine(self, |new, old| *new = function(old)).in_call(CALL)?;
+        made.combine(self, |new, old| *new = function(*old)).in_call(CALL)?;
         Ok(made)
     }
 
-    /// Replaces each element with the result of a function of it and of the element of `other` at
-    /// the same index. Collective.
+    /// Calls a function with a mutable reference to each element and the element of `other` at the
+    /// same index. Collective.
     ///
     /// # Errors
     /// Returns `Argument` if the shapes or groups differ, and `Mpi` if communication fails.
     #[track_caller]
-    pub fn zip<U: Element>(
+    pub fn zip_mut_with<U: Element>(
         &mut self,
         other: &DistArray<'_, U, D>,
-        mut function: impl FnMut(T, U) -> T,
+        function: impl FnMut(&mut T, &U),
     ) -> Result<()> {
-        self.combine(other, |mine, theirs| *mine = function(*mine, theirs))
-            .in_call("DistArray::zip")
+        self.combine(other, function).in_call("DistArray::zip_mut_with")
     }
 
     #[track_caller]
     fn combine<U: Element>(
         &mut self,
         other: &DistArray<'_, U, D>,
-        mut function: impl FnMut(&mut T, U),
+        mut function: impl FnMut(&mut T, &U),
     ) -> Result<()> {
         self.check_alike(other)?;
         let boxes = self.own_boxes();
@@ -120,7 +174,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         for slab in boxes.iter().flat_map(|b| b.slabs(SLAB)) {
             let theirs = other.slab(&slab)?;
             let part = view.slice_each_axis_mut(|a| slab.local[a.axis.index()].clone().into());
-            Zip::from(part).and(&theirs).for_each(|mine, theirs| function(mine, *theirs));
+            Zip::from(part).and(&theirs).for_each(&mut function);
         }
         mine.release()
     }
@@ -172,15 +226,15 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn scale(&mut self, alpha: T) -> Result<()> {
-        self.map_inplace(|x| alpha * x).in_call("DistArray::scale")
+        self.mapv_inplace(|x| alpha * x).in_call("DistArray::scale")
     }
 
-    /// Computes `self = alpha * self + beta * other`. Collective.
+    /// Computes `self = self + alpha * other`. Collective.
     ///
     /// # Errors
-    /// Returns the same errors as [`DistArray::zip`].
+    /// Returns the same errors as [`DistArray::zip_mut_with`].
     #[track_caller]
-    pub fn scaled_add(&mut self, alpha: T, beta: T, other: &DistArray<'_, T, D>) -> Result<()> {
-        self.combine(other, |x, y| *x = alpha * *x + beta * y).in_call("DistArray::scaled_add")
+    pub fn scaled_add(&mut self, alpha: T, other: &DistArray<'_, T, D>) -> Result<()> {
+        self.combine(other, |x, y| *x = *x + alpha * *y).in_call("DistArray::scaled_add")
     }
 }

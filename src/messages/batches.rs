@@ -1,6 +1,7 @@
 //! Batches of items of one type.
 
 use crate::in_call::InCall;
+use crate::one_thread::OneThread;
 use bytemuck::Pod;
 use portolan_engine::am::Am;
 use portolan_engine::am::aggregate::Aggregator;
@@ -16,7 +17,7 @@ use std::marker::PhantomData;
 pub struct Batches<'a, I> {
     engine: &'a Am,
     aggregator: &'a Aggregator,
-    _items: PhantomData<(I, *const ())>,
+    _items: PhantomData<(I, OneThread)>,
 }
 
 impl<'a, I: Pod + Send + Sync> Batches<'a, I> {

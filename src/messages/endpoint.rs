@@ -4,13 +4,13 @@ use super::codec::Encoded;
 use super::shared::{OnReply, Shared};
 use super::{Batches, Item, Message, Reply};
 use crate::in_call::InCall;
+use crate::one_thread::OneThread;
 use portolan_engine::am::Am;
 use portolan_engine::am::{Data, Signals};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::admission;
 use std::any::Any;
 use std::borrow::Cow;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Registered messages and items. Sends them, and waits until all of them have been handled.
@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub struct Messages<'rt> {
     engine: &'rt Am,
     shared: Arc<Shared>,
-    _one_thread: PhantomData<*const ()>,
+    _thread: OneThread,
 }
 
 /// The sending functions of [`Messages`], for other threads of the program.
@@ -66,7 +66,7 @@ macro_rules! sending {
         }
 
         /// Sends a message with a payload of any length, which the handler reads by
-        /// [`Context::payload`](super::Context::payload). A vector is moved into the message, and
+        /// [`Delivery::payload`](super::Delivery::payload). A vector is moved into the message, and
         /// the call returns at once. A slice has been copied or sent when the call returns.
         ///
         /// # Errors
@@ -113,7 +113,7 @@ macro_rules! sending {
             &self,
             rank: usize,
             message: &M,
-            then: impl FnOnce(M::Reply, &super::Context<'_>) + Send + 'static,
+            then: impl FnOnce(M::Reply, &super::Delivery<'_>) + Send + 'static,
         ) -> Result<()> {
             const CALL: &str = concat!($type, "::call_then");
             let on_reply = super::reply::on_reply::<M>(then);
@@ -163,7 +163,7 @@ pub(super) use sending;
 
 impl<'rt> Messages<'rt> {
     pub(super) fn new(engine: &'rt Am, shared: Arc<Shared>) -> Messages<'rt> {
-        Messages { engine, shared, _one_thread: PhantomData }
+        Messages { engine, shared, _thread: OneThread::default() }
     }
 
     fn checked(&self) -> Endpoint<'_> {

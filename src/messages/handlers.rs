@@ -98,7 +98,7 @@ impl Handlers {
     }
 
     /// Adds this rank's state of type `S`, which handlers access through
-    /// [`Context::state`](super::Context::state). It is kept until the runtime ends.
+    /// [`Delivery::state`](super::Delivery::state). It is kept until the runtime ends.
     pub fn state<S: Any + Send + Sync>(mut self, state: Arc<S>) -> Handlers {
         if self.states.iter().any(|(id, _)| *id == TypeId::of::<S>()) {
             self.twice = Some(std::any::type_name::<S>());

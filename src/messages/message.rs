@@ -1,6 +1,6 @@
 //! The traits of types that can be sent: messages and items.
 
-use super::Context;
+use super::Delivery;
 use bytemuck::Pod;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ pub trait Message: Serialize + DeserializeOwned + Send + 'static {
 
     /// Handles the message on the rank that it was sent to. It must not wait, unless the type is
     /// registered by [`Handlers::blocking_message`](super::Handlers::blocking_message).
-    fn handle(self, context: &Context<'_>) -> Self::Reply;
+    fn handle(self, delivery: &Delivery<'_>) -> Self::Reply;
 
     /// Returns the name under which the type is registered. It must be unique, and the same on all
     /// ranks. Errors show it.
@@ -27,7 +27,7 @@ pub trait Message: Serialize + DeserializeOwned + Send + 'static {
 /// A small unit of plain data. Many items are sent in one message.
 pub trait Item: Pod + Send + Sync {
     /// Handles a batch of items, in any order, on the rank that they were sent to. Must not wait.
-    fn apply(batch: &[Self], context: &Context<'_>);
+    fn apply(batch: &[Self], delivery: &Delivery<'_>);
 
     /// Returns the name under which the type is registered. It must be unique, and the same on all
     /// ranks. Errors show it.

@@ -3,10 +3,10 @@
 //! A [`Message`] is a value that is sent to a rank and handled there. An [`Item`] is a small unit
 //! of plain data; many items are sent in one message. [`Handlers`] registers both by type, in the
 //! same order on every rank, and returns [`Messages`], which sends them. A handler accesses this
-//! rank's data through [`Context::state`].
+//! rank's data through [`Delivery::state`].
 //!
-//! ```no_run
-//! use portolan::messages::{Context, Handlers, Item, Message};
+//! ```
+//! use portolan::messages::{Delivery, Handlers, Item, Message};
 //! use serde::{Deserialize, Serialize};
 //! use std::sync::Arc;
 //! use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,8 +21,8 @@
 //!
 //! impl Message for Read {
 //!     type Reply = Option<u64>;
-//!     fn handle(self, context: &Context<'_>) -> Option<u64> {
-//!         let counters = &context.state::<Counters>().0;
+//!     fn handle(self, delivery: &Delivery<'_>) -> Option<u64> {
+//!         let counters = &delivery.state::<Counters>().0;
 //!         Some(counters.get(self.index)?.load(Ordering::Relaxed))
 //!     }
 //! }
@@ -33,8 +33,8 @@
 //! struct Count(u64);
 //!
 //! impl Item for Count {
-//!     fn apply(batch: &[Count], context: &Context<'_>) {
-//!         let counters = &context.state::<Counters>().0;
+//!     fn apply(batch: &[Count], delivery: &Delivery<'_>) {
+//!         let counters = &delivery.state::<Counters>().0;
 //!         for Count(index) in batch {
 //!             counters[*index as usize].fetch_add(1, Ordering::Relaxed);
 //!         }
@@ -87,7 +87,7 @@
 
 mod batches;
 mod codec;
-mod context;
+mod delivery;
 mod endpoint;
 mod handlers;
 mod message;
@@ -96,7 +96,7 @@ mod serve;
 mod shared;
 
 pub use batches::Batches;
-pub use context::Context;
+pub use delivery::Delivery;
 pub use endpoint::{Endpoint, Messages};
 pub use handlers::Handlers;
 pub use message::{Item, Message};

@@ -1,15 +1,15 @@
 //! Replies, and waiting for them.
 
-use super::context::Context;
+use super::delivery::Delivery;
 use super::shared::OnReply;
 use super::{Message, codec};
 use crate::in_call::InCall;
+use crate::one_thread::OneThread;
 use parking_lot::Mutex;
 use portolan_engine::am::Am;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::trace::{Awaited, Cause};
 use std::future::Future;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ pub struct Reply<'a, R> {
     rank: usize,
     slot: Arc<ReplySlot<R>>,
     /// Ties the reply to its thread, because waiting uses the runtime of that thread.
-    _one_thread: PhantomData<*const ()>,
+    _thread: OneThread,
 }
 
 #[derive(Debug)]
@@ -61,10 +61,10 @@ impl<R> ReplySlot<R> {
 
 /// Returns a callback that decodes a reply and runs `then` with it.
 pub(super) fn on_reply<M: Message>(
-    then: impl FnOnce(M::Reply, &Context<'_>) + Send + 'static,
+    then: impl FnOnce(M::Reply, &Delivery<'_>) + Send + 'static,
 ) -> OnReply {
-    Box::new(move |bytes, context| {
-        then(codec::decode(bytes, std::any::type_name::<M::Reply>(), context.origin())?, context);
+    Box::new(move |bytes, delivery| {
+        then(codec::decode(bytes, std::any::type_name::<M::Reply>(), delivery.origin())?, delivery);
         Ok(())
     })
 }
@@ -80,7 +80,7 @@ impl<'a, R: Send + 'static> Reply<'a, R> {
         let on_reply = on_reply::<M>(move |reply, _| {
             filled.fill(reply);
         });
-        (Reply { engine, rank, slot, _one_thread: PhantomData }, on_reply)
+        (Reply { engine, rank, slot, _thread: OneThread::default() }, on_reply)
     }
 
     /// Returns whether the reply has arrived. Makes progress.
@@ -97,7 +97,7 @@ impl<'a, R: Send + 'static> Reply<'a, R> {
     /// Waits for the reply. Handlers of this rank run meanwhile.
     ///
     /// # Errors
-    /// Returns `State` in a handler, which must not wait. Use [`Context::call_then`] there.
+    /// Returns `State` in a handler, which must not wait. Use [`Delivery::call_then`] there.
     pub fn wait(self) -> Result<R> {
         const CALL: &str = "Reply::wait";
         let come = &self.slot.come;

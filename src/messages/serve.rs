@@ -1,7 +1,7 @@
 //! The target side: decodes messages, runs handlers, and sends replies.
 
 use super::codec::{self, Encoded};
-use super::context::{Context, Payload};
+use super::delivery::{Delivery, Payload};
 use super::endpoint::Endpoint;
 use super::shared::Shared;
 use super::{Item, Message};
@@ -52,7 +52,7 @@ impl<'a> Bytes<'a> {
 
     fn payload(self, at: usize) -> Payload<'a> {
         match self {
-            Bytes::Lent(bytes) => Payload::lent(&bytes[at..]),
+            Bytes::Lent(bytes) => Payload::borrowed(&bytes[at..]),
             Bytes::Own(mut bytes) => {
                 bytes.drain(..at);
                 Payload::own(bytes)
@@ -72,8 +72,8 @@ fn run<M: Message>(
     let (encoded, at) = codec::parts(&head, rest, data.all())?;
     let message: M = codec::decode(encoded, M::name(), origin)?;
     let endpoint = Endpoint { engine, shared };
-    let context = Context::new(endpoint, origin, M::name(), data.payload(at));
-    let reply = message.handle(&context);
+    let delivery = Delivery::new(endpoint, origin, M::name(), data.payload(at));
+    let reply = message.handle(&delivery);
     if head.token == 0 {
         return Ok(());
     }
@@ -115,7 +115,7 @@ fn answer(engine: &Am, shared: &Shared, origin: usize, header: &[u8], data: &[u8
         fail!(Internal, "rank {origin} sent a reply to a request that this rank did not make");
     };
     let endpoint = Endpoint { engine, shared };
-    on_reply(encoded, &Context::new(endpoint, origin, "of an answer", Payload::lent(&[])))
+    on_reply(encoded, &Delivery::new(endpoint, origin, "of an answer", Payload::borrowed(&[])))
 }
 
 impl Handler for OfReply {
@@ -152,18 +152,18 @@ fn apply<I: Item>(
         fail!(Internal, "{count} items of {} in {} bytes", I::name(), data.len());
     }
     let endpoint = Endpoint { engine, shared };
-    let context = Context::new(endpoint, origin, I::name(), Payload::lent(&[]));
+    let delivery = Delivery::new(endpoint, origin, I::name(), Payload::borrowed(&[]));
     if size_of::<I>() == 0 {
-        I::apply(&vec![I::zeroed(); count], &context);
+        I::apply(&vec![I::zeroed(); count], &delivery);
         return Ok(());
     }
     match bytemuck::try_cast_slice(data) {
-        Ok(items) => I::apply(items, &context),
+        Ok(items) => I::apply(items, &delivery),
         // The data is not aligned for the item type.
         Err(_) => {
             let mut items = vec![I::zeroed(); count];
             bytemuck::cast_slice_mut(&mut items).copy_from_slice(data);
-            I::apply(&items, &context);
+            I::apply(&items, &delivery);
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The state of a registration: handler numbers, batches, user state, pending replies.
 
-use super::context::Context;
+use super::delivery::Delivery;
 use super::{Item, Message};
 use parking_lot::Mutex;
 use portolan_engine::am::HandlerId;
@@ -34,8 +34,8 @@ impl Hasher for TypeHasher {
 
 pub(super) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeHasher>>;
 
-/// Gets the encoded reply and the context of the reply handler.
-pub(super) type OnReply = Box<dyn FnOnce(&[u8], &Context<'_>) -> Result<()> + Send>;
+/// Gets the encoded reply and the delivery of the reply handler.
+pub(super) type OnReply = Box<dyn FnOnce(&[u8], &Delivery<'_>) -> Result<()> + Send>;
 
 /// Known once the handlers are registered.
 #[derive(Default)]

@@ -2,6 +2,7 @@
 //! as a slice only if the caller guarantees that they do not.
 
 use crate::Element;
+use crate::one_thread::OneThread;
 use portolan_engine::path::kernel;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -17,6 +18,7 @@ pub struct Local<'a, T: Element> {
     base: NonNull<T>,
     len: usize,
     _segment: PhantomData<&'a [T]>,
+    _thread: OneThread,
 }
 
 impl<'a, T: Element> Local<'a, T> {
@@ -25,7 +27,7 @@ impl<'a, T: Element> Local<'a, T> {
     /// this process and by others. It may be null if `len` is 0.
     pub(crate) unsafe fn new(base: *mut T, len: usize) -> Local<'a, T> {
         let base = NonNull::new(base).unwrap_or(NonNull::dangling());
-        Local { base, len, _segment: PhantomData }
+        Local { base, len, _segment: PhantomData, _thread: OneThread::default() }
     }
 
     /// Returns the number of elements.
@@ -71,7 +73,8 @@ impl<'a, T: Element> Local<'a, T> {
     /// Panics if the elements do not all lie in the part.
     #[inline]
     #[track_caller]
-    pub fn copy_from_slice(self, offset: usize, source: &[T]) {
+    #[doc(alias = "copy_from_slice")]
+    pub fn write_slice(self, offset: usize, source: &[T]) {
         self.check(offset, source.len());
         // SAFETY: the check above keeps the elements in the part. The kernel copies raw bytes, as
         // it does for a put of another rank.
@@ -87,7 +90,8 @@ impl<'a, T: Element> Local<'a, T> {
     /// Panics if the elements do not all lie in the part.
     #[inline]
     #[track_caller]
-    pub fn copy_to_slice(self, offset: usize, target: &mut [T]) {
+    #[doc(alias = "copy_to_slice")]
+    pub fn read_slice(self, offset: usize, target: &mut [T]) {
         self.check(offset, target.len());
         // SAFETY: the check above keeps the elements in the part. The kernel copies raw bytes, and
         // any bytes are valid values of the target's elements.
@@ -100,7 +104,7 @@ impl<'a, T: Element> Local<'a, T> {
     /// Returns a copy of the part.
     pub fn to_vec(self) -> Vec<T> {
         let mut copy = vec![T::zeroed(); self.len];
-        self.copy_to_slice(0, &mut copy);
+        self.read_slice(0, &mut copy);
         copy
     }
 
@@ -167,18 +171,17 @@ mod tests {
         let mut memory = [0u32; 6];
         // SAFETY: the array has six aligned elements and lives until the end of the test.
         let local = unsafe { Local::new(memory.as_mut_ptr(), 6) };
-        local.copy_from_slice(2, &[7, 8, 9]);
+        local.write_slice(2, &[7, 8, 9]);
         local.write(5, 1);
         assert_eq!(local.to_vec(), [0, 0, 7, 8, 9, 1]);
         let mut two = [0; 2];
-        local.copy_to_slice(3, &mut two);
+        local.read_slice(3, &mut two);
         assert_eq!((two, local.read(2)), ([8, 9], 7));
         for (offset, count) in [(6, 1), (5, 2), (7, 0), (usize::MAX, 2)] {
-            let outside =
-                std::panic::catch_unwind(|| local.copy_from_slice(offset, &vec![0; count]));
+            let outside = std::panic::catch_unwind(|| local.write_slice(offset, &vec![0; count]));
             assert!(outside.is_err(), "{count} at {offset}");
         }
-        local.copy_from_slice(6, &[]);
+        local.write_slice(6, &[]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! known bounds ([`Remote`]), blocks of multi-dimensional arrays ([`Block`]), and transfers that
 //! run while the program computes.
 //!
-//! ```no_run
+//! ```
 //! use portolan::Runtime;
 //! use portolan::transfer::Block;
 //!
@@ -31,9 +31,9 @@
 //!
 //! # Completion
 //! - The end of a scope ([`Runtime::scope`](crate::Runtime::scope)) waits for all of its transfers,
-//!   even if the body panics. [`Pending`] and [`PendingGet`] wait for one transfer earlier. They
-//!   may be dropped, because the scope waits.
-//! - [`PendingVec`] owns the buffer of its transfer. Dropping it waits.
+//!   even if the body panics. [`Pending::wait`] waits for one transfer earlier.
+//! - A transfer that [`Segment::start_get`](crate::Segment::start_get) and similar calls start owns
+//!   its buffer. Dropping its [`Pending`] waits.
 //! - When a get is complete, its elements are in the buffer. When a put or accumulate is complete,
 //!   its source may be reused. A fence makes it visible at the target.
 //! - Non-blocking transfers are not ordered with respect to each other. Wait for one before you
@@ -50,6 +50,6 @@ mod strided;
 
 pub use block::Block;
 pub use local::Local;
-pub use owned::PendingVec;
+pub use pending::{Pending, PendingBuffer};
 pub use remote::Remote;
-pub use scope::{Pending, PendingGet, Scope};
+pub use scope::Scope;

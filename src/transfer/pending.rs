@@ -1,11 +1,15 @@
 //! Transfers in flight, and the guarantee that they are waited for.
 //!
-//! Each transfer that is not complete when it is issued has a [`CompletionCounter`], which the
+//! [`Pending`] is the handle of a transfer and keeps its buffer. If the transfer owns the buffer,
+//! dropping the handle waits. Otherwise the buffer is borrowed for a scope, whose end waits. Each
+//! transfer that is not complete when it is issued has a [`CompletionCounter`], which the
 //! engine decrements. [`Flights`] holds the counters of a scope and waits for them when it is
 //! dropped, even while a panic unwinds. The owner of a buffer thus gets it back only when the
 //! engine no longer accesses it. If a wait fails with transfers outstanding, there is no safe way
 //! to continue, and the job ends.
 
+use crate::Element;
+use crate::one_thread::OneThread;
 use portolan_engine::error::{Error, Result};
 use portolan_engine::layout::Shape;
 use portolan_engine::peer::CompletionCounter;
@@ -14,6 +18,9 @@ use portolan_engine::trace::{Call, CallInfo};
 use portolan_engine::transfer::TransferKind;
 use portolan_engine::wait::{self, Progress};
 use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// A transfer whose arguments have been checked.
@@ -49,18 +56,167 @@ pub(crate) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<(
     done
 }
 
-/// Makes progress. Returns whether the transfers of a counter are complete locally.
-pub(crate) fn is_done(engine: &Engine, counter: &CompletionCounter) -> Result<bool> {
-    if counter.outstanding() > 0 {
-        engine.poll()?;
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+/// The buffer of a transfer in flight: what [`Pending::wait`] returns.
+pub trait PendingBuffer: sealed::Sealed + Sized {
+    /// The buffer while the engine may access it. It holds no reference, because the engine writes
+    /// to the elements while the value may be moved.
+    #[doc(hidden)]
+    type Raw;
+    /// Whether the transfer owns the buffer. Otherwise a scope waits for the transfer.
+    #[doc(hidden)]
+    const OWNED: bool;
+
+    /// # Safety
+    /// The value must come from a buffer of this type, whose borrow has not ended, and the transfer
+    /// must be complete.
+    #[doc(hidden)]
+    unsafe fn from_raw(raw: Self::Raw) -> Self;
+}
+
+impl sealed::Sealed for () {}
+/// A put or an accumulate of a scope.
+impl PendingBuffer for () {
+    type Raw = ();
+    const OWNED: bool = false;
+
+    unsafe fn from_raw((): ()) {}
+}
+
+impl<T: Element> sealed::Sealed for &mut [T] {}
+/// A get of a scope.
+impl<T: Element> PendingBuffer for &mut [T] {
+    type Raw = NonNull<[T]>;
+    const OWNED: bool = false;
+
+    unsafe fn from_raw(mut raw: NonNull<[T]>) -> Self {
+        // SAFETY: by contract, the pointer comes from a slice that is still borrowed exclusively.
+        // Only the engine has used it since, and its transfer is complete.
+        unsafe { raw.as_mut() }
     }
-    Ok(counter.outstanding() == 0)
+}
+
+impl<T: Element> sealed::Sealed for Vec<T> {}
+/// A transfer that owns its buffer.
+impl<T: Element> PendingBuffer for Vec<T> {
+    type Raw = Vec<T>;
+    const OWNED: bool = true;
+
+    unsafe fn from_raw(raw: Vec<T>) -> Vec<T> {
+        raw
+    }
+}
+
+/// A transfer that may be in flight. [`Pending::wait`] returns the buffer `B`.
+///
+/// | started by | `B` | dropping it |
+/// |---|---|---|
+/// | a get of a [`Scope`](crate::transfer::Scope) | the borrowed slice or view | does not wait; the scope waits when it ends |
+/// | a put or an accumulate of a scope | `()` | does not wait either |
+/// | `start_get`, `start_put`, `start_accumulate` of a [`Segment`](crate::Segment) or a `DistArray` | the vector or array, which the transfer owns | waits |
+///
+/// ```no_run
+/// # fn ahead(segment: &portolan::Segment<'_, f64>) -> portolan::Result<()> {
+/// let mut next = segment.start_get(1, 0, vec![0.0; 1000])?;
+/// for piece in 1..10 {
+///     let current = next.wait()?;
+///     next = segment.start_get(1, piece * 1000, vec![0.0; 1000])?;
+///     // compute on `current` while the next piece comes
+///     # drop(current);
+/// }
+/// # next.wait().map(drop)
+/// # }
+/// ```
+pub struct Pending<'a, B: PendingBuffer> {
+    // Dropped before the buffer, which the engine may access until then.
+    flight: Flight<'a, B>,
+    buffer: B::Raw,
+    _thread: OneThread,
+}
+
+struct Flight<'a, B: PendingBuffer> {
+    engine: &'a Engine,
+    /// `None` if the transfer is known to be complete.
+    counter: Option<Arc<CompletionCounter>>,
+    _buffer: PhantomData<fn() -> B>,
+}
+
+impl<'a, B: PendingBuffer> Pending<'a, B> {
+    pub(crate) fn new(
+        engine: &'a Engine,
+        counter: Option<Arc<CompletionCounter>>,
+        buffer: B::Raw,
+    ) -> Pending<'a, B> {
+        let flight = Flight { engine, counter, _buffer: PhantomData };
+        Pending { flight, buffer, _thread: OneThread::default() }
+    }
+
+    pub(crate) fn buffer_mut(&mut self) -> &mut B::Raw {
+        &mut self.buffer
+    }
+
+    /// Waits until the transfer is complete locally, and returns its buffer. After a get it holds
+    /// the elements. After a put or an accumulate it may be reused, as after the blocking call.
+    ///
+    /// # Errors
+    /// Returns `Address` or `Mpi` if the transfer failed. An owned buffer is then lost. A borrowed
+    /// one stays borrowed until the scope ends, and the contents of the target of a get are
+    /// unspecified.
+    pub fn wait(mut self) -> Result<B> {
+        self.flight.wait().map_err(|e| e.in_call("Pending::wait"))?;
+        // SAFETY: the caller of `new` has passed the value of a buffer whose borrow outlives this
+        // handle. The transfer is complete, and the handle is consumed, so this happens only once.
+        Ok(unsafe { B::from_raw(self.buffer) })
+    }
+
+    /// Returns whether [`Pending::wait`] would return at once. Makes progress.
+    ///
+    /// # Errors
+    /// Returns `Mpi` if making progress fails.
+    pub fn is_done(&self) -> Result<bool> {
+        let Flight { engine, counter: Some(counter), .. } = &self.flight else { return Ok(true) };
+        if counter.outstanding() > 0 {
+            engine.poll().map_err(|e| e.in_call("Pending::is_done"))?;
+        }
+        Ok(counter.outstanding() == 0)
+    }
+}
+
+impl<B: PendingBuffer> fmt::Debug for Pending<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outstanding = self.flight.counter.as_ref().map_or(0, |c| c.outstanding());
+        f.debug_struct("Pending").field("outstanding", &outstanding).finish_non_exhaustive()
+    }
+}
+
+impl<B: PendingBuffer> Flight<'_, B> {
+    fn wait(&mut self) -> Result<()> {
+        let Some(counter) = &self.counter else { return Ok(()) };
+        let done = wait_for(self.engine, counter);
+        // Only now, so that a wait that unwinds is repeated by the destructor.
+        self.counter = None;
+        done
+    }
+}
+
+impl<B: PendingBuffer> Drop for Flight<'_, B> {
+    fn drop(&mut self) {
+        if B::OWNED
+            && let Err(error) = self.wait()
+        {
+            log::error!("a non-blocking transfer failed: {error:#}");
+        }
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Flights<'rt> {
     engine: &'rt Engine,
     list: RefCell<List>,
+    _thread: OneThread,
 }
 
 #[derive(Debug, Default)]
@@ -94,7 +250,12 @@ impl List {
 
 impl<'rt> Flights<'rt> {
     pub(crate) fn new(engine: &'rt Engine) -> Flights<'rt> {
-        Flights { engine, list: RefCell::new(List { sweep_at: FIRST_SWEEP, ..List::default() }) }
+        let list = RefCell::new(List { sweep_at: FIRST_SWEEP, ..List::default() });
+        Flights { engine, list, _thread: OneThread::default() }
+    }
+
+    pub(crate) fn engine(&self) -> &'rt Engine {
+        self.engine
     }
 
     /// Issues a transfer. Returns its counter, or `None` if it is already complete locally.
@@ -107,6 +268,19 @@ impl<'rt> Flights<'rt> {
         order: &Order,
         local: *mut u8,
     ) -> Result<Option<Arc<CompletionCounter>>> {
+        let Order { kind, world, address, shape } = order;
+        // SAFETY: by contract, `local` is valid. The drop waits for the listed counter.
+        self.list(|counter| unsafe {
+            self.engine.issue(*kind, *world, *address, local, shape, counter).map(drop)
+        })
+    }
+
+    /// Lists a counter, to be waited for, and calls `issue` with it. Returns the counter, or `None`
+    /// if its transfers are already complete locally.
+    pub(crate) fn list(
+        &self,
+        issue: impl FnOnce(&Arc<CompletionCounter>) -> Result<()>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
         may_start(self.engine)?;
         let counter = {
             let mut list = self.list.borrow_mut();
@@ -118,31 +292,15 @@ impl<'rt> Flights<'rt> {
             list.counters.push(counter.clone());
             counter
         };
-        let Order { kind, world, address, shape } = order;
-        // SAFETY: by contract, `local` is valid. The drop waits for the listed counter.
-        let issued = unsafe { self.engine.issue(*kind, *world, *address, local, shape, &counter) };
+        let issued = issue(&counter);
         if counter.outstanding() > 0 {
-            return issued.map(|_| Some(counter));
+            return issued.map(|()| Some(counter));
         }
         let mut list = self.list.borrow_mut();
         list.counters.pop();
         let done = counter.check();
         list.spare = Some(counter);
         issued.and(done).map(|_| None)
-    }
-
-    pub(crate) fn wait(&self, counter: Option<&Arc<CompletionCounter>>) -> Result<()> {
-        match counter {
-            Some(counter) => wait_for(self.engine, counter),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn is_done(&self, counter: Option<&Arc<CompletionCounter>>) -> Result<bool> {
-        match counter {
-            Some(counter) => is_done(self.engine, counter),
-            None => Ok(true),
-        }
     }
 
     /// Waits for all transfers. Returns the first failure that has not been returned yet.

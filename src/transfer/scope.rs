@@ -1,15 +1,14 @@
 //! Non-blocking transfers on borrowed buffers.
 
-use super::pending::{Flights, Order};
+use super::pending::{Flights, Order, Pending};
 use crate::in_call::InCall;
 use crate::transfer::Block;
 use crate::{Accumulate, Element, Runtime, Segment};
 use portolan_engine::error::Result;
 use portolan_engine::layout::Shape;
-use portolan_engine::peer::CompletionCounter;
 use portolan_engine::transfer::TransferKind;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::ptr::NonNull;
 
 /// A scope for non-blocking transfers on borrowed buffers; see [`Runtime::scope`].
 #[derive(Debug)]
@@ -19,66 +18,6 @@ pub struct Scope<'scope, 'env: 'scope> {
     // shorter one, nor a shorter borrow for a longer one.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
-}
-
-/// A get of a scope that may be in flight. Dropping it does not wait; the scope waits when it ends.
-#[derive(Debug)]
-pub struct PendingGet<'scope, 'env, T: Element> {
-    flights: &'scope Flights<'scope>,
-    counter: Option<Arc<CompletionCounter>>,
-    // A raw pointer, because the engine writes through it while this value may be moved.
-    target: *mut T,
-    len: usize,
-    _target: PhantomData<&'env mut [T]>,
-}
-
-/// A put or accumulate of a scope that may be in flight. Dropping it does not wait; the scope waits
-/// when it ends.
-#[derive(Debug)]
-pub struct Pending<'scope> {
-    flights: &'scope Flights<'scope>,
-    counter: Option<Arc<CompletionCounter>>,
-}
-
-impl<'env, T: Element> PendingGet<'_, 'env, T> {
-    /// Waits until the elements are in the buffer and returns the buffer.
-    ///
-    /// # Errors
-    /// Returns `Address` or `Mpi` if the transfer failed. The contents of the buffer are then
-    /// unspecified, and the buffer stays borrowed until the scope ends.
-    pub fn wait(self) -> Result<&'env mut [T]> {
-        self.flights.wait(self.counter.as_ref()).in_call("PendingGet::wait")?;
-        // SAFETY: the pointer and the length describe a slice that was borrowed exclusively for
-        // 'env when this value was created. Only the engine has used it since, and the transfer is
-        // complete. `self` is consumed, so the slice is returned only once.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.target, self.len) })
-    }
-
-    /// Returns whether [`PendingGet::wait`] would return at once. Makes progress.
-    ///
-    /// # Errors
-    /// Returns `Mpi` if making progress fails.
-    pub fn is_done(&self) -> Result<bool> {
-        self.flights.is_done(self.counter.as_ref()).in_call("PendingGet::is_done")
-    }
-}
-
-impl Pending<'_> {
-    /// Waits until the source may be reused, as after a blocking put.
-    ///
-    /// # Errors
-    /// Returns `Address` or `Mpi` if the transfer failed.
-    pub fn wait(self) -> Result<()> {
-        self.flights.wait(self.counter.as_ref()).in_call("Pending::wait")
-    }
-
-    /// Returns whether [`Pending::wait`] would return at once. Makes progress.
-    ///
-    /// # Errors
-    /// Returns `Mpi` if making progress fails.
-    pub fn is_done(&self) -> Result<bool> {
-        self.flights.is_done(self.counter.as_ref()).in_call("Pending::is_done")
-    }
 }
 
 impl Runtime {
@@ -180,7 +119,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         rank: usize,
         offset: usize,
         target: &'env mut [T],
-    ) -> Result<PendingGet<'scope, 'env, T>> {
+    ) -> Result<Pending<'scope, &'env mut [T]>> {
         const CALL: &str = "Scope::get";
         let order =
             contiguous(TransferKind::Get, segment, rank, offset, target.len()).in_call(CALL)?;
@@ -199,7 +138,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         remote: &Block,
         target: &'env mut [T],
         local: &Block,
-    ) -> Result<PendingGet<'scope, 'env, T>> {
+    ) -> Result<Pending<'scope, &'env mut [T]>> {
         const CALL: &str = "Scope::get_block";
         let plan = segment.plan(rank, remote, target.len(), local).in_call(CALL)?;
         let (start, order) = plan.order(TransferKind::Get);
@@ -217,7 +156,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         rank: usize,
         offset: usize,
         source: &'env [T],
-    ) -> Result<Pending<'scope>> {
+    ) -> Result<Pending<'scope, ()>> {
         const CALL: &str = "Scope::put";
         let order =
             contiguous(TransferKind::Put, segment, rank, offset, source.len()).in_call(CALL)?;
@@ -236,7 +175,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         remote: &Block,
         source: &'env [T],
         local: &Block,
-    ) -> Result<Pending<'scope>> {
+    ) -> Result<Pending<'scope, ()>> {
         const CALL: &str = "Scope::put_block";
         let plan = segment.plan(rank, remote, source.len(), local).in_call(CALL)?;
         let (start, order) = plan.order(TransferKind::Put);
@@ -255,7 +194,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         offset: usize,
         scale: T,
         source: &'env [T],
-    ) -> Result<Pending<'scope>> {
+    ) -> Result<Pending<'scope, ()>> {
         const CALL: &str = "Scope::accumulate";
         let kind = TransferKind::Accumulate(scale.scale());
         let order = contiguous(kind, segment, rank, offset, source.len()).in_call(CALL)?;
@@ -283,14 +222,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         order: &Order,
         start: usize,
         target: &'env mut [T],
-    ) -> Result<PendingGet<'scope, 'env, T>> {
-        let len = target.len();
-        let target = target.as_mut_ptr();
+    ) -> Result<Pending<'scope, &'env mut [T]>> {
+        let target = NonNull::from(target);
+        let first = target.cast::<T>().as_ptr();
         // SAFETY: by contract, the extent lies in `target`. The slice is borrowed exclusively for
         // 'env, which outlives the flights; only a wait for this counter returns it earlier. Any
         // bytes are valid values of its elements.
-        let counter = unsafe { self.flights.issue(order, target.wrapping_add(start).cast()) }?;
-        Ok(PendingGet { flights: self.flights, counter, target, len, _target: PhantomData })
+        let counter = unsafe { self.flights.issue(order, first.wrapping_add(start).cast()) }?;
+        Ok(Pending::new(self.flights.engine(), counter, target))
     }
 
     /// # Safety
@@ -300,12 +239,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         order: &Order,
         start: usize,
         source: &'env [T],
-    ) -> Result<Pending<'scope>> {
+    ) -> Result<Pending<'scope, ()>> {
         let from = source.as_ptr().wrapping_add(start).cast_mut().cast();
         // SAFETY: by contract, the extent lies in `source`. The slice is borrowed for 'env, which
         // outlives the flights, and puts and accumulates only read it.
         let counter = unsafe { self.flights.issue(order, from) }?;
-        Ok(Pending { flights: self.flights, counter })
+        Ok(Pending::new(self.flights.engine(), counter, ()))
     }
 }
 

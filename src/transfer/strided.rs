@@ -12,7 +12,7 @@ use portolan_engine::transfer::TransferKind;
 
 /// A block transfer that was checked on both sides.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// The world rank of the target.
     pub world: usize,
     /// The address of the first element of the remote block.
@@ -34,7 +34,7 @@ impl Plan {
 impl<T: Element> Segment<'_, T> {
     /// Checks a transfer between the block `remote` of the part of `rank` and the block `local` of
     /// a slice of `local_len` elements.
-    pub(super) fn plan(
+    pub(crate) fn plan(
         &self,
         rank: usize,
         remote: &Block,

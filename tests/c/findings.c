@@ -95,6 +95,18 @@ static void balance(void)
   }
 }
 
+/* Faulty: rank 0 has all the work, and the others wait for it in MPI. Mended: every rank has it. */
+static void broadcasts(void)
+{
+  long word = me;
+  for (int i = 0; i < TURNS; i++) {
+    if (!faults || me == 0)
+      rest(8);
+    CHECK_EQ(MPI_Bcast(&word, 1, MPI_LONG, 0, MPI_COMM_WORLD), MPI_SUCCESS);
+    CHECK_EQ(word, 0);
+  }
+}
+
 /* Faulty: allocates memory for each step. Mended: allocates once. */
 static void allocations(void)
 {
@@ -118,8 +130,8 @@ int main(int argc, char **argv)
     else
       CHECK_OK(ARMCI_Get(base[0], here, 8, 0));
   } else {
-    void (*const steps[])(void) = { small_puts, locks, counters, shapes, fences, balance, allocations };
-    const char *names[] = { "small", "lock", "counter", "strided", "fences", "imbalance", "allocation" };
+    void (*const steps[])(void) = { small_puts, locks, counters, shapes, fences, balance, broadcasts, allocations };
+    const char *names[] = { "small", "lock", "counter", "strided", "fences", "imbalance", "broadcast", "allocation" };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
       if (argc > 2 && strcmp(argv[2], names[i]) != 0)
         continue;

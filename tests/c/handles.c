@@ -173,6 +173,35 @@ static void unused_handles(void)
   ARMCI_Barrier();
 }
 
+/* The library reads and writes only the bytes of its own handle. The handles of a program that was
+ * compiled with the armci.h of ARMCI-MPI's development branch are longer. */
+static void longer_handles(void)
+{
+  enum { LONGER = 24, MINE = sizeof(armci_hdl_t) };
+  union { armci_hdl_t own; unsigned char bytes[LONGER]; } handle;
+  unsigned char rest[LONGER - MINE];
+  const int to = (me + 1) % nproc;
+
+  memset(rest, 0xa5, sizeof rest);
+  for (int aggregate = 0; aggregate < 2; aggregate++) {
+    long out[4] = { me, me + 1, me + 2, me + 3 }, in[4];
+    memset(&handle, 0xa5, sizeof handle);
+    ARMCI_INIT_HANDLE(&handle.own);
+    if (aggregate)
+      ARMCI_SET_AGGREGATE_HANDLE(&handle.own);
+    for (int i = 0; i < 4; i++)
+      CHECK_OK(ARMCI_NbPut(&out[i], check_at(base, to, 8L * (4 * me + i)), 8, to, &handle.own));
+    CHECK_OK(ARMCI_Wait(&handle.own));
+    if (aggregate)
+      ARMCI_UNSET_AGGREGATE_HANDLE(&handle.own);
+    CHECK_OK(ARMCI_NbGet(check_at(base, to, 32L * me), in, sizeof in, to, &handle.own));
+    CHECK_OK(ARMCI_Wait(&handle.own));
+    CHECK_BYTES(in, out, sizeof out, "a longer handle");
+    CHECK_BYTES(handle.bytes + MINE, rest, sizeof rest, "the rest of a longer handle");
+  }
+  ARMCI_Barrier();
+}
+
 /* Reusing a handle without a wait completes its first operation. */
 static void reused_handles(void)
 {
@@ -265,6 +294,7 @@ int main(int argc, char **argv)
   implicit_handles();
   aggregate_handles();
   unused_handles();
+  longer_handles();
   reused_handles();
   stale_handles();
   empty_aggregates();

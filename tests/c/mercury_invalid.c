@@ -121,6 +121,8 @@ static void make_todays(void)
   gone.hcls = HG_Init_opt("self", HG_FALSE, NULL);
   MUST(HG_Class_finalize(gone.hcls));
   today_id = HG_Register_name(good.hcls, "today", hg_proc_one_t, hg_proc_one_t, one_cb);
+  page_id = HG_Register_name(good.hcls, "page", proc_page, NULL, page_cb);
+  MUST(HG_Registered_disable_response(good.hcls, page_id, HG_TRUE));
   good.made = another_made();
   gone.made = gone.served = another_made();
   MUST(HG_Destroy(gone.made));

@@ -13,7 +13,8 @@ enum { ROOM = 256 };
 static unsigned char here[ROOM], packed[ROOM], packed_bulk[ROOM];
 static size_t packed_size, packed_bulk_size;
 static int ended;                   /* callbacks that ran */
-static hg_id_t one_id, today_id, kept_id;
+static hg_id_t one_id, today_id, kept_id, page_id;
+static int pages_came;
 static hg_handle_t kept;            /* a call that its handler has not answered */
 
 /* A handle of each kind. NA: class, context, address, memory. HG 2013: request, bulk request,
@@ -64,6 +65,19 @@ static hg_return_t hg_ended(const struct hg_cb_info *info)
   (void)info;
   ended++;
   return HG_SUCCESS;
+}
+
+/* A one-way call with an input of some length. */
+typedef struct { char bytes[2048]; } page_t;
+static hg_return_t proc_page(hg_proc_t proc, void *page)
+{
+  return hg_proc_raw(proc, page, sizeof(page_t));
+}
+
+static hg_return_t page_cb(hg_handle_t handle)
+{
+  pages_came++;
+  return HG_Destroy(handle);
 }
 
 static hg_return_t one_cb(hg_handle_t handle)

@@ -293,6 +293,32 @@ static int under_way(int again)
   return rc;
 }
 
+/* Each rank makes one-way calls to the next, which makes no progress meanwhile, until one is
+ * refused. Then it makes progress until all calls of the previous rank have come. */
+static int flooded(void)
+{
+  enum { MOST = 1 << 17 };
+  static page_t page;
+  const int to = (me + 1) % nproc, from = (me + nproc - 1) % nproc;
+  int sent = 0, coming, rc = HG_SUCCESS;
+  while (rc == HG_SUCCESS && sent < MOST) {
+    hg_handle_t handle;
+    MUST(HG_Create(good.hctx, next, page_id, &handle));
+    rc = HG_Forward_handle(handle, NULL, NULL, &page);
+    MUST(HG_Destroy(handle));
+    sent += rc == HG_SUCCESS;
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Sendrecv(&sent, 1, MPI_INT, to, 0, &coming, 1, MPI_INT, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  const double begun = check_seconds();
+  while (pages_came < coming && check_seconds() - begun < CHECK_HANG) {
+    HG_Progress(good.hctx, 10);
+    HG_Trigger(good.hctx, 0, MOST, NULL);
+  }
+  CHECK_EQ(pages_came, coming);
+  return rc;
+}
+
 static hg_class_t *opened(const char *info, const char *checksum, na_class_t *na)
 {
   const struct hg_init_info options = { na, checksum };
@@ -329,6 +355,9 @@ static void today_arguments(void)
   HG("Reset", "a peer's address that was freed", HG_INVALID_ARG, Reset(good.made, gone.addr, today_id));
   HG("Forward_handle", "a null input", HG_INVALID_ARG, Forward_handle(good.made, hg_ended, NULL, NULL));
   REFUSED("HG_Forward_handle", "a call that is under way", HG_BUSY, under_way(1));
+  if (LISTED || nproc > 1) /* calls to this rank wait nowhere */
+    REFUSED("HG_Forward_handle", "64 MiB of one-way calls wait until the peer consumes earlier ones", HG_AGAIN,
+            flooded());
   REFUSED("HG_Reset", "a call that is under way", HG_BUSY, under_way(0));
   REFUSED("HG_Get_output", "a call that was never forwarded", HG_INVALID_ARG, never_forwarded());
   HG("Get_output", "a null pointer for the output", HG_INVALID_ARG, Get_output(good.made, NULL));

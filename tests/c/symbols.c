@@ -1,4 +1,5 @@
-/* Every function of the headers is in the library; otherwise this program does not link. */
+/* Every function of the headers is in the library; otherwise this program does not link. The test
+ * `docs` checks that the table is complete. */
 // TEST: armci
 #include "check.h"
 
@@ -85,7 +86,6 @@ int main(int argc, char **argv)
 {
   const int count = (int)(sizeof table / sizeof table[0]);
   check_start("symbols", &argc, &argv);
-  CHECK_EQ(count, 227);
   for (int i = 0; i < count; i++) {
     CHECK(table[i].address != NULL, "%s is missing", table[i].name);
     for (int j = 0; j < i; j++)

@@ -140,6 +140,56 @@ static void many_blocks(void)
   free(dst);
 }
 
+/* More blocks than a datatype of MPI describes, put, got back and added, and an address that occurs
+ * twice in an accumulate, which adds twice. */
+static void thousands(void)
+{
+  enum { MANY = 20000 };
+  void **src = check_calloc(MANY * (long)sizeof(void *)), **dst = check_calloc(MANY * (long)sizeof(void *));
+  int *here = check_calloc(MANY * (long)sizeof(int)), *back = check_calloc(MANY * (long)sizeof(int));
+  void **all = check_segment(MANY * (long)sizeof(int));
+  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc, *own = all[me];
+  int two = 2;
+  armci_giov_t iov = { .src_ptr_array = src, .dst_ptr_array = dst, .bytes = 4, .ptr_array_len = MANY };
+
+  for (int i = 0; i < MANY; i++) {
+    here[i] = 3 * i + me;
+    src[i] = &here[i];
+    dst[i] = check_at(all, right, 4L * ((i * 7919L) % MANY));
+  }
+  CHECK_OK(ARMCI_PutV(&iov, 1, right));
+  ARMCI_Barrier();
+  for (int i = 0; i < MANY; i++)
+    CHECK(own[(i * 7919L) % MANY] == 3 * i + left, "block %d is %d after PutV", i, own[(i * 7919L) % MANY]);
+  for (int i = 0; i < MANY; i++)
+    src[i] = &back[i];
+  iov.src_ptr_array = dst;
+  iov.dst_ptr_array = src;
+  CHECK_OK(ARMCI_GetV(&iov, 1, right));
+  for (int i = 0; i < MANY; i++)
+    CHECK(back[i] == here[i], "block %d is %d after GetV", i, back[i]);
+  ARMCI_Barrier();
+  for (int twice = 0; twice < 2; twice++) {
+    iov.src_ptr_array = src;
+    iov.dst_ptr_array = dst;
+    if (twice)
+      dst[1] = dst[0];
+    CHECK_OK(ARMCI_AccV(ARMCI_ACC_INT, &two, &iov, 1, right));
+    ARMCI_Barrier();
+  }
+  for (int i = 0; i < MANY; i++) {
+    const int was = 3 * i + left, found = own[(i * 7919L) % MANY];
+    const int want_sum = i == 0 ? was + 4 * was + 2 * (3 + left) : i == 1 ? was + 2 * was : was + 4 * was;
+    CHECK(found == want_sum, "block %d is %d after two AccV, not %d", i, found, want_sum);
+  }
+  ARMCI_Barrier();
+  check_free_segment(all);
+  free(src);
+  free(dst);
+  free(here);
+  free(back);
+}
+
 /* Nothing to move: no sets, no blocks, no bytes. */
 static void nothing(void)
 {
@@ -184,6 +234,7 @@ int main(int argc, char **argv)
   want = check_calloc(ROOM);
   random_vectors();
   many_blocks();
+  thousands();
   nothing();
   free(local);
   free(want);

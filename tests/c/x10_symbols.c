@@ -1,4 +1,5 @@
-/* Every function of x10lib.h is in the library, and its types have the expected layouts. */
+/* Every function of x10lib.h is in the library, and its types have the expected layouts. The test
+ * `docs` checks that the table is complete. */
 // TEST: x10
 #include "x10_check.h"
 
@@ -11,9 +12,6 @@ static const struct {
   function address;
 } table[] = {
 #define NAME(name) { #name, (function)name },
-#define VALUE(type)                                                                     \
-  NAME(x10_get_value_##type) NAME(x10_put_value_##type) NAME(x10_put_value_##type##_nb) \
-  NAME(x10_put_##type) NAME(x10_put_##type##_nb)
   NAME(x10_init) NAME(x10_finalize) NAME(x10_last_error)
   NAME(x10_make_gas_ref) NAME(x10_gas2place) NAME(x10_gas2addr)
   NAME(x10_alloc_switch) NAME(x10_free_switch) NAME(x10_decrement_switch)
@@ -22,7 +20,15 @@ static const struct {
   NAME(x10_get) NAME(x10_get_nb) NAME(x10_put) NAME(x10_put_nb)
   NAME(x10_get_v) NAME(x10_get_v_nb) NAME(x10_put_v) NAME(x10_put_v_nb)
   NAME(x10_get_s) NAME(x10_get_s_nb) NAME(x10_put_s) NAME(x10_put_s_nb)
-  VALUE(int) VALUE(long) VALUE(float) VALUE(double) NAME(x10_get_value_status)
+  NAME(x10_get_value_int) NAME(x10_put_value_int) NAME(x10_put_value_int_nb)
+  NAME(x10_put_int) NAME(x10_put_int_nb)
+  NAME(x10_get_value_long) NAME(x10_put_value_long) NAME(x10_put_value_long_nb)
+  NAME(x10_put_long) NAME(x10_put_long_nb)
+  NAME(x10_get_value_float) NAME(x10_put_value_float) NAME(x10_put_value_float_nb)
+  NAME(x10_put_float) NAME(x10_put_float_nb)
+  NAME(x10_get_value_double) NAME(x10_put_value_double) NAME(x10_put_value_double_nb)
+  NAME(x10_put_double) NAME(x10_put_double_nb)
+  NAME(x10_get_value_status)
   NAME(x10_fence) NAME(x10_gfence) NAME(x10_lock) NAME(x10_unlock)
   NAME(x10_register) NAME(x10_addr_init) NAME(x10_getenv) NAME(x10_setenv)
   NAME(x10_async_spawn_packed) NAME(x10_async_spawn_agg_packed) NAME(x10_flush)
@@ -34,7 +40,6 @@ int main(int argc, char **argv)
   const int count = (int)(sizeof table / sizeof table[0]);
 
   x_start("x10_symbols", &argc, &argv);
-  CHECK_EQ(count, 59);
   for (int i = 0; i < count; i++) {
     CHECK(table[i].address != NULL, "%s is missing", table[i].name);
     for (int j = 0; j < i; j++)

@@ -1,7 +1,9 @@
 //! Every script answers `--help` at once: it prints its usage, and starts neither cargo nor an MPI
 //! nor a package manager. `scripts/dev` lists the commands of the test driver and the scripts for
-//! developers, and pages name only these. `scripts/install.sh --uninstall` removes only files below its prefix. No script searches
-//! the current directory for libraries, and none uses a name in `/tmp` that others can predict.
+//! developers, and pages name only these. The driver ends quietly if its output is a closed pipe,
+//! and `mpirun.sh` names a host that lacks a library. `scripts/install.sh --uninstall` removes only
+//! files below its prefix. No script searches the current directory for libraries, and none uses a
+//! name in `/tmp` that others can predict.
 
 use super::{pages, root};
 use std::collections::BTreeSet;
@@ -92,6 +94,49 @@ fn every_command_is_listed_and_no_other() {
     let commands = commands();
     assert_eq!(listed, commands, "the head of scripts/dev, scripts/dev.d and the test driver");
     names_only("scripts/dev ", &commands);
+}
+
+#[test]
+fn a_closed_pipe_ends_the_driver_quietly() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let list = Command::new(root().join("scripts/test.sh")).arg("--list").stdout(writer).output();
+    let list = list.expect("scripts/test.sh");
+    let errors = String::from_utf8_lossy(&list.stderr);
+    assert!(errors.is_empty() && !list.status.success(), "{}: {errors}", list.status);
+}
+
+/// The MPI and `ldd` are replaced by scripts.
+#[test]
+fn mpirun_names_a_host_that_lacks_a_library() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lacking");
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a directory");
+    let fakes = [
+        ("mpicc", "echo '#define MPICH_VERSION \"4\"'"),
+        ("mpiexec", "while [ \"$1\" != -n ]; do shift; done; shift 2; exec \"$@\""),
+        ("ldd", "echo '  libgone.so.1 => not found'"),
+        ("uname", "echo node7"),
+    ];
+    // Another process writes the scripts: a child of another thread would inherit an open file, and
+    // a script that is open for writing cannot be run.
+    let write = "printf '#!/bin/sh\\n%s\\n' \"$2\" >\"$1\" && chmod +x \"$1\"";
+    for (name, text) in fakes {
+        let status =
+            Command::new("sh").args(["-c", write, "sh"]).arg(dir.join(name)).arg(text).status();
+        assert!(status.expect("sh").success(), "{name}");
+    }
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("PATH is set"));
+    let run = |flags: &str| {
+        let mut command = Command::new(root().join("mpirun.sh"));
+        command.args(["--mpi", "system", "-n", "2", "true"]).env("PATH", &path);
+        command.env("PORTOLAN_MPIRUN_FLAGS", flags).output().expect("mpirun.sh")
+    };
+    let refused = run("-hosts node7,node8");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(text.contains("host node7 has no libgone.so.1:"), "{}: {text}", refused.status);
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(run("").status.success(), "on one host the loader itself reports it");
 }
 
 #[test]

@@ -1,14 +1,32 @@
-//! Dependencies of the packages: each is used, and the examples have few.
+//! Dependencies of the packages: each is used, the examples have few, licences are permissive, and
+//! no new crate occurs in two versions.
 
 use super::imports;
-use std::collections::BTreeSet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Dependencies that no source names, and why.
 const UNNAMED: [(&str, &str); 3] = [
     ("portolan", "portolan"),                // the features of the examples
     ("portolan-kernels", "portolan-engine"), // its build script reads where the MPI is
     ("portolan-benches", "portolan-engine"), // the same
+];
+
+const PERMISSIVE: [&str; 7] =
+    ["0BSD", "Apache-2.0", "BSD-3-Clause", "ISC", "MIT", "Unicode-3.0", "Zlib"];
+
+/// Crates that occur in two versions, because others depend on the older one.
+const TWICE: [&str; 8] = [
+    "crypto-common", // crc-fast
+    "digest",        // crc-fast
+    "embedded-io",   // postcard
+    "getrandom",     // ring
+    "libloading",    // clang-sys
+    "shlex",         // bindgen
+    "syn",           // bindgen
+    "windows-sys",   // ring; not compiled on Linux
 ];
 
 fn root() -> PathBuf {
@@ -78,4 +96,44 @@ fn every_dependency_is_used() {
 fn is_in_package_below(source: &Path, folder: &Path) -> bool {
     let mut folders = source.ancestors().skip(1).take_while(|above| *above != folder);
     source.starts_with(folder) && folders.any(|above| above.join("Cargo.toml").exists())
+}
+
+/// The packages of the lock file, as `cargo metadata` describes them.
+fn locked() -> Vec<Value> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--format-version", "1", "--locked", "--offline", "--all-features"]);
+    let output = cargo.current_dir(root()).output().expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    metadata["packages"].as_array().expect("packages").clone()
+}
+
+/// Returns whether each part of an expression like `(MIT OR GPL-3.0) AND ISC` permits free use.
+fn is_permissive(licence: &str) -> bool {
+    let one = |name: &str| {
+        let name = name.split(" WITH ").next().unwrap_or(name);
+        PERMISSIVE.contains(&name.trim_matches(['(', ')', ' ']))
+    };
+    let part = |part: &str| part.replace('/', " OR ").split(" OR ").any(one);
+    licence.split(" AND ").all(part)
+}
+
+#[test]
+fn dependencies_have_permissive_licences() {
+    assert!(is_permissive("(MIT OR GPL-3.0) AND ISC") && is_permissive("Unlicense/MIT"));
+    assert!(!is_permissive("MIT AND GPL-3.0") && !is_permissive(""));
+    for package in locked() {
+        let licence = package["license"].as_str().unwrap_or("");
+        assert!(is_permissive(licence), "{} has the licence {licence:?}", package["name"]);
+    }
+}
+
+#[test]
+fn no_other_crate_occurs_in_two_versions() {
+    let mut versions = BTreeMap::<String, usize>::new();
+    for package in locked() {
+        *versions.entry(package["name"].as_str().expect("a name").into()).or_default() += 1;
+    }
+    let twice: Vec<_> = versions.iter().filter(|(_, n)| **n > 1).map(|(name, _)| name).collect();
+    assert_eq!(twice, TWICE, "crates in two versions");
 }

@@ -144,6 +144,13 @@ const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "over_communicator",
+        label: "default",
+        ranks: 3,
+        run: lifecycle::over_communicator,
+        ..ALONE_BASE
+    },
+    Alone {
         name: "direct_between_nodes",
         label: "path=direct node_size=1",
         env: &[("PORTOLAN_PATH", "direct"), ("PORTOLAN_NODE_SIZE", "1")],

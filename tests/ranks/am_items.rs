@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use bytemuck::{Pod, Zeroable};
 use portolan::ErrorKind;
 use portolan::internals::RegisterIn;
-use portolan::messages::{Context, Handlers, Item, Messages};
+use portolan::messages::{Delivery, Handlers, Item, Messages};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering;
 pub struct Add(pub u64);
 
 impl Item for Add {
-    fn apply(batch: &[Add], context: &Context<'_>) {
-        let seen = context.state::<Seen>();
+    fn apply(batch: &[Add], delivery: &Delivery<'_>) {
+        let seen = delivery.state::<Seen>();
         seen.count.fetch_add(batch.len() as u64, Ordering::Relaxed);
         seen.sum.fetch_add(batch.iter().map(|a| a.0).sum(), Ordering::Relaxed);
     }
@@ -27,10 +27,10 @@ impl Item for Add {
 struct Odd([u8; 13]);
 
 impl Item for Odd {
-    fn apply(batch: &[Odd], context: &Context<'_>) {
+    fn apply(batch: &[Odd], delivery: &Delivery<'_>) {
         for item in batch {
             assert!(item.0.windows(2).all(|w| w[1] == w[0].wrapping_add(1)), "{item:?}");
-            context.state::<Seen>().note(item.0[0].into());
+            delivery.state::<Seen>().note(item.0[0].into());
         }
     }
 }
@@ -41,11 +41,11 @@ impl Item for Odd {
 struct Wide(u128);
 
 impl Item for Wide {
-    fn apply(batch: &[Wide], context: &Context<'_>) {
+    fn apply(batch: &[Wide], delivery: &Delivery<'_>) {
         assert!(batch.as_ptr().is_aligned());
         for item in batch {
             assert_eq!(item.0 >> 64, item.0 & u128::from(u64::MAX));
-            context.state::<Seen>().note(item.0 as u64);
+            delivery.state::<Seen>().note(item.0 as u64);
         }
     }
 }
@@ -55,8 +55,8 @@ impl Item for Wide {
 struct Tick;
 
 impl Item for Tick {
-    fn apply(batch: &[Tick], context: &Context<'_>) {
-        context.state::<Seen>().count.fetch_add(batch.len() as u64, Ordering::Relaxed);
+    fn apply(batch: &[Tick], delivery: &Delivery<'_>) {
+        delivery.state::<Seen>().count.fetch_add(batch.len() as u64, Ordering::Relaxed);
     }
 }
 
@@ -69,15 +69,15 @@ pub struct Hop {
 }
 
 impl Item for Hop {
-    fn apply(batch: &[Hop], context: &Context<'_>) {
-        let hops = context.batches::<Hop>().expect("batches");
-        let seen = context.state::<Seen>();
+    fn apply(batch: &[Hop], delivery: &Delivery<'_>) {
+        let hops = delivery.batches::<Hop>().expect("batches");
+        let seen = delivery.state::<Seen>();
         for hop in batch {
             seen.note(1);
             if hop.left > 0 {
                 let mut rng = Rng::new(hop.seed, &[]);
                 let next = Hop { seed: rng.next(), left: hop.left - 1 };
-                hops.push(rng.below(context.size()), next).expect("push");
+                hops.push(rng.below(delivery.size()), next).expect("push");
             }
         }
     }

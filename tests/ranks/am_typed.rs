@@ -4,7 +4,7 @@ use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use parking_lot::Mutex;
 use portolan::internals::RegisterIn;
-use portolan::messages::{Context, Handlers, Message};
+use portolan::messages::{Delivery, Handlers, Message};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,15 +56,15 @@ impl Parcel {
 impl Message for Parcel {
     /// The text, the numbers and the payload. The reply carries the payload as a part of its value.
     type Reply = (String, Vec<u32>, Vec<u8>);
-    fn handle(self, context: &Context<'_>) -> Self::Reply {
-        assert_eq!(context.origin(), self.from);
-        assert_eq!(context.payload().len(), self.payload);
+    fn handle(self, delivery: &Delivery<'_>) -> Self::Reply {
+        assert_eq!(delivery.origin(), self.from);
+        assert_eq!(delivery.payload().len(), self.payload);
         assert!(self.numbers.iter().copied().eq(0..self.text.len() as u32 / 3));
-        assert!(context.payload() == pattern(self.payload, self.from), "the payload differs");
-        let seen = context.state::<Seen>();
+        assert!(delivery.payload() == pattern(self.payload, self.from), "the payload differs");
+        let seen = delivery.state::<Seen>();
         seen.note(self.text.len() as u64);
         seen.bytes.fetch_add(self.payload as u64, Ordering::Relaxed);
-        (self.text, self.numbers, context.take_payload())
+        (self.text, self.numbers, delivery.take_payload())
     }
 }
 
@@ -119,10 +119,10 @@ pub struct Numbered(pub u64);
 
 impl Message for Numbered {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
-        let mut next = context.state::<Seen>().next.lock();
-        let expected = next.entry(context.origin()).or_default();
-        assert_eq!(self.0, *expected, "from rank {}", context.origin());
+    fn handle(self, delivery: &Delivery<'_>) {
+        let mut next = delivery.state::<Seen>().next.lock();
+        let expected = next.entry(delivery.origin()).or_default();
+        assert_eq!(self.0, *expected, "from rank {}", delivery.origin());
         *expected += 1;
     }
 }
@@ -167,10 +167,10 @@ impl Branch {
 
 impl Message for Branch {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
-        context.state::<Seen>().note(self.seed);
-        for (rank, child) in self.children(context.size()) {
-            context.spawn(rank, &child).expect("spawn");
+    fn handle(self, delivery: &Delivery<'_>) {
+        delivery.state::<Seen>().note(self.seed);
+        for (rank, child) in self.children(delivery.size()) {
+            delivery.spawn(rank, &child).expect("spawn");
         }
     }
 }
@@ -183,11 +183,11 @@ struct Ask {
 
 impl Message for Ask {
     type Reply = u64;
-    fn handle(self, context: &Context<'_>) -> u64 {
+    fn handle(self, delivery: &Delivery<'_>) -> u64 {
         if self.depth > 0 {
-            let next = (context.rank() + 1) % context.size();
-            let then = |below: u64, context: &Context<'_>| context.state::<Seen>().note(below);
-            context.call_then(next, &Ask { depth: self.depth - 1 }, then).expect("call");
+            let next = (delivery.rank() + 1) % delivery.size();
+            let then = |below: u64, delivery: &Delivery<'_>| delivery.state::<Seen>().note(below);
+            delivery.call_then(next, &Ask { depth: self.depth - 1 }, then).expect("call");
         }
         u64::from(self.depth)
     }
@@ -243,7 +243,7 @@ pub struct Double(pub u64);
 
 impl Message for Double {
     type Reply = u64;
-    fn handle(self, _: &Context<'_>) -> u64 {
+    fn handle(self, _: &Delivery<'_>) -> u64 {
         2 * self.0
     }
 }
@@ -306,10 +306,10 @@ struct Relay {
 
 impl Message for Relay {
     type Reply = Vec<usize>;
-    fn handle(self, context: &Context<'_>) -> Vec<usize> {
-        let mut way = vec![context.rank()];
-        if context.rank() < self.upto {
-            let reply = context.call(context.rank() + 1, &self).expect("call");
+    fn handle(self, delivery: &Delivery<'_>) -> Vec<usize> {
+        let mut way = vec![delivery.rank()];
+        if delivery.rank() < self.upto {
+            let reply = delivery.call(delivery.rank() + 1, &self).expect("call");
             way.extend(reply.wait().expect("a blocking handler may wait"));
         }
         way

@@ -4,7 +4,7 @@ use crate::am_items::{Add, Hop};
 use crate::am_typed::{Double, Numbered, Seen};
 use crate::child::{self, Ctx, refused, step};
 use portolan::internals::RegisterIn;
-use portolan::messages::{Context, Handlers, Item, Message};
+use portolan::messages::{Delivery, Handlers, Item, Message};
 use portolan::{ErrorKind, Runtime, Segment};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -16,9 +16,9 @@ struct Impatient;
 
 impl Message for Impatient {
     type Reply = String;
-    fn handle(self, context: &Context<'_>) -> String {
-        let other = (context.rank() + 1) % context.size();
-        let reply = context.call(other, &Double(1)).expect("call");
+    fn handle(self, delivery: &Delivery<'_>) -> String {
+        let other = (delivery.rank() + 1) % delivery.size();
+        let reply = delivery.call(other, &Double(1)).expect("call");
         refused(ErrorKind::State, "waiting in a handler", reply.wait())
     }
 }
@@ -34,7 +34,7 @@ impl Serialize for Unwritable {
 
 impl Message for Unwritable {
     type Reply = ();
-    fn handle(self, _: &Context<'_>) {}
+    fn handle(self, _: &Delivery<'_>) {}
 }
 
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -42,7 +42,7 @@ impl Message for Unwritable {
 struct Sized<T>(T);
 
 impl<T: bytemuck::Pod + Send + Sync> Item for Sized<T> {
-    fn apply(_: &[Self], _: &Context<'_>) {}
+    fn apply(_: &[Self], _: &Delivery<'_>) {}
     fn name() -> &'static str {
         "sized"
     }
@@ -130,7 +130,7 @@ struct Panics;
 
 impl Message for Panics {
     type Reply = ();
-    fn handle(self, _: &Context<'_>) {
+    fn handle(self, _: &Delivery<'_>) {
         panic!("on purpose");
     }
 }
@@ -140,8 +140,8 @@ struct Stateless;
 
 impl Message for Stateless {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
-        context.state::<Seen>().note(0);
+    fn handle(self, delivery: &Delivery<'_>) {
+        delivery.state::<Seen>().note(0);
     }
 }
 
@@ -157,7 +157,7 @@ impl Serialize for Forged {
 
 impl Message for Forged {
     type Reply = ();
-    fn handle(self, _: &Context<'_>) {}
+    fn handle(self, _: &Delivery<'_>) {}
 }
 
 fn end_by<M: Message>(handlers: Handlers, message: &M) {
@@ -230,17 +230,17 @@ thread_local! {
 
 impl Message for Transfers {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
+    fn handle(self, delivery: &Delivery<'_>) {
         let (rt, segment) = SHARED.get().expect("the thread that sends runs the handler");
         let refused = |what: &str, started: portolan::Result<()>| {
             let text = refused(ErrorKind::State, what, started);
             assert!(text.contains("Transfers"), "the error names the handler: {text}");
         };
-        for rank in 0..context.size() {
+        for rank in 0..delivery.size() {
             let four = || vec![7; 4];
-            refused("get", segment.get_owned(rank, 0, four()).map(drop));
-            refused("put", segment.put_owned(rank, 0, four()).map(drop));
-            refused("accumulate", segment.accumulate_owned(rank, 0, 1, four()).map(drop));
+            refused("get", segment.start_get(rank, 0, four()).map(drop));
+            refused("put", segment.start_put(rank, 0, four()).map(drop));
+            refused("accumulate", segment.start_accumulate(rank, 0, 1, four()).map(drop));
             let mut room = four();
             refused("scope", rt.scope(|scope| scope.get(segment, rank, 0, &mut room).map(drop)));
             assert_eq!(room, four());

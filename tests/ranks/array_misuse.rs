@@ -2,9 +2,9 @@
 
 use crate::child::{self, Ctx, refused, step};
 use ndarray::{Array1, Array2, Ix1, Ix2, IxDyn, array};
-use portolan::array::{Access, Boundary, DistArray, Distribution, Options, Patch, Tile};
+use portolan::array::{Access, Boundary, DistArray, Distribution, Matmul, Options, Patch, Tile};
 use portolan::internals::runtime;
-use portolan::messages::{Context, Handlers, Message};
+use portolan::messages::{Delivery, Handlers, Message};
 use portolan::{ErrorKind, Group, Runtime};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -52,7 +52,7 @@ pub fn errors(ctx: &Ctx) {
     h.sync().expect("sync");
     assert_eq!(h.get_value([0, 0]).expect("get"), 1.0);
 
-    let deep = DistArray::<f64, IxDyn>::new(&world, vec![1; 100_000]);
+    let deep = DistArray::<f64, IxDyn>::zeros(&world, vec![1; 100_000]);
     refused(ErrorKind::Argument, "too many axes", deep);
 
     let made = |options: Options| DistArray::<f64, Ix2>::with(&world, [10, 20], options);
@@ -62,18 +62,18 @@ pub fn errors(ctx: &Ctx) {
     let wide = Options::named("h").ghosts([11, 0]).boundaries([Boundary::Periodic, Boundary::Open]);
     named(refused(ErrorKind::Argument, "ghost cells of nobody", made(wide)));
     refused(ErrorKind::Memory, "more than there is", {
-        DistArray::<f64, Ix1>::new(&world, [1 << 55])
+        DistArray::<f64, Ix1>::zeros(&world, [1 << 55])
     });
-    let other = DistArray::<f64, Ix2>::new(&world, [20, 10]).expect("an array");
-    named(refused(ErrorKind::Argument, "another shape", h.copy_from(&other)));
+    let other = DistArray::<f64, Ix2>::zeros(&world, [20, 10]).expect("an array");
+    named(refused(ErrorKind::Argument, "another shape", h.assign(&other)));
     let mut product = h.like::<f64>("product").expect("an array");
-    refused(ErrorKind::Argument, "no product", product.matmul(1.0, &h, &h, 0.0));
+    refused(ErrorKind::Argument, "no product", product.matmul(1.0, &h, &h, 0.0, Matmul::Auto));
     // The product ends an access that was dropped.
-    let mut square = DistArray::<f64, Ix2>::new(&world, [6, 6]).expect("an array");
+    let mut square = DistArray::<f64, Ix2>::zeros(&world, [6, 6]).expect("an array");
     let mut result = square.like::<f64>("result").expect("an array");
     square.fill(1.0).expect("fill");
     drop(result.access().expect("access"));
-    result.matmul_dynamic(1.0, &square, &square, 0.0, [2, 3]).expect("a product");
+    result.matmul(1.0, &square, &square, 0.0, Matmul::Tiles([2, 3])).expect("a product");
     assert_eq!(result.get_value([5, 5]).expect("get"), 6.0);
     for array in [h, other, product, square, result] {
         array.free().expect("free");
@@ -135,7 +135,7 @@ pub fn races() {
     let list = |a: &DistArray<'_, i64, Ix1>| a.scatter(&[63, 13], &[1, 2]).expect("scatter");
     let sums = |a: &DistArray<'_, i64, Ix1>| a.scatter_add(&[13, 13], 1, &[1, 2]).expect("add");
     let reads = |a: &DistArray<'_, i64, Ix1>| drop(a.gather(&[5, 13]).expect("gather"));
-    let count = |a: &DistArray<'_, i64, Ix1>| assert!(a.read_inc(13, 1).is_ok());
+    let count = |a: &DistArray<'_, i64, Ix1>| assert!(a.fetch_add(13, 1).is_ok());
     let pending = |a: &DistArray<'_, i64, Ix1>| {
         drop(a.start_put(13..14, some(1)).expect("put").wait().expect("wait"));
     };
@@ -148,8 +148,8 @@ pub fn races() {
         ("put and periodic get", &put, &around),
         ("scatter and put", &list, &put),
         ("scatter_add and put", &sums, &put),
-        ("read_inc and put", &count, &put),
-        ("read_inc and gather", &count, &reads),
+        ("fetch_add and put", &count, &put),
+        ("fetch_add and gather", &count, &reads),
         ("non-blocking put and scatter", &pending, &list),
     ];
     for (what, one, two) in races {
@@ -205,11 +205,11 @@ pub fn races() {
     println!("races are found");
 }
 
-type Held = Access<'static, 'static, f64, Ix1>;
+type HeldAccess = Access<'static, 'static, f64, Ix1>;
 
 thread_local! {
     /// The access that the handler uses.
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<HeldAccess>> = const { RefCell::new(None) };
 }
 
 #[derive(Serialize, Deserialize)]
@@ -217,7 +217,7 @@ struct Interrupt;
 
 impl Message for Interrupt {
     type Reply = ();
-    fn handle(self, _: &Context<'_>) {
+    fn handle(self, _: &Delivery<'_>) {
         HELD.with_borrow_mut(|held| {
             let access = held.as_mut().expect("the main thread runs the handler");
             // The wait is possible only if the update has ended already.
@@ -260,7 +260,7 @@ fn share(fails: impl Fn(&Tile) -> portolan::Result<()>) {
     drop(std::panic::take_hook());
     let code = portolan::run(|rt| -> portolan::Result<()> {
         child::check_size(rt.size());
-        let a = DistArray::<f64, Ix2>::new(&rt.world(), [64, 64])?;
+        let a = DistArray::<f64, Ix2>::zeros(&rt.world(), [64, 64])?;
         let mut tiles = a.tiles([8, 8])?;
         while let Some(tile) = tiles.take()?.filter(|tile| tile.owner == rt.rank()) {
             if rt.rank() == 1 {

@@ -1,7 +1,7 @@
 //! Array files: NumPy reads files that ranks have written, and ranks read files of NumPy.
 
 use crate::child;
-use ndarray::{Dimension, Ix1, Ix2, Ix3};
+use ndarray::{Dimension, IntoDimension, Ix1, Ix2, Ix3};
 use portolan::Runtime;
 use portolan::array::{DistArray, NpyElement, Options};
 use portolan::num_complex::Complex;
@@ -49,8 +49,8 @@ fn save<T: NpyElement, D: Dimension>(
     shape: D,
     of: impl Fn(f64) -> T,
 ) -> Vec<String> {
-    let mut array = DistArray::<T, D>::new(&rt.world(), shape).expect("an array");
-    array.fill_with(|index| of(number(index))).expect("fill");
+    let mut array = DistArray::<T, D>::zeros(&rt.world(), shape).expect("an array");
+    array.fill_with(|index| of(number(index.into_dimension().slice()))).expect("fill");
     array.save(path).expect("save");
     let counts: Vec<String> = array.shape().iter().map(usize::to_string).collect();
     array.free().expect("free");
@@ -64,7 +64,10 @@ fn load<T: NpyElement + PartialEq, D: Dimension>(rt: &Runtime, path: &Path, of: 
         let mut array =
             DistArray::<T, D>::load(&rt.world(), &path, Options::named(kind)).expect("load");
         let mut mine = array.access().expect("access");
-        mine.for_each(|index, x| assert!(*x == of(2.0 * number(index)), "{path:?} at {index:?}"));
+        mine.for_each(|index, x| {
+            let number = number(index.clone().into_dimension().slice());
+            assert!(*x == of(2.0 * number), "{path:?} at {index:?}");
+        });
         mine.release().expect("release");
         array.free().expect("free");
     }

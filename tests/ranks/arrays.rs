@@ -4,8 +4,8 @@ use crate::array_model::{self as model, Indices};
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, ArrayD, Ix2, Ix3, IxDyn, LinalgScalar};
-use portolan::array::{Boundary, DistArray, Extremum, Options};
+use ndarray::{Array1, Array2, ArrayD, Dimension, Ix2, Ix3, IxDyn, LinalgScalar};
+use portolan::array::{Boundary, DistArray, Extremum, Matmul, Options};
 use portolan::internals::runtime;
 use portolan::num_complex::Complex;
 use portolan::{Element, ErrorKind, Group, Runtime};
@@ -82,7 +82,7 @@ fn change(
                     _ => {
                         let rt = group.runtime();
                         let (to, from) = (&*array, &new);
-                        rt.scope(|s| s.put_patch(to, &part.patch, from)).expect("put");
+                        rt.scope(|s| s.put_patch(to, &part.patch, from).map(drop)).expect("put");
                     }
                 }
             }
@@ -146,18 +146,18 @@ fn change(
         }
         5 => {
             let at = model::index(rng, &shape);
-            let before = array.read_inc(at.clone(), 1).expect("read_inc");
+            let before = array.fetch_add(at.clone(), 1).expect("fetch_add");
             let all: BTreeSet<i64> =
                 group.all_gather(before).expect("gather").into_iter().collect();
             let counted: BTreeSet<i64> = (0..n as i64).map(|i| double[&at] + i).collect();
-            assert_eq!(all, counted, "read_inc");
+            assert_eq!(all, counted, "fetch_add");
             double[&at] += n as i64;
-            "read_inc"
+            "fetch_add"
         }
         6 => {
             let mut mine = array.access().expect("access");
             mine.local_mut().mapv_inplace(|x| x / 2);
-            mine.for_each(|index, x| *x += index.iter().sum::<usize>() as i64);
+            mine.for_each(|index, x| *x += index.slice().iter().sum::<usize>() as i64);
             mine.release().expect("release");
             for (index, x) in double.indexed_iter_mut() {
                 *x = *x / 2 + (0..shape.len()).map(|a| index[a]).sum::<usize>() as i64;
@@ -166,7 +166,7 @@ fn change(
         }
         7 => {
             array.scale(3).expect("scale");
-            array.map_inplace(|x| x - 5).expect("map");
+            array.mapv_inplace(|x| x - 5).expect("map");
             double.mapv_inplace(|x| x * 3 - 5);
             "map"
         }
@@ -174,7 +174,7 @@ fn change(
             let options = model::options(rng, &shape, n, "copy");
             let other = array.redistribute(options).expect("redistribute");
             array.fill(0).expect("fill");
-            array.scaled_add(1, 2, &other).expect("add");
+            array.scaled_add(2, &other).expect("add");
             let backwards: Vec<usize> = shape.iter().rev().copied().collect();
             let options = model::options(rng, &backwards, n, "turned");
             let mut turned = model::Array::with(group, IxDyn(&backwards), options).expect("turned");
@@ -183,9 +183,9 @@ fn change(
             let whole = turned.get(turned.whole()).expect("get");
             assert_eq!(whole, double.view().reversed_axes(), "transpose");
             turned.free().expect("free");
-            array.copy_from(&other).expect("copy");
-            array.zip(&other, |a, b| a + b).expect("zip");
-            let same = other.map("same", |x| x as f64).expect("map");
+            array.assign(&other).expect("copy");
+            array.zip_mut_with(&other, |a, b| *a += b).expect("zip");
+            let same = other.mapv("same", |x| x as f64).expect("map");
             assert_eq!(same.sum().expect("sum"), other.sum().expect("sum") as f64);
             same.free().expect("free");
             other.free().expect("free");
@@ -232,9 +232,8 @@ fn ghosts_of(group: &Group<'_>, shape: &[usize], widths: &[usize], periodic: &[b
     let start: Vec<isize> =
         mine.bounds().expect("blocks").iter().map(|r| r.start as isize).collect();
     for round in 0..3 {
-        mine.for_each(|index, x| {
-            let index: Vec<isize> = index.iter().map(|i| *i as isize).collect();
-            *x = value(&index, round);
+        mine.for_each(|(i, j, k), x| {
+            *x = value(&[i, j, k].map(|i| i as isize), round);
         });
         if round == 1 {
             let update = mine.start_update().expect("start");
@@ -302,36 +301,35 @@ pub fn products(ctx: &Ctx) {
             let options = model::options(&mut rng, &shape, ctx.n, name);
             let mut array =
                 DistArray::<f64, Ix2>::with(&rt.world(), shape, options).expect("an array");
-            let number = |i: &[usize]| ((i[0] * 7 + i[1] * 3) % 11) as f64;
+            let number = |(i, j): (usize, usize)| ((i * 7 + j * 3) % 11) as f64;
             array.fill_with(number).expect("fill");
-            (array, Array2::from_shape_fn(shape, |(i, j)| number(&[i, j])))
+            (array, Array2::from_shape_fn(shape, number))
         };
         let ((a, a2), (b, b2)) = (make([m, k], "a"), make([k, n], "b"));
         let ((mut c, c2), (mut d, _)) = (make([m, n], "c"), make([m, n], "d"));
         let (mut e, _) = make([m, n], "e");
         let expected = a2.dot(&b2) * 2.0 + &c2 * 3.0;
-        c.matmul(2.0, &a, &b, 3.0).expect("matmul");
-        d.matmul_dynamic(2.0, &a, &b, 3.0, [16, 9]).expect("matmul");
+        c.matmul(2.0, &a, &b, 3.0, Matmul::Auto).expect("matmul");
+        d.matmul(2.0, &a, &b, 3.0, Matmul::Tiles([16, 9])).expect("matmul");
         // The elements are integers, so the order of summation makes no difference.
         assert_eq!(c.get([0..m, 0..n]).expect("get"), expected);
         assert_eq!(d.get([0..m, 0..n]).expect("get"), expected);
-        e.matmul_summa(2.0, &a, &b, 3.0).expect("matmul");
+        e.matmul(2.0, &a, &b, 3.0, Matmul::Summa).expect("matmul");
         assert_eq!(e.get([0..m, 0..n]).expect("get"), expected);
         // A factor of 0 ignores the old elements, even if they are NaN.
         let alone = a2.dot(&b2);
-        for form in 0..3 {
+        for form in [Matmul::Auto, Matmul::Summa, Matmul::Tiles([7, 64])] {
             c.fill(f64::NAN).expect("fill");
-            match form {
-                0 => c.matmul(1.0, &a, &b, 0.0),
-                1 => c.matmul_summa(1.0, &a, &b, 0.0),
-                _ => c.matmul_dynamic(1.0, &a, &b, 0.0, [7, 64]),
-            }
-            .expect("matmul");
-            assert_eq!(c.get([0..m, 0..n]).expect("get"), alone, "form {form}");
+            c.matmul(1.0, &a, &b, 0.0, form).expect("matmul");
+            assert_eq!(c.get([0..m, 0..n]).expect("get"), alone, "{form:?}");
         }
         c.sync().expect("sync");
         if m != k {
-            refused(ErrorKind::Argument, "factors that do not fit", c.matmul(1.0, &b, &a, 0.0));
+            refused(
+                ErrorKind::Argument,
+                "factors that do not fit",
+                c.matmul(1.0, &b, &a, 0.0, Matmul::Auto),
+            );
         }
         for array in [a, b, c, d, e] {
             array.free().expect("free");
@@ -361,21 +359,17 @@ where
     let mut make = |shape: [usize; 2], name: &str| {
         let options = model::options(rng, &shape, rt.size(), name);
         let mut array = DistArray::<T, Ix2>::with(&rt.world(), shape, options).expect("an array");
-        let at = |i: &[usize]| number((i[0] * 5 + i[1] * 3) % 7);
+        let at = |(i, j): (usize, usize)| number((i * 5 + j * 3) % 7);
         array.fill_with(at).expect("fill");
-        (array, Array2::from_shape_fn(shape, |(i, j)| at(&[i, j])))
+        (array, Array2::from_shape_fn(shape, at))
     };
     let ((a, a2), (b, b2)) = (make([m, k], "a"), make([k, n], "b"));
-    for dynamic in [false, true] {
+    for form in [Matmul::Summa, Matmul::Tiles([20, 30])] {
         let (mut c, mut expected) = make([m, n], "c");
         general_mat_mul(number(2), &a2, &b2, number(3), &mut expected);
-        match dynamic {
-            false => c.matmul_summa(number(2), &a, &b, number(3)),
-            true => c.matmul_dynamic(number(2), &a, &b, number(3), [20, 30]),
-        }
-        .expect("matmul");
+        c.matmul(number(2), &a, &b, number(3), form).expect("matmul");
         // The elements are small integers, so the sums are exact.
-        assert_eq!(c.get(c.whole()).expect("get"), expected, "{m} {k} {n}, dynamic: {dynamic}");
+        assert_eq!(c.get(c.whole()).expect("get"), expected, "{m} {k} {n}, {form:?}");
         c.free().expect("free");
     }
     a.free().expect("free");
@@ -398,10 +392,10 @@ pub fn zeros(ctx: &Ctx) {
         };
         let (first, second) = (used(n / 3 + 1), used(n));
         first.free().expect("free");
-        let between = DistArray::<i64, _>::new(&rt.world(), [n / 4 + 1]).expect("an array");
-        let last = DistArray::<i64, _>::new(&rt.world(), [n + 1000]).expect("an array");
+        let between = DistArray::<i64, _>::zeros(&rt.world(), [n / 4 + 1]).expect("an array");
+        let last = DistArray::<i64, _>::zeros(&rt.world(), [n + 1000]).expect("an array");
         second.free().expect("free");
-        let after = DistArray::<i64, _>::new(&rt.world(), [2 * n]).expect("an array");
+        let after = DistArray::<i64, _>::zeros(&rt.world(), [2 * n]).expect("an array");
         for array in [between, last, after] {
             let squares = array.norm().expect("norm");
             assert_eq!(squares, 0.0, "round {round}: {} elements", array.len());
@@ -448,7 +442,7 @@ pub fn files(ctx: &Ctx) {
         let path = directory.join(format!("array{round}.npy"));
         let options = model::options(&mut rng, &shape, ctx.n, "saved");
         let mut saved = model::Array::with(&world, IxDyn(&shape), options).expect("an array");
-        saved.fill_with(|i| i.iter().fold(1, |n, i| n * 31 + *i as i64)).expect("fill");
+        saved.fill_with(|i| i.slice().iter().fold(1, |n, i| n * 31 + *i as i64)).expect("fill");
         saved.save(&path).expect("save");
         let options = model::options(&mut rng, &shape, ctx.n, "loaded");
         let loaded = model::Array::load(&world, &path, options).expect("load");

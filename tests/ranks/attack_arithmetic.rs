@@ -76,7 +76,7 @@ pub fn patches(ctx: &Ctx) {
     use portolan::array::{Boundary, DistArray, Distribution, Options, Patch};
     let rt = runtime(&ctx.engine);
     let world = rt.world();
-    let mut a = DistArray::<u64, Ix1>::new(&world, [16]).expect("an array");
+    let mut a = DistArray::<u64, Ix1>::zeros(&world, [16]).expect("an array");
     step("patches that leave the array");
     let far = Patch::strided([0..usize::MAX], [2]).expect("half of them");
     refused(Address, "every second of all", a.get(&far));
@@ -114,7 +114,7 @@ pub fn patches(ctx: &Ctx) {
     let named = || Options::named("extreme");
     refused(Argument, "2^62 elements", made(1 << 62, named()));
     refused(Memory, "2^50 elements", made(1 << 50, named()));
-    refused(Argument, "no elements of 2^61", DistArray::<u64, Ix2>::new(&world, [0, 1 << 61]));
+    refused(Argument, "no elements of 2^61", DistArray::<u64, Ix2>::zeros(&world, [0, 1 << 61]));
     for g in [1 << 60, 1 << 62, 1 << 63, usize::MAX] {
         refused(Argument, "ghost cells", made(16, named().ghosts([g])));
         refused(

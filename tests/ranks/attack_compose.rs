@@ -3,8 +3,9 @@
 #![forbid(unsafe_code)]
 
 use crate::child::{self, Ctx, refused, step};
-use portolan::compose::{Composer, Composition, Loaded, Mapped, Slice};
+use portolan::compose::{Composer, Composition, Loaded, Mapped};
 use portolan::internals::runtime;
+use portolan::transfer::Block;
 use portolan::{ErrorKind, Runtime, Segment};
 use portolan_compose::{CompositionKind, file};
 use std::path::PathBuf;
@@ -120,8 +121,8 @@ pub fn files(ctx: &Ctx) {
         let other = world.allocate::<u64>(16).expect("allocate");
         let set = world.mutexes(2).expect("mutexes");
         let c_memory = ctx.allocate(256);
-        let mut array =
-            portolan::array::DistArray::<u64, ndarray::Ix1>::new(&world, [64 * n]).expect("array");
+        let mut array = portolan::array::DistArray::<u64, ndarray::Ix1>::zeros(&world, [64 * n])
+            .expect("array");
         let mut tiles = array.tiles([4]).expect("tiles");
         let number = number_of(composer, &first, me, &path);
         gone.free().expect("free");
@@ -317,46 +318,44 @@ pub fn neighbours(ctx: &Ctx) {
 pub fn slices(ctx: &Ctx) {
     with_composer(ctx, "attack_slices", |rt, composer, _| {
         let segment = rt.world().allocate::<u64>(16).expect("allocate");
-        let slice = |start, block, stride, count| Slice { start, block, stride, count };
-        let add = |from: Slice, to: Slice| {
+        let add = |from: &Block, to: &Block| {
             let mut c = composer.simple(ctx.me).expect("simple");
-            c.add_slice(&segment, from, &segment, ctx.me, to).map(|()| c)
+            c.add_block(&segment, from, &segment, ctx.me, to).map(|()| c)
         };
-        let max = usize::MAX;
+        // `count` blocks of `block` elements.
+        let blocks = |start, block, stride, count| {
+            Block::strided(start, &[count, block], &[stride, 1]).expect("a block")
+        };
+        let (max, far) = (usize::MAX, isize::MAX);
         for bad in [
-            slice(0, 1, 0, 1 << 61),
-            slice(0, 1, 0, max),
-            slice(max, 0, 0, 0),
-            slice(17, 0, 0, 9),
-            slice(0, 1, max, 2),
-            slice(max, 1, 0, 1),
-            slice(1, max, 0, 1),
-            slice(0, 1 << 61, 0, 2),
-            slice(8, 1, 1 << 63, 3),
+            blocks(0, 1, 0, 1 << 61),
+            blocks(0, 1, 0, max),
+            blocks(0, 1, far, 2),
+            blocks(0, 1, isize::MIN, 2),
+            blocks(max, 1, 0, 1),
+            blocks(1, max, 0, 1),
+            blocks(0, 1 << 61, 0, 2),
+            blocks(8, 1, 1 << 62, 3),
+            blocks(8, 1, -8, 3),
         ] {
-            let result = add(bad, bad);
-            assert!(result.is_err(), "{bad:?} is added");
+            assert!(add(&bad, &bad).is_err(), "{bad:?} is added");
         }
         // No elements, or one block whose stride does not matter.
-        for good in
-            [slice(0, max, 9, 0), slice(3, 0, max, max), slice(16, 0, 1, 1), slice(0, 1, max, 1)]
-        {
-            let _ = add(good, good).and_then(map).expect("few elements");
+        for good in [blocks(0, max, 9, 0), blocks(max, 0, far, max), blocks(0, 1, far, 1)] {
+            let _ = add(&good, &good).and_then(map).expect("few elements");
         }
-        let _ =
-            add(slice(0, max, max, 0), slice(16, 0, max, 5)).and_then(map).expect("no elements");
-        // 2^59 copies of one element count once. Two elements for one place are a conflict.
-        let _ = add(slice(0, 1, 0, 1 << 59), slice(1, 1, 0, 1 << 59))
+        let _ = add(&blocks(0, max, far, 0), &blocks(16, 0, far, 5))
             .and_then(map)
-            .expect("one element");
+            .expect("no elements");
+        refused(ErrorKind::Argument, "2^59 copies of one element", {
+            add(&blocks(0, 1, 0, 1 << 59), &blocks(1, 1, 0, 1 << 59))
+        });
+        let _ = add(&blocks(15, 1, -1, 16), &blocks(0, 16, 0, 1)).expect("backwards");
         refused(ErrorKind::Argument, "a conflict", {
-            add(slice(0, 1, 1, 16), slice(0, 1, 0, 16)).and_then(map)
+            add(&blocks(0, 1, 1, 16), &blocks(0, 1, 0, 16)).and_then(map)
         });
-        refused(ErrorKind::Argument, "2^58 conflicts", {
-            add(slice(0, 2, 0, 1 << 58), slice(0, 1, 0, 1 << 59)).and_then(map)
-        });
-        refused(ErrorKind::Argument, "conflicts of stretches", {
-            add(slice(0, 15, 0, 1 << 50), slice(0, 10, 0, 3 << 49)).and_then(map)
+        refused(ErrorKind::Argument, "conflicts of overlapping blocks", {
+            add(&blocks(0, 16, 0, 1), &blocks(0, 4, 3, 4)).and_then(map)
         });
         let mut c = composer.simple(ctx.me).expect("simple");
         for (range, to) in [(15..17, 0), (0..max, 0), (max..max, 0), (0..1, max), (0..1, 16)] {

@@ -25,7 +25,7 @@ struct Note(Vec<u8>);
 impl Message for Note {
     type Reply = usize;
 
-    fn handle(self, _: &portolan::messages::Context<'_>) -> usize {
+    fn handle(self, _: &portolan::messages::Delivery<'_>) -> usize {
         self.0.len()
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::launch::{ALONE_BASE, Alone};
 use portolan::Runtime;
-use portolan::rpc::bulk::{Access, Buffer, Bulk};
+use portolan::rpc::bulk::{Buffer, Bulk, Permission};
 use portolan::rpc::checksum::Method;
 use portolan::rpc::{Class, Failure, Listen};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -19,7 +19,7 @@ pub const ALONE: &[Alone] =
 
 const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(20);
-const RW: Access = Access::ReadWrite;
+const RW: Permission = Permission::ReadWrite;
 
 type Change<'a> = dyn Fn(&mut Vec<u8>) + 'a;
 
@@ -33,7 +33,7 @@ fn forged() {
     let secret = vec![7u8; 1 << 20];
     let at = secret.as_ptr() as u64;
     let lent = [1000, 200_000].map(|size| Bulk::allocate(&[size], RW).expect("memory"));
-    let fixed = Bulk::allocate(&[1000], Access::ReadOnly).expect("memory");
+    let fixed = Bulk::allocate(&[1000], Permission::ReadOnly).expect("memory");
     let own = [&lent[0], &lent[1], &fixed].map(Bulk::to_bytes);
     let mine = class.serve_fn("mine", move |n: usize| Ok((own[n].clone(), at)));
     let mine = mine.expect("register");

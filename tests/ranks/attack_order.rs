@@ -7,7 +7,7 @@ use crate::launch::{ALONE_BASE, Alone, End};
 use ndarray::{Ix1, Ix2, array};
 use portolan::array::{Boundary, DistArray, Options};
 use portolan::compose::Composer;
-use portolan::messages::{Context, Handlers, Message};
+use portolan::messages::{Delivery, Handlers, Message};
 use portolan::reduce::{Min, Sum};
 use portolan::{ErrorKind, Group, Result, Runtime};
 use portolan_engine::collective::{Kind, MULTIPLIERS};
@@ -142,12 +142,12 @@ struct Two;
 
 impl Message for One {
     type Reply = ();
-    fn handle(self, _: &Context<'_>) {}
+    fn handle(self, _: &Delivery<'_>) {}
 }
 
 impl Message for Two {
     type Reply = ();
-    fn handle(self, _: &Context<'_>) {}
+    fn handle(self, _: &Delivery<'_>) {}
 }
 
 type Body<'a> = &'a dyn Fn(&Group<'_>) -> Result<()>;
@@ -246,13 +246,13 @@ fn in_described_calls(rt: &Runtime) {
     );
     let long = "of the same long text".repeat(10);
     let lends = |group: &Group<'_>| {
-        let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        let mut a = DistArray::<usize, Ix1>::zeros(group, [2 * group.size()])?;
         let held = group.described(&"of the same long text".repeat(10), || a.access())?;
         assert!(held.local().is_empty(), "there is a view");
         held.release()
     };
     let meets = |group: &Group<'_>| {
-        let a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        let a = DistArray::<usize, Ix1>::zeros(group, [2 * group.size()])?;
         group.described(&long, || group.barrier())?;
         a.put(0..1, &array![1_000_000usize])
     };
@@ -287,7 +287,7 @@ fn element_types(rt: &Runtime) {
             #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
             #[repr(transparent)]
             struct Words([u64; $words]);
-            DistArray::<Words, Ix1>::new($group, [64])?.free()
+            DistArray::<Words, Ix1>::zeros($group, [64])?.free()
         }};
     }
     let four = |group: &Group<'_>| -> Result<()> { of_words!(group, 4) };
@@ -315,34 +315,34 @@ fn arrays(rt: &Runtime) {
     differ(rt, "boundaries", ("creation of an array", &open), ("periodic [true]", &periodic));
     let like = |n: usize| {
         move |group: &Group<'_>| {
-            let all = [8, 16].map(|len| DistArray::<f64, Ix1>::new(group, [len]));
+            let all = [8, 16].map(|len| DistArray::<f64, Ix1>::zeros(group, [len]));
             let [one, two] = all;
             [one?, two?][n].like::<f64>("b")?.free()
         }
     };
     let text = "creation of an array \"b\" like \"unnamed\" (number ";
     differ(rt, "arrays of one name", (text, &like(0)), (text, &like(1)));
-    let reals = |group: &Group<'_>| DistArray::<f64, Ix1>::new(group, [8])?.free();
-    let ints = |group: &Group<'_>| DistArray::<i64, Ix1>::new(group, [8])?.free();
+    let reals = |group: &Group<'_>| DistArray::<f64, Ix1>::zeros(group, [8])?.free();
+    let ints = |group: &Group<'_>| DistArray::<i64, Ix1>::zeros(group, [8])?.free();
     differ(rt, "elements", ("creation of an array", &reals), ("i64", &ints));
     let fills =
-        |value: f32| move |group: &Group<'_>| DistArray::<f32, Ix1>::new(group, [8])?.fill(value);
+        |value: f32| move |group: &Group<'_>| DistArray::<f32, Ix1>::zeros(group, [8])?.fill(value);
     let filled = ("fill of an array with 0.5, \"unnamed\" (number", &fills(0.5) as Body<'_>);
     differ(rt, "values of a fill", filled, ("fill of an array with -2, ", &fills(-2.0)));
     let accesses = |group: &Group<'_>| {
-        let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        let mut a = DistArray::<usize, Ix1>::zeros(group, [2 * group.size()])?;
         let held = a.access()?;
         assert!(held.local().is_empty(), "there is a view");
         held.release()
     };
     let puts = |group: &Group<'_>| {
-        let a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        let a = DistArray::<usize, Ix1>::zeros(group, [2 * group.size()])?;
         group.barrier()?;
         a.put(0..1, &array![1_000_000usize])
     };
     differ(rt, "access", ("access to an array", &accesses), ("barrier", &puts));
     let keeps = |group: &Group<'_>| {
-        let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        let mut a = DistArray::<usize, Ix1>::zeros(group, [2 * group.size()])?;
         let held = a.access()?;
         let (view, before) = (held.local(), held.local().to_owned());
         // The release on another rank does not match this barrier, so puts there stay refused.
@@ -351,7 +351,7 @@ fn arrays(rt: &Runtime) {
         passed
     };
     let releases = |group: &Group<'_>| {
-        let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
+        let mut a = DistArray::<usize, Ix1>::zeros(group, [2 * group.size()])?;
         let released = a.access()?.release();
         let put = a.put(0..1, &array![1_000_000usize]);
         assert_eq!(put.expect_err("the parts are lent").kind(), ErrorKind::State);
@@ -466,7 +466,7 @@ fn ghosts_and_composer(rt: &Runtime) -> Result<()> {
 /// access of rank 0, except for the secret (`collective::call`). There is no view.
 fn digests(rt: &Runtime) -> Result<()> {
     let world = rt.world();
-    let mut array = DistArray::<u64, Ix1>::new(&world, [8])?;
+    let mut array = DistArray::<u64, Ix1>::zeros(&world, [8])?;
     for _ in 0..8 {
         world.gather(0, &[1u8])?; // leaves results of successful calls in the slots
     }

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use crate::launch::{ALONE_BASE, Alone};
-use portolan::rpc::bulk::{Access, Buffer, Bulk, BulkOp};
+use portolan::rpc::bulk::{Buffer, Bulk, BulkOp, Permission};
 use portolan::rpc::{Address, Call, Class, Context, Failure, Handle, Listen, Rpc, Status};
 use portolan::{Error, ErrorKind, Runtime, ThreadLevel};
 use portolan_rpc::na;
@@ -132,7 +132,7 @@ impl Net {
     }
 }
 
-const RW: Access = Access::ReadWrite;
+const RW: Permission = Permission::ReadWrite;
 
 fn transfer(net: &Net, theirs: &Bulk, size: usize, op: BulkOp) -> Result<(), Failure> {
     let mine = Bulk::allocate(&[size], RW)?;

@@ -2,7 +2,8 @@
 
 use crate::child::{self, Ctx, own, refused, step};
 use crate::compose::{Added, REGION, SOURCE, block, parcel, perform, source_byte};
-use portolan::compose::{Loaded, Slice};
+use portolan::compose::Loaded;
+use portolan::transfer::Block;
 use portolan::{ErrorKind, Runtime};
 use portolan_compose::{Blocks, Composer, Composition, CompositionKind};
 
@@ -253,19 +254,18 @@ pub fn typed() {
     let mut c = composer.simple(next).expect("simple");
     c.add(&field, 0..10, &field, next, 50).expect("add");
     // Ten numbers of a column of a 5-column matrix become a row.
-    let column = Slice { start: 2, block: 1, stride: 5, count: 10 };
-    let row = Slice { start: 70, block: 10, stride: 0, count: 1 };
-    c.add_slice(&field, column, &field, next, row).expect("add");
+    let column = |count| Block::strided(2, &[count], &[5]).expect("a block");
+    let row = Block::contiguous(70..80);
+    c.add_block(&field, &column(10), &field, next, &row).expect("add");
     refused(Address, "beyond here", c.add(&field, 95..101, &field, next, 0));
     refused(Address, "beyond there", c.add(&field, 0..10, &field, next, 91));
     refused(Rank, "no such rank", c.add(&field, 0..1, &field, n, 0));
     if n > 1 {
         refused(Rank, "another rank than it is towards", c.add(&field, 0..1, &field, me, 0));
     }
-    let far = Slice { start: 1, block: 1, stride: usize::MAX / 2, count: 9 };
-    refused(Argument, "a slice beyond memory", c.add_slice(&field, far, &field, next, row));
-    let short = Slice { count: 9, ..column };
-    refused(Argument, "ten and nine", c.add_slice(&field, short, &field, next, row));
+    let far = Block::strided(1, &[10], &[isize::MAX / 2]).expect("a block");
+    refused(Address, "a block beyond memory", c.add_block(&field, &far, &field, next, &row));
+    refused(Argument, "ten and nine", c.add_block(&field, &column(9), &field, next, &row));
     let mapped = c.map().expect("map");
     composer.store(1, &c).expect("store");
     composer.store_mapped(1, &mapped).expect("store");

@@ -209,5 +209,21 @@ pub fn exchanges(ctx: &Ctx) {
         by::<u32, _>(ctx, &group, Sum, u32::wrapping_add, 0);
         group.free().expect("free");
     }
+    split(ctx, &world);
     world.barrier().expect("barrier");
+}
+
+/// The last rank joins no group. The others form two, the odd one in reverse order.
+fn split(ctx: &Ctx, world: &Group<'_>) {
+    let (me, last) = (ctx.me, ctx.n - 1);
+    let color = (me != last).then_some(me % 2);
+    let made = world.split(color, if me % 2 == 1 { last - me } else { 7 }).expect("split");
+    let Some(group) = made else { return assert_eq!(me, last) };
+    let mut members: Vec<usize> = (0..last).filter(|rank| rank % 2 == me % 2).collect();
+    if me % 2 == 1 {
+        members.reverse();
+    }
+    assert_eq!(group.members(), members);
+    assert_eq!(group.all_gather(me).expect("gather"), members);
+    group.free().expect("free");
 }

@@ -3,6 +3,9 @@
 use crate::child::{self, Ctx, own, refused, step};
 use crate::trace_file::trace_dir;
 use mpi::ffi;
+use portolan::internals::binding;
+use portolan::mpi::topology::Color;
+use portolan::mpi::traits::Communicator;
 use portolan::{ErrorKind, Runtime};
 use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::mpi::{Datatype, Window, WindowShape, WindowTransfer};
@@ -126,6 +129,21 @@ pub fn part_of_world() {
     child::host_finalize();
 }
 
+/// A runtime over a communicator of the crate `mpi`, which the program then frees.
+pub fn over_communicator() {
+    let universe = portolan::mpi::initialize().expect("MPI starts once");
+    let world = universe.world();
+    let color = Color::with_value(i32::from(world.rank() == 2));
+    let part = world.split_by_color_with_key(color, -world.rank()).expect("a part");
+    let rt = Runtime::init_over(&part).expect("start");
+    drop(part);
+    let expected = if world.rank() == 2 { (0, 1) } else { (1 - world.rank() as usize, 2) };
+    assert_eq!((rt.rank(), rt.size()), expected);
+    assert_eq!(rt.world().all_gather(world.rank()).expect("gather").len(), rt.size());
+    refused(ErrorKind::State, "a second runtime", Runtime::init_over(&world));
+    rt.finalize().expect("the end");
+}
+
 /// Settings that must agree differ on one rank: no rank starts, and all report the difference.
 pub fn settings_differ() {
     child::host_init(ThreadLevel::Multiple);
@@ -165,9 +183,9 @@ pub fn settings_differ() {
 pub fn functions_end() {
     static STOPS: AtomicBool = AtomicBool::new(false);
     child::host_init(ThreadLevel::Multiple);
-    let builder = Runtime::builder().caller(|| Some("program:1".into()));
+    let builder = binding::caller(Runtime::builder(), || Some("program:1".into()));
     // SAFETY: no wait of this runtime is interrupted.
-    let builder = unsafe { builder.interrupted(|| STOPS.load(Ordering::Relaxed)) };
+    let builder = unsafe { binding::interrupted(builder, || STOPS.load(Ordering::Relaxed)) };
     let first = builder.init().expect("start");
     assert_eq!(process::caller().as_deref(), Some("program:1"));
     first.finalize().expect("the end");

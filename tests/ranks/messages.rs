@@ -46,7 +46,7 @@ pub fn whole() {
     let world = rt.world();
     world.barrier().expect("barrier");
     let segment = world.allocate::<u64>(8).expect("a segment");
-    let array = portolan::array::DistArray::<f64, _>::new(&world, [8]).expect("an array");
+    let array = portolan::array::DistArray::<f64, _>::zeros(&world, [8]).expect("an array");
     let packets = Packets::begin();
     drop(segment);
     drop(array);

@@ -52,9 +52,9 @@ pub fn typed() {
         ("non-blocking accumulate", 1, 24),
     ];
     check(&runtime, "owned", &nonblocking, || {
-        segment.put_owned(right, 0, vec![1.0; 4]).expect("put").wait().expect("wait");
-        segment.get_owned(right, 0, vec![0.0; 8]).expect("get").wait().expect("wait");
-        let added = segment.accumulate_owned(right, 16, 1.0, vec![1.0; 3]).expect("accumulate");
+        segment.start_put(right, 0, vec![1.0; 4]).expect("put").wait().expect("wait");
+        segment.start_get(right, 0, vec![0.0; 8]).expect("get").wait().expect("wait");
+        let added = segment.start_accumulate(right, 16, 1.0, vec![1.0; 3]).expect("accumulate");
         added.wait().expect("wait");
     });
     assert!(has_waited(&runtime.stats()));

@@ -5,7 +5,7 @@ use crate::child::{Ctx, step};
 use crate::hosts;
 use crate::rng::Rng;
 use parking_lot::Mutex;
-use portolan::rpc::bulk::{Access, Bulk, BulkOp};
+use portolan::rpc::bulk::{Bulk, BulkOp, Permission};
 use portolan::rpc::checksum::{Checksum, Method};
 use portolan::rpc::{Address, Call, Class, Context, Failure, Listen, Rpc, Status};
 use portolan_rpc::hg::registry;
@@ -284,7 +284,7 @@ pub fn bulk(ctx: &Ctx) {
         .serve("flip", move |call: Call<(Bulk, usize, usize), u64>| {
             let (remote, offset, size) = call.input()?;
             let context = call.context();
-            let local = Bulk::allocate(&[size / 2, size - size / 2], Access::ReadWrite)?;
+            let local = Bulk::allocate(&[size / 2, size - size / 2], Permission::ReadWrite)?;
             let done = Arc::new(Mutex::new(None));
             for op in [BulkOp::Pull, BulkOp::Push] {
                 let notified = done.clone();
@@ -309,7 +309,7 @@ pub fn bulk(ctx: &Ctx) {
     net.meet();
     for rank in (0..ctx.n).map(|turn| (ctx.me + turn) % ctx.n) {
         let sizes = [7, 0, 4096, 1 << 20];
-        let mine = Bulk::allocate(&sizes, Access::ReadWrite).expect("memory");
+        let mine = Bulk::allocate(&sizes, Permission::ReadWrite).expect("memory");
         let whole: Vec<u8> = (0..mine.len()).map(|i| (i * 7 + ctx.me) as u8).collect();
         for (offset, size) in [(0, mine.len()), (3, 5000), (mine.len() - 1, 1), (10, 0)] {
             mine.write(0, &whole).expect("write");
@@ -323,7 +323,7 @@ pub fn bulk(ctx: &Ctx) {
                 assert_eq!(*now, if flipped { !was } else { *was }, "byte {i} of {offset}+{size}");
             }
         }
-        let read_only = Bulk::from_bytes_of(&whole, Access::ReadOnly).expect("memory");
+        let read_only = Bulk::from_bytes_of(&whole, Permission::ReadOnly).expect("memory");
         let refused = net.context.call(&net.ranks[rank], &flip, &(read_only, 0, 10), LONG);
         assert_eq!(refused.expect_err("a push into it").status(), Status::PERMISSION);
     }
@@ -354,7 +354,7 @@ pub fn forgeries(ctx: &Ctx) {
         })
         .expect("register");
     // The handle of a server's own memory, from which others make forged handles.
-    let secret = Mem::allocate(&[64], Access::ReadWrite).expect("memory");
+    let secret = Mem::allocate(&[64], Permission::ReadWrite).expect("memory");
     secret.register();
     let own_handle = secret.to_bytes(2);
     let give: Rpc<(), Vec<u8>> = net
@@ -375,7 +375,7 @@ pub fn forgeries(ctx: &Ctx) {
         });
         raw.send_unexpected(&to, 0, bytes, notified).expect("send");
     };
-    let mine = Mem::allocate(&[8], Access::ReadOnly).expect("memory");
+    let mine = Mem::allocate(&[8], Permission::ReadOnly).expect("memory");
     let like = mine.to_bytes(2);
     let mut rng = Rng::new(ctx.seed, &[77, ctx.me as u64]);
     let rounds = if ctx.quick { 300 } else { 2000 };

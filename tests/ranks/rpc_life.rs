@@ -4,7 +4,7 @@
 
 use crate::child::Ctx;
 use crate::rpc::class_and_ranks;
-use portolan::rpc::bulk::{Access, Buffer, Bulk};
+use portolan::rpc::bulk::{Buffer, Bulk, Permission};
 use portolan::rpc::{Address, Call, Class, Context, Failure, Rpc, Status};
 use portolan_engine::am::lock::Hold;
 use std::sync::Arc;
@@ -165,7 +165,7 @@ fn withdrawn(
         .expect("register");
     all_meet();
     for bytes in [100usize, 100_000, 3_000_000] {
-        let bulk = Bulk::allocate(&[bytes], Access::ReadWrite).expect("memory");
+        let bulk = Bulk::allocate(&[bytes], Permission::ReadWrite).expect("memory");
         serving.call(right, &describe, &bulk, LONG).expect("describe");
         all_meet();
         let theirs = got.lock().take().expect("a description");

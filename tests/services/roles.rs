@@ -4,7 +4,7 @@
 //! result, and starts again with the file when a call fails. It counts its calls in a file of its
 //! own, which the test reads. A wrong result, or an error that no fault explains, ends the client.
 
-use portolan::rpc::bulk::{Access, Buffer, Bulk};
+use portolan::rpc::bulk::{Buffer, Bulk, Permission};
 use portolan::rpc::{Call, Class, Context, Failure, Listen, Status};
 use portolan_kernels::rng::Rng;
 use std::os::unix::fs::FileExt;
@@ -262,7 +262,7 @@ fn client(info: &str, listen: Listen, address: &Path, counts: &Path, seed: u64) 
             let len = if pulled { PULLED } else { [0, 10, 1000, 70_000][rng.below(4)] };
             let bytes: Vec<u8> = (0..len).map(|_| rng.below(256) as u8).collect();
             let outcome = if pulled {
-                let bulk = Bulk::from_bytes_of(&bytes, Access::ReadOnly).unwrap();
+                let bulk = Bulk::from_bytes_of(&bytes, Permission::ReadOnly).unwrap();
                 client.context.call(&there, &sum, &bulk, CALL)
             } else {
                 client.context.call(&there, &echo, &bytes, CALL).map(|(sum, back)| {

@@ -9,7 +9,7 @@ use crate::histogram::{BATCH, DIRECT};
 use crate::job::Sample;
 use crate::memory::{Memory, segment, window};
 use crate::{Job, Kernel, Outcome, Result, Side, rng::Rng, version};
-use portolan::messages::{Context, Handlers, Item, Message};
+use portolan::messages::{Delivery, Handlers, Item, Message};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -93,22 +93,22 @@ impl Ends {
 
 impl Message for Ask {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
-        let table = &context.state::<Ends>().table[..];
+    fn handle(self, delivery: &Delivery<'_>) {
+        let table = &delivery.state::<Ends>().table[..];
         let value = |at: &[u8]| table[bytemuck::pod_read_unaligned::<u32>(at) as usize];
-        let values: Vec<u64> = context.payload().chunks_exact(4).map(value).collect();
+        let values: Vec<u64> = delivery.payload().chunks_exact(4).map(value).collect();
         let answer = Answer { batch: self.batch };
         let bytes = bytemuck::cast_slice::<u64, u8>(&values);
-        context.spawn_with(context.origin(), &answer, bytes).expect("an answer");
+        delivery.spawn_with(delivery.origin(), &answer, bytes).expect("an answer");
     }
 }
 
 impl Message for Answer {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
-        let ends = context.state::<Ends>();
+    fn handle(self, delivery: &Delivery<'_>) {
+        let ends = delivery.state::<Ends>();
         let slots = std::mem::take(&mut ends.asked.lock().expect("no panic")[self.batch as usize]);
-        for (slot, value) in slots.iter().zip(context.payload().chunks_exact(8)) {
+        for (slot, value) in slots.iter().zip(delivery.payload().chunks_exact(8)) {
             ends.got[*slot as usize].store(bytemuck::pod_read_unaligned(value), Relaxed);
         }
     }
@@ -164,20 +164,20 @@ struct AnswerOne {
 }
 
 impl Item for AskOne {
-    fn apply(batch: &[AskOne], context: &Context<'_>) {
-        let table = &context.state::<Ends>().table[..];
-        let answers = context.batches::<AnswerOne>().expect("a registered type");
+    fn apply(batch: &[AskOne], delivery: &Delivery<'_>) {
+        let table = &delivery.state::<Ends>().table[..];
+        let answers = delivery.batches::<AnswerOne>().expect("a registered type");
         let answer = |AskOne { at, slot }: &AskOne| {
             let answer = AnswerOne { value: table[*at as usize], slot: u64::from(*slot) };
-            (context.origin(), answer)
+            (delivery.origin(), answer)
         };
         answers.push_all(batch.iter().map(answer)).expect("answers");
     }
 }
 
 impl Item for AnswerOne {
-    fn apply(batch: &[AnswerOne], context: &Context<'_>) {
-        let got = &context.state::<Ends>().got[..];
+    fn apply(batch: &[AnswerOne], delivery: &Delivery<'_>) {
+        let got = &delivery.state::<Ends>().got[..];
         for AnswerOne { value, slot } in batch {
             got[*slot as usize].store(*value, Relaxed);
         }

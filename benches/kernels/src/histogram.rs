@@ -6,7 +6,7 @@
 use crate::job::Sample;
 use crate::memory::{Words, segment, window};
 use crate::{Job, Kernel, Outcome, Result, Side, pushes::Pushes, rng::Rng, version};
-use portolan::messages::{Context, Handlers, Item};
+use portolan::messages::{Delivery, Handlers, Item};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -69,8 +69,8 @@ struct Count(u64);
 struct Table(Vec<AtomicU64>);
 
 impl Item for Count {
-    fn apply(batch: &[Count], context: &Context<'_>) {
-        let table = &context.state::<Table>().0[..];
+    fn apply(batch: &[Count], delivery: &Delivery<'_>) {
+        let table = &delivery.state::<Table>().0[..];
         for Count(at) in batch {
             let counter = &table[*at as usize];
             // A rank handles one batch at a time.

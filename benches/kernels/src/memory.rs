@@ -4,8 +4,10 @@ use crate::window::{Operation, Window};
 use crate::{Job, Result};
 use bytemuck::Pod;
 use portolan::Segment;
-use portolan::transfer::{Block, PendingGet};
+use portolan::transfer::{Block, Pending};
 use std::collections::VecDeque;
+
+type Get<'scope, 'env, T> = Pending<'scope, &'env mut [T]>;
 
 /// Most operations under way between two flushes of a window.
 const FLIGHT: usize = 1024;
@@ -137,7 +139,7 @@ impl<T: Pod> Memory<T> for Segment<'_, T> {
         let together = (MESSAGE / (run * size_of::<T>())).clamp(1, buffer.len() / run);
         let mut places = places;
         rt.scope(|scope| {
-            let mut next = |into| -> portolan::Result<Option<(usize, PendingGet<'_, '_, T>)>> {
+            let mut next = |into| -> portolan::Result<Option<(usize, Get<'_, '_, T>)>> {
                 let n = regular(&places[..places.len().min(together)]);
                 let Some(&(rank, at)) = places.first() else {
                     return Ok(None);

@@ -38,7 +38,7 @@ fn outcome(job: &Job<'_>, size: usize, samples: Vec<Sample>, a: &[f64]) -> Resul
 
 fn arrays(job: &Job<'_>, size: usize) -> Result<Outcome> {
     let world = job.rt()?.world();
-    let make = || DistArray::<f64, Ix1>::new(&world, size * job.n());
+    let make = || DistArray::<f64, Ix1>::zeros(&world, size * job.n());
     let (mut a, mut b, mut c) = (make()?, make()?, make()?);
     a.fill(START[0])?;
     b.fill(START[1])?;

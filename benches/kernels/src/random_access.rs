@@ -7,7 +7,7 @@ use crate::histogram::DIRECT;
 use crate::job::Sample;
 use crate::memory::{Words, segment, window};
 use crate::{Job, Kernel, Outcome, Result, Side, pushes::Pushes, version};
-use portolan::messages::{Context, Handlers, Item};
+use portolan::messages::{Delivery, Handlers, Item};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -110,8 +110,8 @@ struct Table {
 }
 
 impl Item for Update {
-    fn apply(batch: &[Update], context: &Context<'_>) {
-        let Table { words, spread } = context.state();
+    fn apply(batch: &[Update], delivery: &Delivery<'_>) {
+        let Table { words, spread } = delivery.state();
         let (words, spread) = (&words[..], *spread);
         for Update(update) in batch {
             let word = &words[spread.word(*update)];

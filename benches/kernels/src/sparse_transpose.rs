@@ -8,7 +8,7 @@ use crate::histogram::{BATCH, DIRECT};
 use crate::job::Sample;
 use crate::memory::{Words, segment, window};
 use crate::{Job, Kernel, Outcome, Result, Side, pushes::Pushes, rng::Rng, version};
-use portolan::messages::{Context, Handlers, Item};
+use portolan::messages::{Delivery, Handlers, Item};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The kernel.
@@ -108,8 +108,8 @@ fn locked(state: &State) -> MutexGuard<'_, Transposed> {
 struct Count(u32);
 
 impl Item for Count {
-    fn apply(batch: &[Count], context: &Context<'_>) {
-        let next = &mut locked(context.state::<State>()).next[..];
+    fn apply(batch: &[Count], delivery: &Delivery<'_>) {
+        let next = &mut locked(delivery.state::<State>()).next[..];
         batch.iter().for_each(|Count(row)| next[*row as usize] += 1);
     }
 }
@@ -120,8 +120,8 @@ impl Item for Count {
 struct Element([u32; 2]);
 
 impl Item for Element {
-    fn apply(batch: &[Element], context: &Context<'_>) {
-        let transposed = &mut *locked(context.state::<State>());
+    fn apply(batch: &[Element], delivery: &Delivery<'_>) {
+        let transposed = &mut *locked(delivery.state::<State>());
         batch.iter().for_each(|Element([row, column])| transposed.insert(*row, *column));
     }
 }

@@ -121,7 +121,7 @@ fn arrays<const R: usize>(job: &Job<'_>, n: usize) -> Result<Outcome> {
     let options = Options::named("in").distribution(grid).ghosts([R, R]);
     let mut from = DistArray::<f64, Ix2>::with(&group, [n, n], options)?;
     let mut to = from.like::<f64>("out")?;
-    from.fill_with(|index| start(index[0], index[1]))?;
+    from.fill_with(|(i, j)| start(i, j))?;
     let (mut old, mut new) = (from.access()?, to.access()?);
     let samples = job.repeat(|| {
         for _ in 0..ITERATIONS {

@@ -12,7 +12,7 @@ use crate::histogram::{BATCH, DIRECT};
 use crate::job::Sample;
 use crate::memory::{Words, segment, window};
 use crate::{Job, Kernel, Outcome, Result, Side, rng::Rng, version};
-use portolan::messages::{Context, Handlers, Item};
+use portolan::messages::{Delivery, Handlers, Item};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The kernel.
@@ -163,10 +163,10 @@ struct Pivot {
 }
 
 impl Item for Pivot {
-    fn apply(batch: &[Pivot], context: &Context<'_>) {
-        let state = context.state::<State>();
-        let removals = context.batches::<Removal>().expect("a registered type");
-        let n = context.size() as u32;
+    fn apply(batch: &[Pivot], delivery: &Delivery<'_>) {
+        let state = delivery.state::<State>();
+        let removals = delivery.batches::<Removal>().expect("a registered type");
+        let n = delivery.size() as u32;
         {
             let places = &mut state.sort().column_places;
             batch.iter().for_each(|pivot| places[pivot.column as usize] = pivot.place);
@@ -189,8 +189,8 @@ struct Removal {
 }
 
 impl Item for Removal {
-    fn apply(batch: &[Removal], context: &Context<'_>) {
-        let mut sort = context.state::<State>().sort();
+    fn apply(batch: &[Removal], delivery: &Delivery<'_>) {
+        let mut sort = delivery.state::<State>().sort();
         batch.iter().for_each(|Removal { row, column }| sort.remove(*row, *column));
     }
 }

@@ -8,7 +8,7 @@ use crate::histogram::BATCH;
 use crate::job::Sample;
 use crate::memory::{Memory, segment, window};
 use crate::{Job, Kernel, Outcome, Result, Side, pushes::Pushes, version};
-use portolan::messages::{Context, Handlers, Item};
+use portolan::messages::{Delivery, Handlers, Item};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -102,8 +102,8 @@ struct State {
 struct Pair([u32; 2]);
 
 impl Item for Pair {
-    fn apply(batch: &[Pair], context: &Context<'_>) {
-        let State { graph, found } = context.state::<State>();
+    fn apply(batch: &[Pair], delivery: &Delivery<'_>) {
+        let State { graph, found } = delivery.state::<State>();
         let new = batch.iter().filter(|Pair([row, column])| graph.has(*row, *column)).count();
         found.fetch_add(new as u64, Relaxed);
     }

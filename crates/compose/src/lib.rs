@@ -46,6 +46,7 @@ pub use store::Trust;
 use part::Part;
 use plan::Plan;
 use portolan_engine::error::{Result, fail};
+use portolan_engine::layout::Shape;
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
@@ -162,6 +163,11 @@ impl Composition {
     /// total number of bytes.
     pub fn add_slice(&mut self, local: Blocks, remote: Blocks) -> Result<()> {
         self.part()?.add_slice(local, remote)
+    }
+
+    /// Adds the pairs of a shape. Fails as [`Composition::add`] does.
+    pub fn add_shape(&mut self, local: usize, remote: usize, shape: Shape) -> Result<()> {
+        self.part()?.add_shape(local, remote, shape)
     }
 
     /// Returns the parts by target. Fails for a mapped composition.

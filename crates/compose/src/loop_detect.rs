@@ -236,15 +236,13 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_where_little_is_regular() {
-        let mut state = 1u64;
+        let mut random = fastrand::Rng::with_seed(1);
         let most = if cfg!(miri) { 100 } else { 1000 };
         for len in [1, 2, 3, 5, 60, most] {
             let mut at = 1 << 20;
             let list: Vec<_> = (0..len)
                 .map(|_| {
-                    state =
-                        state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                    let r = (state >> 40) as usize;
+                    let r = random.usize(..1 << 24);
                     at += 16 + 8 * (r % 3);
                     ((1 << 30) + 8 * (r % 7), at, 4 + r % 2 * 4)
                 })

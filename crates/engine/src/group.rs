@@ -35,7 +35,7 @@ pub struct Group {
 }
 
 /// Maximum length in bytes of short values.
-const LONGEST: usize = 64 << 10;
+const MAX_SHORT: usize = 64 << 10;
 
 /// Records a collective call. All of it counts as time that ranks wait for each other.
 fn meet<R>(
@@ -200,7 +200,7 @@ impl Group {
 
     pub fn allgather<T: Pod>(&self, progress: &dyn Progress, item: &T) -> Result<Vec<T>> {
         meet(progress, Call::Exchange, size_of::<T>(), || match size_of::<T>() {
-            0..=LONGEST => self.live_team()?.allgather(progress, item),
+            0..=MAX_SHORT => self.live_team()?.allgather(progress, item),
             _ => {
                 let call = Signature::here(Kind::AllGather).of(ElementType::of::<T>(), 1);
                 self.live_team()?.meet(progress, call)?;
@@ -219,7 +219,7 @@ impl Group {
         let of = (ElementType::of::<T>(), data.len());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
         meet(progress, Call::Broadcast, bytes.len(), || match bytes.len() {
-            0..=LONGEST => self.live_team()?.broadcast(progress, of, bytes, root),
+            0..=MAX_SHORT => self.live_team()?.broadcast(progress, of, bytes, root),
             _ => {
                 let call = Signature::here(Kind::Broadcast).of(of.0, of.1).rooted(root);
                 self.live_team()?.meet(progress, call)?;
@@ -245,7 +245,7 @@ impl Group {
         }
         // In shared memory the ranks divide the work, which pays for any length. MPI has to call a
         // function of this library, because its own operators may treat NaN differently.
-        let by_team = size_of_val(data) <= LONGEST || root.is_none() && team.shares_memory();
+        let by_team = size_of_val(data) <= MAX_SHORT || root.is_none() && team.shares_memory();
         meet(progress, Call::Reduce, size_of_val(data), || {
             if by_team {
                 return team.reduce(progress, (data, operator), root);

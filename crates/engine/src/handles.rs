@@ -229,10 +229,9 @@ mod tests {
     #[test]
     fn it_does_what_a_map_of_numbers_never_used_twice_does() {
         let (mut table, mut model) = (Handles::<u64, 4, 28>::new(), HashMap::new());
-        let (mut gone, mut seed) = (Vec::new(), 1u64);
+        let (mut gone, mut random) = (Vec::new(), fastrand::Rng::with_seed(1));
         for step in 0..if cfg!(miri) { 300 } else { 20_000 } {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let choice = (seed >> 33) as usize;
+            let choice = random.usize(..);
             let some: Option<u64> = model.keys().copied().nth(choice % 16);
             match some {
                 Some(handle) if choice.is_multiple_of(3) || table.is_full() => {

@@ -6,13 +6,14 @@
 //! tool defines these functions itself, its definitions are called instead, and must not initialise
 //! MPI a second time.
 //!
-//! Only this module and `waits` call `PMPI_` names, so the user's MPI tools see all other traffic.
+//! Only this crate calls `PMPI_` names, so the user's MPI tools see all other traffic.
 //! The Fortran names are resolved at run time, because a C program is not linked with MPI's Fortran
 //! library.
 
 use mpi::ffi;
 use portolan_engine::config::{Config, VARIABLES};
 use portolan_engine::message;
+use portolan_engine::mpi::Flavour;
 use portolan_engine::mpi::init;
 use portolan_engine::mpi::life::{self, End};
 use std::ffi::CStr;
@@ -141,6 +142,9 @@ unsafe fn init_fortran(
     ierror: *mut ffi::RSMPI_Fint,
 ) {
     let (mut required, mut got, mut rc) = (wanted(required), 0, 0);
+    if Flavour::built() == Flavour::OpenMpi {
+        life::calls_unrecorded();
+    }
     // SAFETY: all pointers passed to MPI are to locals or null, which the C call accepts. The
     // symbol, if it exists, is MPI's Fortran routine of this signature. The caller guarantees
     // `provided` and `ierror`.
@@ -187,6 +191,7 @@ pub unsafe extern "C" fn mpi_init_thread_(
 /// `ierror` must be valid, or null if the program omits it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mpi_init_f08_(ierror: *mut ffi::RSMPI_Fint) {
+    life::calls_unrecorded();
     // SAFETY: the caller guarantees `ierror`, and `RSMPI_THREAD_SINGLE` is a constant.
     unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
 }
@@ -199,6 +204,7 @@ pub unsafe extern "C" fn mpi_init_thread_f08_(
     provided: *mut ffi::RSMPI_Fint,
     ierror: *mut ffi::RSMPI_Fint,
 ) {
+    life::calls_unrecorded();
     // SAFETY: the caller guarantees that the pointers are valid and `ierror` may be null.
     unsafe { init_fortran(*required, provided, ierror) }
 }

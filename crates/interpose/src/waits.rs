@@ -19,6 +19,7 @@
 //! engine during a collective. Collectives over intercommunicators, which may join ranks of another
 //! job, are left to MPI.
 
+use crate::records::{bytes, recorded, source};
 use mpi::ffi;
 use portolan_engine::mpi::Flavour;
 use portolan_engine::runtime::host::HostWait;
@@ -48,7 +49,6 @@ unsafe extern "C" {
     ) -> c_int;
     fn PMPI_Wait(request: *mut ffi::MPI_Request, status: *mut ffi::MPI_Status) -> c_int;
     fn PMPI_Comm_test_inter(comm: ffi::MPI_Comm, flag: *mut c_int) -> c_int;
-    fn PMPI_Type_size(datatype: ffi::MPI_Datatype, size: *mut c_int) -> c_int;
 }
 
 /// Zero in both MPIs.
@@ -84,7 +84,7 @@ unsafe fn wait(
     }
 }
 
-const SHORT: i64 = 64 << 10;
+const SHORT: u64 = 64 << 10;
 
 /// Returns `None` if `comm` is an intercommunicator or if MPI's blocking form is faster.
 fn for_collective(
@@ -94,10 +94,8 @@ fn for_collective(
 ) -> Option<HostWait> {
     let waiter = HostWait::of_running()?;
     if let (Flavour::OpenMpi, Some(datatype)) = (Flavour::built(), datatype) {
-        let mut size: c_int = 0;
         // SAFETY: the caller passes the datatype, and MPI reports an invalid one as an error.
-        let code = unsafe { PMPI_Type_size(datatype, &mut size) };
-        if code != SUCCESS || i64::from(count) * i64::from(size) > SHORT {
+        if unsafe { bytes(count, datatype) } > SHORT {
             return None;
         }
     }
@@ -107,73 +105,74 @@ fn for_collective(
     (code == SUCCESS && inter == 0).then_some(waiter)
 }
 
-fn no_status() -> *mut ffi::MPI_Status {
+pub(crate) fn no_status() -> *mut ffi::MPI_Status {
     // SAFETY: `RSMPI_STATUS_IGNORE` is a constant of the bindings.
     unsafe { ffi::RSMPI_STATUS_IGNORE }
 }
 
-/// Exports a collective call that starts the nonblocking form and waits for it, or calls the
+/// Defines a collective call that starts the nonblocking form and waits for it, or calls the
 /// blocking form if MPI should wait.
 macro_rules! collective {
     (
-        $name:ident = $begin:ident or $call:ident,
-        ($($arg:ident: $ty:ty),*), $count:expr, $datatype:expr
+        $call:ident, $name:ident = $waiting:ident: $begin:ident or $blocking:ident,
+        ($($arg:ident: $ty:ty),*), $root:expr, $count:expr, $datatype:expr
     ) => {
         unsafe extern "C" {
-            fn $call($($arg: $ty,)* comm: ffi::MPI_Comm) -> c_int;
+            fn $blocking($($arg: $ty,)* comm: ffi::MPI_Comm) -> c_int;
             fn $begin(
                 $($arg: $ty,)* comm: ffi::MPI_Comm, request: *mut ffi::MPI_Request
             ) -> c_int;
         }
 
-        #[doc = concat!("`", stringify!($name), "` that serves other nodes while it waits.")]
-        ///
-        /// # Safety
-        /// The requirements of the MPI function apply.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $ty,)* comm: ffi::MPI_Comm) -> c_int {
+        unsafe fn $waiting($($arg: $ty,)* comm: ffi::MPI_Comm) -> c_int {
             // SAFETY: the arguments are passed on, so the caller's guarantees hold for MPI.
             unsafe {
                 match for_collective(comm, $count, $datatype) {
                     Some(w) => wait(w, stringify!($name), |r| $begin($($arg,)* comm, r)),
-                    None => $call($($arg,)* comm),
+                    None => $blocking($($arg,)* comm),
                 }
             }
         }
+
+        recorded!(
+            $call: $name = $waiting($($arg: $ty,)* comm: ffi::MPI_Comm)
+                => (Some(comm), $root, $datatype.map_or(0, |datatype| bytes($count, datatype)))
+        );
     };
 }
 
-collective!(MPI_Barrier = PMPI_Ibarrier or PMPI_Barrier, (), 0, None);
 collective!(
-    MPI_Bcast = PMPI_Ibcast or PMPI_Bcast,
-    (data: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype, root: c_int),
-    count, Some(datatype)
+    Barrier, MPI_Barrier = barrier: PMPI_Ibarrier or PMPI_Barrier, (), -1, 0, None
 );
 collective!(
-    MPI_Reduce = PMPI_Ireduce or PMPI_Reduce,
+    Bcast, MPI_Bcast = bcast: PMPI_Ibcast or PMPI_Bcast,
+    (data: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype, root: c_int),
+    root, count, Some(datatype)
+);
+collective!(
+    Reduce, MPI_Reduce = reduce: PMPI_Ireduce or PMPI_Reduce,
     (
         send: *const c_void, receive: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype,
         op: ffi::MPI_Op, root: c_int
     ),
-    count, Some(datatype)
+    root, count, Some(datatype)
 );
 collective!(
-    MPI_Allreduce = PMPI_Iallreduce or PMPI_Allreduce,
+    Allreduce, MPI_Allreduce = allreduce: PMPI_Iallreduce or PMPI_Allreduce,
     (
         send: *const c_void, receive: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype,
         op: ffi::MPI_Op
     ),
-    count, Some(datatype)
+    -1, count, Some(datatype)
 );
 
-/// `MPI_Recv` that serves other nodes until a message has arrived, and then receives it. It probes
-/// instead of using a nonblocking receive, because in MPICH the errors of a request do not reach
-/// the communicator's error handler.
+/// Serves other nodes until a message has arrived, and then receives it. It probes instead of using
+/// a nonblocking receive, because in MPICH the errors of a request do not reach the communicator's
+/// error handler.
 ///
 /// # Safety
 /// The requirements of `MPI_Recv` apply.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Recv(
+unsafe fn receive(
     data: *mut c_void,
     count: c_int,
     datatype: ffi::MPI_Datatype,
@@ -197,3 +196,10 @@ pub unsafe extern "C" fn MPI_Recv(
     // SAFETY: the arguments are passed on unchanged, so the caller's guarantees hold for MPI.
     unsafe { PMPI_Recv(data, count, datatype, source, tag, comm, status) }
 }
+
+recorded!(
+    Recv: MPI_Recv = receive(
+        data: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype, source_rank: c_int,
+        tag: c_int, comm: ffi::MPI_Comm, status: *mut ffi::MPI_Status,
+    ) with status => (Some(comm), source(status), bytes(count, datatype))
+);

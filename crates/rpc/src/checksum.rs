@@ -76,7 +76,7 @@ impl Method {
 }
 
 #[derive(Debug)]
-enum State {
+enum SumState {
     None,
     Crc(CrcAlgorithm, Crc),
     Adler(Adler32),
@@ -123,15 +123,15 @@ impl Crc {
 #[derive(Debug)]
 pub struct Checksum {
     method: Method,
-    state: State,
+    state: SumState,
 }
 
 impl Checksum {
     pub fn new(method: Method) -> Checksum {
         let state = match method.crc() {
-            Some(algorithm) => State::Crc(algorithm, Crc::Value(0)),
-            None if method == Method::Adler32 => State::Adler(Adler32::new()),
-            None => State::None,
+            Some(algorithm) => SumState::Crc(algorithm, Crc::Value(0)),
+            None if method == Method::Adler32 => SumState::Adler(Adler32::new()),
+            None => SumState::None,
         };
         Checksum { method, state }
     }
@@ -142,27 +142,27 @@ impl Checksum {
 
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.state {
-            State::None => {}
-            State::Crc(..) if bytes.is_empty() => {}
-            State::Crc(algorithm, crc) => crc.update(*algorithm, bytes),
-            State::Adler(sum) => sum.write_slice(bytes),
+            SumState::None => {}
+            SumState::Crc(..) if bytes.is_empty() => {}
+            SumState::Crc(algorithm, crc) => crc.update(*algorithm, bytes),
+            SumState::Adler(sum) => sum.write_slice(bytes),
         }
     }
 
     pub fn reset(&mut self) {
         match &mut self.state {
-            State::None => {}
-            State::Crc(_, crc) => *crc = Crc::Value(0),
-            State::Adler(sum) => *sum = Adler32::new(),
+            SumState::None => {}
+            SumState::Crc(_, crc) => *crc = Crc::Value(0),
+            SumState::Adler(sum) => *sum = Adler32::new(),
         }
     }
 
     /// Returns the checksum of the bytes so far, 0 for [`Method::None`]. More bytes may follow.
     pub fn value(&self) -> u64 {
         match &self.state {
-            State::None => 0,
-            State::Crc(_, crc) => crc.value(),
-            State::Adler(sum) => u64::from(sum.checksum()),
+            SumState::None => 0,
+            SumState::Crc(_, crc) => crc.value(),
+            SumState::Adler(sum) => u64::from(sum.checksum()),
         }
     }
 

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 #[repr(C)]
-struct Context {
+struct SavedRegisters {
     stack: UnsafeCell<usize>,
     thread_pointer: UnsafeCell<usize>,
 }
@@ -28,7 +28,7 @@ const PARKED: u32 = 1;
 const MAY_END: u32 = 2;
 
 struct Place {
-    context: Context,
+    context: SavedRegisters,
     kernel: AtomicU32,
     semaphore: UnsafeCell<libc::sem_t>,
 }
@@ -58,7 +58,8 @@ fn by_itself() -> bool {
 
 impl Baton {
     pub fn new() -> Baton {
-        let context = Context { stack: UnsafeCell::new(0), thread_pointer: UnsafeCell::new(0) };
+        let context =
+            SavedRegisters { stack: UnsafeCell::new(0), thread_pointer: UnsafeCell::new(0) };
         // SAFETY: `sem_t` is plain data, and `sem_init` initialises it before its first use.
         unsafe {
             let semaphore = UnsafeCell::new(std::mem::zeroed());
@@ -157,10 +158,10 @@ fn wake_left() {
 unsafe extern "C" {
     /// Saves the caller's context in `from` and continues with the context in `to`.
     #[link_name = "sim_switch"]
-    fn switch(from: *const Context, to: *const Context);
+    fn switch(from: *const SavedRegisters, to: *const SavedRegisters);
     /// Saves the context and puts its kernel thread to sleep. Any kernel thread may switch to it.
     #[link_name = "sim_park"]
-    fn park(context: *const Context, word: *mut u32);
+    fn park(context: *const SavedRegisters, word: *mut u32);
     /// Wakes the kernel thread that is parked on a word.
     #[link_name = "sim_wake"]
     fn wake(word: *mut u32);
@@ -232,9 +233,9 @@ std::arch::global_asm!(
 mod none {
     //! Stubs that are never called: without x86-64 the machine uses semaphores.
     #[unsafe(no_mangle)]
-    extern "C" fn sim_switch(_: *const super::Context, _: *const super::Context) {}
+    extern "C" fn sim_switch(_: *const super::SavedRegisters, _: *const super::SavedRegisters) {}
     #[unsafe(no_mangle)]
-    extern "C" fn sim_park(_: *const super::Context, _: *mut u32) {}
+    extern "C" fn sim_park(_: *const super::SavedRegisters, _: *mut u32) {}
     #[unsafe(no_mangle)]
     extern "C" fn sim_wake(_: *mut u32) {}
 }

@@ -28,7 +28,7 @@ pub enum Word {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ThreadState {
     Ready,
     Asleep(&'static str),
     Ended,
@@ -36,7 +36,7 @@ pub enum State {
 
 pub struct Thread {
     pub rank: usize,
-    pub state: State,
+    pub state: ThreadState,
     /// Number of its sleeps. It identifies timers of earlier sleeps.
     pub sleeps: u64,
     /// Whether the clock ended its last sleep.
@@ -275,7 +275,7 @@ impl Machine {
         let id = self.threads.len();
         self.threads.push(Thread {
             rank,
-            state: State::Ready,
+            state: ThreadState::Ready,
             sleeps: 0,
             timed_out: false,
             word: None,
@@ -290,7 +290,7 @@ impl Machine {
 
     pub fn make_ready(&mut self, id: usize, timed_out: bool) {
         let thread = &mut self.threads[id];
-        thread.state = State::Ready;
+        thread.state = ThreadState::Ready;
         thread.timed_out = timed_out;
         thread.sleeps += 1;
         if let Some(word) = thread.word.take() {
@@ -306,7 +306,7 @@ impl Machine {
     }
 
     pub fn put_to_sleep(&mut self, id: usize, why: &'static str, until: Option<u64>) {
-        self.threads[id].state = State::Asleep(why);
+        self.threads[id].state = ThreadState::Asleep(why);
         if let Some(at) = self.ready.iter().position(|&other| other == id) {
             self.ready.swap_remove(at);
         }
@@ -323,7 +323,8 @@ impl Machine {
         loop {
             while let Some(&Reverse((time, id, sleeps))) = self.timers.peek() {
                 let thread = &self.threads[id];
-                let valid = thread.sleeps == sleeps && matches!(thread.state, State::Asleep(_));
+                let valid =
+                    thread.sleeps == sleeps && matches!(thread.state, ThreadState::Asleep(_));
                 if valid && time > self.now {
                     break;
                 }
@@ -371,8 +372,8 @@ impl Machine {
     /// Returns how many nanoseconds a thread stays away after it gives up the core. The bound grows
     /// with the time that the thread has been idle, as it may on a real machine.
     pub fn away(&mut self, id: usize) -> u64 {
-        const LONGEST: u32 = 11;
-        let idle = self.threads[id].idle.min(LONGEST);
+        const MAX_EXPONENT: u32 = 11;
+        let idle = self.threads[id].idle.min(MAX_EXPONENT);
         self.threads[id].idle += 1;
         1 + self.rng.below(1_000 << idle)
     }

@@ -1,7 +1,7 @@
 //! The operations of the machine's threads: points, sleep, futexes, beginning and end.
 
 use crate::baton::Baton;
-use crate::machine::{BATON, ME, NOBODY, RANK, STARTS, State, Word, simulated, with};
+use crate::machine::{BATON, ME, NOBODY, RANK, STARTS, ThreadState, Word, simulated, with};
 
 /// Passes the baton on, unless the calling thread is also the next one.
 fn pass(next: usize, theirs: Baton) {
@@ -155,7 +155,7 @@ pub fn end_thread() {
         if let Some(at) = machine.ready.iter().position(|&id| id == me) {
             machine.ready.swap_remove(at);
         }
-        machine.threads[me].state = State::Ended;
+        machine.threads[me].state = ThreadState::Ended;
         machine.alive -= 1;
         machine.trace("end", me as u64, 0);
         for joiner in std::mem::take(&mut machine.threads[me].joiners) {
@@ -176,7 +176,7 @@ pub fn await_end(native: libc::pthread_t) {
     loop {
         let waits = with(|machine| {
             let Some(&id) = machine.natives.get(&native) else { return false };
-            if machine.threads[id].state == State::Ended {
+            if machine.threads[id].state == ThreadState::Ended {
                 machine.natives.remove(&native);
                 return false;
             }

@@ -23,8 +23,8 @@
 /// First bytes of a file. The line end exposes transfers in text mode.
 pub const FILE_MAGIC: [u8; 8] = *b"PTRACE\r\n";
 /// Version of the format that the encoder writes. Version 1 lacks the event `End`, so its files do
-/// not show whether they are complete.
-pub const VERSION: u32 = 2;
+/// not show whether they are complete. Version 2 lacks the MPI calls of the program.
+pub const VERSION: u32 = 3;
 /// Oldest version that the decoder reads.
 pub const OLDEST_VERSION: u32 = 1;
 /// First bytes of each block.
@@ -305,7 +305,7 @@ mod tests {
             decode_file_header(&other).map(|_| ())
         };
         assert_eq!(with(0), Err(Fault::NotATrace));
-        assert_eq!(with(8), Err(Fault::Version(10)));
+        assert_eq!(with(8), Err(Fault::Version(11)));
         assert_eq!(with(15), Err(Fault::Value("length of the metadata")));
         assert_eq!(with(18), Err(Fault::Checksum("metadata")));
     }

@@ -200,3 +200,41 @@ numbered! {
         Mutexes = "mutexes",
     }
 }
+
+numbered! {
+    /// A blocking MPI call of the program, by its name.
+    #[allow(missing_docs, reason = "the names are those of the MPI standard")]
+    MpiCall {
+        Barrier = "MPI_Barrier",
+        Bcast = "MPI_Bcast",
+        Reduce = "MPI_Reduce",
+        Allreduce = "MPI_Allreduce",
+        Gather = "MPI_Gather",
+        Gatherv = "MPI_Gatherv",
+        Scatter = "MPI_Scatter",
+        Scatterv = "MPI_Scatterv",
+        Allgather = "MPI_Allgather",
+        Allgatherv = "MPI_Allgatherv",
+        Alltoall = "MPI_Alltoall",
+        Alltoallv = "MPI_Alltoallv",
+        Alltoallw = "MPI_Alltoallw",
+        ReduceScatter = "MPI_Reduce_scatter",
+        ReduceScatterBlock = "MPI_Reduce_scatter_block",
+        Scan = "MPI_Scan",
+        Exscan = "MPI_Exscan",
+        Send = "MPI_Send",
+        Ssend = "MPI_Ssend",
+        Rsend = "MPI_Rsend",
+        Recv = "MPI_Recv",
+        Sendrecv = "MPI_Sendrecv",
+        SendrecvReplace = "MPI_Sendrecv_replace",
+        Probe = "MPI_Probe",
+        Wait = "MPI_Wait",
+        Waitall = "MPI_Waitall",
+        Waitany = "MPI_Waitany",
+        Waitsome = "MPI_Waitsome",
+        CommDup = "MPI_Comm_dup",
+        CommSplit = "MPI_Comm_split",
+        WinFence = "MPI_Win_fence",
+    }
+}

@@ -46,6 +46,8 @@ pub struct Metadata {
     pub clock: String,
     /// Size limit of the file in bytes; 0 means no limit.
     pub limit_bytes: u64,
+    /// 1 if the trace is known to lack the program's MPI calls, else 0.
+    pub lacks_mpi: u64,
 }
 
 impl Metadata {
@@ -65,6 +67,7 @@ impl Metadata {
             ("progress_thread", self.progress_thread),
             ("usable_cores", self.usable_cores),
             ("machine", self.machine),
+            ("lacks_mpi", self.lacks_mpi),
         ] {
             json.push_str(&format!("\"{name}\":{value},\n"));
         }

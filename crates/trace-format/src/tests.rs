@@ -104,6 +104,16 @@ fn event() -> impl Strategy<Value = Event<'static>> {
             |(site, caller, module, address)| Event::Site { site, caller, module, address }
         ),
         (any::<u64>(), usage()).prop_map(|(time, usage)| Event::Usage { time, usage }),
+        (span(), of(MpiCall::ALL), rank(), number(), number(), proptest::option::of(number()))
+            .prop_map(|((begin, duration), call, peer, bytes, communicator, site)| Event::Mpi {
+                begin,
+                duration,
+                call,
+                peer,
+                bytes,
+                communicator,
+                site,
+            }),
     ]
 }
 

@@ -2,9 +2,9 @@
 # Usage: bash scripts/dev.d/lib/use-packages.sh mpich|openmpi
 #
 # Tests the packages in target/with on a bare system (scripts/dev package-test), as root. Installs
-# the Debian package, builds and runs a Global Arrays program with it, and removes it; no files may
-# remain. Unpacks the tarball in one place and then moves it to another. In each place, builds a
-# program with pkg-config and runs it.
+# the Debian package, builds and runs the first program of its README and a Global Arrays program with
+# it, and removes it; no files may remain. Unpacks the tarball in one place and then moves it to
+# another. In each place, builds a program with pkg-config and runs it.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../../env.sh"
 
@@ -33,6 +33,12 @@ read -ra ga <<<"$("$GA_CONFIG" --cppflags) $("$GA_CONFIG" --ldflags)"
 read -ra flags <<<"$("$GA_CONFIG" --libs) $("$GA_CONFIG" --flibs)"
 doc=/usr/share/doc/portolan-$mpi
 ls "$doc/README.md" "$doc/docs/observe.md" "$doc/docs/observe-slow.png" "$doc/docs/layers.svg"
+# The first program, by the command of the README.
+first() { # README, DIR of the tarball
+  (cd /tmp && eval "$(grep -o '^    DIR=.*' "$1")" && DIR=${2:-$DIR} && eval "$(grep -o "^    $MPICC .*" "$1")")
+  "${LAUNCH[@]}" -n 2 /tmp/hello | grep '^rank 1 of 2: 100 from rank 0$'
+}
+first "$doc/README.md"
 "$MPICC" -O2 -pthread "-I$dir/include" "${ga[@]}" "$doc/examples/c/ga_matmul.c" -o /tmp/ga_matmul "-L$dir/lib" \
   "-Wl,-rpath,$dir/lib" "${ga[@]}" "${flags[@]}" -lm
 ldd /tmp/ga_matmul | grep "libportolan.so.0 => $dir/lib/"
@@ -53,7 +59,7 @@ for place in /opt/one "/srv/another place"; do
   # eval, because pkg-config escapes the blank in the path for a shell.
   eval "flags=($(PKG_CONFIG_PATH=$place/lib/pkgconfig pkg-config --cflags --libs armci))"
   ls "$place/share/doc/portolan/docs/observe-slow.png"
-  gcc -O1 "$place/share/doc/portolan/examples/c/hello.c" -o /tmp/hello "${flags[@]}"
+  if [[ $place != *' '* ]]; then first "$place/share/doc/portolan/README.md" "$place"; fi
   gcc -O1 tests/c/values.c -o /tmp/values "${flags[@]}"
   ldd /tmp/values | grep "libportolan.so.0 => $place/lib/"
   PORTOLAN_TEST_RANKS=2 "${LAUNCH[@]}" -n 2 /tmp/values | grep '^PASS values$'

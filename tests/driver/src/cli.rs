@@ -107,6 +107,7 @@ pub fn main() -> ExitCode {
 
 /// Returns the exit code of a command. The code 2 means that it could not do its work.
 pub fn ended(result: Result<ExitCode, String>) -> ExitCode {
+    launch::heed_signals();
     result.unwrap_or_else(|why| {
         eprintln!("{why}");
         ExitCode::from(2)

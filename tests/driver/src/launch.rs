@@ -7,7 +7,7 @@
 use super::{place, processes, system};
 use regex::Regex;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -42,6 +42,14 @@ pub fn signalled() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
+/// Writes to standard output. A closed pipe counts as a signal, which ends the run.
+pub fn print(text: std::fmt::Arguments<'_>) {
+    match io::stdout().write_fmt(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => note(libc::SIGPIPE),
+        written => written.expect("standard output can be written"),
+    }
+}
+
 pub fn heed_signals() {
     let signal = SIGNAL.load(Ordering::Relaxed);
     if signal != 0 {
@@ -49,7 +57,9 @@ pub fn heed_signals() {
         if let Some(cleanup) = cleanup {
             cleanup();
         }
-        eprintln!("ended by signal {signal}");
+        if signal != libc::SIGPIPE {
+            eprintln!("ended by signal {signal}");
+        }
         std::process::exit(128 + signal);
     }
 }

@@ -10,6 +10,18 @@
 //! an MPI is chosen. A suite finds the MPI in the environment that the driver gives it.
 #![expect(missing_docs, reason = "the interface serves only the tests of this repository")]
 
+/// Prints a line like std's macro, which panics if the reader of the pipe is gone. Here that ends the
+/// run as a signal does, with all its processes.
+#[cfg(not(test))]
+macro_rules! println {
+    () => { $crate::launch::print(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::launch::print(format_args!("{}\n", format_args!($($text)*))) };
+}
+#[cfg(not(test))]
+macro_rules! print {
+    ($($text:tt)*) => { $crate::launch::print(format_args!($($text)*)) };
+}
+
 pub mod args;
 mod browser;
 mod bugs;

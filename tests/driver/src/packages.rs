@@ -9,10 +9,11 @@ use std::time::Instant;
 
 pub const HELP: &str = "\
 Makes the packages of scripts/package.sh, and tests them on a bare system of scripts/dev fresh. The
-Debian package must pass lintian. It is installed, a Global Arrays program is built against it and
-run, and the package is removed; no files may remain. The tarball is unpacked in one place and then
-moved to another. In each place, a program is built with pkg-config and run. The last line is
-`N passed, N failed`. The exit code is 77 if no bare system can be made.";
+Debian package must pass lintian. It is installed, the first program of its README and a Global
+Arrays program are built against it and run, and the package is removed; no files may remain. The
+tarball is unpacked in one place and then moved to another. In each place, a program is built with
+pkg-config and run. The last line is `N passed, N failed`. The exit code is 77 if no bare system can
+be made.";
 
 #[derive(Debug, clap::Args)]
 pub struct Options {

@@ -43,7 +43,7 @@ const REEXPORTED: &[(&str, &str, &[&str])] = &[
     ("portolan-engine", "mpi::init", &["ThreadLevel"]),
     ("portolan-compose", "", &["CompositionKind"]),
     ("portolan-rpc", "hg", &["Call", "Class", "Context", "Handle", "Listen", "Rpc", "BulkOp"]),
-    ("portolan-rpc", "na", &["Address", "OpId", "Access", "Run"]),
+    ("portolan-rpc", "na", &["Address", "OpId", "Permission", "Run"]),
     ("portolan-rpc", "failure", &["Failure", "Status"]),
     ("portolan-rpc", "bulk", &["Buffer", "Bulk", "BulkOffset"]),
     ("portolan-rpc", "checksum", &["Checksum", "Method"]),

@@ -14,7 +14,7 @@ use super::tree::{Node, WORDS, root};
 use super::{CHUNK, PATIENCE, PAUSE, outcome};
 use crate::rng::Rng;
 use crate::{Job, Outcome, Result};
-use portolan::messages::{Context, Handlers, Message, Messages};
+use portolan::messages::{Delivery, Handlers, Message, Messages};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -50,15 +50,15 @@ struct Ask;
 
 impl Message for Ask {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
-        let mut shared = lock(context.state::<Ends>());
-        let thief = context.origin();
+    fn handle(self, delivery: &Delivery<'_>) {
+        let mut shared = lock(delivery.state::<Ends>());
+        let thief = delivery.origin();
         match shared.queue.pop_front() {
             Some(chunk) => {
                 shared.balance += 1;
                 drop(shared);
                 let bytes = bytemuck::cast_slice::<Node, u8>(&chunk);
-                context.spawn_with(thief, &Chunk, bytes).expect("a message");
+                delivery.spawn_with(thief, &Chunk, bytes).expect("a message");
             }
             None if shared.hungry.contains(&thief) => (),
             None => shared.hungry.push(thief),
@@ -72,11 +72,11 @@ struct Chunk;
 
 impl Message for Chunk {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
-        let mut shared = lock(context.state::<Ends>());
+    fn handle(self, delivery: &Delivery<'_>) {
+        let mut shared = lock(delivery.state::<Ends>());
         shared.balance -= 1;
         shared.coloured = true;
-        shared.queue.push_back(bytemuck::pod_collect_to_vec(context.payload()));
+        shared.queue.push_back(bytemuck::pod_collect_to_vec(delivery.payload()));
     }
 }
 
@@ -88,8 +88,8 @@ struct Token {
 
 impl Message for Token {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
-        lock(context.state::<Ends>()).token = Some(self);
+    fn handle(self, delivery: &Delivery<'_>) {
+        lock(delivery.state::<Ends>()).token = Some(self);
     }
 }
 
@@ -98,8 +98,8 @@ struct End;
 
 impl Message for End {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
-        lock(context.state::<Ends>()).ended = true;
+    fn handle(self, delivery: &Delivery<'_>) {
+        lock(delivery.state::<Ends>()).ended = true;
     }
 }
 

@@ -6,8 +6,67 @@ use crate::boundary::{abort, code};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel;
+use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_char, c_int, c_void};
+
+/// The arguments of a strided call. The strides are in bytes.
+struct Strided {
+    local: *mut c_void,
+    local_strides: *const c_int,
+    remote: *mut c_void,
+    remote_strides: *const c_int,
+    count: *const c_int,
+    levels: c_int,
+    proc: c_int,
+}
+
+impl Strided {
+    /// # Safety
+    /// The arrays and the local memory must be valid.
+    #[inline(always)]
+    unsafe fn blocking(self, engine: &Engine, kind: TransferKind) -> Result<()> {
+        let Strided { local, local_strides, remote, remote_strides, count, levels, proc } = self;
+        let (target, remote, local) = (types::rank(proc)?, remote as usize, local.cast::<u8>());
+        // SAFETY: the caller guarantees the arrays and the local memory.
+        unsafe {
+            match (types::one_block(count, levels), kind) {
+                (None, _) => {
+                    let shape = types::shape(local_strides, remote_strides, count, levels)?;
+                    engine.blocking(kind, target, remote, local, &shape)
+                }
+                (Some(bytes), TransferKind::Put) => engine.put(target, remote, local, bytes),
+                (Some(bytes), TransferKind::Get) => engine.get(target, remote, local, bytes),
+                (Some(bytes), TransferKind::Accumulate(scale)) => {
+                    engine.accumulate(target, remote, local, bytes, scale)
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// The arrays must be valid, the handle null or valid, and the local memory until completion.
+    #[inline(always)]
+    unsafe fn start(
+        self,
+        engine: &Engine,
+        hdl: *mut ArmciHandle,
+        kind: TransferKind,
+    ) -> Result<()> {
+        let Strided { local, local_strides, remote, remote_strides, count, levels, proc } = self;
+        let (target, remote, local) = (types::rank(proc)?, remote as usize, local.cast::<u8>());
+        // SAFETY: the caller guarantees the arrays, the handle and the local memory.
+        unsafe {
+            match types::one_block(count, levels) {
+                Some(bytes) => handles::contiguous(engine, hdl, kind, target, remote, local, bytes),
+                None => {
+                    let shape = types::shape(local_strides, remote_strides, count, levels)?;
+                    handles::issue(engine, hdl, kind, target, remote, local, &shape)
+                }
+            }
+        }
+    }
+}
 
 twin! {
     ARMCI_PutS / PARMCI_PutS(
@@ -15,11 +74,12 @@ twin! {
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
     ) -> c_int {
         code("ARMCI_PutS", |engine| {
-            // SAFETY: the caller guarantees that the arrays and the local memory are valid.
-            unsafe {
-                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
-                engine.put_shape(types::rank(proc)?, dst_ptr as usize, src_ptr.cast(), &shape)
-            }
+            let strided = Strided {
+                local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
+                count, levels: stride_levels, proc,
+            };
+            // SAFETY: by contract, the arrays and the local memory are valid.
+            unsafe { strided.blocking(engine, TransferKind::Put) }
         })
     }
 }
@@ -30,12 +90,12 @@ twin! {
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
     ) -> c_int {
         code("ARMCI_GetS", |engine| {
-            // SAFETY: the caller guarantees that the arrays and the local memory are valid.
-            unsafe {
-                let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
-                let target = types::rank(proc)?;
-                engine.blocking(TransferKind::Get, target, src_ptr as usize, dst_ptr.cast(), &shape)
-            }
+            let strided = Strided {
+                local: dst_ptr, local_strides: dst_stride_ar, remote: src_ptr, remote_strides: src_stride_ar,
+                count, levels: stride_levels, proc,
+            };
+            // SAFETY: by contract, the arrays and the local memory are valid.
+            unsafe { strided.blocking(engine, TransferKind::Get) }
         })
     }
 }
@@ -47,12 +107,14 @@ twin! {
         proc: c_int,
     ) -> c_int {
         code("ARMCI_AccS", |engine| {
-            // SAFETY: by contract, the arrays, the scale and the local memory are valid.
-            unsafe {
-                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
-                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
-                engine.blocking(kind, types::rank(proc)?, dst_ptr as usize, src_ptr.cast(), &shape)
-            }
+            // SAFETY: by contract, the scale is valid for one element.
+            let kind = TransferKind::Accumulate(unsafe { types::scale(datatype, scale) }?);
+            let strided = Strided {
+                local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
+                count, levels: stride_levels, proc,
+            };
+            // SAFETY: by contract, the arrays and the local memory are valid.
+            unsafe { strided.blocking(engine, kind) }
         })
     }
 }
@@ -81,13 +143,12 @@ twin! {
         hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbPutS", |engine| {
-            // SAFETY: by contract, the arrays and the handle are valid, the memory until
-            // completion.
-            unsafe {
-                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
-                let target = types::rank(proc)?;
-                handles::issue(engine, hdl, TransferKind::Put, target, dst_ptr as usize, src_ptr.cast(), &shape)
-            }
+            let strided = Strided {
+                local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
+                count, levels: stride_levels, proc,
+            };
+            // SAFETY: by contract, arrays and handle are valid, the memory until completion.
+            unsafe { strided.start(engine, hdl, TransferKind::Put) }
         })
     }
 }
@@ -99,13 +160,12 @@ twin! {
         hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbGetS", |engine| {
-            // SAFETY: by contract, the arrays and the handle are valid, the memory until
-            // completion.
-            unsafe {
-                let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
-                let target = types::rank(proc)?;
-                handles::issue(engine, hdl, TransferKind::Get, target, src_ptr as usize, dst_ptr.cast(), &shape)
-            }
+            let strided = Strided {
+                local: dst_ptr, local_strides: dst_stride_ar, remote: src_ptr, remote_strides: src_stride_ar,
+                count, levels: stride_levels, proc,
+            };
+            // SAFETY: by contract, arrays and handle are valid, the memory until completion.
+            unsafe { strided.start(engine, hdl, TransferKind::Get) }
         })
     }
 }
@@ -117,13 +177,14 @@ twin! {
         proc: c_int, hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbAccS", |engine| {
-            // SAFETY: by contract, arrays, scale and handle are valid, the memory until completion.
-            unsafe {
-                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
-                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
-                let target = types::rank(proc)?;
-                handles::issue(engine, hdl, kind, target, dst_ptr as usize, src_ptr.cast(), &shape)
-            }
+            // SAFETY: by contract, the scale is valid for one element.
+            let kind = TransferKind::Accumulate(unsafe { types::scale(datatype, scale) }?);
+            let strided = Strided {
+                local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
+                count, levels: stride_levels, proc,
+            };
+            // SAFETY: by contract, arrays and handle are valid, the memory until completion.
+            unsafe { strided.start(engine, hdl, kind) }
         })
     }
 }

@@ -133,6 +133,19 @@ pub(crate) unsafe fn shape(
     boundary::shape(counts, local, remote)
 }
 
+/// Returns the length in bytes of a strided call that moves one block: its shape would take longer
+/// to make than an element to move. Leaves bad arguments to [`shape`].
+///
+/// # Safety
+/// `count` must be null or have `levels + 1` elements.
+#[inline(always)]
+pub(crate) unsafe fn one_block(count: *const c_int, levels: c_int) -> Option<usize> {
+    let levels = usize::try_from(levels).ok().filter(|levels| *levels <= MAX_LEVELS)?;
+    // SAFETY: the caller guarantees the length of the array.
+    let (bytes, more) = unsafe { array(count, levels + 1, "") }.ok()?.split_first()?;
+    more.iter().all(|&n| n == 1).then(|| usize::try_from(*bytes).ok())?
+}
+
 /// # Safety
 /// `scale` must be valid for one element of the type.
 #[inline(always)] // keeps the result in registers

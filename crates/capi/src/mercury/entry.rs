@@ -10,7 +10,7 @@ use std::os::raw::{c_char, c_uint, c_void};
 use std::time::{Duration, Instant};
 
 /// `HG_MAX_IDLE_TIME` and `NA_MAX_IDLE_TIME`: one hour, in milliseconds.
-const LONGEST: c_uint = 3600 * 1000;
+const MAX_TIMEOUT: c_uint = 3600 * 1000;
 
 /// The unreachable peers that were logged last: the text of the error, which names the call and the
 /// address, and the time.
@@ -69,7 +69,7 @@ pub(super) fn value<R>(
 
 pub(super) fn timeout(milliseconds: c_uint) -> Duration {
     // The headers define one hour as the longest timeout. Programs use it to mean "forever".
-    Duration::from_millis(u64::from(milliseconds.min(LONGEST)))
+    Duration::from_millis(u64::from(milliseconds.min(MAX_TIMEOUT)))
 }
 
 /// Copies a C string. Fails with `INVALID_ARG` if `text` is null or not UTF-8.

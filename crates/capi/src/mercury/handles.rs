@@ -27,7 +27,7 @@ pub(super) enum End {
 }
 
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HandleEntry {
     pub end: End,
     pub references: AtomicI32,
     /// The number of callbacks that will receive the handle, which stays until they have run.
@@ -39,10 +39,10 @@ pub(super) struct Held {
     pub data: Mutex<Attached>,
 }
 
-pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x22);
+pub(super) static HANDLES: Table<Arc<HandleEntry>> = Table::new("handle", 0x22);
 
 pub(super) fn hold_end(end: End) -> Token {
-    HANDLES.insert(Arc::new(Held {
+    HANDLES.insert(Arc::new(HandleEntry {
         end,
         references: AtomicI32::new(1),
         flights: AtomicI32::new(0),
@@ -64,7 +64,7 @@ pub(super) fn let_go(handle: Token) {
 }
 
 pub(super) fn drop_those_of(context: &Context) {
-    let of = |held: &Arc<Held>| match &held.end {
+    let of = |held: &Arc<HandleEntry>| match &held.end {
         End::Target(target) => Arc::ptr_eq(target.context(), &context.shared),
         End::Origin(origin) => Arc::ptr_eq(origin.context(), &context.shared),
     };
@@ -77,7 +77,7 @@ pub(super) fn drop_those_of(context: &Context) {
     gone.into_iter().for_each(let_go);
 }
 
-impl Held {
+impl HandleEntry {
     pub(super) fn target(&self) -> Result<&Arc<Target>> {
         match &self.end {
             End::Target(target) => Ok(target),
@@ -152,7 +152,7 @@ fn not_served() -> Failure {
 pub(super) struct Flight(Number);
 
 impl Flight {
-    pub(super) fn of(handle: Token, held: &Held) -> Flight {
+    pub(super) fn of(handle: Token, held: &HandleEntry) -> Flight {
         held.flights.fetch_add(1, Ordering::AcqRel);
         Flight(Number::of(handle))
     }
@@ -160,7 +160,7 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let landed = |held: &mut Arc<Held>| {
+        let landed = |held: &mut Arc<HandleEntry>| {
             let last = held.flights.fetch_sub(1, Ordering::AcqRel) <= 1;
             Ok(last && held.references.load(Ordering::Acquire) <= 0)
         };

@@ -3,7 +3,7 @@
 
 use super::callbacks::{CB_FORWARD, CB_RESPOND, Caller, HgCallback, HgInfo, HgInfoOf};
 use super::entry::place;
-use super::handles::{End, Flight, HANDLES, Held, hold_end};
+use super::handles::{End, Flight, HANDLES, HandleEntry, hold_end};
 use super::interface::{Interface::V1, calls};
 use super::objects::address;
 use super::objects::attached::{Attached, FreeCallback};
@@ -22,7 +22,7 @@ fn origin(handle: Token) -> Result<Arc<Origin>> {
     origin_of(&*HANDLES.get(handle)?).cloned()
 }
 
-fn origin_of(held: &Held) -> Result<&Arc<Origin>> {
+fn origin_of(held: &HandleEntry) -> Result<&Arc<Origin>> {
     match &held.end {
         End::Origin(origin) => Ok(origin),
         End::Target(_) => {

@@ -7,7 +7,7 @@ use super::objects::address;
 use super::table::{NA_CLASSES, Tables, Token};
 use crate::boundary::{array, collect};
 use portolan_rpc::failure::{Result, refuse};
-use portolan_rpc::na::{Access, Direction, Mem, Part, Run};
+use portolan_rpc::na::{Direction, Mem, Part, Permission, Run};
 use std::os::raw::{c_ulong, c_void};
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ pub(super) unsafe fn create(
     flags: c_ulong,
     mem_handle: *mut Token,
 ) -> Result<()> {
-    let access = Access::from_flags(flags)?;
+    let access = Permission::from_flags(flags)?;
     // SAFETY: by contract, `mem_handle` is null or valid, and the runs are valid for these accesses
     // while the handle lives.
     unsafe {

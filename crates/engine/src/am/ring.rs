@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn records_for_which_there_is_room_together_all_go() {
         const STORE: usize = 4096;
-        const LONGEST: usize = 500;
+        const MAX_RECORD: usize = 500;
         let mut memory = vec![[0u64; 8]; bytes(STORE) / 64 + 1];
         let base = aligned(&mut memory);
         // SAFETY: the memory outlives both ends, and there is one writer and one reader.
@@ -313,9 +313,9 @@ mod tests {
         let rounds = if cfg!(miri) { 400usize } else { 2000 };
         for round in 0..rounds {
             let sizes: Vec<usize> =
-                (0..1 + round % 7).map(|n| (round * 131 + n * 97) % LONGEST).collect();
-            if writer.has_room_for(sizes.len(), sizes.iter().sum(), LONGEST) {
-                assert!(sizes.iter().all(|&size| writer.write(&[&[7; LONGEST][..size]])));
+                (0..1 + round % 7).map(|n| (round * 131 + n * 97) % MAX_RECORD).collect();
+            if writer.has_room_for(sizes.len(), sizes.iter().sum(), MAX_RECORD) {
+                assert!(sizes.iter().all(|&size| writer.write(&[&[7; MAX_RECORD][..size]])));
                 went += 1;
             } else {
                 refused += 1;

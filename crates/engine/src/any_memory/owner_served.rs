@@ -26,7 +26,7 @@ const STRAIGHT: usize = 128 << 10;
 /// Length in bytes at which a request of several runs is sent.
 const TOGETHER: usize = 256 << 10;
 /// Maximum length in bytes of a run in one message.
-const LONGEST: usize = 1 << 30;
+const MAX_RUN: usize = 1 << 30;
 
 #[derive(Debug, Default)]
 pub struct Accesses {
@@ -100,7 +100,7 @@ impl AnyMemory {
             if first.bytes >= STRAIGHT {
                 let mut done = 0;
                 while done < first.bytes {
-                    let bytes = (first.bytes - done).min(LONGEST);
+                    let bytes = (first.bytes - done).min(MAX_RUN);
                     let (local, remote) = (first.local + done, first.remote + done);
                     // SAFETY: the caller guarantees the local bytes until the counter is done.
                     unsafe {

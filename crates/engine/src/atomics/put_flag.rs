@@ -43,7 +43,9 @@ impl Ops {
             || CallInfo::new(Call::Notify).to(target).moves(shape.bytes() + 4).by(path()),
             || {
                 let ordered = self.keeps_order(flag_path)?;
-                if ordered && shape.is_contiguous() && (1..=Batch::LONGEST).contains(&shape.bytes())
+                if ordered
+                    && shape.is_contiguous()
+                    && (1..=Batch::MAX_BLOCK).contains(&shape.bytes())
                 {
                     // SAFETY: the caller guarantees the source.
                     return unsafe {

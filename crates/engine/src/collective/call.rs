@@ -19,7 +19,7 @@ const TEXT: usize = 156;
 /// Each rank chooses its own number of elements.
 pub(crate) const ANY_COUNT: usize = usize::MAX;
 
-/// A number, and the size in bytes of a type longer than [`ElementType::LONGEST`], or 0. Values of
+/// A number, and the size in bytes of a type longer than [`ElementType::MAX_NUMBERED`], or 0. Values of
 /// a type that is too long for a signature count as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ElementType(u8, usize);
@@ -46,7 +46,7 @@ impl ElementType {
     /// The number of an unnamed type of 0 bytes. Those of longer types follow.
     const UNNAMED: u8 = Self::NAMES.len() as u8;
     /// Bytes of the longest type with its own number. Counts of longer ones include their size.
-    const LONGEST: usize = 238;
+    const MAX_NUMBERED: usize = 238;
     /// Bits of the number of elements of a longer type. The others are for the size.
     const COUNT_BITS: u32 = 36;
 
@@ -78,7 +78,7 @@ impl ElementType {
             usize = 15
         );
         match size_of::<T>() {
-            size @ 0..=Self::LONGEST => ElementType(Self::UNNAMED + size as u8, 0),
+            size @ 0..=Self::MAX_NUMBERED => ElementType(Self::UNNAMED + size as u8, 0),
             size => ElementType(u8::MAX, size),
         }
     }

@@ -42,9 +42,9 @@ kinds! {
     Quiesce = "quiescence",
     CreateArray = "creation of an array",
     FreeArray = "free of an array",
-    /// Lends the parts of an array or a segment to their owners.
+    /// Gives the owners exclusive access to the parts of an array.
     Access = "access to an array",
-    /// Opens the parts to all ranks again.
+    /// Gives all ranks access to the parts again.
     Release = "release of an access",
     SyncArray = "sync of an array",
     FillArray = "fill of an array",

@@ -49,8 +49,8 @@ pub(super) struct Slots {
 /// Bytes, and the longest block that all ranks combine together. Caches hold a turn's slots.
 fn long_slot(ranks: usize) -> usize {
     const TURN: usize = 512 << 10;
-    const LONGEST: usize = 64 << 10;
-    (TURN / ranks / BLOCK * BLOCK).clamp(BLOCK, LONGEST)
+    const MAX_SLOT: usize = 64 << 10;
+    (TURN / ranks / BLOCK * BLOCK).clamp(BLOCK, MAX_SLOT)
 }
 
 fn short_area(ranks: usize) -> usize {

@@ -185,11 +185,8 @@ mod tests {
     fn agrees(region: usize) {
         let mut index = BlockIndex::new(region);
         let mut all: Vec<Block> = Vec::new();
-        let mut state = 12345u64;
-        let mut random = move |n: usize| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) as usize % n
-        };
+        let mut random = fastrand::Rng::with_seed(12345);
+        let mut random = |n: usize| random.usize(..n);
         for round in 0..if cfg!(miri) { 60 } else { 3000u64 } {
             if !all.is_empty() && random(3) == 0 {
                 let gone = all.swap_remove(random(all.len()));

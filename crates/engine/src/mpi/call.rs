@@ -40,6 +40,12 @@ fn failure(code: c_int, call: &str) -> Error {
     Error::new(ErrorKind::Mpi, format!("{call} failed: {text}"))
 }
 
+/// Whether the program passes `MPI_IN_PLACE` for a buffer.
+pub fn is_in_place(buffer: *const c_void) -> bool {
+    // SAFETY: the shim returns a constant.
+    std::ptr::eq(buffer, unsafe { portolan_shim_in_place() })
+}
+
 /// In seconds since an arbitrary moment.
 pub fn wtime() -> f64 {
     // SAFETY: the callers run between initialisation and finalisation of MPI.

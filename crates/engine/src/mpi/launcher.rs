@@ -5,6 +5,16 @@
 
 use super::Flavour;
 
+/// Variables that launchers set for each rank: PMI, Open MPI, PMIx and Slurm.
+const OF_A_RANK: [&str; 5] =
+    ["PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"];
+
+/// Returns whether a launcher has started this process. Must be called before MPI starts, because
+/// Open MPI sets some of the variables itself.
+pub fn is_there() -> bool {
+    OF_A_RANK.iter().any(|name| std::env::var_os(name).is_some())
+}
+
 /// Why a process with one rank should have more. `number` reads from the environment.
 pub(super) fn stray(built: Flavour, number: impl Fn(&str) -> Option<i64>) -> Option<String> {
     // If this MPI's own launcher has set its variable `own`, a job of one rank is intended.

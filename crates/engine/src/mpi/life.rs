@@ -101,6 +101,19 @@ pub fn program_is_threaded() -> bool {
     THREADED.load(Ordering::Relaxed)
 }
 
+static UNRECORDED: AtomicBool = AtomicBool::new(false);
+
+/// The program uses a Fortran interface of MPI that does not call the C functions which the library
+/// wraps: Open MPI's, and for calls without buffers the module `mpi_f08` of MPICH.
+pub fn calls_unrecorded() {
+    UNRECORDED.store(true, Ordering::Relaxed);
+}
+
+/// Whether traces lack MPI calls of the program, as far as the library knows.
+pub fn are_calls_unrecorded() -> bool {
+    UNRECORDED.load(Ordering::Relaxed)
+}
+
 pub(super) fn begun() {
     requested(false);
     with(|life| *life = Life { ours: true, library: true, ..Life::NEW });

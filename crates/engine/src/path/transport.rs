@@ -11,8 +11,8 @@ use super::ops::{Rmw, TransferKind};
 use super::two_sided::blocks::Batch;
 use super::{Capabilities, Path, Paths};
 use crate::error::{Result, fail};
-use crate::layout::Shape;
 use crate::layout::pairs::Pairs;
+use crate::layout::{Shape, Vector};
 use crate::memory::arena::Arena;
 use crate::peer::CompletionCounter;
 use std::fmt;
@@ -75,6 +75,22 @@ pub trait Transport: fmt::Debug + Send + Sync {
         shape: &Shape,
         counter: Option<&Arc<CompletionCounter>>,
     ) -> Result<Option<Arc<CompletionCounter>>>;
+
+    /// Performs the transfer of a vector whose blocks lie in the region of `place`, which begins at
+    /// the first block. It is complete locally on return. Returns false, and moves no byte, if the
+    /// blocks should be issued one by one.
+    ///
+    /// # Safety
+    /// The local blocks must be valid: for writes in a get, else for reads.
+    unsafe fn vector(
+        &self,
+        _: &Paths,
+        _: TransferKind,
+        _: &RemotePlace,
+        _: Vector<'_>,
+    ) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Sends the blocks of a batch, which is then empty. Called only with [`Capabilities::BATCH`].
     ///

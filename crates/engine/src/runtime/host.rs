@@ -1,18 +1,62 @@
-//! Waits of the program inside MPI's blocking calls, carried out by the engine's wait loop. The
-//! wrappers of these calls, in the crate `portolan-interpose`, use [`HostWait`]. Another thread may
-//! stop the engine meanwhile. A waiter therefore holds the engine by reference count, and polls it
-//! only until [`Engine::shut_host`], afterwards only its own request.
+//! MPI's blocking calls by the program, for their wrappers in the crate `portolan-interpose`. The
+//! engine's wait loop carries out the waits of some of them ([`HostWait`]), and statistics and
+//! traces record them ([`record`]). Another thread may stop the engine meanwhile. A waiter therefore
+//! holds the engine by reference count, and polls it only until [`Engine::shut_host`], afterwards
+//! only its own request.
 
 use super::startup_record::StartupRecord;
 use super::{Engine, try_running};
 use crate::config::Config;
 use crate::error::Result;
-use crate::mpi::{Comm, life};
-use crate::trace::{Cause, Observer};
+use crate::mpi::{Comm, CommHandle, Members, life};
+use crate::trace::{Cause, MpiCall, Observer};
 use crate::wait::{self, Ends, Patience, Progress};
 use crate::watchdog::Standing;
+use std::os::raw::c_int;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// An engine runs that records MPI calls.
+static RECORDS: AtomicBool = AtomicBool::new(false);
+
+/// Whether MPI calls of the program are recorded. If not, a wrapper costs only this load.
+#[inline(always)]
+pub fn records() -> bool {
+    RECORDS.load(Ordering::Relaxed)
+}
+
+/// The communicator of a call, the peer's rank in it, and the bytes that this rank sends or
+/// receives. Without a communicator, the peer is unknown.
+pub type MpiCallInfo = (Option<CommHandle>, c_int, u64);
+
+/// Carries out an MPI call and records it. A call that MPI makes for the engine, inside another
+/// call, or that fails, is not recorded. Then `call_info` is not called.
+///
+/// # Safety
+/// The communicator that `call_info` returns must be live.
+#[cold]
+pub unsafe fn record(
+    call: MpiCall,
+    body: impl FnOnce() -> c_int,
+    call_info: impl FnOnce() -> MpiCallInfo,
+) -> c_int {
+    let Some(engine) = try_running() else { return body() };
+    let entered = engine.observer().enter(|| false);
+    let code = body();
+    if let Some(entered) = entered
+        && code == 0
+    {
+        entered.leave_mpi(call, || {
+            let (comm, peer, bytes) = call_info();
+            // SAFETY: the caller guarantees that the communicator is live.
+            let named = comm.and_then(|comm| unsafe { engine.ranks_of_host(comm, peer) }.ok());
+            let (number, peer) = named.unwrap_or_default();
+            (peer, bytes, number)
+        });
+    }
+    code
+}
 
 pub struct HostWait(Arc<Engine>);
 
@@ -73,7 +117,22 @@ impl Progress for HostWait {
 }
 
 impl Engine {
+    pub(super) fn open_host(&self) {
+        RECORDS.store(self.is_observed(), Ordering::Relaxed);
+    }
+
+    /// The number of a communicator of the program and the world rank of one of its ranks.
+    ///
+    /// # Safety
+    /// `comm` must be live.
+    unsafe fn ranks_of_host(&self, comm: CommHandle, rank: c_int) -> Result<(u64, Option<u32>)> {
+        let world = (&*self.world().comm()?, self.world().key());
+        // SAFETY: the caller guarantees that `comm` is live.
+        unsafe { Members::with(world, comm, |ranks| (ranks.number, ranks.world_rank(rank))) }
+    }
+
     pub(super) fn shut_host(&self) {
+        RECORDS.store(false, Ordering::Relaxed);
         *self.host_open.write() = false;
     }
 }

@@ -92,6 +92,7 @@ impl Engine {
         process::watch_forks(super::forked);
         CURRENT.store(Arc::as_ptr(&engine).cast_mut(), Ordering::Release);
         *owner = Some(engine.clone());
+        engine.open_host();
         process::set_running(true);
         process::set_pending(super::pending);
         admission::open();

@@ -15,7 +15,7 @@ use super::oversubscription::{core_list, own_cores};
 use super::startup_record::boot_number;
 use crate::config::VARIABLES;
 use crate::error::Result;
-use crate::mpi::{Comm, init, p2p};
+use crate::mpi::{Comm, init, life, p2p};
 use crate::topology::host_name;
 use crate::trace::{self, Awaited, Cause};
 use crate::wait;
@@ -176,6 +176,7 @@ impl Engine {
             started_clock: now,
             clock: clock.into(),
             limit_bytes: settings.limit,
+            lacks_mpi: u64::from(life::are_calls_unrecorded()),
         }
     }
 

@@ -31,7 +31,7 @@ const ASLEEP: [Duration; 4] = [
     Duration::from_millis(12),
 ];
 /// Maximum time to measure the costs of one pair.
-const LONGEST: Duration = Duration::from_millis(20);
+const MAX_TIME: Duration = Duration::from_millis(20);
 const SAMPLES: usize = 16;
 /// How long a side busy-waits for the other before it may yield its core.
 const AWAKE: Duration = Duration::from_micros(500);
@@ -225,7 +225,7 @@ impl Ground {
                     *best = if *best == 0 { ns } else { ns.min(*best) };
                 }
             }
-            if begun.elapsed() > LONGEST {
+            if begun.elapsed() > MAX_TIME {
                 break;
             }
         }

@@ -38,7 +38,7 @@ pub struct AppendLists {
     /// The lists of the other threads, allocated at their first append.
     shared: OnceLock<Box<[List]>>,
     /// An entry for each list. The owner's lists come first.
-    held: Mutex<Vec<Held>>,
+    held: Mutex<Vec<LockedPart>>,
     place: usize,
     limit: usize,
 }
@@ -54,7 +54,7 @@ struct List {
 
 /// The part of a list that is accessed only under the lock.
 #[derive(Debug, Default)]
-struct Held {
+struct LockedPart {
     /// The attached buffer, or empty.
     buffer: Vec<u8>,
     /// Items before this offset have been copied.
@@ -129,7 +129,7 @@ impl AppendLists {
             attached: AtomicUsize::new(0),
             own: lists(targets),
             shared: OnceLock::new(),
-            held: Mutex::new((0..targets).map(|_| Held::default()).collect()),
+            held: Mutex::new((0..targets).map(|_| LockedPart::default()).collect()),
             place,
             limit,
         }
@@ -171,7 +171,7 @@ impl AppendLists {
 #[derive(Debug)]
 pub struct Locked<'a> {
     lists: &'a AppendLists,
-    held: MutexGuard<'a, Vec<Held>>,
+    held: MutexGuard<'a, Vec<LockedPart>>,
     is_owner: bool,
     /// Whether buffers of the owner may be detached, once that is known.
     alone: Option<bool>,
@@ -210,7 +210,7 @@ impl Locked<'_> {
             target
         } else {
             self.lists.shared.get_or_init(|| {
-                self.held.resize_with(2 * targets, Held::default);
+                self.held.resize_with(2 * targets, LockedPart::default);
                 lists(targets)
             });
             targets + target

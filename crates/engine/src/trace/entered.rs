@@ -5,7 +5,7 @@ use super::interface;
 use super::log::{LastBlock, ThreadLog};
 use super::observer::Recording;
 use portolan_trace_format::event::{Event, Place};
-use portolan_trace_format::kinds::{Call, PathTaken, Served};
+use portolan_trace_format::kinds::{Call, Cause, MpiCall, PathTaken, Served};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -85,10 +85,7 @@ impl Entered<'_> {
     fn record(&self, call_info: &CallInfo, ticks: u64) {
         let running = self.running;
         let Some((begin, duration)) = running.span(self.log, self.begun, ticks) else { return };
-        let site = match crate::process::caller() {
-            Some(line) => running.line(&line),
-            None => self.log.sites.find(call_info.call as usize, &|chain| running.site(chain)),
-        };
+        let site = self.site(call_info.call as usize);
         let event = Event::Call {
             begin,
             duration,
@@ -102,6 +99,37 @@ impl Entered<'_> {
             site,
         };
         running.put(self.log, &event);
+    }
+
+    #[inline(always)]
+    fn site(&self, kind: usize) -> Option<u64> {
+        match crate::process::caller() {
+            Some(line) => self.running.line(&line),
+            None => self.log.sites.find(kind, &|chain| self.running.site(chain)),
+        }
+    }
+
+    /// Records an MPI call of the program, which counts as a wait. `call_info` returns the peer,
+    /// the bytes, and the number of the communicator.
+    pub(crate) fn leave_mpi(
+        self,
+        call: MpiCall,
+        call_info: impl FnOnce() -> (Option<u32>, u64, u64),
+    ) {
+        if !self.outer {
+            return;
+        }
+        let running = self.running;
+        let ticks = running.clock.ticks().saturating_sub(self.begun);
+        let (peer, bytes, communicator) = call_info();
+        self.log.counters.wait(Cause::Mpi, peer, ticks);
+        if running.settings.traces
+            && let Some((begin, duration)) = running.span(self.log, self.begun, ticks)
+        {
+            let site = self.site(call as usize);
+            let event = Event::Mpi { begin, duration, call, peer, bytes, communicator, site };
+            running.put(self.log, &event);
+        }
     }
 }
 

@@ -25,4 +25,6 @@ pub use clock::wall;
 pub use entered::{Entered, Serving};
 pub use observer::Observer;
 pub use portolan_trace_format::event::Place;
-pub use portolan_trace_format::kinds::{Call, Cause, Interface, PathTaken, SegmentKind, Served};
+pub use portolan_trace_format::kinds::{
+    Call, Cause, Interface, MpiCall, PathTaken, SegmentKind, Served,
+};

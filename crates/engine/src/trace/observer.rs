@@ -151,11 +151,17 @@ impl Observer {
 
     /// Records the end of a wait. Without statistics and trace, a wait is counted only if it
     /// outlasts its first polls; `rested` is the time since then. A wait for a collective
-    /// inside [`Observer::meet`] is part of the wait that `meet` records.
+    /// inside [`Observer::meet`] is part of the wait that `meet` records, and a wait inside an MPI
+    /// call of the program is part of that call.
     pub fn waited(&self, begun: Option<u64>, awaited: Awaited, rested: Option<Duration>) {
         if let (Some(running), Some(begun)) = (self.running.as_deref(), begun) {
             let log = self.log(running);
-            if log.meeting.get() && awaited.cause == Cause::Collective {
+            let part_of_another = match awaited.cause {
+                Cause::Collective => log.meeting.get(),
+                Cause::Mpi => log.depth.get() > 0,
+                _ => false,
+            };
+            if part_of_another {
                 return;
             }
             let ticks = running.clock.ticks().saturating_sub(begun);

@@ -1,6 +1,6 @@
 //! Vector transfers: blocks of equal length at arbitrary pairs of addresses. All addresses are
-//! checked before any byte moves. Blocks that are adjacent on both sides are joined. If one segment
-//! contains all blocks, one lookup serves all. Otherwise they may take different paths.
+//! checked before any byte moves. If one segment contains all blocks, one lookup serves all.
+//! Otherwise blocks that are adjacent on both sides are joined, and may take different paths.
 
 use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
@@ -10,28 +10,21 @@ use crate::ops::Ops;
 use crate::ops::traced::call_of;
 use crate::path::kernel::{self, Scale};
 use crate::path::two_sided::blocks::Batch;
-use crate::path::{Capabilities, Path, Transport, shm_atomics};
+use crate::path::{Capabilities, Path, RemotePlace, Transport, shm_atomics};
 use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause};
+use crate::wait::Progress as _;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Whether a transfer is a get or a put, or `None` for an accumulate.
-fn is_get(kind: &TransferKind) -> Option<bool> {
-    match kind {
-        TransferKind::Get => Some(true),
-        TransferKind::Put => Some(false),
-        TransferKind::Accumulate(_) => None,
-    }
-}
-
 impl Ops {
-    pub(crate) fn check_vector(
+    /// Returns address and length of the range of all blocks, if it lies in one segment.
+    fn check_vector(
         &self,
         kind: TransferKind,
         target: usize,
         vector: &Vector<'_>,
-    ) -> Result<()> {
-        self.check_rank(target)?;
+    ) -> Result<Option<(usize, usize)>> {
         if vector.local.len() != vector.remote.len() {
             fail!(
                 Argument,
@@ -41,32 +34,29 @@ impl Ops {
             );
         }
         if vector.block == 0 {
-            return Ok(());
+            return Ok(None);
         }
         if let TransferKind::Accumulate(scale) = kind {
             super::check_elements(scale, vector.block)?;
         }
-        for &local in vector.local {
-            check_local(local as *const u8)?;
+        if vector.local.contains(&0) {
+            check_local(std::ptr::null())?;
         }
-        if self.stretch(target, vector).is_none() {
+        let widen = |(lo, hi): (usize, usize), at: &usize| (lo.min(*at), hi.max(*at));
+        let (lo, hi) = vector.remote.iter().fold((usize::MAX, 0), widen);
+        let bytes = hi.checked_sub(lo).and_then(|bytes| bytes.checked_add(vector.block));
+        let range = bytes.map(|bytes| (lo, bytes));
+        let range = range.filter(|&(lo, n)| self.memory.registry.lookup(target, lo, n).is_some());
+        if range.is_none() {
             for &remote in vector.remote {
                 drop(self.memory.registry.find(target, remote, vector.block)?);
             }
         }
-        Ok(())
+        Ok(range)
     }
 
-    /// Returns address and length of the range of all blocks, if it lies in one segment.
-    fn stretch(&self, target: usize, vector: &Vector<'_>) -> Option<(usize, usize)> {
-        let widen = |(lo, hi): (usize, usize), at: &usize| (lo.min(*at), hi.max(*at));
-        let (lo, hi) = vector.remote.iter().fold((usize::MAX, 0), widen);
-        let bytes = hi.checked_sub(lo)?.checked_add(vector.block)?;
-        self.memory.registry.lookup(target, lo, bytes).map(|_| (lo, bytes))
-    }
-
-    /// Performs a transfer with one lookup, if all blocks lie in one segment that this rank can
-    /// load and store. Else returns false, and no byte has moved.
+    /// Performs a transfer with one lookup, if this rank can load and store the `range` of all
+    /// blocks. Else returns false, and no byte has moved.
     ///
     /// # Safety
     /// See [`Ops::vector`].
@@ -75,52 +65,109 @@ impl Ops {
         kind: TransferKind,
         target: usize,
         vector: Vector<'_>,
+        range: (usize, usize),
     ) -> Result<bool> {
-        let Some((first, bytes)) = self.stretch(target, &vector) else { return Ok(false) };
+        let (block, first) = (vector.block, range.0);
         // Chosen for aligned elements: in the MPI domain an accumulate is then not direct, and each
         // block chooses its own path.
         let path = |arena: &Arena, region| super::path_of(&kind, arena, region, 0);
-        self.at_direct(target, (first, bytes), path, |region, offset| {
-            if let (1..=16, Some(to_local)) = (vector.block, is_get(&kind)) {
-                let region = region.wrapping_add(offset).wrapping_sub(first);
-                // SAFETY: the blocks lie in the range, so in the region; the caller checks the
-                // local side.
-                return unsafe { kernel::copy_elements(region, &vector, to_local) };
-            }
-            for (local, remote, bytes) in vector.joined() {
-                let (here, at) = (local as *mut u8, offset + (remote - first));
-                let there = region.wrapping_add(at);
-                // SAFETY: the block lies in the range, so in the region; the caller checks `local`.
-                unsafe {
-                    match &kind {
-                        TransferKind::Put => kernel::copy_block(here, there, bytes),
-                        TransferKind::Get => kernel::copy_block(there, here, bytes),
-                        TransferKind::Accumulate(Scale::Double(scale)) if bytes == 8 => {
-                            shm_atomics::accumulate_one(region, at, here.cast(), *scale);
-                        }
-                        TransferKind::Accumulate(scale) => {
-                            shm_atomics::accumulate_row(region, at, here, bytes, scale);
-                        }
+        self.at_direct(target, range, path, |region, offset| {
+            let pairs = vector.local.iter().zip(vector.remote);
+            let pairs =
+                pairs.map(|(&local, &remote)| (local as *mut u8, offset + (remote - first)));
+            let at = |offset| region.wrapping_add(offset);
+            // SAFETY: the blocks lie in the range, so in the region; the caller checks `local`.
+            unsafe {
+                match &kind {
+                    TransferKind::Put => kernel::copy_blocks(
+                        block,
+                        pairs.map(|(local, offset)| (local.cast_const(), at(offset))),
+                    ),
+                    TransferKind::Get => kernel::copy_blocks(
+                        block,
+                        pairs.map(|(local, offset)| (at(offset).cast_const(), local)),
+                    ),
+                    TransferKind::Accumulate(Scale::Double(scale)) if block == 8 => {
+                        pairs.for_each(|(local, offset)| {
+                            shm_atomics::accumulate_one(region, offset, local.cast(), *scale);
+                        });
                     }
+                    TransferKind::Accumulate(scale) => pairs.for_each(|(local, offset)| {
+                        shm_atomics::accumulate_row(region, offset, local, block, scale);
+                    }),
                 }
             }
         })
     }
 
-    /// `counter` counts incomplete parts of a transfer that [`Ops::check_vector`] accepted.
+    /// Performs a transfer as one, if the transport to the `range` of all blocks can. Else returns
+    /// false, and no byte has moved.
     ///
     /// # Safety
-    /// The local blocks must stay valid until the counter is done: for writes in a get, else for
-    /// reads.
-    pub(crate) unsafe fn issue_vector(
+    /// See [`Ops::vector`].
+    unsafe fn vector_whole(
         &self,
         kind: TransferKind,
         target: usize,
         vector: Vector<'_>,
+        (first, bytes): (usize, usize),
+    ) -> Result<bool> {
+        let hit = self.memory.registry.find(target, first, bytes)?;
+        // Whether all blocks are aligned as the first one.
+        let alike = |unit: usize| vector.remote.iter().all(|at| (at - first).is_multiple_of(unit));
+        if let TransferKind::Accumulate(scale) = kind
+            && !alike(scale.alignment())
+        {
+            return Ok(false);
+        }
+        let region = hit.region();
+        let path = super::path_of(&kind, hit.arena(), region, first);
+        if path == Path::Direct || vector.local.len() < 2 {
+            return Ok(false);
+        }
+        let place = RemotePlace {
+            arena: hit.arena().clone(),
+            world: target,
+            rank: hit.group_rank(),
+            offset: hit.offset,
+            address: first,
+        };
+        drop(hit);
+        if kind == TransferKind::Get {
+            self.may_wait()?;
+        }
+        self.order_before(target, path)?;
+        // SAFETY: the registry has checked the range; the caller guarantees the local blocks.
+        unsafe { self.transport(path)?.vector(self, kind, &place, vector) }
+    }
+
+    /// `counter` counts incomplete parts of a transfer for which [`Ops::check_vector`] returned
+    /// `range`.
+    ///
+    /// # Safety
+    /// The local blocks must stay valid until the counter is done: for writes in a get, else for
+    /// reads.
+    unsafe fn issue_vector(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vector: Vector<'_>,
+        range: Option<(usize, usize)>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the blocks valid until the counter is done.
-        if vector.block == 0 || unsafe { self.vector_direct(kind, target, vector) }? {
+        if vector.block == 0 {
+            return Ok(());
+        }
+        if let Some(range) = range
+            // SAFETY: the caller keeps the blocks valid until the counter is done.
+            && unsafe { self.vector_direct(kind, target, vector, range) }?
+        {
+            return Ok(());
+        }
+        if let Some(range) = range
+            // SAFETY: the caller keeps the blocks valid until the counter is done.
+            && unsafe { self.vector_whole(kind, target, vector, range) }?
+        {
             return Ok(());
         }
         let rows = vector.joined().flat_map(|(local, remote, bytes)| {
@@ -151,7 +198,7 @@ impl Ops {
             if unsafe { self.block_direct(kind, target, local, remote, bytes) }? {
                 continue;
             }
-            if bytes <= Batch::LONGEST
+            if bytes <= Batch::MAX_BLOCK
                 && let Some(path) = self.batching_path(kind, target, remote, bytes)
             {
                 if path != batch.path || !batch.has_room(bytes, self.config.chunk_bytes) {
@@ -274,13 +321,12 @@ impl Ops {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         self.check_rank(target)?; // `vectors` may be empty
-        for vector in vectors {
-            self.check_vector(kind, target, vector)?;
-        }
+        let ranges = vectors.iter().map(|vector| self.check_vector(kind, target, vector));
+        let ranges: SmallVec<[_; 4]> = ranges.collect::<Result<_>>()?;
         self.order_before_all(target)?;
-        for &vector in vectors {
+        for (&vector, range) in vectors.iter().zip(ranges) {
             // SAFETY: the caller keeps the blocks valid until the counter is done.
-            unsafe { self.issue_vector(kind, target, vector, counter) }?;
+            unsafe { self.issue_vector(kind, target, vector, range, counter) }?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ static BELL: AtomicU32 = AtomicU32::new(0);
 static STOP: AtomicBool = AtomicBool::new(false);
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 #[inline]
 pub(super) fn asked() -> u32 {
@@ -138,7 +138,7 @@ pub(super) fn wait(most: Duration) -> bool {
         return false;
     }
     if asked() == answered() {
-        futex::wait(&BELL, bell, most.min(LONGEST));
+        futex::wait(&BELL, bell, most.min(MAX_WAIT));
     }
     !STOP.load(Ordering::Relaxed)
 }
@@ -158,13 +158,13 @@ mod tests {
         // SAFETY: the signal has a handler.
         unsafe { libc::raise(libc::SIGUSR1) };
         assert_eq!(asked(), before + 1);
-        assert!(wait(LONGEST));
+        assert!(wait(MAX_WAIT));
         assert_eq!(answer(), before + 1);
         assert!(wait(Duration::from_millis(1)));
         set(foreign);
         close();
         assert_eq!(current().sa_sigaction, foreign);
-        assert!(!wait(LONGEST));
+        assert!(!wait(MAX_WAIT));
         assert!(!install());
         set(libc::SIG_DFL);
     }

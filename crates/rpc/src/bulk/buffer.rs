@@ -57,7 +57,7 @@ impl DerefMut for Buffer {
     }
 }
 
-type Held<F> = Arc<Mutex<Option<(Buffer, F)>>>;
+type PendingBuffer<F> = Arc<Mutex<Option<(Buffer, F)>>>;
 
 impl Context {
     /// Pulls `size` bytes from a peer's memory to the front of a buffer. `then` runs in trigger
@@ -96,7 +96,7 @@ impl Context {
         then: F,
     ) -> Option<OpId> {
         let local = buffer.bulk.clone();
-        let held: Held<F> = Arc::new(Mutex::new(Some((buffer, then))));
+        let held: PendingBuffer<F> = Arc::new(Mutex::new(Some((buffer, then))));
         let to_end = held.clone();
         let begun = self.transfer(op, origin, remote, local.at(0), size, move |status| {
             let text = || format!("a transfer of {size} bytes: {}", status.meaning());
@@ -113,7 +113,7 @@ impl Context {
     }
 }
 
-fn give_back<F: FnOnce(Result<()>, Buffer)>(held: &Held<F>, result: Result<()>) {
+fn give_back<F: FnOnce(Result<()>, Buffer)>(held: &PendingBuffer<F>, result: Result<()>) {
     let taken = held.lock().take();
     if let Some((buffer, then)) = taken {
         then(result, buffer);
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::failure::Status;
     use crate::hg::{Class, Listen};
-    use crate::na::Access;
+    use crate::na::Permission;
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
@@ -134,7 +134,7 @@ mod tests {
         let class = Class::init("self", Listen::Yes).unwrap();
         let context = class.context().unwrap();
         let own = class.own_address();
-        let theirs = Bulk::allocate(&[3, 7, 90], Access::ReadOnly).unwrap();
+        let theirs = Bulk::allocate(&[3, 7, 90], Permission::ReadOnly).unwrap();
         let bytes: Vec<u8> = (0..100).collect();
         theirs.write(0, &bytes).unwrap();
         let (sender, receiver) = channel();

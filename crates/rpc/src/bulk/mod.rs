@@ -8,7 +8,7 @@ mod buffer;
 mod transfer;
 
 pub use crate::hg::BulkOp;
-pub use crate::na::{Access, Run};
+pub use crate::na::{Permission, Run};
 pub use buffer::Buffer;
 
 use crate::failure::{Result, refuse};
@@ -54,20 +54,20 @@ impl Bulk {
     ///
     /// # Errors
     /// Returns `NOMEM` if memory is exhausted, `INVALID_ARG` if `sizes` is empty.
-    pub fn allocate(sizes: &[usize], access: Access) -> Result<Bulk> {
+    pub fn allocate(sizes: &[usize], access: Permission) -> Result<Bulk> {
         Ok(Bulk::over(Mem::allocate_to_lend(sizes, access)?))
     }
 
     /// Allocates memory for the local side of transfers.
     fn private(bytes: usize) -> Result<Bulk> {
-        Ok(Bulk::over(Mem::allocate(&[bytes], Access::ReadWrite)?))
+        Ok(Bulk::over(Mem::allocate(&[bytes], Permission::ReadWrite)?))
     }
 
     /// Allocates memory like [`Bulk::allocate`] and copies `bytes` into it.
     ///
     /// # Errors
     /// Returns `NOMEM` if memory is exhausted.
-    pub fn from_bytes_of(bytes: &[u8], access: Access) -> Result<Bulk> {
+    pub fn from_bytes_of(bytes: &[u8], access: Permission) -> Result<Bulk> {
         let bulk = Bulk::allocate(&[bytes.len()], access)?;
         bulk.write(0, bytes)?;
         Ok(bulk)
@@ -82,7 +82,7 @@ impl Bulk {
     /// # Safety
     /// The segments must be valid for the accesses that `access` permits to other ranks, and for
     /// reads and writes in this process, while the handle or a clone lives.
-    pub unsafe fn expose(runs: Vec<Run>, access: Access) -> Result<Bulk> {
+    pub unsafe fn expose(runs: Vec<Run>, access: Permission) -> Result<Bulk> {
         // SAFETY: the caller upholds the contract of `Mem::expose`.
         Ok(Bulk::over(unsafe { Mem::expose(runs, access) }?))
     }
@@ -124,7 +124,7 @@ impl Bulk {
     }
 
     /// Returns the accesses that other ranks may make.
-    pub fn permission(&self) -> Access {
+    pub fn permission(&self) -> Permission {
         self.mem().access()
     }
 
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn access_follows_bounds_and_not_the_permission_of_others() {
-        for access in [Access::ReadOnly, Access::WriteOnly, Access::ReadWrite] {
+        for access in [Permission::ReadOnly, Permission::WriteOnly, Permission::ReadWrite] {
             let bulk = Bulk::allocate(&[10, 20], access).unwrap();
             assert_eq!(bulk.access(5, 10).unwrap().len(), 2);
             let refused = |offset, size| bulk.access(offset, size).unwrap_err().status();
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn bytes_go_in_and_out_across_segments() {
-        let bulk = Bulk::allocate(&[3, 0, 4], Access::ReadWrite).unwrap();
+        let bulk = Bulk::allocate(&[3, 0, 4], Permission::ReadWrite).unwrap();
         bulk.write(1, &[1, 2, 3, 4]).unwrap();
         let mut all = [9; 7];
         bulk.read(0, &mut all).unwrap();
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn an_access_by_a_peer_does_not_keep_dropped_memory_registered() {
-        let bulk = Bulk::allocate(&[8], Access::ReadOnly).unwrap();
+        let bulk = Bulk::allocate(&[8], Permission::ReadOnly).unwrap();
         let mem = bulk.mem().clone(); // as an access on behalf of a peer has it
         let clone = bulk.clone();
         drop(bulk);

@@ -3,7 +3,7 @@
 use crate::checksum::Method;
 use crate::failure::Result;
 use crate::na::class::Bytes;
-use crate::na::{Access, Mem, Run};
+use crate::na::{Mem, Permission, Run};
 use crate::proc::{Encoded, Overflow};
 use portolan_engine::thread::fast_tls;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub(crate) const PARAMETERS: u8 = 2;
 impl Kept {
     pub fn new(bytes: Overflow) -> Result<Kept> {
         let (long, len) = bytes.into_parts();
-        let mem = Mem::over(long, len, Access::ReadOnly)?;
+        let mem = Mem::over(long, len, Permission::ReadOnly)?;
         mem.register();
         Ok(Kept(mem))
     }

@@ -5,7 +5,7 @@
 //! trigger has more callbacks to run ([`Plugin::hold`]), and transmits them together. A single
 //! callback, and the last one of a trigger, transmit at once.
 //!
-//! A message is held for at most [`LONGEST`] and the callback that runs then. A poll on any thread
+//! A message is held for at most [`MAX_DELAY`] and the callback that runs then. A poll on any thread
 //! and the end of a nested trigger transmit it too, so a callback may wait for an answer.
 
 use super::class::Shared;
@@ -13,7 +13,7 @@ use super::plugin::Plugin;
 use std::time::{Duration, Instant};
 
 /// The time after which held messages are transmitted before the next callback runs.
-const LONGEST: Duration = Duration::from_micros(20);
+const MAX_DELAY: Duration = Duration::from_micros(20);
 
 /// The callbacks of one trigger. Dropping it transmits what is held.
 pub(crate) struct Batch<'a> {
@@ -34,7 +34,7 @@ impl Batch<'_> {
     #[inline]
     pub(crate) fn next(&mut self, more: bool) {
         let Some(plugin) = self.plugin else { return };
-        if self.since.is_some_and(|since| since.elapsed() > LONGEST) {
+        if self.since.is_some_and(|since| since.elapsed() > MAX_DELAY) {
             plugin.transmit();
             self.since = None;
         }

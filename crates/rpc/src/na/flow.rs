@@ -41,7 +41,7 @@ pub fn window(peers: usize) -> u64 {
 /// Runs with `SUCCESS` when a message has been sent, or with the status of a discarded one.
 pub(crate) type OnSent = Box<dyn FnOnce(Status) + Send>;
 
-pub struct Held {
+pub struct QueuedMessage {
     pub head: Head,
     pub body: Vec<u8>,
     pub sent: Option<OnSent>,
@@ -49,7 +49,7 @@ pub struct Held {
     pub op: u64,
 }
 
-impl Held {
+impl QueuedMessage {
     fn is_one_way(&self) -> bool {
         self.op == 0 && self.head.word == 0
     }
@@ -57,7 +57,7 @@ impl Held {
 
 struct Window {
     room: u64,
-    held: VecDeque<Held>,
+    held: VecDeque<QueuedMessage>,
     /// Bytes of the one-way calls among those held.
     one_way: u64,
     draining: bool,
@@ -103,7 +103,7 @@ impl Flow {
 
     /// Holds a message that may not be sent yet. Returns it if the window allows it by now. Returns
     /// `AGAIN` for a one-way call if too many bytes of them are held.
-    pub fn hold(&self, which: usize, held: Held) -> Result<Option<Held>> {
+    pub fn hold(&self, which: usize, held: QueuedMessage) -> Result<Option<QueuedMessage>> {
         let window = &mut self.out.lock()[which];
         let bytes = cost(held.body.len());
         let cost = bytes.min(self.window);
@@ -139,7 +139,7 @@ impl Flow {
     }
 
     /// Returns the next held message that may be sent. After `None`, other threads may send again.
-    pub fn next(&self, which: usize) -> Option<Held> {
+    pub fn next(&self, which: usize) -> Option<QueuedMessage> {
         let window = &mut self.out.lock()[which];
         let may = window.held.front().is_some_and(|held| {
             let cost = cost(held.body.len()).min(self.window);
@@ -158,7 +158,7 @@ impl Flow {
         Some(held)
     }
 
-    pub fn withdraw(&self, op: u64) -> Option<Held> {
+    pub fn withdraw(&self, op: u64) -> Option<QueuedMessage> {
         self.out.lock().iter_mut().find_map(|window| {
             let at = window.held.iter().position(|held| held.op == op)?;
             window.held.remove(at)
@@ -173,7 +173,7 @@ impl Flow {
         at.and_then(|at| held.remove(at)).is_some()
     }
 
-    pub(crate) fn abandon(&self) -> Vec<Held> {
+    pub(crate) fn abandon(&self) -> Vec<QueuedMessage> {
         let mut windows = self.out.lock();
         let held = windows.iter_mut().flat_map(|window| {
             window.one_way = 0;
@@ -206,9 +206,9 @@ impl Flow {
 mod tests {
     use super::*;
 
-    fn held(op: u64, bytes: usize) -> Held {
+    fn held(op: u64, bytes: usize) -> QueuedMessage {
         let head = Head { kind: Kind::Unexpected, class: 0, tag: 0, word: 0 };
-        Held { head, body: vec![0; bytes], sent: None, op }
+        QueuedMessage { head, body: vec![0; bytes], sent: None, op }
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         for token in [5, 6] {
             let held = held(0, 900);
             let head = Head { word: token, ..held.head };
-            assert!(flow.hold(0, Held { head, ..held }).unwrap().is_none());
+            assert!(flow.hold(0, QueuedMessage { head, ..held }).unwrap().is_none());
         }
         assert_eq!([6, 6, 5, 7].map(|token| flow.withdraw_call(token)), [true, false, true, false]);
     }
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(refused.status(), Status::AGAIN);
         assert!(flow.hold(0, held(5, 100)).unwrap().is_none(), "an operation of the program");
         let call = Head { word: 9, ..held(0, 0).head };
-        assert!(flow.hold(0, Held { head: call, ..held(0, 100) }).unwrap().is_none());
+        assert!(flow.hold(0, QueuedMessage { head: call, ..held(0, 100) }).unwrap().is_none());
         assert!(flow.credit(0, 1000));
         assert!(flow.next(0).is_some() && flow.next(0).is_none());
         assert!(flow.hold(0, mebibyte()).unwrap().is_none(), "one was sent");

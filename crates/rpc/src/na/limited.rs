@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-struct State {
+struct LineState {
     /// The number of lines left out since the last one.
     omitted: u64,
     logged: Option<Instant>,
@@ -22,14 +22,14 @@ struct State {
 }
 
 #[derive(Debug)]
-pub(crate) struct Limit(Mutex<State>);
+pub(crate) struct Limit(Mutex<LineState>);
 
 /// The limits of the macro [`limited`] that have left out lines.
 static OMITTING: Mutex<Vec<(&'static str, &'static Limit)>> = Mutex::new(Vec::new());
 
 impl Limit {
     pub const fn new() -> Limit {
-        Limit(Mutex::new(State { omitted: 0, logged: None, is_known: false }))
+        Limit(Mutex::new(LineState { omitted: 0, logged: None, is_known: false }))
     }
 
     /// Counts a line. Returns the number of lines left out since the last one if it is time for

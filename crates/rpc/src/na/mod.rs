@@ -42,7 +42,7 @@ mod zeroed_buffer;
 pub use address::{Address, MAX_ADDRESS, Network, Scheme};
 pub use class::MAX_TAG;
 pub use context::{Callback, Event, What};
-pub use memory::{Access, Mem, Run};
+pub use memory::{Mem, Permission, Run};
 pub use options::Options;
 pub use transfer::{Direction, Part};
 

@@ -122,10 +122,10 @@ pub fn write(body: &[u8]) -> Result<()> {
 mod tests {
     use super::*;
     use crate::failure::Status;
-    use crate::na::Access;
+    use crate::na::Permission;
     use std::sync::Arc;
 
-    fn registered(access: Access) -> Arc<Mem> {
+    fn registered(access: Permission) -> Arc<Mem> {
         let mem = Mem::allocate(&[10, 0, 20], access).unwrap();
         mem.register();
         mem
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_is_exposed_can_be_used_and_nothing_else() {
-        let mem = registered(Access::ReadWrite);
+        let mem = registered(Permission::ReadWrite);
         put(part(&mem, 8, 4), &[1, 2, 3, 4]).unwrap();
         assert_eq!(read(&part(&mem, 7, 6).bytes()).unwrap(), [0, 1, 2, 3, 4, 0]);
         assert_eq!(read(&part(&mem, 30, 0).bytes()).unwrap(), []);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn permission_is_that_of_the_owner() {
-        let (source, sink) = (registered(Access::ReadOnly), registered(Access::WriteOnly));
+        let (source, sink) = (registered(Permission::ReadOnly), registered(Permission::WriteOnly));
         assert_eq!(put(part(&source, 0, 1), &[7]).unwrap_err().status(), Status::PERMISSION);
         assert_eq!(read(&part(&source, 0, 1).bytes()).unwrap(), [0]);
         assert_eq!(read(&part(&sink, 0, 1).bytes()).unwrap_err().status(), Status::PERMISSION);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn deregistered_memory_is_out_of_reach_at_once() {
-        let mem = registered(Access::ReadWrite);
+        let mem = registered(Permission::ReadWrite);
         let named = part(&mem, 0, 1);
         put(named, &[7]).unwrap();
         mem.deregister();
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn messages_that_make_no_sense_write_nothing() {
-        let mem = registered(Access::ReadWrite);
+        let mem = registered(Permission::ReadWrite);
         let named = part(&mem, 0, 4);
         for bytes in [&[][..], &[1, 2, 3], &[1, 2, 3, 4, 5]] {
             assert_eq!(put(named, bytes).unwrap_err().status(), Status::PROTOCOL_ERROR);
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "slow, and safe code")]
     fn numbers_of_handles_cannot_be_guessed() {
-        let ids: Vec<u64> = (0..2000).map(|_| registered(Access::ReadOnly).id()).collect();
+        let ids: Vec<u64> = (0..2000).map(|_| registered(Permission::ReadOnly).id()).collect();
         let mut sorted = ids.clone();
         sorted.sort_unstable();
         sorted.dedup();

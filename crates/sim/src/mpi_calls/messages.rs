@@ -21,7 +21,7 @@ functions! {
         OK
     }
 
-    fn MPI_Send(
+    fn PMPI_Send(
         data: *const c_void,
         count: c_int,
         datatype: MPI_Datatype,
@@ -171,7 +171,7 @@ functions! {
         OK
     }
 
-    fn MPI_Wait(request: *mut MPI_Request, status: *mut MPI_Status) {
+    fn PMPI_Wait(request: *mut MPI_Request, status: *mut MPI_Status) {
         if !is_null(*request) {
             let (source, tag, bytes) = block("MPI_Wait", number(*request));
             *request = ffi::RSMPI_REQUEST_NULL;

@@ -136,7 +136,7 @@ struct Request {
 }
 
 #[derive(Debug)]
-pub struct Context {
+pub struct Communicator {
     /// World ranks of the members.
     pub members: Arc<Vec<usize>>,
     place: HashMap<usize, usize>,
@@ -146,12 +146,12 @@ pub struct Context {
     collectives: BTreeMap<u64, Collective>,
 }
 
-impl Context {
-    fn new(members: Vec<usize>) -> Context {
+impl Communicator {
+    fn new(members: Vec<usize>) -> Communicator {
         let place = members.iter().enumerate().map(|(place, &rank)| (rank, place)).collect();
         let begun = vec![0; members.len()];
         let (members, collectives) = (Arc::new(members), BTreeMap::new());
-        Context { members, place, freed: 0, begun, collectives }
+        Communicator { members, place, freed: 0, begun, collectives }
     }
 
     /// Returns the number of a world rank in the communicator.
@@ -163,7 +163,7 @@ impl Context {
 #[derive(Debug)]
 pub struct Network {
     mail: Vec<Mailbox>,
-    contexts: BTreeMap<u32, Context>,
+    contexts: BTreeMap<u32, Communicator>,
     next_context: u32,
     groups: HashMap<u32, Arc<Vec<usize>>>,
     next_group: u32,
@@ -183,7 +183,7 @@ impl Network {
     pub fn new(ranks: usize) -> Network {
         Network {
             mail: (0..ranks).map(|_| Mailbox::default()).collect(),
-            contexts: BTreeMap::from([(WORLD, Context::new((0..ranks).collect()))]),
+            contexts: BTreeMap::from([(WORLD, Communicator::new((0..ranks).collect()))]),
             next_context: WORLD + 1,
             groups: HashMap::new(),
             next_group: 1,
@@ -197,7 +197,7 @@ impl Network {
         }
     }
 
-    pub fn context(&self, context: u32) -> Option<&Context> {
+    pub fn context(&self, context: u32) -> Option<&Communicator> {
         self.contexts.get(&context)
     }
 
@@ -247,7 +247,7 @@ impl Network {
     fn new_context(&mut self, members: Vec<usize>) -> u32 {
         let id = self.next_context;
         self.next_context += 1;
-        self.contexts.insert(id, Context::new(members));
+        self.contexts.insert(id, Communicator::new(members));
         id
     }
 

@@ -2,8 +2,8 @@
 
 use super::{
     CALL, CLOCK, COUNTER, Call, Cause, Delays, END, Event, HAS_BLOCKS, HAS_DELAYS, HAS_PLACE,
-    HAS_SITE, Interface, MARK, PathTaken, Place, REGION_BEGIN, REGION_END, SEGMENT, SERVED, SITE,
-    STRING, SegmentKind, Served, USAGE, Usage, WAIT, WAS_SAMPLED,
+    HAS_SITE, Interface, MARK, MPI, MpiCall, PathTaken, Place, REGION_BEGIN, REGION_END, SEGMENT,
+    SERVED, SITE, STRING, SegmentKind, Served, USAGE, Usage, WAIT, WAS_SAMPLED,
 };
 use crate::format::Fault;
 
@@ -171,6 +171,13 @@ impl<'a> Events<'a> {
                 module: self.number()?,
                 address: self.number()?,
             },
+            MPI => {
+                let call = MpiCall::from_number(self.byte()?)?;
+                let (begin, duration) = self.span()?;
+                let (peer, bytes, communicator) = (self.rank()?, self.number()?, self.number()?);
+                let site = if first & HAS_SITE != 0 { Some(self.number()?) } else { None };
+                Event::Mpi { begin, duration, call, peer, bytes, communicator, site }
+            }
             _ => return Err(Fault::Value("event's type")),
         })
     }

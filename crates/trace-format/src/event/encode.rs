@@ -4,8 +4,8 @@
 use super::MAX_EVENT;
 use super::{
     CALL, CLOCK, COUNTER, Delays, END, Event, HAS_BLOCKS, HAS_DELAYS, HAS_PLACE, HAS_SITE,
-    Interface, MARK, PathTaken, Place, REGION_BEGIN, REGION_END, SEGMENT, SERVED, SITE, STRING,
-    USAGE, Usage, WAIT,
+    Interface, MARK, MPI, PathTaken, Place, REGION_BEGIN, REGION_END, SEGMENT, SERVED, SITE,
+    STRING, USAGE, Usage, WAIT,
 };
 
 /// Encodes the events of a block.
@@ -145,6 +145,17 @@ impl Encoder {
                 to.rank(peer);
                 if let Some(place) = place {
                     to.place(place);
+                }
+            }
+            Event::Mpi { begin, duration, call, peer, bytes, communicator, site } => {
+                to.byte(MPI | if site.is_some() { HAS_SITE } else { 0 });
+                to.byte(call as u8);
+                self.span(&mut to, begin, duration);
+                to.rank(peer);
+                to.number(bytes);
+                to.number(communicator);
+                if let Some(site) = site {
+                    to.number(site);
                 }
             }
             Event::Served { begin, duration, kind, origin, bytes, waited } => {

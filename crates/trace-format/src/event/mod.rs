@@ -24,6 +24,7 @@
 //! | 11 end | begin |
 //! | 12 usage | begin, user, system, voluntary, involuntary, threads, \[CPU of the main thread, its delay, delay of the others\] |
 //! | 13 site | number, caller's site + 1, string of the module, address |
+//! | 14 MPI call | call, begin, duration, peer + 1, bytes, communicator, \[site\] |
 //!
 //! Peers, origins and owners are world ranks. Each rank numbers its strings and segments itself. A
 //! definition may follow its first use, in a block of the writer. If a site has the address
@@ -32,7 +33,7 @@
 mod decode;
 mod encode;
 
-pub use crate::kinds::{Call, Cause, Interface, PathTaken, SegmentKind, Served};
+pub use crate::kinds::{Call, Cause, Interface, MpiCall, PathTaken, SegmentKind, Served};
 pub use decode::Events;
 pub use encode::Encoder;
 
@@ -127,6 +128,24 @@ pub enum Event<'a> {
         /// Time that the request had waited on this rank, if known.
         waited: Option<u64>,
     },
+    /// A completed blocking MPI call of the program.
+    Mpi {
+        /// When it began.
+        begin: u64,
+        /// How long it took.
+        duration: u64,
+        /// The call.
+        call: MpiCall,
+        /// The rank that a message comes from or goes to, or the root.
+        peer: Option<u32>,
+        /// Bytes that this rank sends or receives.
+        bytes: u64,
+        /// A number of the communicator's ranks, equal on all of them. 0 means all ranks of the
+        /// job, or that the communicator is unknown.
+        communicator: u64,
+        /// Number of the call site, if it is known.
+        site: Option<u64>,
+    },
     /// Start of a program region. Regions of a thread nest.
     RegionBegin {
         /// When.
@@ -220,6 +239,7 @@ const COUNTER: u8 = 10;
 const END: u8 = 11;
 const USAGE: u8 = 12;
 const SITE: u8 = 13;
+const MPI: u8 = 14;
 
 const HAS_BLOCKS: u8 = 0x10;
 const HAS_PLACE: u8 = 0x20;

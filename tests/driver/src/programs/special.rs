@@ -60,6 +60,7 @@ pub const ALL: &[Special] = &[
         run: report::random_access,
     },
     Special { label: report::RPC, programs: &["examples/io_forwarding.c"], run: report::rpc },
+    Special { label: report::MPI, programs: &["c/mpi_calls"], run: report::mpi },
     Special { label: report::KILLED, programs: &["examples/random_access"], run: report::killed },
     Special { label: report::CLOCKS, programs: &["examples/hot_counter.c"], run: report::clocks },
     Special { label: report::FULL, programs: &["examples/hot_counter.c"], run: report::full },

@@ -14,7 +14,7 @@ use crate::mercury::table::{Number, Tables, Token};
 use parking_lot::Mutex;
 use portolan_rpc::bulk::Bulk;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
-use portolan_rpc::na::{Access, Direction, Run};
+use portolan_rpc::na::{Direction, Permission, Run};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,7 +106,7 @@ pub(crate) unsafe fn create(
     flags: u64,
     handle: *mut Token,
 ) -> Result<()> {
-    let access = Access::from_flags(flags)?;
+    let access = Permission::from_flags(flags)?;
     // SAFETY: by contract, `handle` is null or valid, and `sizes` has `count` elements.
     let (to, sizes) =
         unsafe { (place(handle, "bulk handle")?, array(sizes, count, "the array of sizes")?) };
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn the_last_reference_withdraws_the_memory_even_in_a_transfer() {
         for interface in [Interface::V1, V2] {
-            let bulk = Bulk::allocate(&[8], Access::ReadWrite).unwrap();
+            let bulk = Bulk::allocate(&[8], Permission::ReadWrite).unwrap();
             let handle = keep(interface, ptr::null_mut(), bulk, None);
             // A transfer in progress holds the object like this.
             let held = BULKS[interface].get(handle).unwrap();

@@ -36,7 +36,7 @@ pub(super) enum End {
 }
 
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HandleEntry {
     pub class: Arc<Class>,
     pub context: Number,
     shared: Arc<ContextShared>,
@@ -66,9 +66,9 @@ pub(super) struct Held {
     pub decoded: AtomicI32,
 }
 
-pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x44);
+pub(super) static HANDLES: Table<Arc<HandleEntry>> = Table::new("handle", 0x44);
 
-impl Held {
+impl HandleEntry {
     pub(super) fn end(&self) -> End {
         match (&self.target, &*self.origin.lock()) {
             (Some(target), _) => End::Target(target.clone()),
@@ -170,7 +170,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HandleEntry {
     fn drop(&mut self) {
         if self.target.is_some() {
             self.class.counts.active.fetch_sub(1, Ordering::Relaxed);
@@ -207,7 +207,7 @@ fn keep(
         Some(target) => References::of_target(target.is_quiet(), target.is_own()),
         None => References::of_origin(),
     };
-    let handle = HANDLES.insert(Arc::new(Held {
+    let handle = HANDLES.insert(Arc::new(HandleEntry {
         class,
         context: Number::of(context),
         shared,
@@ -291,7 +291,7 @@ pub(super) fn release(handle: Token) -> Result<()> {
 fn drop_reference(handle: Token, before: impl FnOnce(&References)) -> Result<()> {
     let of = Number::of(handle);
     let mut releases = None;
-    let last = |held: &mut Arc<Held>| {
+    let last = |held: &mut Arc<HandleEntry>| {
         before(&held.references);
         let last = held.references.release()?;
         if last && held.acquisition.is_acquired() {

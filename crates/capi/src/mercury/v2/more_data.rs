@@ -7,7 +7,7 @@
 //! release callback runs before the handle is freed or used for another call.
 
 use super::codes::{to_code, to_status};
-use super::handle::{HANDLES, Held};
+use super::handle::{HANDLES, HandleEntry};
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::class::CLASSES;
 use crate::mercury::objects::more_data::{Acquire, Callbacks, Release};
@@ -68,7 +68,7 @@ unsafe extern "C" fn done(handle: Token, code: c_int) {
 /// Lets the program acquire the data of a handle, and then runs `then` in trigger.
 pub(super) fn acquire(
     handle: Token,
-    held: &Held,
+    held: &HandleEntry,
     which: c_int,
     then: impl FnOnce(Status) + Send + 'static,
 ) {
@@ -88,7 +88,7 @@ pub(super) fn acquire(
     }
 }
 
-pub(super) fn release(handle: Token, held: &Held) {
+pub(super) fn release(handle: Token, held: &HandleEntry) {
     if !held.acquisition.take_acquired() {
         return;
     }

@@ -8,7 +8,7 @@
 //! A proc may decode only the first parameters, for example a head that says how to decode the
 //! rest. The trailer is therefore checked over all parameters before the first proc runs.
 
-use super::handle::{End, HANDLES, Held, release};
+use super::handle::{End, HANDLES, HandleEntry, release};
 use crate::boundary::array;
 use crate::mercury::entry::{maybe, place};
 use crate::mercury::interface::{Interface::V2, calls};
@@ -27,7 +27,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-fn offset(which: Which, held: &Held) -> usize {
+fn offset(which: Which, held: &HandleEntry) -> usize {
     match which {
         Which::Input => &held.class.in_offset,
         Which::Output => &held.class.out_offset,
@@ -35,35 +35,35 @@ fn offset(which: Which, held: &Held) -> usize {
     .load(Ordering::Acquire)
 }
 
-fn buffer_of(which: Which, held: &Held) -> &OnceLock<ZeroedBuffer> {
+fn buffer_of(which: Which, held: &HandleEntry) -> &OnceLock<ZeroedBuffer> {
     match which {
         Which::Input => &held.input,
         Which::Output => &held.output,
     }
 }
 
-fn size_of(which: Which, held: &Held) -> &AtomicUsize {
+fn size_of(which: Which, held: &HandleEntry) -> &AtomicUsize {
     match which {
         Which::Input => &held.input_size,
         Which::Output => &held.output_size,
     }
 }
 
-fn is_checked(which: Which, held: &Held) -> &AtomicBool {
+fn is_checked(which: Which, held: &HandleEntry) -> &AtomicBool {
     match which {
         Which::Input => &held.input_checked,
         Which::Output => &held.answer_checked,
     }
 }
 
-fn room(which: Which, held: &Held) -> usize {
+fn room(which: Which, held: &HandleEntry) -> usize {
     match which {
         Which::Input => held.class.input_room(),
         Which::Output => held.class.output_room(),
     }
 }
 
-fn runner(handle: Token, held: &Held) -> Runner {
+fn runner(handle: Token, held: &HandleEntry) -> Runner {
     let flags = if held.class.bulk_eager { EAGER } else { 0 };
     let attached = Attached { class: held.class_token(), handle, flags };
     Runner { interface: V2, attached }
@@ -81,7 +81,7 @@ pub(super) enum Payload {
 /// A `Payload::Struct` must be null or the struct that the function's proc expects.
 pub(super) unsafe fn encoder<'a>(
     which: Which,
-    (handle, held): (Token, &'a Held),
+    (handle, held): (Token, &'a HandleEntry),
     function: &'a Function,
     payload: Payload,
 ) -> impl Encode + use<'a> {
@@ -136,7 +136,7 @@ pub(super) unsafe fn encoder<'a>(
 /// with `INVALID_ARG` without such parameters and, for an output, with the status of a failed call.
 fn with_body<R>(
     which: Which,
-    held: &Held,
+    held: &HandleEntry,
     body: impl FnOnce(&Function, &[u8], Method) -> Result<R>,
 ) -> Result<R> {
     match (which, held.end()) {
@@ -177,7 +177,12 @@ fn no_proc(which: Which) -> Failure {
 
 /// Returns received parameters without their trailer, which is checked once. An empty message lacks
 /// the trailer.
-fn checked<'a>(which: Which, held: &Held, bytes: &'a [u8], method: Method) -> Result<&'a [u8]> {
+fn checked<'a>(
+    which: Which,
+    held: &HandleEntry,
+    bytes: &'a [u8],
+    method: Method,
+) -> Result<&'a [u8]> {
     if bytes.is_empty() {
         return Ok(bytes);
     }

@@ -30,7 +30,6 @@ use set::{Access, BY_QUEUE, FoundMutex, INTERRUPTED};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 mod set;
-mod traced;
 
 /// Maximum number of times that a mutex passes on within a node, each for the cost of a wake-up.
 /// Sending it to another node through the owner costs two messages to ranks that have slept.

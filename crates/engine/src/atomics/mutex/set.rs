@@ -5,14 +5,14 @@ use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::arena::Domain;
-use crate::memory::registry::Hit;
+use crate::memory::registry::{Hit, SegmentId};
 use crate::memory::segment::{Purpose, Segment};
 use crate::ops::Ops;
 use crate::ops::traced::number_of;
 use crate::path::mutex_service::MutexName;
 use crate::path::mutex_service::state::{MutexState, state_bytes};
 use crate::path::{self, Capabilities, Path, lock_stripe};
-use crate::trace::{Call, CallInfo, PathTaken, SegmentKind};
+use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken, Place, SegmentKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -95,6 +95,21 @@ impl FoundMutex<'_> {
             let state = MutexState::at(region.wrapping_add(self.offset()));
             (state, lock_stripe::take(region, lock_stripe::of(self.offset())))
         }
+    }
+
+    fn place_in_traces(&self) -> Place {
+        let id = SegmentId { group: self.name.group, number: self.name.set };
+        Place { segment: Some(number_of(id)), offset: u64::from(self.name.index) }
+    }
+
+    pub(super) fn call_info(&self, call: Call) -> CallInfo {
+        let call_info = CallInfo::new(call).to(self.place.world).by(self.place.access.into());
+        call_info.at(Some(self.place_in_traces()))
+    }
+
+    pub(super) fn awaited(&self) -> Awaited {
+        let place = Some(self.place_in_traces());
+        Awaited { place, ..Awaited::of(Cause::Lock, self.place.world) }
     }
 }
 

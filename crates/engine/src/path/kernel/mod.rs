@@ -7,7 +7,7 @@
 //! addition separately.
 
 use super::long_copy;
-use crate::layout::{Dim, Shape, Vector};
+use crate::layout::{Dim, Shape};
 use num_complex::Complex;
 use std::ops::{Add, Mul, Neg};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
@@ -63,32 +63,20 @@ pub unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
     }
 }
 
-/// Copies short blocks one by one, between local addresses and remote ones relative to `region`.
-///
-/// # Safety
-/// The blocks must be valid for reads on one side and for writes on the other. They may overlap.
-pub unsafe fn copy_elements(region: *mut u8, vector: &Vector<'_>, to_local: bool) {
-    // Compiled for each size.
-    #[inline(always)]
-    unsafe fn each(region: *mut u8, vector: &Vector<'_>, to_local: bool, bytes: usize) {
-        for (&local, &remote) in vector.local.iter().zip(vector.remote) {
-            let (here, there) = (local as *mut u8, region.wrapping_add(remote));
-            let (from, to) = if to_local { (there, here) } else { (here, there) };
-            // SAFETY: by the contract of the outer function.
-            unsafe { std::ptr::copy(from, to, bytes) };
+/// Evaluates an expression with a type of `$block` bytes if this is a usual length, so that the
+/// compiler knows the length.
+macro_rules! with_type_of {
+    ($block:expr, $T:ident => $known:expr, else $other:expr) => {
+        with_type_of!(@ $block, $T, $known, $other,
+            1 u8, 2 u16, 4 u32, 8 u64, 16 [u64; 2], 24 [u64; 3], 32 [u64; 4], 40 [u64; 5],
+            48 [u64; 6], 56 [u64; 7], 64 [u64; 8], 128 [u64; 16], 256 [u64; 32], 512 [u64; 64])
+    };
+    (@ $block:expr, $T:ident, $known:expr, $other:expr, $($bytes:literal $type:ty),+) => {
+        match $block {
+            $($bytes => { type $T = $type; $known })+
+            _ => $other,
         }
-    }
-    // SAFETY: by the contract of this function.
-    unsafe {
-        match vector.block {
-            1 => each(region, vector, to_local, 1),
-            2 => each(region, vector, to_local, 2),
-            4 => each(region, vector, to_local, 4),
-            8 => each(region, vector, to_local, 8),
-            16 => each(region, vector, to_local, 16),
-            bytes => each(region, vector, to_local, bytes),
-        }
-    }
+    };
 }
 
 #[inline]
@@ -107,27 +95,28 @@ unsafe fn copy_dims(src: *const u8, dst: *mut u8, block: usize, dims: &[Dim], pu
             }
             return;
         }
-        match block {
-            1 => copy_rows::<u8>(src, dst, outer.n, s, d),
-            2 => copy_rows::<u16>(src, dst, outer.n, s, d),
-            4 => copy_rows::<u32>(src, dst, outer.n, s, d),
-            8 => copy_rows::<u64>(src, dst, outer.n, s, d),
-            16 => copy_rows::<[u64; 2]>(src, dst, outer.n, s, d),
-            24 => copy_rows::<[u64; 3]>(src, dst, outer.n, s, d),
-            32 => copy_rows::<[u64; 4]>(src, dst, outer.n, s, d),
-            40 => copy_rows::<[u64; 5]>(src, dst, outer.n, s, d),
-            48 => copy_rows::<[u64; 6]>(src, dst, outer.n, s, d),
-            56 => copy_rows::<[u64; 7]>(src, dst, outer.n, s, d),
-            64 => copy_rows::<[u64; 8]>(src, dst, outer.n, s, d),
-            128 => copy_rows::<[u64; 16]>(src, dst, outer.n, s, d),
-            256 => copy_rows::<[u64; 32]>(src, dst, outer.n, s, d),
-            512 => copy_rows::<[u64; 64]>(src, dst, outer.n, s, d),
-            _ => {
-                for i in 0..outer.n as isize {
-                    long_copy::copy(src.offset(i * s), dst.offset(i * d), block);
-                }
+        with_type_of!(block, T => copy_rows::<T>(src, dst, outer.n, s, d), else {
+            for i in 0..outer.n as isize {
+                long_copy::copy(src.offset(i * s), dst.offset(i * d), block);
             }
-        }
+        });
+    }
+}
+
+/// Copies blocks of equal length from each first to each second address.
+///
+/// # Safety
+/// The blocks must be valid, for reads at the first addresses and for writes at the second ones. A
+/// block may overlap its copy.
+#[inline]
+pub unsafe fn copy_blocks(block: usize, pairs: impl Iterator<Item = (*const u8, *mut u8)>) {
+    // SAFETY: the caller guarantees the blocks.
+    unsafe {
+        with_type_of!(block, T => {
+            pairs.for_each(|(src, dst)| {
+                dst.cast::<T>().write_unaligned(src.cast::<T>().read_unaligned());
+            });
+        }, else pairs.for_each(|(src, dst)| long_copy::copy(src, dst, block)));
     }
 }
 

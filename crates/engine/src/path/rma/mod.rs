@@ -9,6 +9,7 @@
 pub(crate) mod delegate;
 mod operations;
 mod prepared;
+mod vector;
 
 use crate::error::Result;
 use crate::layout::{Shape, Side};

@@ -1,10 +1,10 @@
 //! The operations of the transport through windows.
 
 use super::prepared::Puts;
-use super::{Rma, TypeCache, delegate};
+use super::{Rma, TypeCache, delegate, vector};
 use crate::error::Result;
 use crate::layout::pairs::Pairs;
-use crate::layout::{Shape, Side};
+use crate::layout::{Shape, Side, Vector};
 use crate::memory::arena::Arena;
 use crate::mpi::{self, Datatype, DerivedType, Op, WindowTransfer};
 use crate::path::kernel::{self, Scale};
@@ -16,7 +16,7 @@ use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
 
 /// Longest part of one MPI call, in bytes.
-const LONGEST: usize = 1 << 30;
+const MAX_PART: usize = 1 << 30;
 impl Transport for Rma {
     fn path(&self) -> Path {
         Path::Rma
@@ -57,6 +57,17 @@ impl Transport for Rma {
         Ok(None)
     }
 
+    unsafe fn vector(
+        &self,
+        paths: &Paths,
+        kind: TransferKind,
+        place: &RemotePlace,
+        vector: Vector<'_>,
+    ) -> Result<bool> {
+        // SAFETY: the caller upholds the same requirements.
+        unsafe { vector::transfer(paths, kind, place, vector) }
+    }
+
     fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {
         rmw(paths, place, op)
     }
@@ -81,7 +92,7 @@ impl Transport for Rma {
 
 /// Complex numbers are passed as real ones, because Open MPI 4.1 loses accumulates of complex
 /// types. The scale is applied before.
-fn datatype(scale: Scale) -> Datatype {
+pub(super) fn datatype(scale: Scale) -> Datatype {
     match scale {
         Scale::Int(_) => Datatype::Int,
         Scale::Long(_) => Datatype::Long,
@@ -90,7 +101,7 @@ fn datatype(scale: Scale) -> Datatype {
     }
 }
 
-fn window(target: &RemotePlace) -> &mpi::Window {
+pub(super) fn window(target: &RemotePlace) -> &mpi::Window {
     target.arena.window().expect("the path was chosen because there is a window")
 }
 
@@ -156,7 +167,7 @@ unsafe fn issue(
         }
         pending.note(&target.arena, target.rank, kind, from, to);
         paths.peers().mark_pending(target.world, Path::Rma.pending_bit());
-        shape.split(LONGEST, base.size(), &mut |l, r, chunk| {
+        shape.split(MAX_PART, base.size(), &mut |l, r, chunk| {
             let of = |side| -> Result<Option<Arc<DerivedType>>> {
                 if chunk.is_contiguous_on(side) {
                     return Ok(None);

@@ -11,7 +11,7 @@ use crate::path::{Path, Paths, Prepared};
 use crate::peer::{CompletionCounter, RmaKind};
 use std::sync::Arc;
 
-const LONGEST: usize = 1 << 30;
+const MAX_PART: usize = 1 << 30;
 /// Of one datatype.
 const MOST_BLOCKS: usize = 1 << 20;
 
@@ -72,7 +72,7 @@ impl Puts {
         pairs.strided_blocks.iter().for_each(|p| see(p.remote_span().0, p.remote_span().1));
         let mut puts = Vec::new();
         for StridedBlock { local, remote, shape } in &pairs.strided_blocks {
-            shape.split(LONGEST, 1, &mut |l, r, part| {
+            shape.split(MAX_PART, 1, &mut |l, r, part| {
                 puts.push(Put {
                     local: local.wrapping_add_signed(l),
                     offset: remote.wrapping_add_signed(r) - base,
@@ -89,7 +89,7 @@ impl Puts {
         runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
         for same in runs.chunk_by(|a, b| a.bytes == b.bytes) {
             let bytes = same[0].bytes;
-            for some in same.chunks((LONGEST / bytes).clamp(1, MOST_BLOCKS)) {
+            for some in same.chunks((MAX_PART / bytes).clamp(1, MOST_BLOCKS)) {
                 blocks(some, bytes, base, &mut puts)?;
             }
         }
@@ -130,12 +130,12 @@ impl Prepared for Puts {
     }
 }
 
-/// Adds a put for runs of equal length, or several for one run longer than `LONGEST`.
+/// Adds a put for runs of equal length, or several for one run longer than `MAX_PART`.
 fn blocks(runs: &[&ByteRun], bytes: usize, base: usize, puts: &mut Vec<Put>) -> Result<()> {
     let first = runs[0];
     if runs.len() == 1 {
-        for at in (0..bytes).step_by(LONGEST) {
-            let bytes = LONGEST.min(bytes - at);
+        for at in (0..bytes).step_by(MAX_PART) {
+            let bytes = MAX_PART.min(bytes - at);
             let (local, offset) = (first.local + at, first.remote - base + at);
             puts.push(Put { local, offset, bytes, here: Lies::Row, there: Lies::Row });
         }

@@ -25,7 +25,7 @@ pub struct Batch {
 
 impl Batch {
     /// Maximum length in bytes of a block.
-    pub const LONGEST: usize = 2048;
+    pub const MAX_BLOCK: usize = 2048;
 
     pub fn new(kind: TransferKind, target: usize) -> Batch {
         Batch { path: Path::Message, kind, target, local: Vec::new(), remote: Vec::new(), bytes: 0 }

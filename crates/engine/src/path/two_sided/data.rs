@@ -3,7 +3,7 @@
 //! rendezvous keeps the bytes at the origin until the target receives them at the address that its
 //! service has chosen.
 
-use super::send::LONGEST;
+use super::send::MAX_MESSAGE;
 use super::service::{Incoming, Parcel};
 use super::wire::RequestKind;
 use super::{Action, Address, ServiceState, TwoSided};
@@ -72,7 +72,7 @@ impl TwoSided {
         let leaving = Arc::new(Mutex::new(Leaving { kind, parcel }));
         let mut sent = 0;
         while sent < len {
-            let bytes = (len - sent).min(LONGEST);
+            let bytes = (len - sent).min(MAX_MESSAGE);
             // SAFETY: the caller keeps the bytes valid until all are sent.
             let request = unsafe {
                 p2p::isend(&self.data, at.wrapping_add(sent), bytes, target, tag as i32)
@@ -107,7 +107,7 @@ impl TwoSided {
 
     pub(super) fn receive_next(&self, receiving: Box<Receiving>) -> Result<(Request, Action)> {
         let Receiving { source, done, tag, .. } = *receiving;
-        let bytes = (receiving.len - done).min(LONGEST);
+        let bytes = (receiving.len - done).min(MAX_MESSAGE);
         let to = receiving.to.0.wrapping_add(done);
         // SAFETY: the service keeps the destination valid until it gets its parcel back.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag as i32) }?;
@@ -120,7 +120,7 @@ impl TwoSided {
         serving: &mut ServiceState,
         mut receiving: Box<Receiving>,
     ) -> Result<()> {
-        receiving.done += (receiving.len - receiving.done).min(LONGEST);
+        receiving.done += (receiving.len - receiving.done).min(MAX_MESSAGE);
         if receiving.done < receiving.len {
             let (request, action) = self.receive_next(receiving)?;
             serving.requests.push(request, action);

@@ -29,7 +29,7 @@ impl Schedule {
     pub(super) fn new(arena: Arc<Arena>, pairs: Pairs) -> Result<Schedule> {
         let (mut alone, mut together) = (Vec::new(), Vec::new());
         for strided_block in &pairs.strided_blocks {
-            if strided_block.blocks() <= SMALL && strided_block.shape.block() <= Batch::LONGEST {
+            if strided_block.blocks() <= SMALL && strided_block.shape.block() <= Batch::MAX_BLOCK {
                 strided_block.unroll(&mut together)?;
             } else {
                 alone.push(strided_block.clone());
@@ -37,7 +37,7 @@ impl Schedule {
         }
         reserve(&mut together, pairs.runs.len(), "runs of bytes")?;
         for &run in &pairs.runs {
-            if run.bytes <= Batch::LONGEST {
+            if run.bytes <= Batch::MAX_BLOCK {
                 together.push(run);
             } else {
                 let shape = Shape::contiguous(run.bytes);

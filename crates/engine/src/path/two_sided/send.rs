@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 /// Minimum length in bytes of a contiguous put that is received in place.
 const IN_PLACE: usize = 32 << 10;
-pub(super) const LONGEST: usize = 1 << 30;
+pub(super) const MAX_MESSAGE: usize = 1 << 30;
 /// A sending thread polls once per this many requests.
 const SENDS_PER_POLL: u32 = 16;
 /// Maximum number of outstanding parts of one get.
@@ -173,7 +173,7 @@ impl TwoSided {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
-        let max = if in_place { LONGEST } else { paths.config.chunk_bytes };
+        let max = if in_place { MAX_MESSAGE } else { paths.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, chunk| {
             let from = local.wrapping_offset(l);
             let to = remote.wrapping_add_signed(r);
@@ -274,7 +274,7 @@ impl TwoSided {
         shape: &Shape,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let max = if shape.is_contiguous() { LONGEST } else { paths.config.chunk_bytes };
+        let max = if shape.is_contiguous() { MAX_MESSAGE } else { paths.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, chunk| {
             if counter.outstanding() >= GET_CHUNKS && chunk.bytes() < shape.bytes() {
                 let what = || format!("chunks of a get from rank {target}");

@@ -11,7 +11,7 @@ use crate::hg::wire::CallRequest;
 use crate::na::address::Peer;
 use crate::na::limited::limited;
 use crate::na::transfer::Transfer;
-use crate::na::{Access, Address, Direction, Mem, Part};
+use crate::na::{Address, Direction, Mem, Part, Permission};
 use portolan_engine::error::ErrorKind;
 use std::fmt;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl ClassShared {
             Some(transfer) => transfer,
             None => {
                 let size = pull.remote.len();
-                let local = Mem::for_a_while(size, Access::ReadWrite)?;
+                let local = Mem::for_a_while(size, Permission::ReadWrite)?;
                 local.register();
                 let transfer = Transfer::new(
                     &self.na.shared,

@@ -2,7 +2,7 @@
 
 use super::ClassShared;
 use super::pulls::{Pull, Purpose};
-use super::shares::{Held, Input, Overdue};
+use super::shares::{Input, Overdue, Postponed};
 use crate::failure::Status;
 use crate::hg::context::{ContextShared, Work};
 use crate::hg::payload::{PARAMETERS, Payload};
@@ -117,12 +117,12 @@ impl ClassShared {
             && let Some(held) = self.shares.next(self.room(Some(context)))
         {
             match held {
-                Held::Request(message) => self.request(context, message),
-                Held::Input(pull, request) => {
+                Postponed::Request(message) => self.request(context, message),
+                Postponed::Input(pull, request) => {
                     network.took_unexpected(pull.peer, request);
                     self.enqueue(pull);
                 }
-                Held::Call(call) => call.context().clone().push(Work::Call(call)),
+                Postponed::Call(call) => call.context().clone().push(Work::Call(call)),
             }
             busy = true;
         }
@@ -150,19 +150,19 @@ impl ClassShared {
     }
 
     /// Answers what was held with a status.
-    pub(super) fn refuse_held(&self, held: Vec<Held<Pull, Arc<Target>>>, status: Status) {
+    pub(super) fn refuse_held(&self, held: Vec<Postponed<Pull, Arc<Target>>>, status: Status) {
         for held in held {
             let (peer, request) = match held {
-                Held::Call(call) => {
+                Postponed::Call(call) => {
                     call.answer_failure(status);
                     continue;
                 }
-                Held::Input(pull, bytes) => {
+                Postponed::Input(pull, bytes) => {
                     self.na.shared.took_unexpected(pull.peer, bytes);
                     let Purpose::Input { request, .. } = pull.purpose else { continue };
                     (pull.peer, request)
                 }
-                Held::Request(message) => {
+                Postponed::Request(message) => {
                     self.na.shared.took_unexpected(message.from.peer, message.body.len());
                     let parsed = CallRequest::parse(&message.body, message.word);
                     let Parsed::Request(request) = parsed else { continue };

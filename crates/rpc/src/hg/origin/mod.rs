@@ -1,7 +1,5 @@
 //! A call at its origin. It can be forwarded repeatedly.
 
-mod more_data;
-
 use super::class::{ClassShared, failure};
 use super::context::{self, ContextShared, Work};
 use super::payload::{Encode, Kept, Payload, with_scratch};
@@ -32,7 +30,7 @@ enum Phase {
     Ended,
 }
 
-struct State {
+struct CallState {
     target: Option<Address>,
     /// The number of the context that runs the call at the target.
     target_context: u8,
@@ -51,7 +49,7 @@ struct State {
     body: Option<Arc<Payload>>,
 }
 
-impl State {
+impl CallState {
     #[inline]
     fn check_free(&self) -> Result<()> {
         if matches!(self.phase, Phase::Flying | Phase::Pulling) {
@@ -114,7 +112,7 @@ struct Sent {
 /// A call at its origin.
 pub struct Origin {
     context: Arc<ContextShared>,
-    state: Mutex<State>,
+    state: Mutex<CallState>,
     stage: AtomicU8,
 }
 
@@ -150,7 +148,7 @@ impl Origin {
     ) -> Arc<Origin> {
         Arc::new(Origin {
             context: context.clone(),
-            state: Mutex::new(State {
+            state: Mutex::new(CallState {
                 target,
                 target_context: 0,
                 more_input: false,
@@ -496,5 +494,19 @@ impl Origin {
             return Err(failure(state.status, &state.function));
         }
         Ok(Output(state.body.clone()))
+    }
+
+    pub(in crate::hg) fn set_more(&self, peer: Peer, release: u64) {
+        self.state.lock().more_output = Some((peer, release));
+    }
+
+    /// Notifies the target that the rest of the output is acquired.
+    pub fn acquired(&self) {
+        let more = self.state.lock().more_output.take();
+        match more {
+            Some((Peer::Own, token)) => self.class().released(Peer::Own, token),
+            Some((peer, token)) => self.class().release(peer, token),
+            None => {}
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::{MAX_EXPECTED, MAX_TAG, Message, Pending, Posted, Shared, kept};
 use crate::failure::{Result, Status, refuse};
 use crate::na::address::{Address, Peer, index_of};
 use crate::na::context::{Callback, ContextShared, Event, What};
-use crate::na::flow::{Flow, Held, OF_CONNECTION, OnSent};
+use crate::na::flow::{Flow, OF_CONNECTION, OnSent, QueuedMessage};
 use crate::na::limited::limited;
 use crate::na::wire::{HEAD, Head, Kind};
 use parking_lot::Mutex;
@@ -161,12 +161,12 @@ impl Shared {
             };
         }
         let (op, sent) = wait();
-        let mut held = Some(Held { head, body: body.to_vec(), sent, op });
+        let mut held = Some(QueuedMessage { head, body: body.to_vec(), sent, op });
         let hold = |flow: &Flow| held.take().map(|held| flow.hold(which, held));
         let Some(go) = self.with_flow(to, hold).flatten() else {
             refuse!(HOSTUNREACH, "the connection has ended");
         };
-        if let Some(Held { body, sent, .. }) = go? {
+        if let Some(QueuedMessage { body, sent, .. }) = go? {
             self.transmit(to, &head, Data::Owned(body))?;
             if let Some(sent) = sent {
                 sent(Status::SUCCESS);
@@ -431,7 +431,7 @@ impl Shared {
             return;
         }
         while let Some(held) = self.with_flow(from, |flow| flow.next(which)).flatten() {
-            let Held { head, body, sent, .. } = held;
+            let QueuedMessage { head, body, sent, .. } = held;
             let status = match self.transmit(from, &head, Data::Owned(body)) {
                 Ok(()) => Status::SUCCESS,
                 Err(failure) => {

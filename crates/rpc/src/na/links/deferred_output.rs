@@ -28,10 +28,10 @@ fast_tls! {
 }
 
 #[derive(Default)]
-pub(super) struct DeferredOutput(Arc<State>);
+pub(super) struct DeferredOutput(Arc<OutputState>);
 
 #[derive(Default)]
-struct State {
+struct OutputState {
     links: Mutex<Vec<Arc<Link>>>,
     any: AtomicBool,
     /// Whether messages were held since the last tick.
@@ -125,7 +125,7 @@ impl Drop for DeferredOutput {
     }
 }
 
-impl State {
+impl OutputState {
     fn transmit(&self, mut failed: impl FnMut(u32)) {
         if self.any.load(SeqCst) && self.any.swap(false, SeqCst) {
             let links = std::mem::take(&mut *self.links.lock());

@@ -43,7 +43,7 @@ impl Kept {
 }
 
 #[derive(Default)]
-struct State {
+struct DialState {
     result: Option<Result<Opened>>,
     kept: VecDeque<Kept>,
     /// Whether no call waits any more, so the thread that polls takes the result.
@@ -53,12 +53,12 @@ struct State {
 
 #[derive(Default)]
 pub(super) struct Dial {
-    state: Mutex<State>,
+    state: Mutex<DialState>,
     done: Condvar,
 }
 
 impl Dial {
-    fn keep(state: &mut State, kept: Kept) -> Result<()> {
+    fn keep(state: &mut DialState, kept: Kept) -> Result<()> {
         if state.is_closed {
             if let Kept::Request { counter, .. } = kept {
                 counter.end();

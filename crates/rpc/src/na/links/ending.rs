@@ -1,7 +1,10 @@
-//! The end of a class.
+//! The ends of connections: of one peer, and of all when the class ends.
 
 use super::Links;
+use crate::na::address::Peer;
 use crate::na::class::Shared;
+use crate::na::limited::limited;
+use portolan_engine::memory::shm_export;
 use portolan_engine::wait::Naps;
 use std::time::{Duration, Instant};
 
@@ -11,6 +14,37 @@ const LEAVING: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_secs(1);
 
 impl Links {
+    /// Ends the connections of a peer. The thread that polls then loses the peer.
+    pub(super) fn break_off(&self, n: u32, why: &str) {
+        for link in self.peers().connections(n) {
+            limited!(
+                Warn,
+                "the connection of {}://{} ends: {why}",
+                self.networks.name,
+                link.name()
+            );
+            link.break_off(why.into());
+        }
+        self.call_poller(n);
+    }
+
+    /// Removes a peer's connections, which have ended or are given up. Its chunks and calls fail.
+    pub(super) fn lose(&self, class: &Shared, n: u32) {
+        let links = self.peers().lose(n);
+        let broken = links.iter().find(|link| !link.is_open()).or(links.first());
+        let Some(first) = broken else { return };
+        let why = first.break_off("the connection has ended".into());
+        log::debug!("{}://{}: {why}", self.networks.name, first.name());
+        for link in &links {
+            link.break_off(why.clone());
+            self.networks.arrivals.poller.forget(link.descriptor());
+            link.abandon(&why);
+            link.stream.process().into_iter().for_each(shm_export::drop_those_of);
+        }
+        self.moving.fail_of(n, &why);
+        class.lost(Peer::Remote(n));
+    }
+
     /// Sends what waits, ends the connections, and gives the peers time to end them too.
     pub(super) fn end(&self, class: &Shared) {
         self.networks.tcp.iter().for_each(|tcp| tcp.listening().close());

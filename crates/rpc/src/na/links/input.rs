@@ -11,7 +11,7 @@ use crate::na::wire::{CHUNK, HEAD, Head, Kind, number};
 use portolan_engine::memory::shared_bytes;
 
 /// Maximum length of a body: the name of memory and a chunk.
-const LONGEST: usize = NAMES + CHUNK;
+const MAX_BODY: usize = NAMES + CHUNK;
 /// Minimum length of a reply to a get that goes directly to its destination.
 const DIRECT: usize = 4096;
 
@@ -63,7 +63,7 @@ pub(super) struct Input {
 
 fn front(bytes: &[u8]) -> Result<(Head, usize), String> {
     let len = number(&bytes[..4]) as usize;
-    if len > LONGEST {
+    if len > MAX_BODY {
         return Err(format!("it sends a message of {len} bytes"));
     }
     match Head::parse(&bytes[4..4 + HEAD]) {
@@ -201,7 +201,7 @@ mod tests {
         let feed = |bytes: &[u8]| Input::default().feed(bytes, &mut Seen::default());
         let head = Head { kind: Kind::Reply, class: 0, tag: 0, word: 0 };
         let mut long = frame(&head, &[]);
-        long[..4].copy_from_slice(&(LONGEST as u32 + 1).to_le_bytes());
+        long[..4].copy_from_slice(&(MAX_BODY as u32 + 1).to_le_bytes());
         assert!(feed(&long).unwrap_err().contains("1048601 bytes"));
         let mut strange = frame(&head, &[]);
         strange[4] = 99;

@@ -38,7 +38,6 @@ mod fork;
 mod input;
 mod link;
 pub mod listener;
-mod loss;
 mod output;
 mod peers;
 mod poller;

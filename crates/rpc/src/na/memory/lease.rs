@@ -34,7 +34,7 @@ impl InUse {
     /// Lends `runs` until they are written. `copied` counts the copied bytes of the connection.
     pub(in crate::na) fn lend(self, runs: Vec<Run>, copied: &Arc<AtomicUsize>) -> Arc<Lease> {
         let mem = self.mem.clone();
-        let state = Mutex::new(State::Lent { runs, guard: self });
+        let state = Mutex::new(LeaseState::Lent { runs, guard: self });
         let loan = Arc::new(Lease { state, copied: copied.clone() });
         let mut loans = mem.loans.lock();
         if loans.len() == loans.capacity() {
@@ -89,7 +89,7 @@ impl Drop for Copied {
 }
 
 #[derive(Debug)]
-enum State {
+enum LeaseState {
     Lent {
         runs: Vec<Run>,
         #[expect(dead_code, reason = "it keeps the memory registered")]
@@ -102,7 +102,7 @@ enum State {
 /// Registered memory that waits in a connection.
 #[derive(Debug)]
 pub(in crate::na) struct Lease {
-    state: Mutex<State>,
+    state: Mutex<LeaseState>,
     copied: Arc<AtomicUsize>,
 }
 
@@ -115,24 +115,24 @@ impl Lease {
         write: impl FnOnce(&[Run]) -> io::Result<usize>,
     ) -> io::Result<(usize, bool)> {
         match &mut *self.state.lock() {
-            State::Lent { runs, .. } => {
+            LeaseState::Lent { runs, .. } => {
                 let written = write(runs)?;
                 super::runs::skip(runs, written);
                 Ok((written, runs.is_empty()))
             }
-            State::Copied(copied) => {
+            LeaseState::Copied(copied) => {
                 let written = write(&[copied.left()])?;
                 copied.advance(written);
                 Ok((written, copied.left().len == 0))
             }
-            State::Lost => Err(io::Error::other("it receives nothing")),
+            LeaseState::Lost => Err(io::Error::other("it receives nothing")),
         }
     }
 
     /// Ends the lease: copies what is left. The memory is not accessed afterwards.
     pub(super) fn recall(&self) {
         let mut state = self.state.lock();
-        let State::Lent { runs, .. } = &*state else { return };
+        let LeaseState::Lent { runs, .. } = &*state else { return };
         let total: usize = runs.iter().map(|run| run.len).sum();
         let mut bytes = Vec::new();
         let fits = self.copied.load(Ordering::Relaxed) + total <= MOST_COPIED;
@@ -146,9 +146,9 @@ impl Lease {
                 unsafe { shared_bytes::load(run.address as *const u8, part) };
                 rest = after;
             }
-            State::Copied(Copied::new(bytes, &self.copied))
+            LeaseState::Copied(Copied::new(bytes, &self.copied))
         } else {
-            State::Lost
+            LeaseState::Lost
         };
         let lent = std::mem::replace(&mut *state, next);
         drop(state);
@@ -159,12 +159,12 @@ impl Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::na::Access;
+    use crate::na::Permission;
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
     fn in_use(len: usize) -> (Arc<Mem>, InUse) {
-        let mem = Mem::allocate(&[len], Access::ReadOnly).unwrap();
+        let mem = Mem::allocate(&[len], Permission::ReadOnly).unwrap();
         mem.register();
         let in_use = Mem::find(mem.id()).expect("registered");
         (mem, in_use)

@@ -8,17 +8,17 @@
 //! hold (`portolan_engine::memory::registered`). The owner waits for copies by other threads, but
 //! not for peers (`lease`).
 
-mod access;
 mod host_export;
 mod lease;
+mod permission;
 mod runs;
 mod wire;
 
 pub use super::zeroed_buffer::ZeroedBuffer;
-pub use access::Access;
 pub(super) use host_export::Neighbours;
 pub use lease::InUse;
 pub(super) use lease::{Copied, Lease, MOST_COPIED};
+pub use permission::Permission;
 pub use runs::Run;
 pub(super) use runs::{pair, to_mapped};
 pub(super) use wire::{KEY, decode_key, encode_key};
@@ -55,7 +55,7 @@ pub struct Mem {
     runs: Vec<Run>,
     starts: Vec<usize>,
     total: usize,
-    access: Access,
+    access: Permission,
     registration: Option<Arc<Registration>>,
     /// The slot of the registration in the owner's node table plus one, or 0 if it has none. Set
     /// for handles of another process.
@@ -150,19 +150,19 @@ impl Mem {
     /// # Safety
     /// While the handle lives, the memory must be valid for the accesses that `access` permits to
     /// other processes, and for reads and writes by this process.
-    pub unsafe fn expose(runs: Vec<Run>, access: Access) -> Result<Arc<Mem>> {
+    pub unsafe fn expose(runs: Vec<Run>, access: Permission) -> Result<Arc<Mem>> {
         Mem::make(runs, access, None)
     }
 
     /// Creates a handle that owns zeroed memory, which is freed with the handle. Returns `NOMEM` if
     /// the allocation fails, and `INVALID_ARG` if `sizes` is empty.
-    pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
+    pub fn allocate(sizes: &[usize], access: Permission) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| ZeroedBuffer::new(bytes).map(Own::Private))
     }
 
     /// Like [`Mem::allocate`], but places the memory in shared memory if possible, so that other
     /// processes of the host access it with a single copy. Fails like [`Mem::allocate`].
-    pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
+    pub fn allocate_to_lend(sizes: &[usize], access: Permission) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| {
             match is_lending().then(|| LargeBuffer::lent_zeroed(bytes)).flatten() {
                 Some(long) => Ok(Own::Long(long)),
@@ -172,7 +172,7 @@ impl Mem {
     }
 
     /// Creates a handle that owns short-lived memory, not always zeroed. Fails with `NOMEM`.
-    pub fn for_a_while(size: usize, access: Access) -> Result<Arc<Mem>> {
+    pub fn for_a_while(size: usize, access: Permission) -> Result<Arc<Mem>> {
         // Longer memory must not be touched before the bytes arrive, because a peer has only
         // announced their length so far.
         if size >= LAZY {
@@ -186,7 +186,7 @@ impl Mem {
 
     /// Creates a handle for the first `len` bytes of a long buffer, which it then owns. Returns
     /// `INVALID_ARG` if the buffer is shorter.
-    pub fn over(long: LargeBuffer, len: usize, access: Access) -> Result<Arc<Mem>> {
+    pub fn over(long: LargeBuffer, len: usize, access: Permission) -> Result<Arc<Mem>> {
         if len > long.len() {
             refuse!(INVALID_ARG, "{len} bytes of a buffer of {}", long.len());
         }
@@ -196,7 +196,7 @@ impl Mem {
 
     fn parcel(
         sizes: &[usize],
-        access: Access,
+        access: Permission,
         allocate: impl FnOnce(usize) -> Result<Own>,
     ) -> Result<Arc<Mem>> {
         // All segments share one allocation, because adjacent segments are transferred faster.
@@ -221,7 +221,7 @@ impl Mem {
         Mem::make(runs, access, Some(own))
     }
 
-    fn make(runs: Vec<Run>, access: Access, buffer: Option<Own>) -> Result<Arc<Mem>> {
+    fn make(runs: Vec<Run>, access: Permission, buffer: Option<Own>) -> Result<Arc<Mem>> {
         if runs.is_empty() {
             refuse!(INVALID_ARG, "memory without segments cannot be exposed");
         }
@@ -308,7 +308,7 @@ impl Mem {
         &self.runs
     }
 
-    pub fn access(&self) -> Access {
+    pub fn access(&self) -> Permission {
         self.access
     }
 
@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     fn mem(sizes: &[usize]) -> Arc<Mem> {
-        Mem::allocate(sizes, Access::ReadWrite).unwrap()
+        Mem::allocate(sizes, Permission::ReadWrite).unwrap()
     }
 
     #[test]
@@ -477,8 +477,8 @@ mod tests {
         let run = |address, len| vec![Run { address, len }];
         for runs in [vec![], run(0, 1), run(usize::MAX - 3, 8), run(64, usize::MAX)] {
             // SAFETY: `expose` rejects the memory, so it is never accessed.
-            assert!(unsafe { Mem::expose(runs, Access::ReadWrite) }.is_err());
+            assert!(unsafe { Mem::expose(runs, Permission::ReadWrite) }.is_err());
         }
-        assert!(Access::from_flags(0).is_err() && Access::from_flags(4).is_err());
+        assert!(Permission::from_flags(0).is_err() && Permission::from_flags(4).is_err());
     }
 }

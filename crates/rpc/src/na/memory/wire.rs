@@ -12,7 +12,7 @@
 //!
 //! The flags hold the permission, and from bit 16 on the slot in the node's table plus one.
 
-use super::{Access, LIVE, Mem, Run, measure, this_process};
+use super::{LIVE, Mem, Permission, Run, measure, this_process};
 use crate::checksum::Method;
 use crate::failure::{Result, refuse};
 use crate::na::wire::number;
@@ -140,7 +140,7 @@ impl Mem {
             refuse!(CHECKSUM_ERROR, "the memory handle is damaged: its checksum differs");
         }
         let flags = word(4) & ((1 << PLACE) - 1) & !(IS_LENT | HAS_DATA);
-        let Ok(access) = Access::from_flags(u64::from(flags)) else {
+        let Ok(access) = Permission::from_flags(u64::from(flags)) else {
             refuse!(PROTOCOL_ERROR, "the memory handle has the permission {:#x}", word(4));
         };
         let runs: Vec<Run> = (0..count)
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn bytes_come_back_and_damage_is_seen() {
-        let m = Mem::allocate(&[100, 7], Access::ReadWrite).unwrap();
+        let m = Mem::allocate(&[100, 7], Permission::ReadWrite).unwrap();
         let bytes = m.to_bytes(0);
         assert_eq!(bytes.len(), m.encoded_len());
         let back = Mem::from_bytes(&bytes, 0).unwrap();
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn data_comes_with_a_handle() {
-        let m = Mem::allocate(&[3, 0, 5], Access::ReadOnly).unwrap();
+        let m = Mem::allocate(&[3, 0, 5], Permission::ReadOnly).unwrap();
         assert_eq!(m.to_bytes_with_data(0), None, "it is not registered");
         m.register();
         for (run, bytes) in m.runs().iter().zip([&b"abc"[..], b"", b"defgh"]) {
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(Mem::from_bytes(&bytes, 0).unwrap().data(), None, "the memory is here");
         assert_eq!(Mem::from_foreign_bytes(&m.to_bytes(0)).data(), None);
         assert!(!theirs.may_have_data() && theirs.to_bytes_with_data(0).is_none());
-        let writable = Mem::allocate(&[3], Access::ReadWrite).unwrap();
+        let writable = Mem::allocate(&[3], Permission::ReadWrite).unwrap();
         writable.register();
         assert_eq!(writable.to_bytes_with_data(0), None);
     }

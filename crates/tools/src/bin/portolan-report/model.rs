@@ -2,7 +2,7 @@
 
 use portolan_trace_format::event::{Event, Place};
 use portolan_trace_format::format::Role;
-use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};
+use portolan_trace_format::kinds::{Call, Cause, MpiCall, PathTaken, Served};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
@@ -10,6 +10,45 @@ pub enum Activity {
     /// A wait, usually inside a call.
     Wait(Cause),
     Served(Served),
+    /// A blocking MPI call of the program.
+    Mpi(MpiCall),
+}
+
+/// Which ranks an MPI call may wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MpiPeers {
+    All,
+    /// All but the root wait for the root.
+    Root,
+    /// The root waits for all.
+    AtRoot,
+    Source,
+    Target,
+    /// The call waits for operations that other calls have started, which are not recorded.
+    Unknown,
+}
+
+impl MpiPeers {
+    pub fn of(call: MpiCall) -> MpiPeers {
+        match call {
+            MpiCall::Bcast | MpiCall::Scatter | MpiCall::Scatterv => MpiPeers::Root,
+            MpiCall::Reduce | MpiCall::Gather | MpiCall::Gatherv => MpiPeers::AtRoot,
+            MpiCall::Recv | MpiCall::Sendrecv | MpiCall::SendrecvReplace | MpiCall::Probe => {
+                MpiPeers::Source
+            }
+            MpiCall::Send | MpiCall::Ssend | MpiCall::Rsend => MpiPeers::Target,
+            MpiCall::Wait
+            | MpiCall::Waitall
+            | MpiCall::Waitany
+            | MpiCall::Waitsome
+            | MpiCall::WinFence => MpiPeers::Unknown,
+            _ => MpiPeers::All,
+        }
+    }
+
+    pub fn is_collective(self) -> bool {
+        matches!(self, MpiPeers::All | MpiPeers::Root | MpiPeers::AtRoot)
+    }
 }
 
 impl Activity {
@@ -19,6 +58,9 @@ impl Activity {
             Activity::Call(call) => call as u8,
             Activity::Wait(cause) => (Call::ALL.len() + cause as usize) as u8,
             Activity::Served(kind) => (Call::ALL.len() + Cause::ALL.len() + kind as usize) as u8,
+            Activity::Mpi(call) => {
+                (Call::ALL.len() + Cause::ALL.len() + Served::ALL.len() + call as usize) as u8
+            }
         }
     }
 
@@ -28,6 +70,7 @@ impl Activity {
             Activity::Wait(Cause::Other | Cause::Start) => "waits".into(),
             Activity::Wait(cause) => format!("waits: {}", cause.name()),
             Activity::Served(kind) => format!("serves: {}", kind.name()),
+            Activity::Mpi(call) => call.name().into(),
         }
     }
 
@@ -37,6 +80,11 @@ impl Activity {
             Activity::Call(Call::Get | Call::GetNb) => "from",
             Activity::Call(_) => "to",
             Activity::Served(_) => "for",
+            Activity::Mpi(call) => match MpiPeers::of(call) {
+                MpiPeers::Source => "from",
+                MpiPeers::Target => "to",
+                _ => "with root",
+            },
             Activity::Wait(cause) => match cause {
                 Cause::Answer | Cause::Credit | Cause::Notify | Cause::Message => "from",
                 Cause::Fence | Cause::Ring | Cause::Handle => "to",
@@ -50,7 +98,8 @@ impl Activity {
     pub fn all() -> impl Iterator<Item = Activity> {
         let calls = Call::ALL.iter().map(|call| Activity::Call(*call));
         let waits = Cause::ALL.iter().map(|cause| Activity::Wait(*cause));
-        calls.chain(waits).chain(Served::ALL.iter().map(|kind| Activity::Served(*kind)))
+        let served = Served::ALL.iter().map(|kind| Activity::Served(*kind));
+        calls.chain(waits).chain(served).chain(MpiCall::ALL.iter().map(|call| Activity::Mpi(*call)))
     }
 }
 
@@ -74,13 +123,15 @@ pub enum RankState {
     WaitOthers,
     /// A wait for a target that is behind: no credit, or a full ring.
     WaitRoom,
+    /// An MPI call of the program, which may wait.
+    WaitMpi,
     /// Requests of other ranks, served in the rank's own calls.
     Serving,
     /// Work of the progress and completion threads, concurrent with the program.
     Beside,
 }
 
-pub const STATES: usize = 10;
+pub const STATES: usize = 11;
 
 impl RankState {
     pub const ALL: [RankState; STATES] = [
@@ -92,6 +143,7 @@ impl RankState {
         RankState::WaitLock,
         RankState::WaitOthers,
         RankState::WaitRoom,
+        RankState::WaitMpi,
         RankState::Serving,
         RankState::Beside,
     ];
@@ -103,6 +155,7 @@ impl RankState {
                 | RankState::WaitLock
                 | RankState::WaitOthers
                 | RankState::WaitRoom
+                | RankState::WaitMpi
         )
     }
 
@@ -116,6 +169,7 @@ impl RankState {
             RankState::WaitLock => "waiting for a mutex",
             RankState::WaitOthers => "waiting for other ranks to arrive",
             RankState::WaitRoom => "waiting for buffer space at a target",
+            RankState::WaitMpi => "waiting in MPI calls of the program",
             RankState::Serving => "serving others",
             RankState::Beside => "progress thread serves",
         }
@@ -132,6 +186,7 @@ impl RankState {
             RankState::WaitLock => "#d55e00",
             RankState::WaitOthers => "#e69f00",
             RankState::WaitRoom => "#cc79a7",
+            RankState::WaitMpi => "#7b2d8b",
             RankState::Serving => "#3d4148",
             RankState::Beside => "#a5aab2",
         }
@@ -158,6 +213,8 @@ pub struct TraceSpan {
     pub queued: Option<u64>,
     /// Number of the place in the program that made the call.
     pub site: Option<u32>,
+    /// The communicator of an MPI call, see [`Event::Mpi`].
+    pub communicator: u64,
 }
 
 impl TraceSpan {
@@ -183,6 +240,7 @@ impl TraceSpan {
                 place: None,
                 queued: None,
                 site: None,
+                communicator: 0,
             }
         };
         Some(match *event {
@@ -204,6 +262,12 @@ impl TraceSpan {
                 bytes,
                 queued: waited,
                 ..span(begin, duration, Activity::Served(kind))
+            },
+            Event::Mpi { begin, duration, call, peer, bytes, communicator, .. } => TraceSpan {
+                peer,
+                bytes,
+                communicator,
+                ..span(begin, duration, Activity::Mpi(call))
             },
             _ => return None,
         })
@@ -237,9 +301,11 @@ impl TraceSpan {
                     RankState::WaitOthers
                 }
                 Cause::Credit | Cause::Ring => RankState::WaitRoom,
+                Cause::Mpi => RankState::WaitMpi,
                 _ => RankState::WaitCompletion,
             },
             Activity::Served(_) => RankState::Serving,
+            Activity::Mpi(_) => RankState::WaitMpi,
         }
     }
 

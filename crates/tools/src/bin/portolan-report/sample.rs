@@ -52,6 +52,7 @@ impl RankWriter {
         let (begin, end) = match event {
             Event::Call { begin, duration, .. }
             | Event::Wait { begin, duration, .. }
+            | Event::Mpi { begin, duration, .. }
             | Event::Served { begin, duration, .. } => (begin, begin + duration),
             Event::RegionBegin { time, .. }
             | Event::RegionEnd { time }
@@ -356,5 +357,6 @@ pub fn span(
         place: None,
         queued: None,
         site: None,
+        communicator: 0,
     }
 }

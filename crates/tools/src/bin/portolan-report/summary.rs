@@ -2,6 +2,7 @@
 
 use crate::AnalysedRun;
 use crate::analyse::cores::ProcessorUse;
+use crate::analyse::findings::ORDER;
 use crate::model::{RankState, bytes, count, percent, time};
 use crate::read::ranks_text;
 use std::fmt::Write;
@@ -77,7 +78,13 @@ pub fn facts(run: &AnalysedRun) -> Vec<(&'static str, String)> {
 
 fn critical(run: &AnalysedRun) -> String {
     let path = &run.analysis.critical;
-    let all: u64 = path.time.iter().sum();
+    let all = path.whole();
+    if path.is_unknown() {
+        return format!(
+            "{} in MPI calls that wait for ranks which the trace does not name, so it names no rank",
+            percent(path.unknown as f64, all as f64)
+        );
+    }
     let ranks = path.ranks();
     let share =
         |(rank, ns): &(u32, u64)| format!("{} on rank {rank}", percent(*ns as f64, all as f64));
@@ -90,8 +97,12 @@ fn critical(run: &AnalysedRun) -> String {
         0 => String::new(),
         _ => format!(", the rest on {}", plural(rest, "other rank")),
     };
+    let unknown = match path.unknown {
+        0 => String::new(),
+        ns => format!(", {} in waits for unknown ranks", percent(ns as f64, all as f64)),
+    };
     format!(
-        "{}{more}; with a faster rank {rank}, the job would be up to {} shorter",
+        "{}{more}{unknown}; with a faster rank {rank}, the job would be up to {} shorter",
         shares.join(", "),
         time(gain as f64)
     )
@@ -155,6 +166,9 @@ fn recorded(run: &AnalysedRun) -> String {
     if trace.files.iter().any(|file| file.complete.is_none()) {
         text += "; by an earlier version, whose files do not show whether they are complete";
     }
+    if trace.files.iter().any(|file| !file.has_mpi) {
+        text += "; by an earlier version, without the MPI calls of the program";
+    }
     if let Some(bound) = trace.clock_bound {
         let _ = write!(text, "; clocks of hosts aligned to within {}", time(bound as f64));
     }
@@ -196,6 +210,8 @@ pub fn text(run: &AnalysedRun) -> String {
     }
     if run.findings.is_empty() {
         text += "\nNo finding: no known problem costs 1 % of the time or more.\n";
+    } else {
+        let _ = writeln!(text, "\n{ORDER}");
     }
     for (number, finding) in run.findings.iter().enumerate() {
         let [title, words, advice] =
@@ -213,6 +229,13 @@ mod tests {
     #[test]
     fn a_name_does_not_add_a_line() {
         assert_eq!(one_line("node01\n1. forged"), "node01\\n1. forged");
+    }
+
+    #[test]
+    fn the_documentation_defines_the_order_of_findings_alike() {
+        let page = include_str!("../../../../../docs/observe.md");
+        let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(ORDER));
     }
 
     #[test]

@@ -133,6 +133,82 @@ fn forwards(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check(served == 3, || format!("{served} ranks have events"))
 }
 
+/// MPI calls of the program are in the trace with their ranks and bytes.
+pub(in super::super) fn mpi(special: &Special, suite: &mut Suite<'_>) {
+    let program = suite.path(special.programs()[0].as_str());
+    let mut bench = Bench::new(suite, "report-mpi");
+    let verdict = blocks(&mut bench, &program);
+    bench.record(special.label, verdict);
+}
+
+/// The calls that each rank makes once, with the `long`s that each moves.
+const BLOCKING: [(&str, f64); 29] = [
+    ("MPI_Bcast", 3.0),
+    ("MPI_Reduce", 1.0),
+    ("MPI_Allreduce", 1.0),
+    ("MPI_Gather", 1.0),
+    ("MPI_Gatherv", 1.0),
+    ("MPI_Scatter", 1.0),
+    ("MPI_Scatterv", 1.0),
+    ("MPI_Allgather", 1.0),
+    ("MPI_Allgatherv", 1.0),
+    ("MPI_Alltoall", 3.0),
+    ("MPI_Alltoallv", 3.0),
+    ("MPI_Alltoallw", 3.0),
+    ("MPI_Reduce_scatter", 3.0),
+    ("MPI_Reduce_scatter_block", 1.0),
+    ("MPI_Scan", 1.0),
+    ("MPI_Exscan", 1.0),
+    ("MPI_Send", 1.0),
+    ("MPI_Ssend", 1.0),
+    ("MPI_Rsend", 1.0),
+    ("MPI_Sendrecv", 1.0),
+    ("MPI_Sendrecv_replace", 1.0),
+    ("MPI_Probe", 0.0),
+    ("MPI_Wait", 0.0),
+    ("MPI_Waitall", 0.0),
+    ("MPI_Waitany", 0.0),
+    ("MPI_Waitsome", 0.0),
+    ("MPI_Comm_dup", 0.0),
+    ("MPI_Comm_split", 0.0),
+    ("MPI_Win_fence", 0.0),
+];
+
+fn blocks(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
+    bench.good_job("trace", &[("PORTOLAN_NODE_SIZE", "1")], &["-n", "3", program], "PASS")?;
+    let (out, err) = bench.report("trace")?;
+    check(err.lines().count() == 1 && out.contains("in MPI calls of the program"), || {
+        format!("{out}{err}")
+    })?;
+    for (call, longs) in BLOCKING {
+        let (count, bytes) = bench.calls("trace", call)?;
+        check((count, bytes) == (3.0, 3.0 * 8.0 * longs), || {
+            format!("{call}: {count} calls of {bytes} bytes")
+        })?;
+    }
+    let twice = ["MPI_Barrier", "MPI_Recv"].map(|call| bench.calls("trace", call));
+    for of in twice {
+        check(of.as_ref().is_ok_and(|(count, _)| *count == 6.0), || format!("{of:?}"))?;
+    }
+    // Rank 0 of the communicator is the last rank of the job.
+    let waits = bench.table("trace-tables/waits.csv")?;
+    let with = |call: &str, rank: &str| {
+        let of = waits.iter().filter(|row| row["what"] == call && row["rank"] == rank);
+        of.map(|row| row["for_rank"].clone()).collect::<Vec<_>>()
+    };
+    check(with("MPI_Bcast", "0") == ["2"] && with("MPI_Ssend", "0") == ["2"], || {
+        format!("the root of a broadcast, or the target of a send: {waits:?}")
+    })?;
+    if cfg!(target_arch = "x86_64") {
+        let sites = bench.table("trace-tables/sites.csv")?;
+        let is_there = |row: &&BTreeMap<String, String>| {
+            row["call"] == "MPI_Exscan" && row["called_at"].starts_with("mpi_calls.c:")
+        };
+        check(sites.iter().any(|row| is_there(&row)), || format!("the call sites: {sites:?}"))?;
+    }
+    Ok(())
+}
+
 /// Kills both ranks while they work. The report has their calls and names the truncated files.
 pub(in super::super) fn killed(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());

@@ -4,7 +4,7 @@ mod jobs;
 mod page;
 mod story;
 
-pub(super) use jobs::{clocks, full, killed, random_access, rpc};
+pub(super) use jobs::{clocks, full, killed, mpi, random_access, rpc};
 pub(super) use page::{large, page};
 pub(super) use story::{demo, faults, story};
 
@@ -25,6 +25,7 @@ pub const FAULTS: &str = "report/faults are found, and none where there is none 
 pub const DEMO: &str = "report/mpirun.sh --trace [n=4]";
 pub const RANDOM: &str = "report/RandomAccess, with and without aggregation [n=4 node-size=1]";
 pub const RPC: &str = "report/remote calls [n=3 node-size=1]";
+pub const MPI: &str = "report/MPI calls of the program [n=3 node-size=1]";
 pub const KILLED: &str = "report/a job that is killed [n=2 node-size=1]";
 pub const CLOCKS: &str = "report/clocks that are 5 s apart [n=2 hosts=1,1]";
 pub const FULL: &str = "report/a full disk [n=2 node-size=1]";

@@ -79,8 +79,17 @@ fn compare(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check((late || gone("A hot counter")) && gone("Many short transfers"), || out.clone())
 }
 
-const FAULTS: [&str; 7] =
-    ["small", "lock", "counter", "strided", "fences", "imbalance", "allocation"];
+/// The steps of the program, and the kinds of their findings.
+const FAULTS: [(&str, &str); 8] = [
+    ("small", "small"),
+    ("lock", "lock"),
+    ("counter", "counter"),
+    ("strided", "strided"),
+    ("fences", "fences"),
+    ("imbalance", "imbalance"),
+    ("broadcast", "imbalance"),
+    ("allocation", "allocation"),
+];
 
 /// A program with each fault causes each finding, and the same work without faults causes none.
 pub(in super::super) fn faults(special: &Special, suite: &mut Suite<'_>) {
@@ -96,18 +105,25 @@ fn blames(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
         let settings = [("PORTOLAN_NODE_SIZE", "1"), ("PORTOLAN_PROGRESS_THREAD", thread)];
         let words = ["-n", "4", program, what, step];
         bench.good_job(&name, &settings, &words, "PASS findings")?;
-        bench.report(&name)?;
+        let (out, _) = bench.report(&name)?;
+        // Rank 0 works before each broadcast, so the others wait for it in MPI.
+        let path = out.lines().find(|line| line.trim_start().starts_with("critical path"));
+        let first = path.and_then(|path| path.split(" on rank ").nth(1));
+        check(
+            words[3..] != ["faults", "broadcast"] || first.is_some_and(|r| r.starts_with('0')),
+            || format!("the critical path is not on rank 0: {out}"),
+        )?;
         let rows = bench.table(&format!("{name}-tables/findings.csv"))?;
         let worths = rows.iter().map(|row| (row["kind"].clone(), number(row, "worth")));
         Ok(worths.collect::<BTreeMap<_, _>>())
     };
-    for kind in FAULTS {
-        let (bad, good) = (worths("faults", kind, "1")?, worths("mended", kind, "1")?);
+    for (step, kind) in FAULTS {
+        let (bad, good) = (worths("faults", step, "1")?, worths("mended", step, "1")?);
         let found = |all: &BTreeMap<String, f64>| all.get(kind).copied().unwrap_or(0.0);
-        check(found(&bad) > 0.0, || format!("{kind} is not found, but {bad:?}"))?;
+        check(found(&bad) > 0.0, || format!("{step}: {kind} is not found, but {bad:?}"))?;
         // Ranks that share cores arrive at barriers at different times in any case.
         let most = if kind == "imbalance" { found(&bad) } else { 0.0 };
-        check(found(&good) <= most, || format!("{kind}: the mended program has {good:?}"))?;
+        check(found(&good) <= most, || format!("{step}: the mended program has {good:?}"))?;
     }
     let (alone, served) = (worths("computes", "", "0")?, worths("computes", "", "1")?);
     check(alone.contains_key("progress"), || format!("progress is not found, but {alone:?}"))?;

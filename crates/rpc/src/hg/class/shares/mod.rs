@@ -54,7 +54,7 @@ pub(super) struct Input {
 /// Something that waits for the share of its peer: an input of type `I`, a call of type `C`, or a
 /// request.
 #[derive(Debug)]
-pub(super) enum Held<I, C> {
+pub(super) enum Postponed<I, C> {
     /// A request that the class has not examined. It still counts against the peer's window.
     Request(Message),
     /// An input to pull, and the length of its request, which still counts against the window.
@@ -118,13 +118,17 @@ impl<I, C> Share<I, C> {
     }
 
     /// Removes the first thing that is held and may go on.
-    fn next(&mut self, all: &mut usize, room: &impl Fn(Option<u8>) -> bool) -> Option<Held<I, C>> {
+    fn next(
+        &mut self,
+        all: &mut usize,
+        room: &impl Fn(Option<u8>) -> bool,
+    ) -> Option<Postponed<I, C>> {
         if !self.is_full() {
             if let Some(call) = self.calls.pop_front() {
-                return Some(Held::Call(call));
+                return Some(Postponed::Call(call));
             }
             if self.requests.front().is_some_and(|message| room(context_of(&message.body))) {
-                return self.requests.pop_front().map(Held::Request);
+                return self.requests.pop_front().map(Postponed::Request);
             }
         }
         let (_, of) = self.inputs.front()?;
@@ -133,7 +137,7 @@ impl<I, C> Share<I, C> {
         }
         let (input, of) = self.inputs.pop_front()?;
         self.begin_pull(of.len, all);
-        Some(Held::Input(input, of.request))
+        Some(Postponed::Input(input, of.request))
     }
 
     fn is_empty(&self) -> bool {
@@ -158,7 +162,7 @@ pub(super) struct Overdue<I, C> {
     /// Peers that do not serve the pulls of their inputs.
     pub silent: Vec<Peer>,
     /// The calls and requests of peers that do not pull their outputs.
-    pub refused: Vec<Held<I, C>>,
+    pub refused: Vec<Postponed<I, C>>,
     pub patience: Duration,
 }
 
@@ -332,7 +336,7 @@ impl<I, C> Shares<I, C> {
 
     /// Returns something held that may go on now. `room` says whether a context has room. An input
     /// is counted then, as by [`Shares::admit_input`].
-    pub fn next(&self, room: impl Fn(Option<u8>) -> bool) -> Option<Held<I, C>> {
+    pub fn next(&self, room: impl Fn(Option<u8>) -> bool) -> Option<Postponed<I, C>> {
         if !self.changed.swap(false, Ordering::AcqRel) {
             return None;
         }
@@ -363,22 +367,24 @@ impl<I, C> Shares<I, C> {
                 overdue.silent.push(peer);
             }
             if share.full.is_some_and(|full| is_over(full, *patience)) {
-                overdue.refused.extend(share.calls.drain(..).map(Held::Call));
-                overdue.refused.extend(share.requests.drain(..).map(Held::Request));
+                overdue.refused.extend(share.calls.drain(..).map(Postponed::Call));
+                overdue.refused.extend(share.requests.drain(..).map(Postponed::Request));
             }
         }
         Some(overdue)
     }
 
     /// Removes what is held for a peer, or for all.
-    pub fn give_up(&self, of: Option<Peer>) -> Vec<Held<I, C>> {
+    pub fn give_up(&self, of: Option<Peer>) -> Vec<Postponed<I, C>> {
         let mut table = self.table.lock();
         let mut held = Vec::new();
         let mine = |(peer, share): (&Peer, _)| of.is_none_or(|of| of == *peer).then_some(share);
         for share in table.peers.iter_mut().filter_map(mine) {
-            held.extend(share.calls.drain(..).map(Held::Call));
-            held.extend(share.inputs.drain(..).map(|(input, of)| Held::Input(input, of.request)));
-            held.extend(share.requests.drain(..).map(Held::Request));
+            held.extend(share.calls.drain(..).map(Postponed::Call));
+            held.extend(
+                share.inputs.drain(..).map(|(input, of)| Postponed::Input(input, of.request)),
+            );
+            held.extend(share.requests.drain(..).map(Postponed::Request));
         }
         table.peers.retain(|_, share| !share.is_empty());
         held

@@ -8,7 +8,7 @@ use crate::hg::target::Target;
 use crate::hg::typed::{Handle, Rpc};
 use crate::hg::wire::{CallRequest, REQUEST};
 use crate::hg::{Class, Context, Listen};
-use crate::na::{self, Access, Address, Mem, Options};
+use crate::na::{self, Address, Mem, Options, Permission};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -168,7 +168,7 @@ struct Silent {
 impl Silent {
     fn of(server: &Server, network: &str) -> Silent {
         let class = na::Class::with(network, false, Options::default()).unwrap();
-        let memory = Mem::allocate(&[300], Access::ReadWrite).unwrap();
+        let memory = Mem::allocate(&[300], Permission::ReadWrite).unwrap();
         memory.register();
         let [run] = memory.runs() else { panic!("one run") };
         // SAFETY: the handle owns the run, and nothing else accesses it now.

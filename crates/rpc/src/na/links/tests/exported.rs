@@ -1,13 +1,13 @@
 //! Memory of a peer that this process maps and copies itself, without the peer's help.
 
-use super::{Access, Arc, Direction, End, Mem, Net, Part, Status};
+use super::{Arc, Direction, End, Mem, Net, Part, Permission, Status};
 use super::{filled, get, meet, pattern, pump, remote_copy, set};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const LEN: usize = 1 << 20;
 
 /// Exported memory of the second end, and its handle as the first end has it.
-fn exported(access: Access) -> (Arc<Mem>, Arc<Mem>) {
+fn exported(access: Permission) -> (Arc<Mem>, Arc<Mem>) {
     let owned = Mem::allocate_to_lend(&[LEN], access).unwrap();
     assert!(owned.shm_key().is_some());
     owned.register();
@@ -39,7 +39,7 @@ fn a_peer_that_does_nothing_is_not_needed() {
     for net in [Net::new("na+sm"), Net::new("tcp").auto_sm()] {
         let (a, b, there) = net.pair();
         meet(&a, &b, &there);
-        let (owned, remote) = exported(Access::ReadWrite);
+        let (owned, remote) = exported(Permission::ReadWrite);
         let (local, bytes) = filled(&[LEN / 4, 3 * LEN / 4], 4);
         for (direction, want) in [(Direction::Put, bytes), (Direction::Get, pattern(LEN, 9))] {
             if direction == Direction::Get {
@@ -63,7 +63,7 @@ fn a_peer_that_does_nothing_is_not_needed() {
 fn the_owner_copies_from_and_to_exported_memory() {
     let (a, b, there) = Net::new("na+sm").pair();
     meet(&a, &b, &there);
-    let (local, _) = exported(Access::ReadWrite);
+    let (local, _) = exported(Permission::ReadWrite);
     let (owned, theirs) = filled(&[LEN / 4, 3 * LEN / 4], 4);
     let remote = remote_copy(&owned);
     let ours = pattern(LEN, 9);
@@ -82,9 +82,9 @@ fn the_owner_copies_from_and_to_exported_memory() {
 fn a_handle_that_says_more_than_its_owner_is_refused() {
     let (a, b, there) = Net::new("na+sm").pair();
     meet(&a, &b, &there);
-    let (owned, _) = exported(Access::ReadOnly);
+    let (owned, _) = exported(Permission::ReadOnly);
     let mut bytes = owned.to_bytes(0);
-    bytes[4] |= Access::ReadWrite.flags();
+    bytes[4] |= Permission::ReadWrite.flags();
     let forged = Mem::from_forged_bytes(&bytes, bytes.len());
     let (local, _) = filled(&[LEN], 4);
     start(&a, &there, Direction::Put, &local, &forged);
@@ -97,7 +97,7 @@ fn a_handle_that_says_more_than_its_owner_is_refused() {
 fn nothing_is_written_after_memory_was_withdrawn() {
     let (a, b, there) = Net::new("na+sm").pair();
     meet(&a, &b, &there);
-    let (owned, remote) = exported(Access::ReadWrite);
+    let (owned, remote) = exported(Permission::ReadWrite);
     let (local, _) = filled(&[LEN], 3);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! Two classes of this process talk to each other over each network.
 
 use crate::failure::Status;
-use crate::na::{Access, Address, Class, Context, Direction, Event, Mem, Options, Part, What};
+use crate::na::{Address, Class, Context, Direction, Event, Mem, Options, Part, Permission, What};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -123,7 +123,7 @@ fn a_class_without_mpi_has_a_log() {
 }
 
 fn filled(sizes: &[usize], seed: usize) -> (Arc<Mem>, Vec<u8>) {
-    let mem = Mem::allocate(sizes, Access::ReadWrite).unwrap();
+    let mem = Mem::allocate(sizes, Permission::ReadWrite).unwrap();
     mem.register();
     let bytes = pattern(sizes.iter().sum(), seed);
     set(&mem, &bytes);

@@ -54,7 +54,7 @@ impl Drop for Buffer {
     }
 }
 
-struct State {
+struct SessionState {
     session: Connection,
     /// Bytes at the beginning of the next write that are encrypted already.
     owed: usize,
@@ -66,7 +66,7 @@ struct State {
 
 pub(super) struct Sealed {
     socket: Connected,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
 impl fmt::Debug for Sealed {
@@ -119,7 +119,7 @@ enum Front {
     End,
 }
 
-impl State {
+impl SessionState {
     /// Decrypts `input` into `parts` until they are full. `filled` counts their full bytes. Fails
     /// if the peer does not follow the protocol.
     ///
@@ -164,12 +164,12 @@ impl Sealed {
         // Portions limit it.
         session.set_buffer_limit(None);
         let (unread, broken) = (Vec::new(), None);
-        let state = State { session, owed: 0, unread, broken, ended: false };
+        let state = SessionState { session, owed: 0, unread, broken, ended: false };
         Sealed { socket, state: Mutex::new(state) }
     }
 
     /// Writes encrypted bytes that wait. Returns whether none wait any more.
-    fn flush(&self, state: &mut State) -> io::Result<bool> {
+    fn flush(&self, state: &mut SessionState) -> io::Result<bool> {
         while state.session.wants_write() {
             match state.session.write_tls(&mut self.socket.socket()) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -191,7 +191,7 @@ impl Sealed {
     /// `parts` must be valid for writes.
     unsafe fn fill(
         &self,
-        state: &mut State,
+        state: &mut SessionState,
         parts: &[Run],
         filled: &mut usize,
     ) -> io::Result<Read> {

@@ -4,7 +4,8 @@ use crate::Result;
 use crate::bounds::{plain, two_sided};
 use crate::lab::{Contender, Lab, Library, get_or_create};
 use crate::plan::Case;
-use portolan::compose::{Composer, Slice};
+use portolan::compose::Composer;
+use portolan::transfer::Block;
 use std::hint::black_box;
 
 const BLOCKS: usize = 64;
@@ -13,13 +14,13 @@ pub(super) fn perform<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<
     let composer = get_or_create(&lab.resources.composer, || Ok(Composer::new(lab.rt)?))?;
     let targets = lab.targets(case.pattern);
     let (count, block) = (BLOCKS.min(case.bytes), case.bytes.div_ceil(BLOCKS));
-    let rows = Slice { start: 0, block, stride: 2 * block, count };
+    let rows = |start| Block::strided(start, &[count, block], &[2 * block as isize, 1]);
     let mut mapped = Vec::new();
     for &target in &targets {
         let mut simple = composer.simple(target)?;
         // Write to the upper half of the region, because a rank may be its own target.
-        let to = Slice { start: lab.region / 2, ..rows };
-        simple.add_slice(&lab.data, rows, &lab.data, target, to)?;
+        let (from, to) = (rows(0)?, rows(lab.region / 2)?);
+        simple.add_block(&lab.data, &from, &lab.data, target, &to)?;
         mapped.push(simple.map()?);
     }
     let (me, size, pattern) = (lab.me(), lab.size(), case.pattern);

@@ -5,7 +5,7 @@ use crate::bounds::two_sided;
 use crate::lab::{Contender, Lab, Library, get_or_create};
 use crate::plan::Case;
 use bytemuck::{Pod, Zeroable};
-use portolan::messages::{Batches, Context, Handlers, Item, Message, Messages};
+use portolan::messages::{Batches, Delivery, Handlers, Item, Message, Messages};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 
@@ -17,8 +17,8 @@ pub const ITEM_SIZES: &[usize] = &[8, 32, 128, 512];
 struct Ping;
 impl Message for Ping {
     type Reply = ();
-    fn handle(self, context: &Context<'_>) {
-        black_box(context.payload());
+    fn handle(self, delivery: &Delivery<'_>) {
+        black_box(delivery.payload());
     }
     fn name() -> &'static str {
         "portolan-perf ping"
@@ -29,7 +29,7 @@ impl Message for Ping {
 #[repr(transparent)]
 struct Words<const N: usize>([u64; N]);
 impl<const N: usize> Item for Words<N> {
-    fn apply(batch: &[Self], _: &Context<'_>) {
+    fn apply(batch: &[Self], _: &Delivery<'_>) {
         let sum = batch.iter().fold(0u64, |sum, item| sum.wrapping_add(item.0[N - 1]));
         black_box(sum);
     }

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::bounds::{copies, two_sided};
 use crate::lab::{ByteString, Contender, Lab, Library, RpcServer, get_or_create};
 use crate::plan::Case;
-use portolan::rpc::bulk::{Access, Bulk};
+use portolan::rpc::bulk::{Bulk, Permission};
 use portolan::rpc::{Address, Handle, Rpc};
 use serde::Serialize;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(super) fn rate<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>
 }
 
 pub(super) fn bulk<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let memory = Bulk::allocate(&[case.bytes], Access::ReadOnly)?;
+    let memory = Bulk::allocate(&[case.bytes], Permission::ReadOnly)?;
     let mut all = vec![calls(lab, case, 1, (|server: &'a RpcServer| &server.pull, memory))?];
     all.extend(copies(lab, case, 1));
     all.extend(two_sided::round_trips(lab, case, (case.bytes, 0), 1));

@@ -179,10 +179,9 @@ impl FileResults {
         worker.calls.take(&span, own);
         worker.sites.take(&span, own);
         worker.rates.take(&span);
-        self.long_waits.take(&span, self.to.len());
         self.end = self.end.max(span.end);
         match span.what {
-            Activity::Call(_) => totals.calls += 1,
+            Activity::Call(_) | Activity::Mpi(_) => totals.calls += 1,
             Activity::Served(kind) => {
                 if kind != Served::Completion {
                     totals.served[usize::from(span.role != Role::Program)] += 1;
@@ -202,24 +201,37 @@ impl FileResults {
             cell.add(TransferTotals { bytes: span.bytes, calls: 1, ns: span.length() });
             totals.bytes += span.bytes;
         }
-        if let Activity::Wait(cause) = span.what {
-            self.wait(&span, cause, own, worker, grid);
+        match span.what {
+            Activity::Wait(cause) => self.wait(&span, Some(cause), own, worker, grid),
+            Activity::Mpi(_) => self.wait(&span, None, own, worker, grid),
+            _ => {}
         }
         self.objects.take(&span);
         if span.role == Role::Program {
             self.totals.patterns.take(&span);
-            self.visits.take(&span);
+            let visit = self.visits.take(&span, own);
+            self.long_waits.take(&span, visit, self.to.len());
         }
         self.longest.take(span);
     }
 
-    fn wait(&mut self, span: &TraceSpan, cause: Cause, own: u64, worker: &mut Worker, grid: Grid) {
+    /// `cause` is `None` for an MPI call.
+    fn wait(
+        &mut self,
+        span: &TraceSpan,
+        cause: Option<Cause>,
+        own: u64,
+        worker: &mut Worker,
+        grid: Grid,
+    ) {
         keep_most(&mut self.waits, (span.length(), ByKey(*span)), WAITS);
         self.open.waits(span.thread, own);
         let Some(peer) = span.peer.filter(|peer| *peer != span.rank) else { return };
         if matches!(
             cause,
-            Cause::Barrier | Cause::Collective | Cause::Start | Cause::Notify | Cause::Lock
+            None | Some(
+                Cause::Barrier | Cause::Collective | Cause::Start | Cause::Notify | Cause::Lock
+            )
         ) {
             return;
         }

@@ -5,7 +5,8 @@
 //! burst of transfers ends at a call that orders them, and a series of fences ends at a call that
 //! another rank may observe.
 
-use crate::model::{Activity, TraceSpan};
+use super::critical::LONG;
+use crate::model::{Activity, MpiPeers, TraceSpan};
 use portolan_trace_format::kinds::{Call, Cause, PathTaken};
 use std::collections::HashMap;
 
@@ -18,6 +19,14 @@ const ROW: u64 = 8;
 /// Bytes of an aggregated message. `ITEM` is the overhead of each item in it.
 const MESSAGE: u64 = 64 << 10;
 const ITEM: u64 = 32;
+
+/// Longer transfers between a rank and one target.
+#[derive(Debug, Clone, Copy)]
+pub struct Large {
+    pub tally: Tally,
+    pub first: u64,
+    pub last: u64,
+}
 
 /// Totals of one pattern. Times are nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,6 +58,10 @@ impl Tally {
     }
 }
 
+pub fn is_transfer(call: Call) -> bool {
+    matches!(call, Call::Put | Call::PutNb | Call::Get | Call::GetNb | Call::Acc | Call::AccNb)
+}
+
 #[derive(Debug, Default)]
 struct Burst {
     count: u64,
@@ -78,6 +91,8 @@ pub struct Patterns {
     pub small: HashMap<u32, Tally>,
     /// Number of short transfers by call and path. The finding names them.
     pub small_calls: HashMap<(Call, PathTaken), u64>,
+    /// Longer transfers by target and call site.
+    pub large: HashMap<(u32, Option<u32>), Large>,
     pub fences: Tally,
     pub to_all: u64,
     pub allocations: Tally,
@@ -86,8 +101,12 @@ pub struct Patterns {
     /// Strided transfers with short runs, by path.
     pub strided: HashMap<PathTaken, Tally>,
     pub strided_blocks: u64,
+    /// Long calls of the program that receive an MPI message, by its source.
+    pub received: HashMap<u32, Tally>,
     /// Waits for a target that is behind, by target.
     pub room: HashMap<u32, Tally>,
+    /// Longer non-blocking transfers without a wait yet, by target.
+    started: HashMap<u32, u64>,
     bursts: HashMap<u32, Burst>,
     row: Fences,
     freed: bool,
@@ -101,6 +120,23 @@ impl Patterns {
                 self.fence(call, span);
                 self.allocation(call, span);
                 self.stride(call, span);
+                self.longer(call, span);
+            }
+            Activity::Wait(Cause::Handle) => {
+                let started = span.peer.and_then(|peer| self.started.get_mut(&peer));
+                if let Some(started) = started.filter(|started| **started > 0) {
+                    *started -= 1;
+                    self.add_large(span);
+                }
+            }
+            Activity::Mpi(call) => {
+                if MpiPeers::of(call) == MpiPeers::Source
+                    && span.length() >= LONG
+                    && let Some(peer) = span.peer
+                {
+                    let to = self.received.entry(peer).or_default();
+                    to.add(1, span.length(), span.bytes, 0.0, (span.begin, span.end));
+                }
             }
             Activity::Wait(Cause::Credit | Cause::Ring) => {
                 if let Some(peer) = span.peer {
@@ -229,16 +265,36 @@ impl Patterns {
     }
 
     fn stride(&mut self, call: Call, span: &TraceSpan) {
-        let moves = matches!(
-            call,
-            Call::Put | Call::PutNb | Call::Get | Call::GetNb | Call::Acc | Call::AccNb
-        );
-        if !moves || span.blocks < 2 || span.bytes / span.blocks >= SHORT_RUN {
+        if !is_transfer(call) || span.blocks < 2 || span.bytes / span.blocks >= SHORT_RUN {
             return;
         }
         let to = self.strided.entry(span.path).or_default();
         to.add(1, span.length(), span.bytes, 0.0, (span.begin, span.end));
         self.strided_blocks += span.blocks;
+    }
+
+    fn longer(&mut self, call: Call, span: &TraceSpan) {
+        if is_transfer(call) && span.bytes > SMALL {
+            self.add_large(span);
+            if let (Call::PutNb | Call::GetNb | Call::AccNb, Some(peer)) = (call, span.peer) {
+                *self.started.entry(peer).or_default() += 1;
+            }
+        }
+    }
+
+    /// Adds a transfer, or a wait for one that another call has started.
+    fn add_large(&mut self, span: &TraceSpan) {
+        let Some(peer) = span.peer.filter(|peer| *peer != span.rank) else { return };
+        let new = Large { tally: Tally::default(), first: span.begin, last: span.end };
+        let to = self.large.entry((peer, span.site)).or_insert(new);
+        to.tally.add(
+            u64::from(span.bytes > 0),
+            span.length(),
+            span.bytes,
+            0.0,
+            (span.begin, span.end),
+        );
+        to.last = to.last.max(span.end);
     }
 
     pub fn end(&mut self) {

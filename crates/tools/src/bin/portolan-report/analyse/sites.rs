@@ -3,7 +3,7 @@
 use crate::model::{Activity, TraceSpan};
 use crate::read::Trace;
 use crate::symbols::Symbols;
-use portolan_trace_format::kinds::{Call, PathTaken};
+use portolan_trace_format::kinds::PathTaken;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,24 +32,25 @@ impl SiteTotals {
 /// Call sites by number ([`Trace::chains`]), call and path.
 #[derive(Debug, Default)]
 pub struct CallSites {
-    by_number: HashMap<(u32, Call, PathTaken), SiteTotals>,
+    by_number: HashMap<(u32, Activity, PathTaken), SiteTotals>,
     /// The description of each number.
     pub lines: Vec<String>,
     /// The call sites, the most expensive first. Numbers with the same description are merged.
-    pub rows: Vec<(String, Call, PathTaken, SiteTotals)>,
+    pub rows: Vec<(String, Activity, PathTaken, SiteTotals)>,
 }
 
 impl CallSites {
     pub fn take(&mut self, span: &TraceSpan, own: u64) {
-        let (Some(site), Activity::Call(call)) = (span.site, span.what) else { return };
+        let Some(site) = span.site else { return };
+        let waits = if span.state().waits() { own } else { 0 };
         let one = SiteTotals {
             count: 1,
             bytes: span.bytes,
             ns: span.length(),
-            waited: span.length() - own,
+            waited: span.length() - own + waits,
             longest: (span.length(), span.rank, span.begin),
         };
-        self.by_number.entry((site, call, span.path)).or_default().add(&one);
+        self.by_number.entry((site, span.what, span.path)).or_default().add(&one);
     }
 
     pub fn merge(&mut self, other: CallSites) {
@@ -62,7 +63,7 @@ impl CallSites {
     pub fn resolve(&mut self, trace: &Trace) -> Vec<String> {
         let mut symbols = Symbols::new(trace.started);
         self.lines = trace.chains.iter().map(|chain| symbols.describe(chain)).collect();
-        let mut rows: BTreeMap<(&str, Call, PathTaken), SiteTotals> = BTreeMap::new();
+        let mut rows: BTreeMap<(&str, Activity, PathTaken), SiteTotals> = BTreeMap::new();
         for ((site, call, path), totals) in &self.by_number {
             let Some(line) = self.lines.get(*site as usize) else { continue };
             rows.entry((line, *call, *path)).or_default().add(totals);
@@ -74,10 +75,11 @@ impl CallSites {
         symbols.problems
     }
 
-    /// Returns the line that spends most time in these calls, and its fraction of their time.
-    pub fn busiest(&self, calls: &[Call]) -> Option<(&str, f64)> {
+    /// Returns the line that spends most time in calls that `counts` selects, and its fraction of
+    /// their time.
+    pub fn busiest(&self, counts: impl Fn(Activity) -> bool) -> Option<(&str, f64)> {
         let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
-        for (line, _, _, totals) in self.rows.iter().filter(|(_, call, ..)| calls.contains(call)) {
+        for (line, _, _, totals) in self.rows.iter().filter(|(_, call, ..)| counts(*call)) {
             *lines.entry(line).or_default() += totals.ns;
         }
         let all: u64 = lines.values().sum();

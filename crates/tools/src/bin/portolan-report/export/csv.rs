@@ -120,7 +120,7 @@ fn matrix(run: &AnalysedRun) -> CsvTable {
 }
 
 fn ranks(run: &AnalysedRun) -> CsvTable {
-    let names = "transfers,atomics,messages,others,wait_own,wait_mutex,wait_others,wait_room,serving,progress_thread";
+    let names = "transfers,atomics,messages,others,wait_own,wait_mutex,wait_others,wait_room,wait_mpi,serving,progress_thread";
     let mut table = CsvTable::new(&format!(
         "rank,host,events,calls,bytes,in_calls,waiting,waited_for,{names},longest_queued,cores,user,system,voluntary,involuntary,threads,main_thread_delay,other_threads_delay,critical,critical_gain"
     ));

@@ -94,6 +94,7 @@ fn event(span: &TraceSpan) -> String {
         Activity::Call(_) => "call",
         Activity::Wait(_) => "wait",
         Activity::Served(_) => "served",
+        Activity::Mpi(_) => "mpi",
     };
     let mut args = serde_json::Map::new();
     if let Some(peer) = span.peer {
@@ -111,6 +112,9 @@ fn event(span: &TraceSpan) -> String {
     if let Some(place) = span.place {
         args.insert("segment".into(), place.segment.into());
         args.insert("offset".into(), place.offset.into());
+    }
+    if span.communicator != 0 {
+        args.insert("communicator".into(), format!("{:06x}", span.communicator).into());
     }
     json!({
         "ph": "X", "name": span.what.name(), "cat": category, "pid": span.rank, "tid": span.thread,

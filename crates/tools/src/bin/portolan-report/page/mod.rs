@@ -14,6 +14,7 @@ pub use tables::place_text;
 
 use crate::AnalysedRun;
 use crate::analyse::chosen::Chosen;
+use crate::analyse::findings::ORDER;
 use crate::compare::Compared;
 use crate::model::{RankState, time};
 use crate::summary::facts;
@@ -129,7 +130,7 @@ fn found(run: &AnalysedRun) -> Markup {
             @if run.findings.is_empty() {
                 p { "None: no known problem costs 1 % of the time or more." }
             } @else {
-                p.note { "Sorted by the largest possible gain, summed over all ranks. Findings overlap: one wait may have two reasons." }
+                p.note { (ORDER) " Findings overlap: one wait may have two reasons." }
             }
             ol {
                 @for finding in &run.findings {
@@ -138,7 +139,7 @@ fn found(run: &AnalysedRun) -> Markup {
                         h3 { (finding.title) }
                         p.worth {
                             span.bar { span style={ "width:" (format!("{:.1}", (finding.worth / wall * 100.0).min(100.0))) "%" } {} }
-                            b { (time(finding.worth)) } " of " (time(wall)) "; " (time(finding.sum)) " summed over ranks"
+                            b { (time(finding.worth)) } " of " (time(wall)) "; the cost summed over all ranks is " (time(finding.sum))
                         }
                         p { (prose(&finding.text)) }
                         p { (prose(&finding.advice)) }

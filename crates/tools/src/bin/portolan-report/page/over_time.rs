@@ -2,7 +2,7 @@
 
 use super::charts::fixed;
 use crate::AnalysedRun;
-use crate::analyse::critical::Part;
+use crate::analyse::critical::{Part, Reason};
 use crate::analyse::rates::COLUMNS;
 use crate::model::{bytes, percent, three, time};
 use maud::{Markup, html};
@@ -25,6 +25,14 @@ fn colour(path: PathTaken) -> &'static str {
         PathTaken::Cma => "#56b4e9",
         PathTaken::Buffer => "#cc79a7",
         PathTaken::None => "#5e6a7d",
+    }
+}
+
+fn reason_colour(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Works => "#0072b2",
+        Reason::Answers => "#d55e00",
+        Reason::Unknown => "#a5aab2",
     }
 }
 
@@ -103,7 +111,7 @@ pub fn critical(run: &AnalysedRun) -> Markup {
     let path = &run.analysis.critical;
     let ranks = path.ranks();
     let Some((first, _)) = ranks.first() else { return html! {} };
-    let all: u64 = path.time.iter().sum();
+    let all = path.whole();
     let wall = run.trace.wall as f64;
     let rows: Vec<u32> = ranks.iter().take(ROWS).map(|(rank, _)| *rank).collect();
     let high = 14.0;
@@ -122,10 +130,14 @@ pub fn critical(run: &AnalysedRun) -> Markup {
     html! {
         figure {
             figcaption {
-                b { "Critical path" } ": the chain of work and waits that determines how long the job takes. Rank " (first)
-                " has most of it. "
-                span.key { i style="background:#0072b2" {} "the rank works" }
-                span.key { i style="background:#d55e00" {} "another rank waits for its answer" }
+                b { "Critical path" } ": the chain of work and waits that determines how long the job takes. "
+                @if path.is_unknown() {
+                    "Most of it is waits for ranks that the trace does not name. "
+                } @else { "Rank " (first) " has most of it. " }
+                @for (reason, text) in [
+                    (Reason::Works, "the rank works"), (Reason::Answers, "another rank waits for its answer"),
+                    (Reason::Unknown, "the rank waits, for a rank that the trace does not name"),
+                ] { span.key { i style={ "background:" (reason_colour(reason)) } {} (text) } }
             }
             svg viewBox={ "0 0 " (WIDTH) " " (height + 16.0) } role="img" aria-label="Critical path: ranks from top to bottom, time from left to right" {
                 @for (row, rank) in rows.iter().enumerate() {
@@ -144,7 +156,7 @@ pub fn critical(run: &AnalysedRun) -> Markup {
                     @if let Some(row) = row_of(part.rank) {
                         rect x=(fixed(x(part.begin))) y=(fixed(y(row) + 2.0)) height=(high - 4.0)
                             width=(fixed((x(part.end) - x(part.begin)).max(0.4)))
-                            fill=(if part.answers { "#d55e00" } else { "#0072b2" }) {}
+                            fill=(reason_colour(part.reason)) {}
                     }
                 }
                 (axis(wall, height))

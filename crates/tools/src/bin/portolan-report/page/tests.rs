@@ -23,7 +23,9 @@ fn the_page_names_nothing_outside_and_escapes_what_it_shows() {
     }
     assert!(page.contains("&lt;script&gt;&amp;&quot;") && page.contains("\\u003c/script>"));
     assert_eq!(page.matches("<script").count(), page.matches("</script>").count());
-    assert!(!page.contains("NaN"));
+    // The encoded data may contain these letters by chance.
+    let before_data = page.split("<script id=\"blob-").next().unwrap_or_default();
+    assert!(!before_data.contains("NaN"));
     for id in
         ["data", "blob-matrix", "blob-levels", "blob-events", "timeline", "matrix", "compared"]
     {

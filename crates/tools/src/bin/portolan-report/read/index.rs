@@ -44,6 +44,8 @@ pub struct Index {
     pub meta: Metadata,
     /// Whether the file ends where its writer closed it. Unknown in version 1 of the format.
     pub complete: Option<bool>,
+    /// Whether its format has MPI calls of the program.
+    pub has_mpi: bool,
     pub blocks: Vec<BlockRef>,
     pub strings: HashMap<u64, String>,
     pub segments: HashMap<u64, SegmentKind>,
@@ -102,6 +104,7 @@ impl Index {
         let mut index = Index {
             meta,
             complete: (header.version > 1).then_some(false),
+            has_mpi: header.version > 2,
             blocks: Vec::new(),
             strings: HashMap::new(),
             segments: HashMap::new(),

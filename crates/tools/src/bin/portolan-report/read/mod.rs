@@ -109,6 +109,8 @@ pub struct RankFile {
     pub usage: Option<[(u64, Usage); 2]>,
     /// Whether the file ends where its writer closed it, if known.
     pub complete: Option<bool>,
+    /// Whether its format has MPI calls of the program.
+    pub has_mpi: bool,
     /// Numbers of the call sites in [`Trace::chains`], by their numbers in the file.
     sites: HashMap<u64, u32>,
     clock: Alignment,
@@ -247,6 +249,9 @@ impl Trace {
                 if cut.len() == 1 { "the rank is" } else { "the ranks are" }
             ));
         }
+        if kept.iter().any(|(_, index)| index.meta.lacks_mpi > 0) {
+            problems.push("MPI calls of this Fortran program are missing, because the Fortran interface of its MPI does not call the C functions that Portolan wraps; a rank that waits in such a call appears to work".into());
+        }
         let missing: Vec<u32> = (0..ranks.min(1 << 24))
             .filter(|rank| kept.binary_search_by_key(rank, |(_, i)| i.meta.rank).is_err())
             .map(|rank| rank as u32)
@@ -297,6 +302,7 @@ impl Trace {
                 segments: index.segments,
                 dropped: index.dropped,
                 complete: index.complete,
+                has_mpi: index.has_mpi,
                 usage: index.usage,
                 origin,
             })
@@ -410,7 +416,9 @@ impl RankFile {
     ) {
         let text = |string: &u64| self.strings.get(string).map_or("?", String::as_str);
         if let Some(mut span) = TraceSpan::of(event, from, |time| self.at(time)) {
-            if let Event::Call { site: Some(site), .. } = event {
+            if let Event::Call { site: Some(site), .. } | Event::Mpi { site: Some(site), .. } =
+                event
+            {
                 span.site = self.sites.get(site).copied();
             }
             return take(StreamItem::Span(span));

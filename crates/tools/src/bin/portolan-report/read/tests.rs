@@ -184,3 +184,13 @@ fn ranks_are_listed_in_short() {
     assert_eq!(ranks_text(&[0, 1, 5, 6, 7, 9]), "0, 1, 5 to 7, 9");
     assert_eq!(ranks_text(&[0, 2, 4, 6, 8, 10, 12, 13]), "0, 2, 4, 6, 8, 10 and 2 more");
 }
+
+#[test]
+fn a_program_whose_mpi_calls_are_not_recorded_is_named() {
+    let directory = tempfile::tempdir().expect("it can be made");
+    let metadata = Metadata { lacks_mpi: 1, ..sample::metadata(0, 1, 0) };
+    let file = sample::RankWriter::new(directory.path(), &metadata).expect("it can be made");
+    file.end().expect("it can be written");
+    let trace = Trace::open(directory.path()).expect("it can be read");
+    assert!(trace.problems.iter().any(|p| p.contains("Fortran")), "{:?}", trace.problems);
+}

@@ -1,8 +1,8 @@
-//! Describes what costs time: at most ten findings, sorted by how much the job could gain.
+//! Describes what costs time: at most ten findings, in the order that [`ORDER`] defines.
 //!
-//! A finding states how much time the job could gain, and the cost summed over all ranks. It is
-//! reported only if the gain is at least [`LEAST`] of the wall time and no other finding explains
-//! the cost. Each finding has a condition that a well-behaved program does not meet. Tests cover
+//! A finding states its largest possible gain ([`Finding::worth`]), and the cost summed over all
+//! ranks. It is reported only if the gain is at least [`LEAST`] of the wall time and no other
+//! finding explains the cost. Each finding has a condition that a well-behaved program does not meet. Tests cover
 //! both a program that meets it and one that does not.
 //!
 //! If ranks wait for cores, this is the first finding, and the others exclude what it explains
@@ -14,12 +14,15 @@ mod transfers;
 mod waits;
 
 use super::Analysis;
+use super::patterns::is_transfer;
 use super::sums::Sums;
-use crate::model::percent;
+use crate::model::{Activity, MpiPeers, percent};
 use crate::read::Trace;
 use portolan_trace_format::kinds::Call;
 
 const MOST: usize = 10;
+/// The order of the findings, for the page and the text.
+pub const ORDER: &str = "Findings are sorted by their largest possible gain: the most time by which the job could become shorter. If ranks wait for cores, that is the first finding.";
 /// Smallest gain that is reported, as a fraction of the wall time.
 const LEAST: f64 = 0.01;
 /// Smallest gain that is reported, in nanoseconds. In a short job, less is noise.
@@ -38,7 +41,8 @@ pub struct Finding {
     pub title: String,
     pub text: String,
     pub advice: String,
-    /// Upper bound of the time that the whole job could gain, in nanoseconds.
+    /// The largest possible gain: the most time by which the job could become shorter, in
+    /// nanoseconds.
     pub worth: f64,
     /// Cost summed over all ranks, in nanoseconds.
     pub sum: f64,
@@ -46,7 +50,7 @@ pub struct Finding {
     pub at: (u32, u64, u64),
 }
 
-/// Returns the findings that are worth reporting, most expensive first.
+/// Returns the findings that are worth reporting, in the order of [`ORDER`].
 pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
     let mut finder = Finder { trace, analysis, starving: Vec::new(), delayed: false };
     finder.starving = finder.starving();
@@ -59,6 +63,9 @@ pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
         finder.locks(),
         finder.counter(),
         finder.strided(),
+        finder.hot(),
+        finder.unknown(),
+        finder.sender(),
         finder.fences(),
         finder.imbalance(),
         finder.allocations(),
@@ -108,18 +115,21 @@ impl Finder<'_> {
     }
 
     fn name_line(&self, finding: &mut Finding) {
-        let calls: &[Call] = match finding.kind {
-            "small" | "strided" => {
-                &[Call::Put, Call::PutNb, Call::Get, Call::GetNb, Call::Acc, Call::AccNb]
+        let concerns = |what: Activity| match (finding.kind, what) {
+            ("small" | "strided", Activity::Call(call)) => is_transfer(call),
+            ("counter", Activity::Call(call)) => call == Call::Rmw,
+            ("lock", Activity::Call(call)) => call == Call::Lock,
+            ("fences", Activity::Call(call)) => matches!(call, Call::Fence | Call::FenceAll),
+            ("allocation", Activity::Call(call)) => matches!(call, Call::Allocate | Call::Free),
+            ("imbalance", Activity::Call(call)) => {
+                matches!(call, Call::Barrier | Call::Reduce | Call::Exchange)
             }
-            "counter" => &[Call::Rmw],
-            "lock" => &[Call::Lock],
-            "fences" => &[Call::Fence, Call::FenceAll],
-            "allocation" => &[Call::Allocate, Call::Free],
-            "imbalance" => &[Call::Barrier, Call::Reduce, Call::Exchange],
-            _ => return,
+            ("imbalance", Activity::Mpi(call)) => MpiPeers::of(call).is_collective(),
+            ("sender", Activity::Mpi(call)) => MpiPeers::of(call) == MpiPeers::Source,
+            ("unknown", Activity::Mpi(call)) => MpiPeers::of(call) == MpiPeers::Unknown,
+            _ => false,
         };
-        if let Some((line, part)) = self.analysis.sites.busiest(calls) {
+        if let Some((line, part)) = self.analysis.sites.busiest(concerns) {
             finding.text +=
                 &format!(" {} of the time of such calls is spent at `{line}`.", percent(part, 1.0));
         }

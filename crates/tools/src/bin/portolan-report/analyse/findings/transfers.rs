@@ -1,11 +1,63 @@
 //! Findings about a rank's own calls: short and strided transfers, fences, allocations.
 
 use super::{ASSUMED, Finder, Finding};
-use crate::analyse::patterns::{SHORT_RUN, SMALL, Tally};
+use crate::analyse::patterns::{Large, SHORT_RUN, SMALL, Tally};
 use crate::analyse::sums::Sums;
-use crate::model::{bytes, count, three, time};
+use crate::model::{bytes, count, percent, three, time};
 use portolan_trace_format::kinds::Call;
 use std::collections::BTreeMap;
+
+/// A target is hot if it has at least this multiple of the mean bytes of a rank, and if on average
+/// at least this number of ranks transfer at once.
+const HOT_SHARE: f64 = 2.0;
+const HOT_CROWD: f64 = 1.2;
+
+/// The long transfers of all ranks to one target. Times are nanoseconds.
+#[derive(Debug, Default)]
+struct HotTarget {
+    tally: Tally,
+    /// The rank of the longest transfer.
+    peak_of: u32,
+    /// By origin: time, and the range of time with its transfers.
+    origins: BTreeMap<u32, (u64, (u64, u64))>,
+    /// Bytes by call site.
+    sites: BTreeMap<Option<u32>, u64>,
+}
+
+impl HotTarget {
+    fn add(&mut self, rank: usize, site: Option<u32>, large: &Large) {
+        if large.tally.peak > self.tally.peak {
+            self.peak_of = rank as u32;
+        }
+        self.tally.merge(&large.tally);
+        let new = (0, (large.first, large.last));
+        let (ns, range) = self.origins.entry(rank as u32).or_insert(new);
+        *ns += large.tally.ns;
+        *range = (range.0.min(large.first), range.1.max(large.last));
+        *self.sites.entry(site).or_default() += large.tally.bytes;
+    }
+
+    /// Returns the time of each origin's transfers while another origin has transfers as well, and
+    /// how many ranks are in one of them then, on average.
+    fn crowd(&self) -> (BTreeMap<u32, f64>, f64) {
+        let ranges = || self.origins.values().map(|(_, range)| *range);
+        let (mut from, mut to): (Vec<u64>, Vec<u64>) = ranges().unzip();
+        from.sort_unstable();
+        to.sort_unstable();
+        let (Some(&from), Some(&to)) = (from.get(1), to.len().checked_sub(2).map(|at| &to[at]))
+        else {
+            return (BTreeMap::new(), 0.0);
+        };
+        let shared = |(ns, (first, last)): (u64, (u64, u64))| {
+            let inside = last.min(to).saturating_sub(first.max(from));
+            ns as f64 * inside as f64 / (last - first).max(1) as f64
+        };
+        let origins: BTreeMap<u32, f64> =
+            self.origins.iter().map(|(rank, of)| (*rank, shared(*of))).collect();
+        let crowd = origins.values().sum::<f64>() / to.saturating_sub(from).max(1) as f64;
+        (origins, crowd)
+    }
+}
 
 impl Finder<'_> {
     pub(super) fn small(&self) -> Option<Finding> {
@@ -53,6 +105,58 @@ impl Finder<'_> {
             at: (*rank as u32, tally.peak.1, tally.peak.2),
         };
         Some(finding.without(self.delayed_main(*rank)))
+    }
+
+    /// Detects a rank whose memory several others access at once, by long transfers.
+    pub(super) fn hot(&self) -> Option<Finding> {
+        let mut targets: BTreeMap<u32, HotTarget> = BTreeMap::new();
+        for (rank, totals) in self.analysis.ranks.iter().enumerate() {
+            for ((target, site), large) in &totals.patterns.large {
+                targets.entry(*target).or_default().add(rank, *site, large);
+            }
+        }
+        let all: u64 = targets.values().map(|of| of.tally.bytes).sum();
+        let hot = targets.into_iter().filter_map(|(target, of)| {
+            let (origins, crowd) = of.crowd();
+            let is_hot = all > 0
+                && of.tally.bytes as f64 >= HOT_SHARE * all as f64 / self.trace.ranks as f64;
+            // Without the others, each rank would need so much less time.
+            let saved = (1.0 - 1.0 / crowd) * (1.0 - self.starved_part(target));
+            let costs = Sums::of(origins.into_iter().map(|(rank, ns)| (rank, ns * saved)));
+            let sum = costs.sum();
+            (is_hot && crowd >= HOT_CROWD).then_some(((target, of, costs, crowd), sum))
+        });
+        let by_target = Sums::of(hot);
+        let ((target, of, costs, crowd), _) = by_target.first()?;
+        let (worst, worth) = costs.first()?;
+        let line = of.sites.iter().max_by_key(|(site, bytes)| (**bytes, **site));
+        let line = line.and_then(|(site, moved)| {
+            let line = self.analysis.sites.lines.get((*site)? as usize)?;
+            Some(format!(
+                " {} of these bytes are moved at `{line}`.",
+                percent(*moved as f64, of.tally.bytes as f64)
+            ))
+        });
+        let (_, from, to) = of.tally.peak;
+        let finding = Finding {
+            kind: "hot",
+            title: format!("{} ranks access the memory of rank {target} at once", of.origins.len()),
+            text: format!(
+                "{} transfers moved {} from or to rank {target}, {} on average, which is {} of the bytes of all such transfers. They took {} in all, and rank {worst} lost most by them. On average {} ranks were in one of them.{}",
+                count(of.tally.count),
+                bytes(of.tally.bytes as f64),
+                bytes(of.tally.bytes as f64 / of.tally.count.max(1) as f64),
+                percent(of.tally.bytes as f64, all as f64),
+                time(of.tally.ns as f64),
+                three(*crowd),
+                line.unwrap_or_default()
+            ),
+            advice: "Distribute the data over the ranks, so that each owns a part. If all ranks need the same data, fetch it once and keep it, or broadcast it.".into(),
+            worth: *worth,
+            sum: by_target.sum(),
+            at: (of.peak_of, from, to),
+        };
+        Some(finding.without(self.delayed_anywhere()))
     }
 
     /// Returns the number of short transfers of each kind, the most frequent first.

@@ -3,8 +3,11 @@
 use super::{Finder, Finding, LATE};
 use crate::analyse::RankTotals;
 use crate::analyse::answers::PARTS;
+use crate::analyse::critical::Reason;
+use crate::analyse::patterns::Tally;
 use crate::analyse::sums::Sums;
-use crate::model::{count, percent, time};
+use crate::model::{RankState, count, percent, time};
+use std::collections::BTreeMap;
 
 impl Finder<'_> {
     /// Returns the part of the waits for a target before it began to serve, from 0 to 1. It is 1 if
@@ -115,19 +118,94 @@ impl Finder<'_> {
         let (waited, last, from, to) = late.worst;
         let of = &self.analysis.ranks[rank];
         let computing = self.trace.wall.saturating_sub(of.in_calls());
+        let who = if self.analysis.critical.is_unknown() {
+            // The last rank may have waited for another one.
+            "Which rank is the cause is unknown, because most of the critical path is waits for ranks that the trace does not name.".into()
+        } else {
+            format!(
+                "Rank {rank} was last at {} of them and kept the others waiting for {}; it spent {} outside of calls. In the longest case, rank {last} kept them waiting for {}.",
+                count(*times),
+                time(*kept as f64),
+                percent(computing as f64, self.wall()),
+                time(waited as f64)
+            )
+        };
+        // Another finding names the ranks that the last one waited for.
+        let passed_on = late.passed_on / (late.waited as f64).max(1.0);
+        let passed_text = if passed_on >= 0.01 {
+            format!(
+                " {} of the cost is not counted here, because the last rank itself waited for others meanwhile.",
+                percent(passed_on, 1.0)
+            )
+        } else {
+            String::new()
+        };
         let finding = Finding {
             kind: "imbalance",
             title: format!("Imbalance: ranks wait for others at {} collective calls", count(late.meetings)),
-            text: format!(
-                "All ranks together waited {} for the last one to arrive. Rank {rank} was last at {} of them and kept the others waiting for {}; it spent {} outside of calls. In the longest case, rank {last} kept them waiting for {}.",
-                time(late.waited as f64), count(*times), time(*kept as f64), percent(computing as f64, self.wall()), time(waited as f64)
-            ),
+            text: format!("All ranks together waited {} for the last one to arrive. {who}{passed_text}", time(late.waited as f64)),
             advice: "Give each rank the same work, or distribute tasks with a counter, so that a rank that has finished takes the next one.".into(),
-            worth: late.wall,
-            sum: late.waited as f64,
+            worth: late.wall * (1.0 - passed_on),
+            sum: late.waited as f64 - late.passed_on,
             at: (last, from, to),
         };
         Some(finding.without(delayed))
+    }
+
+    /// Detects a rank whose MPI messages come late. Only a rank on the critical path is the cause:
+    /// another one may itself wait for a message.
+    pub(super) fn sender(&self) -> Option<Finding> {
+        let path = &self.analysis.critical;
+        let mut received: BTreeMap<u32, (Sums<usize>, Tally)> = BTreeMap::new();
+        for (rank, totals) in self.analysis.ranks.iter().enumerate() {
+            for (source, tally) in &totals.patterns.received {
+                let new = (Sums { all: Vec::new() }, Tally::default());
+                let (waits, all) = received.entry(*source).or_insert(new);
+                waits.all.push((rank, tally.ns as f64));
+                all.merge(tally);
+            }
+        }
+        let by_source = Sums::of(received.into_iter().map(|(source, (waits, all))| {
+            let waits = Sums::of(waits.all.into_iter());
+            let gain = path.gain.get(source as usize).copied().unwrap_or(0) as f64;
+            let most = waits.first().map_or(0.0, |(_, ns)| *ns);
+            ((source, waits, all), most.min(gain))
+        }));
+        let ((source, waits, all), worth) = by_source.first()?;
+        let (rank, most) = waits.first()?;
+        let share = path.time.get(*source as usize).copied().unwrap_or(0);
+        let finding = Finding {
+            kind: "sender",
+            title: format!("MPI messages of rank {source} come late"),
+            text: format!(
+                "Ranks waited {} for {} messages of rank {source}; rank {rank} waited longest, {}. Rank {source} has {} of the critical path.",
+                time(all.ns as f64), count(all.count), time(*most), percent(share as f64, path.whole() as f64)
+            ),
+            advice: "Send earlier, give that rank less work before it sends, or let the receivers do other work until the message arrives.".into(),
+            worth: *worth,
+            sum: all.ns as f64,
+            at: (*rank as u32, all.peak.1, all.peak.2),
+        };
+        Some(finding.without(self.delayed_main(*source as usize)))
+    }
+
+    /// Reports that most of the critical path is waits for ranks that the trace does not name.
+    pub(super) fn unknown(&self) -> Option<Finding> {
+        let path = &self.analysis.critical;
+        let parts = path.parts.iter().filter(|part| part.reason == Reason::Unknown);
+        let longest = parts.max_by_key(|part| part.end - part.begin)?;
+        path.is_unknown().then(|| Finding {
+            kind: "unknown",
+            title: "Most of the time passes in MPI calls that wait for unknown ranks".into(),
+            text: format!(
+                "These waits are {} of the critical path. The trace records them, but not which operation ends them, so this report names no rank as the cause. The longest takes {}, on rank {}.",
+                percent(path.unknown as f64, path.whole() as f64), time((longest.end - longest.begin) as f64), longest.rank
+            ),
+            advice: "Look in the timeline for the ranks that are in no call meanwhile. For a run with a trace, replace the call by `MPI_Recv`, `MPI_Sendrecv` or a collective call, whose ranks are recorded.".into(),
+            worth: path.unknown as f64,
+            sum: self.analysis.sum(|rank| rank.states[RankState::WaitMpi as usize]) as f64,
+            at: (longest.rank, longest.begin, longest.end),
+        })
     }
 
     /// Detects a target that receives requests faster than it serves them.

@@ -8,12 +8,12 @@ mod definitions;
 mod ffi;
 
 use super::ordered::{SpanOrRegion, ThreadStep, steps};
-use crate::model::{Activity, TraceSpan};
+use crate::model::{Activity, MpiPeers, TraceSpan};
 use crate::read::{RankFile, Trace};
 use definitions::Definitions;
 use ffi::{Archive, EventWriter};
 use portolan_trace_format::format::Role;
-use portolan_trace_format::kinds::{Call, Served};
+use portolan_trace_format::kinds::{Call, MpiCall, Served};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -29,6 +29,7 @@ const ROLE_ARTIFICIAL: u8 = 31;
 const PARADIGM_USER: u8 = 1;
 /// OTF2 has no paradigm for ARMCI. SHMEM is one-sided as well.
 const PARADIGM_SHMEM: u8 = 13;
+const PARADIGM_MPI: u8 = 4;
 
 /// Writes the trace as an archive in a new directory.
 pub fn write(trace: &Trace, directory: &Path) -> Result<(), String> {
@@ -163,7 +164,9 @@ fn define(
     }
     for what in Activity::all() {
         let name = to.string(&what.name())?;
-        to.region(u32::from(what.number()), name, empty, role(what), PARADIGM_SHMEM)?;
+        let is_mpi = matches!(what, Activity::Mpi(_));
+        let paradigm = if is_mpi { PARADIGM_MPI } else { PARADIGM_SHMEM };
+        to.region(u32::from(what.number()), name, empty, role(what), paradigm)?;
     }
     let mut own: Vec<(&u32, &String)> = regions.own.iter().map(|(name, n)| (n, name)).collect();
     own.sort();
@@ -194,11 +197,12 @@ fn define(
 
 fn role(what: Activity) -> u8 {
     match what {
-        Activity::Call(Call::Barrier) => ROLE_BARRIER,
+        Activity::Call(Call::Barrier) | Activity::Mpi(MpiCall::Barrier) => ROLE_BARRIER,
         Activity::Call(Call::Reduce | Call::Broadcast | Call::Exchange) => ROLE_COLLECTIVE,
         Activity::Call(
             Call::Put | Call::PutNb | Call::Get | Call::GetNb | Call::Acc | Call::AccNb | Call::Rmw,
         ) => ROLE_RMA,
+        Activity::Mpi(call) if MpiPeers::of(call).is_collective() => ROLE_COLLECTIVE,
         Activity::Wait(_) | Activity::Served(Served::Other) => ROLE_ARTIFICIAL,
         _ => ROLE_FUNCTION,
     }

@@ -5,7 +5,7 @@ use crate::AnalysedRun;
 use crate::sample::{RankWriter, WRITER, metadata};
 use portolan_trace_format::event::{Delays, Event, Place, SegmentKind, Usage};
 use portolan_trace_format::format::Role;
-use portolan_trace_format::kinds::{Call, Cause, Interface, PathTaken, Served};
+use portolan_trace_format::kinds::{Call, Cause, Interface, MpiCall, PathTaken, Served};
 use portolan_trace_format::metadata::Metadata;
 
 mod objects;
@@ -57,6 +57,15 @@ impl Rank {
     fn wait(&mut self, cause: Cause, peer: impl Into<Option<u32>>, ns: u64, place: Option<Place>) {
         let wait = Event::Wait { begin: self.now, duration: ns, cause, peer: peer.into(), place };
         self.file.put(0, Role::Program, wait);
+    }
+
+    /// An MPI call on all ranks that ends at `end`, or at once if that is past.
+    fn mpi(&mut self, call: MpiCall, peer: Option<u32>, end: u64) {
+        let duration = end.saturating_sub(self.now).max(1000);
+        let (begin, bytes, communicator, site) = (self.now, 8, 0, None);
+        let event = Event::Mpi { begin, duration, call, peer, bytes, communicator, site };
+        self.file.put(0, Role::Program, event);
+        self.now += duration;
     }
 
     fn uses(&mut self, cpu: u64, delay: u64) {
@@ -355,6 +364,82 @@ fn ranks_that_come_late_to_barriers() {
     assert_eq!(finding.at.0, 2);
     // All ranks arrive at once, so only the barrier itself takes time.
     assert_eq!(kinds(&found("late-even", 4, program(3 * MS))), [""; 0]);
+}
+
+#[test]
+fn ranks_that_wait_for_the_root_of_a_broadcast() {
+    let program = |computes: u64| {
+        move |rank: u32, it: &mut Rank| {
+            for step in 0..20u64 {
+                it.now = 1000 * MS + step * 10 * MS;
+                let root_comes = it.now + computes;
+                it.compute(if rank == 0 { computes } else { MS });
+                it.mpi(MpiCall::Bcast, Some(0), if rank == 0 { 0 } else { root_comes + 2000 });
+            }
+        }
+    };
+    let finding =
+        only(&found("bcast", 3, program(8 * MS)), "imbalance", 20.0 * 7.0 * 2.0 / 3.0 * MS as f64);
+    assert!(finding.text.contains("Rank 0 was last at 20"), "{}", finding.text);
+    assert_eq!(kinds(&found("bcast-even", 3, program(MS))), [""; 0]);
+}
+
+#[test]
+fn waits_for_ranks_that_the_trace_does_not_name() {
+    // Ranks 1 and 2 wait for an operation that rank 0 starts late, and rank 1 comes last to the
+    // barrier. The trace cannot show that rank 0 is the cause.
+    let program = |named: bool| {
+        move |rank: u32, it: &mut Rank| {
+            for step in 0..20u64 {
+                let begin = 1000 * MS + step * 10 * MS;
+                it.now = begin;
+                it.compute(if rank == 0 { 6 * MS } else { MS });
+                let late = begin + 6 * MS + u64::from(rank) * MS / 2;
+                match (rank, named) {
+                    (0, true) => (1..3).for_each(|to| it.mpi(MpiCall::Send, Some(to), 0)),
+                    (0, false) => {}
+                    (_, true) => it.mpi(MpiCall::Recv, Some(0), late),
+                    (_, false) => it.mpi(MpiCall::Waitall, None, late),
+                }
+                it.compute(if rank == 1 { MS } else { 0 });
+                it.barrier(begin + 8 * MS);
+            }
+        }
+    };
+    let findings = found("unknown", 3, program(false));
+    assert!(kinds(&findings).contains(&"unknown"), "{findings:#?}");
+    for finding in findings.iter().filter(|finding| finding.kind == "imbalance") {
+        assert!(!finding.text.contains("Rank "), "{}", finding.text);
+    }
+    // The messages show it. Rank 1 is last at the barrier because it has waited for rank 0.
+    let finding = only(&found("unknown-named", 3, program(true)), "sender", 100.0 * MS as f64);
+    assert!(finding.title.contains("of rank 0"), "{}", finding.title);
+}
+
+#[test]
+fn large_gets_from_one_rank() {
+    // Three ranks fetch from one rank, or each from its neighbour.
+    let program = |spread: bool, turns: bool| {
+        move |rank: u32, it: &mut Rank| {
+            if turns {
+                it.compute(u64::from(rank) * 300 * MS);
+            }
+            for _ in 0..200 {
+                let target = if spread { (rank + 1) % 4 } else { 0 };
+                if target != rank {
+                    it.call(Call::Get, target, 64 << 10, MS, MESSAGE);
+                }
+                it.compute(MS / 10);
+            }
+        }
+    };
+    // Each of the three would need a third of the time alone.
+    let findings = found("hot", 4, program(false, false));
+    let finding = only(&findings, "hot", 200.0 * MS as f64 * (1.0 - 1.1 / 3.0));
+    assert!(finding.title.contains("memory of rank 0"), "{}", finding.title);
+    assert!(finding.text.contains("600 transfers moved 37.5 MiB"), "{}", finding.text);
+    assert_eq!(kinds(&found("hot-spread", 4, program(true, false))), [""; 0]);
+    assert_eq!(kinds(&found("hot-turns", 4, program(false, true))), [""; 0]);
 }
 
 #[test]

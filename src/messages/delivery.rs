@@ -1,4 +1,4 @@
-//! The context of a handler.
+//! What a handler is called with.
 
 use super::endpoint::{Endpoint, sending};
 use super::{Batches, Item, Message, Reply};
@@ -7,10 +7,10 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 
-/// The argument of a handler: this rank's state, the origin and the payload of the message, and
-/// functions that send messages.
+/// The delivery of a message, or of a batch of items, to its handler: its origin and payload, this
+/// rank's state, and functions that send messages.
 #[derive(Debug)]
-pub struct Context<'a> {
+pub struct Delivery<'a> {
     endpoint: Endpoint<'a>,
     origin: usize,
     name: &'static str,
@@ -19,7 +19,7 @@ pub struct Context<'a> {
 
 pub(super) struct Payload<'a> {
     /// Set if the payload lies in the received message.
-    lent: &'a [u8],
+    borrowed: &'a [u8],
     /// Set if this rank owns the payload and no call has read or taken it yet.
     own: Cell<Option<Vec<u8>>>,
     /// The owned payload after the first [`Payload::bytes`].
@@ -28,20 +28,20 @@ pub(super) struct Payload<'a> {
 
 impl std::fmt::Debug for Payload<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Payload").field("lent", &self.lent.len()).finish_non_exhaustive()
+        f.debug_struct("Payload").field("borrowed", &self.borrowed.len()).finish_non_exhaustive()
     }
 }
 
 impl<'a> Payload<'a> {
-    pub(super) fn lent(bytes: &'a [u8]) -> Payload<'a> {
-        Payload { lent: bytes, own: Cell::new(None), shown: OnceCell::new() }
+    pub(super) fn borrowed(bytes: &'a [u8]) -> Payload<'a> {
+        Payload { borrowed: bytes, own: Cell::new(None), shown: OnceCell::new() }
     }
     pub(super) fn own(bytes: Vec<u8>) -> Payload<'a> {
-        Payload { lent: &[], own: Cell::new(Some(bytes)), shown: OnceCell::new() }
+        Payload { borrowed: &[], own: Cell::new(Some(bytes)), shown: OnceCell::new() }
     }
     fn bytes(&self) -> &[u8] {
-        if !self.lent.is_empty() {
-            return self.lent;
+        if !self.borrowed.is_empty() {
+            return self.borrowed;
         }
         self.shown.get_or_init(|| self.own.take().unwrap_or_default())
     }
@@ -53,14 +53,14 @@ impl<'a> Payload<'a> {
     }
 }
 
-impl<'a> Context<'a> {
+impl<'a> Delivery<'a> {
     pub(super) fn new(
         endpoint: Endpoint<'a>,
         origin: usize,
         name: &'static str,
         payload: Payload<'a>,
-    ) -> Context<'a> {
-        Context { endpoint, origin, name, payload }
+    ) -> Delivery<'a> {
+        Delivery { endpoint, origin, name, payload }
     }
 
     pub(super) fn checked(&self) -> Endpoint<'a> {
@@ -79,7 +79,7 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the payload as an owned vector. A long payload is not copied unless
-    /// [`Context::payload`] has been called before. Afterwards the payload of this context may be
+    /// [`Delivery::payload`] has been called before. Afterwards the payload of this delivery may be
     /// empty.
     pub fn take_payload(&self) -> Vec<u8> {
         self.payload.take()
@@ -109,7 +109,7 @@ impl<'a> Context<'a> {
         self.endpoint.shared.state()
     }
 
-    sending!("Context");
+    sending!("Delivery");
 }
 
 #[cfg(test)]
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn payloads_can_be_seen_and_taken() {
-        let lent = Payload::lent(b"abc");
-        assert_eq!((lent.bytes(), lent.take()), (&b"abc"[..], b"abc".to_vec()));
+        let borrowed = Payload::borrowed(b"abc");
+        assert_eq!((borrowed.bytes(), borrowed.take()), (&b"abc"[..], b"abc".to_vec()));
         let own = Payload::own(vec![1; 1000]);
         let at = own.own.take().inspect(|v| own.own.set(Some(v.clone()))).unwrap();
         assert_eq!(own.take(), at);

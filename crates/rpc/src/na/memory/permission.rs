@@ -1,21 +1,21 @@
-//! Access permissions of memory handles.
+//! Permissions of memory handles.
 
 use crate::failure::{Result, refuse};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum Permission {
     ReadOnly,
     WriteOnly,
     ReadWrite,
 }
 
-impl Access {
+impl Permission {
     /// Converts the flags of the C interfaces. Returns `INVALID_ARG` for other values.
-    pub fn from_flags(flags: u64) -> Result<Access> {
+    pub fn from_flags(flags: u64) -> Result<Permission> {
         match flags {
-            1 => Ok(Access::ReadOnly),
-            2 => Ok(Access::WriteOnly),
-            3 => Ok(Access::ReadWrite),
+            1 => Ok(Permission::ReadOnly),
+            2 => Ok(Permission::WriteOnly),
+            3 => Ok(Permission::ReadWrite),
             _ => refuse!(
                 INVALID_ARG,
                 "{flags:#x} is not a permission; expected read-only, write-only or read-write"
@@ -26,17 +26,17 @@ impl Access {
     /// Returns the flags of the C interfaces.
     pub fn flags(self) -> u8 {
         match self {
-            Access::ReadOnly => 1,
-            Access::WriteOnly => 2,
-            Access::ReadWrite => 3,
+            Permission::ReadOnly => 1,
+            Permission::WriteOnly => 2,
+            Permission::ReadWrite => 3,
         }
     }
 
     pub fn readable(self) -> bool {
-        self != Access::WriteOnly
+        self != Permission::WriteOnly
     }
 
     pub fn writable(self) -> bool {
-        self != Access::ReadOnly
+        self != Permission::ReadOnly
     }
 }

@@ -1,0 +1,181 @@
+//! Waiting, and serving other ranks meanwhile. [`Core`] forwards polls and naps to the layer of
+//! [`Core::set_progress`]; without one, there is nothing to serve.
+
+use super::{Core, handler};
+use crate::error::{Result, fail, unless_forked};
+use crate::peer::CompletionCounter;
+use crate::trace::{Awaited, Cause, Observer};
+use crate::wait::{Ends, GivenUp, LONGEST_NAP, Patience, Progress};
+use crate::watchdog::Standing;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// From this number of ranks per core, polls of waiting ranks cost more than they gain.
+const MANY: u32 = 4;
+
+impl Core {
+    /// If no thread serves them: a program may call these functions in a loop to wait for a rank.
+    #[inline]
+    pub(crate) fn serve_sometimes(&self) -> Result<()> {
+        if self.is_time_to_serve() { self.serve() } else { Ok(()) }
+    }
+
+    /// Returns whether a call must serve other ranks: one in 16, if no thread serves them.
+    #[inline]
+    pub(crate) fn is_time_to_serve(&self) -> bool {
+        const EVERY: u32 = 16;
+        self.threadless.load(Ordering::Relaxed) && count(&self.polls).is_multiple_of(EVERY)
+    }
+
+    #[cold]
+    pub fn serve(&self) -> Result<()> {
+        if self.threadless.load(Ordering::Relaxed) {
+            self.poll()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn waiters(&self) -> &AtomicU32 {
+        &self.waiters
+    }
+
+    #[inline]
+    pub fn polls(&self) -> &AtomicU32 {
+        &self.polls
+    }
+
+    pub(crate) fn note_served(&self) {
+        count(&self.served);
+    }
+
+    pub fn idle_poll(&self) -> Duration {
+        self.config.idle_poll
+    }
+
+    /// Serves other ranks meanwhile. Returns the first error of `done`, or `State` in a handler.
+    pub fn wait_for(
+        &self,
+        awaited: impl Into<Awaited>,
+        what: &dyn Fn() -> String,
+        done: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        crate::wait::until(self, awaited, what, done)
+    }
+
+    /// Waits until all operations of a counter have ended, and returns their first failure. If the
+    /// wait fails, as in a handler, ends the job: the operations may still use the caller's memory.
+    pub fn complete(
+        &self,
+        awaited: impl Into<Awaited>,
+        what: &dyn Fn() -> String,
+        counter: &CompletionCounter,
+    ) -> Result<()> {
+        let done = self.wait_for(awaited, what, || counter.check());
+        if let Err(error) = &done
+            && counter.outstanding() > 0
+        {
+            log::error!("{} cannot be completed: {error:#}", what());
+            crate::process::end_job(error.kind().code());
+        }
+        done
+    }
+
+    /// Without a cause of its own in the statistics.
+    pub fn wait_until(
+        &self,
+        what: &dyn Fn() -> String,
+        done: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        self.wait_for(Cause::Other, what, done)
+    }
+}
+
+/// Returns the old value. Without a locked instruction, so concurrent increments may be lost.
+#[inline]
+pub fn count(counter: &AtomicU32) -> u32 {
+    let n = counter.load(Ordering::Relaxed);
+    counter.store(n.wrapping_add(1), Ordering::Relaxed);
+    n
+}
+
+/// Forwards to the registered layer. Without one, there is nothing to serve.
+impl Progress for Core {
+    #[inline]
+    fn poll(&self) -> Result<bool> {
+        self.progress.get().map_or(Ok(false), Progress::poll)
+    }
+    fn nap(&self, nap: Duration) {
+        match self.progress.get() {
+            Some(above) => above.nap(nap),
+            None => std::thread::sleep(nap),
+        }
+    }
+    fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
+        match self.progress.get() {
+            Some(above) => above.nap_on(word, value, nap),
+            None => crate::futex::wait(word, value, nap),
+        }
+    }
+    fn patience(&self, ends: Ends) -> Patience {
+        let one = if self.crowded { Patience::SHARING } else { Patience::POLLING };
+        let polling = Patience { spin: self.spin, ..one };
+        if ends == Ends::Meeting {
+            let Patience { first_nap, longest_nap, limit, .. } = polling;
+            // Without a progress thread, only the polls of this wait serve messages: short naps.
+            return match self.is_watched() || !self.messages {
+                true => Patience::MEETING,
+                false => Patience { first_nap, longest_nap, limit, ..Patience::MEETING },
+            };
+        }
+        if self.per_core < MANY {
+            return polling;
+        }
+        let limit = (self.config.idle_poll / 2).max(LONGEST_NAP);
+        let shared = Patience { limit, ..polling }.shared(self.per_core);
+        if ends == Ends::Polled || !self.is_watched() {
+            return shared;
+        }
+        // A rank that recently served requests of other ranks keeps polling for more.
+        let served = self.served.load(Ordering::Relaxed);
+        if self.served_before.swap(served, Ordering::Relaxed) != served {
+            return shared;
+        }
+        let (polls, limit) = (Duration::ZERO, self.config.idle_poll.max(LONGEST_NAP));
+        let naps = Patience { first_nap: limit, longest_nap: limit, limit, ..shared };
+        Patience { spin: 0, polls, naps_first: true, ..naps }
+    }
+    #[inline]
+    fn may_wait(&self) -> Result<()> {
+        unless_forked()?;
+        if let Some(name) = handler::running() {
+            fail!(State, "the handler {name} called a blocking function; handlers must not block");
+        }
+        if self.closed.load(Ordering::Acquire) {
+            fail!(State, "the runtime or MPI was finalised");
+        }
+        Ok(())
+    }
+    fn traced_by(&self) -> Option<&Observer> {
+        Some(&self.observer)
+    }
+    fn waiting(&self, begins: bool) {
+        if let Some(above) = self.progress.get() {
+            above.waiting(begins);
+        }
+    }
+    #[inline]
+    fn give_up(&self) -> Option<GivenUp> {
+        self.progress.get().and_then(Progress::give_up)
+    }
+    fn take_again(&self, given_up: GivenUp) {
+        if let Some(above) = self.progress.get() {
+            above.take_again(given_up);
+        }
+    }
+    fn report(&self, standing: &Standing<'_>) {
+        match self.progress.get() {
+            Some(above) => above.report(standing),
+            None => standing.report("nothing, the runtime is starting"),
+        }
+    }
+}
