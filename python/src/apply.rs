@@ -9,7 +9,7 @@ use crate::call::wait;
 use crate::core::Core;
 use crate::elements::Elements;
 use crate::group::broadcast;
-use portolan::array::{AnyArray, access_all, release_all};
+use portolan::internals::binding::{AnyArray, access_all, release_all};
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};

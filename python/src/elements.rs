@@ -13,8 +13,8 @@ use crate::views::{Keeper, SOURCE, bytes_of, elements, elements_mut, flat, lend}
 use ndarray::{Array, ArrayView2, ArrayViewMut, Axis, IxDyn};
 use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods};
 use portolan::Group;
-use portolan::array::{AnyArray, Matmul, Patch, Tiles};
-use portolan::internals::binding;
+use portolan::array::{Matmul, Patch, Tiles};
+use portolan::internals::binding::{self, AnyArray};
 use portolan::transfer::Pending;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -23,7 +23,7 @@ use crate::call::{Error_, Pinned, enter, raise, runtime, wait};
 use crate::dtype::{DType, Op, Scalar, with_type};
 use crate::elements::{self, Elements};
 use portolan::Group;
-use portolan::array::{DistArray, are_distributed_alike};
+use portolan::internals::binding::{self, are_distributed_alike};
 use portolan::reduce::Min;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -302,7 +302,7 @@ fn placed_like<T: Scalar>(
 ) -> PyResult<Box<dyn Elements>> {
     // Ghost cells beyond open edges are never written, so they start as zero.
     let zeros = model.facts().ghosts.iter().any(|width| *width > 0);
-    let made: Dist<T> = wait(py, || DistArray::placed_like(model.as_part(), name, zeros))?;
+    let made: Dist<T> = wait(py, || binding::placed_like(model.as_part(), name, zeros))?;
     Ok(Box::new(made))
 }
 

@@ -6,6 +6,7 @@ use super::distribution::{Distribution, Layout, OwnBox};
 use super::exclusive::{Exclusive, Window};
 use super::ghosts::{self, Halo};
 use super::patch::Patch;
+use super::several;
 use super::views::Fragment;
 use crate::in_call::InCall;
 use crate::in_call::public;
@@ -205,7 +206,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Returns `Argument` if the array exceeds the address space, and `Memory` on all ranks if the
     /// allocation fails on one rank.
     pub fn like<U: Element>(&self, name: &str) -> Result<DistArray<'rt, U, D>> {
-        DistArray::placed_like(self, name, true).in_call("DistArray::like")
+        several::placed_like(self, name, true).in_call("DistArray::like")
     }
 
     pub(super) fn of(inner: Inner<'rt, T>) -> DistArray<'rt, T, D> {

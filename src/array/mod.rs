@@ -114,7 +114,7 @@ mod patch;
 mod product;
 mod reductions;
 mod scoped;
-mod several;
+pub(crate) mod several;
 mod stencil;
 #[cfg(test)]
 mod tests;
@@ -132,5 +132,4 @@ pub use npy::NpyElement;
 pub use patch::Patch;
 pub use product::{Matmul, MatrixDim};
 pub use reductions::{Extremum, Magnitude};
-pub use several::{AnyArray, access_all, are_distributed_alike, release_all};
 pub use tiles::{Tile, Tiles};

@@ -1,12 +1,13 @@
 //! Collective calls on several arrays at once. Each has one exchange of the ranks, and not one for
-//! each array. The arrays may differ in their element types.
+//! each array. The arrays may differ in their element types. Bindings to other languages use them
+//! (`internals::binding`).
 
 use super::axis::Dims;
 use super::check::Checker;
 use super::dist_array::{DistArray, Inner, elements};
 use super::distribution::Layout;
 use super::exclusive::Exclusive;
-use crate::in_call::{InCall, public};
+use crate::in_call::public;
 use crate::{Element, Group};
 use ndarray::Dimension;
 use portolan_engine::collective::{self, Kind};
@@ -100,20 +101,8 @@ fn group_of<'rt>(arrays: &[&mut dyn AnyArray<'rt>]) -> Result<Group<'rt>> {
 }
 
 /// Completes all transfers and gives every rank exclusive access to its own parts of several
-/// arrays, as [`DistArray::access`] does for one. [`DistArray::resume`] returns the accesses.
+/// arrays, as [`DistArray::access`] does for one. `resume` returns the accesses.
 /// Collective: all ranks pass the same arrays.
-///
-/// ```no_run
-/// # use ndarray::Ix1;
-/// use portolan::array::{DistArray, access_all, release_all};
-/// # fn add(a: &mut DistArray<'_, f64, Ix1>, b: &mut DistArray<'_, i32, Ix1>) -> portolan::Result<()> {
-/// access_all(&mut [a, b])?;
-/// if let (Some(mut a), Some(b)) = (a.resume(), b.resume()) {
-///     a.local_mut().zip_mut_with(&b.local(), |a, b| *a += f64::from(*b));
-/// }
-/// release_all(&mut [a, b], 0).map(drop)
-/// # }
-/// ```
 ///
 /// # Errors
 /// Returns `Argument` if the arrays belong to different groups or there is none, and fails as
@@ -145,41 +134,36 @@ pub fn release_all<'rt>(arrays: &mut [&mut dyn AnyArray<'rt>], value: u64) -> Re
     })
 }
 
-impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Creates an array with the shape, distribution, ghost cells and group of another array. The
-    /// elements are zero if `zeros` is set, and otherwise have any values. Collective.
-    ///
-    /// # Errors
-    /// Returns `Argument` if the array exceeds the address space, or `D` has another number of axes
-    /// than `model`, and `Memory` on all ranks if the allocation fails on one rank.
-    #[track_caller]
-    pub fn placed_like(
-        model: &dyn AnyArray<'rt>,
-        name: &str,
-        zeros: bool,
-    ) -> Result<DistArray<'rt, T, D>> {
-        const CALL: &str = "DistArray::placed_like";
-        let Placement { group, name: other, number, layout, coords, periodic } =
-            model.placement(Internal(()));
-        if D::NDIM.is_some_and(|axes| axes != layout.ndim()) {
-            fail!(Argument, "array \"{name}\" like \"{other}\", which has {} axes", layout.ndim());
-        }
-        layout.check_bytes(size_of::<T>()).in_call(CALL)?;
-        // Names need not be unique, so the number identifies the other array.
-        let text = format!("\"{name}\" like \"{other}\" (number {number}), {}", elements::<T>());
-        let part = collective::scope_of(Kind::CreateArray, &text, || {
-            Exclusive::new(group, layout.part_len(group.rank()), zeros)
-        })
-        .in_call(CALL)?;
-        Ok(DistArray::of(Inner {
-            group: group.clone(),
-            name: name.into(),
-            layout: layout.clone(),
-            part,
-            coords: coords.clone(),
-            periodic: periodic.to_vec(),
-            halo: OnceLock::new(),
-            check: Checker::new(group),
-        }))
+/// Creates an array with the shape, distribution, ghost cells and group of another array. The
+/// elements are zero if `zeros` is set, and otherwise have any values. Collective.
+///
+/// # Errors
+/// Returns `Argument` if the array exceeds the address space, or `D` has another number of axes than
+/// `model`, and `Memory` on all ranks if the allocation fails on one rank.
+pub fn placed_like<'rt, T: Element, D: Dimension>(
+    model: &dyn AnyArray<'rt>,
+    name: &str,
+    zeros: bool,
+) -> Result<DistArray<'rt, T, D>> {
+    let Placement { group, name: other, number, layout, coords, periodic } =
+        model.placement(Internal(()));
+    if D::NDIM.is_some_and(|axes| axes != layout.ndim()) {
+        fail!(Argument, "array \"{name}\" like \"{other}\", which has {} axes", layout.ndim());
     }
+    layout.check_bytes(size_of::<T>())?;
+    // Names need not be unique, so the number identifies the other array.
+    let text = format!("\"{name}\" like \"{other}\" (number {number}), {}", elements::<T>());
+    let part = collective::scope_of(Kind::CreateArray, &text, || {
+        Exclusive::new(group, layout.part_len(group.rank()), zeros)
+    })?;
+    Ok(DistArray::of(Inner {
+        group: group.clone(),
+        name: name.into(),
+        layout: layout.clone(),
+        part,
+        coords: coords.clone(),
+        periodic: periodic.to_vec(),
+        halo: OnceLock::new(),
+        check: Checker::new(group),
+    }))
 }
