@@ -135,6 +135,14 @@ impl<'rt> Group<'rt> {
         public("Group::barrier", || self.engine().barrier_of(&self.inner))
     }
 
+    /// A barrier that returns the least `value` of all ranks.
+    #[cfg(feature = "array")]
+    pub(crate) fn barrier_with(&self, value: u64) -> Result<u64> {
+        self.rt.count_barrier(&self.inner);
+        self.engine().fence_all()?;
+        self.all_reduce_value(value, crate::reduce::Min)
+    }
+
     /// Runs `body` as one collective call, whose arguments must be the same on all ranks. `call` is
     /// a text with these arguments. If the texts differ, the group's collective calls in `body`
     /// fail with `Mismatch` on all ranks, as they do if they differ themselves. The error contains

@@ -3,6 +3,10 @@
 
 pub mod binding {
     #[cfg(feature = "array")]
+    pub use crate::array::several::{
+        AnyArray, access_all, are_distributed_alike, placed_like, release_all,
+    };
+    #[cfg(feature = "array")]
     pub use crate::binding::resume;
     pub use crate::binding::{caller, finalize_borrowed, interrupted, keeps_mapped};
 }

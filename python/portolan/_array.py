@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional, Union
@@ -13,11 +14,12 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ._group import world
 from ._methods import Reductions
-from ._operands import Agreement, is_comparable, promoted
+from ._operands import Agreement, is_comparable, promoted, raise_file_error
 from ._reductions import axes_of
 from ._start import _native
 from ._ufuncs import array_ufunc
 
+_new = _native.ArrayBase.__new__
 Access = _native.Access
 Transfer = _native.Transfer
 
@@ -158,19 +160,18 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
         except _native.Error as error:
             return f"<portolan.Array: {error}>"
 
-    def _like(self, dtype: Any, name: str) -> "Array":
-        """Create an array of equal distribution, whose elements are not set. Collective."""
-        self._settle()
-        return Array(
-            self.shape,
-            dtype,
-            name=name,
-            distribution=self._spec,
-            ghosts=self.ghosts,
-            periodic=self._periodic,
-            group=self._group,
-            _unfilled=True,
-        )
+    def _like(self, dtype: Any, name: str, *, accessed: bool = False) -> "Array":
+        """Create an array of equal distribution, whose elements are not set. Collective.
+
+        With `accessed`, the caller begins with an access to it, and it may take over the memory of
+        an array that all ranks have dropped.
+        """
+        dtype = np.dtype(dtype)
+        if not dtype.isnative:
+            dtype = dtype.newbyteorder("=")
+        made: Array = _new(Array, (), dtype, name or "unnamed", self, (), (), accessed)
+        made._spec, made._periodic, made._group = self._spec, self._periodic, self._group
+        return made
 
     # Transfers, in addition to those of the native class
 
@@ -239,7 +240,7 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
     def astype(self, dtype: Any, name: str = "") -> "Array":
         """Return a copy with another dtype. Collective."""
         made = self._like(dtype, name)
-        with Agreement(self):
+        with Agreement(self.group):
             mine = self.access()
             its = made.access()
             try:
@@ -350,6 +351,27 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
         above = np.maximum(self, min, out=None if max is not None else out)
         return above if max is None else np.minimum(above, max, out=out)
 
+    # Files
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Save to a `.npy` file that `numpy.load` and `portolan.load` read. Collective.
+
+        Each rank writes its own elements. As in NumPy, `.npy` is appended to a name without it.
+        Raises OSError on all ranks if one cannot write.
+        """
+        name = os.fspath(path)
+        name = name if name.endswith(".npy") else name + ".npy"
+        failed = ""
+        with Agreement(self.group):
+            try:
+                self._save(name)
+            except ValueError as error:
+                failed = str(error)
+            # A rank that only learns of a failure raises the exception of the other rank.
+            raise_file_error(failed, name)
+        if failed:
+            raise OSError(failed)
+
     # NumPy's protocols
 
     def __iter__(self) -> Iterator[Any]:
@@ -368,6 +390,26 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
                 "any() or all()"
             )
         return bool(self[(0,) * self.ndim])
+
+    def _only(self, kind: str) -> Any:
+        if self.size != 1:
+            raise TypeError(
+                f'{kind}() of array "{self.name}" of {self.size} elements; use item(index), or '
+                f"{kind}(a[index])"
+            )
+        return self.item()
+
+    def __float__(self) -> float:
+        """Return the only element. Raises TypeError for more or fewer elements."""
+        return float(self._only("float"))
+
+    def __int__(self) -> int:
+        """Return the only element. Raises TypeError for more or fewer elements."""
+        return int(self._only("int"))
+
+    def __complex__(self) -> complex:
+        """Return the only element. Raises TypeError for more or fewer elements."""
+        return complex(self._only("complex"))
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
         if copy is False:

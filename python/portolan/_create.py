@@ -9,7 +9,9 @@ from typing import Any, Union
 import numpy as np
 
 from ._array import Array, Shape, _tuple
+from ._group import world
 from ._norms import matrix_norm, norm, vector_norm
+from ._operands import Agreement, raise_file_error
 from ._reductions import FMAX, FMIN, Reduction, reduce
 
 
@@ -38,7 +40,7 @@ def full(shape: Shape, value: Any, dtype: Any = None, **options: Any) -> Array:
 
 def ones(shape: Shape, dtype: Any = float, **options: Any) -> Array:
     """Create an array of ones. Collective. The options are those of `zeros`."""
-    return full(shape, 1, dtype, **options)
+    return full(shape, 1, float if dtype is None else dtype, **options)
 
 
 def array(values: Any, dtype: Any = None, **options: Any) -> Array:
@@ -62,9 +64,12 @@ def array(values: Any, dtype: Any = None, **options: Any) -> Array:
 def load(path: Union[str, os.PathLike[str]], **options: Any) -> Array:
     """Create an array from a `.npy` file. Collective: each rank reads the elements it will own.
 
-    The options are those of `zeros`.
+    The options are those of `zeros`. Raises OSError on all ranks if one cannot open the file, and
+    ValueError if it is not one of `numpy.save`.
     """
-    with open(path, "rb") as file:
+    name = os.fspath(path)
+    group = options.get("group")
+    with Agreement(world if group is None else group), open(name, "rb") as file:
         try:
             version = np.lib.format.read_magic(file)
             read = (
@@ -74,8 +79,12 @@ def load(path: Union[str, os.PathLike[str]], **options: Any) -> Array:
             )
             shape, _, dtype = read(file)
         except ValueError as error:
-            raise ValueError(f"{os.fspath(path)} is not a file of numpy.save: {error}") from None
-    return Array(shape, dtype, _path=os.fspath(path), **options)
+            raise ValueError(f"{name} is not a file of numpy.save: {error}") from None
+    try:
+        return Array(shape, dtype, _path=name, **options)
+    except ValueError as error:
+        raise_file_error(str(error), name)
+        raise
 
 
 def zeros_like(other: Array, dtype: Any = None, name: str = "") -> Array:

@@ -10,6 +10,7 @@ from typing import Any, Optional, Union, cast
 
 import numpy as np
 
+from ._operands import Agreement
 from ._start import _native, is_child
 from ._values import source
 
@@ -73,12 +74,16 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
 
     def broadcast(self, value: Any = None, root: int = 0) -> Any:
         """Return the value of rank `root`, any object that can be pickled. Collective."""
-        data = pickle.dumps(value) if self.rank == root else b""
+        # All ranks raise if the value cannot be pickled.
+        with Agreement(self):
+            data = pickle.dumps(value) if self.rank == root else b""
         return pickle.loads(self._broadcast(data, root))
 
     def all_gather(self, value: Any) -> list[Any]:
         """Return the values of all ranks, any objects that can be pickled. Collective."""
-        return [pickle.loads(data) for data in self._all_gather(pickle.dumps(value))]
+        with Agreement(self):
+            mine = pickle.dumps(value)
+        return [pickle.loads(data) for data in self._all_gather(mine)]
 
     @staticmethod
     def from_mpi4py(comm: Any) -> "Group":

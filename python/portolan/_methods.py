@@ -130,7 +130,7 @@ class Reductions:
         complex elements.
         """
         plain = axis is None and out is None and not keepdims and initial is None
-        if plain and where is True and self.dtype.kind != "f":
+        if plain and where is True:
             return self._found(False)[0]
         return reduce(self, MIN, axis, keepdims, None, out, initial, where)
 
@@ -144,7 +144,7 @@ class Reductions:
     ) -> Any:
         """Return the largest element, of all or along axes; see `min`. Collective."""
         plain = axis is None and out is None and not keepdims and initial is None
-        if plain and where is True and self.dtype.kind != "f":
+        if plain and where is True:
             return self._found(True)[0]
         return reduce(self, MAX, axis, keepdims, None, out, initial, where)
 
@@ -175,7 +175,7 @@ class Reductions:
         return self._position(True, axis, out, keepdims)
 
     def _position(self, largest: bool, axis: Any, out: Any, keepdims: bool) -> Any:
-        if axis is None and out is None and not keepdims and self.dtype.kind != "f":
+        if axis is None and out is None and not keepdims:
             return self._extremum_position(largest)
         return position(self, MAX if largest else MIN, axis, keepdims, out)
 

@@ -161,9 +161,22 @@ def candidates() -> Iterator[tuple[str, str, str]]:
             for place in places(kind):
                 yield kind, place, "the launcher's"
         return
-    for kind in LIBRARIES:
-        for place in places(kind):
-            yield kind, place, "found"
+    found = [(kind, place) for kind in LIBRARIES for place in places(kind)]
+    # The MPI of a virtual environment first: its other packages use it.
+    found.sort(key=lambda entry: not entry[1].startswith(sys.prefix + os.sep))
+    for kind, place in found:
+        yield kind, place, "found"
+
+
+def is_subinterpreter() -> bool:
+    """Return whether this is not the main interpreter of the process."""
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        return bool(module.get_current() != module.get_main())
+    return False
 
 
 def load() -> tuple[ModuleType, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import os
+import re
 from types import TracebackType
 from typing import Any, Optional
 
@@ -13,6 +15,8 @@ from ._start import _native
 
 def check_alike(name: str, a: Any, b: Any) -> None:
     """Raise ValueError unless two arrays are distributed alike."""
+    if a._is_alike(b):
+        return
     if a.shape != b.shape:
         raise ValueError(
             f'operands could not be broadcast together: {name} of "{a.name}" {a.shape} '
@@ -102,8 +106,8 @@ class Agreement:
     from which the class of the exception derives.
     """
 
-    def __init__(self, array: Any) -> None:
-        self._array = array
+    def __init__(self, group: Any) -> None:
+        self._group = group
 
     def __enter__(self) -> None:
         pass
@@ -114,13 +118,27 @@ class Agreement:
         error: Optional[BaseException],
         _: Optional[TracebackType],
     ) -> None:
-        mine = None
-        if kind is not None:
-            if not issubclass(kind, Exception):
-                return  # as after Ctrl-C: this rank can only end
-            known = next(base for base in kind.__mro__ if base.__module__ == "builtins")
-            mine = f"{known.__name__} {error}".encode(errors="replace")
-        found = self._array._first_failure(mine)
+        if kind is not None and not issubclass(kind, Exception):
+            return  # as after Ctrl-C: this rank can only end
+        found = self._group._first_failure(None if error is None else description(error))
         if found is not None and kind is None:
-            name, text = found[1].decode().split(" ", 1)
-            raise getattr(builtins, name)(f"rank {found[0]} of the group: {text}")
+            raise_of_rank(*found)
+
+
+def raise_file_error(text: str, path: str) -> None:
+    """Raise the exception of the operating system that a text of the library describes, if any."""
+    found = re.search(r"\(os error (\d+)\)", text)
+    if found:
+        raise OSError(int(found[1]), os.strerror(int(found[1])), path)
+
+
+def description(error: BaseException) -> bytes:
+    """Return the class and the text of an exception, for other ranks."""
+    known = next(base for base in type(error).__mro__ if base.__module__ == "builtins")
+    return f"{known.__name__} {error}".encode(errors="replace")
+
+
+def raise_of_rank(rank: int, description: bytes) -> None:
+    """Raise the exception of another rank."""
+    name, text = description.decode().split(" ", 1)
+    raise getattr(builtins, name)(f"rank {rank} of the group: {text}")

@@ -155,17 +155,8 @@ def position(array: Any, how: Reduction, axis: Any, keepdims: bool, out: Any) ->
     _check_out(out)
     if out is not None and not np.can_cast(out.dtype, np.intp):
         raise TypeError(f"cannot store positions in `out` of {out.dtype!r} (safe)")
-    first = _anywhere(array, how) if axis is None else _along(array, how, axes[0])
+    first = array._extremum_position(how is MAX) if axis is None else _along(array, how, axes[0])
     return result(array, np.asarray(first), axes, keepdims, out)
-
-
-def _anywhere(array: Any, how: Reduction) -> Any:
-    """Return the first position of the least or largest element, or of a NaN. Collective."""
-    if array.dtype.kind != "f" or not np.isnan(reduce(array, how, None, False)):
-        return array._extremum_position(how is MAX)
-    first = np.full((), array.size, np.intp)
-    place(array, first, [], lambda mine, *_: _first_nan(mine, array.shape))
-    return array.group.all_reduce(first, "min")
 
 
 def _along(array: Any, how: Reduction, axis: int) -> Any:
@@ -264,10 +255,3 @@ def _first(local: Any, best: Any, indices: Any, axis: int, end: int) -> Any:
     places = np.reshape(indices, [-1 if n == axis else 1 for n in range(local.ndim)])
     found = (local == best) | (best != best) & (local != local)
     return np.min(np.broadcast_to(places, local.shape), axis=axis, initial=end, where=found)
-
-
-def _first_nan(mine: Any, shape: tuple[int, ...]) -> Any:
-    """Return the first position in row-major order of a NaN, or the number of elements."""
-    axes = [mine.indices(n) for n in range(len(shape))]
-    places = np.ravel_multi_index(np.ix_(*axes), shape)
-    return np.min(places, initial=math.prod(shape), where=np.isnan(mine.local))

@@ -11,6 +11,11 @@ from types import TracebackType
 
 from . import _mpi
 
+if _mpi.is_subinterpreter():
+    raise ImportError(
+        "portolan works in the main interpreter of a process only, because MPI and the runtime belong "
+        "to the process"
+    )
 _native, _library = _mpi.load()
 
 Error = _native.Error

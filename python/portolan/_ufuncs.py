@@ -1,7 +1,7 @@
 """NumPy's universal functions on distributed arrays.
 
-A ufunc applies to the own elements of each rank, during an access of all arrays that take part. All
-ranks run the same sequence of accesses and releases. If the function raises on one of them, all raise.
+A ufunc applies to the own elements of each rank, during an access of all arrays that take part
+(`_native._apply`). If the function raises on one rank, all raise.
 """
 
 from __future__ import annotations
@@ -10,50 +10,140 @@ from typing import Any
 
 import numpy as np
 
-from ._operands import Agreement, mask, part, promoted
+from ._operands import mask, part, promoted
 from ._reductions import BY_UFUNC, reduce
 from ._start import _native
+
+_HALF = np.dtype("f2")
+_SCALARS = (int, float, complex, bool)
+#: Whether only the type of a scalar has an effect on the dtype of a result (NumPy 2).
+_IS_WEAK = int(np.__version__.split(".")[0]) >= 2
+#: The dtypes of results, and the loop that gives them, by the ufunc and the kinds of its operands.
+_plans: dict[Any, tuple[list[np.dtype[Any]], dict[str, Any]]] = {}
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -> Any:
     """Carry out `Array.__array_ufunc__`."""
+    known = _known(ufunc, method, inputs, options)
+    if known is not None:
+        return known
     if ufunc is np.matmul and method == "__call__":
         return _matmul(inputs, options)
     if method == "reduce" and ufunc in BY_UFUNC:
         return _reduce(ufunc, *inputs, **options)
     if method != "__call__" or ufunc.signature is not None:
         call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        other = "use a.add(index, value), or " if call == "add.at" else ""
         raise TypeError(
-            f"{call} does not work on distributed arrays; for numpy arrays of all elements, use "
-            "numpy.asarray()"
+            f"{call} does not work on distributed arrays; {other}for numpy arrays of all elements, "
+            "use numpy.asarray()"
         )
-    given = options.pop("out", (None,) * ufunc.nout)
+    name = ufunc.__name__
+    given = options.pop("out", None) or (None,) * ufunc.nout
     _check_outs(ufunc, given)
     where = options.pop("where", True)
     model = next(x for x in (*inputs, *given, where) if isinstance(x, _native.ArrayBase))
-    parts = [part(ufunc.__name__, x, model) for x in inputs]
-    for target in given:
-        part(ufunc.__name__, target, model)
-    where = mask(ufunc.__name__, where, model)
-    # NumPy finds the dtypes of the results.
+    parts = tuple([x if type(x) in _SCALARS else part(name, x, model) for x in inputs])
+    dtypes, loop = _plan(ufunc, parts, options, model)
+    for target, dtype in zip(given, dtypes):
+        if target is None:
+            continue
+        part(name, target, model)
+        if not np.can_cast(dtype, target.dtype, options.get("casting", "same_kind")):
+            raise TypeError(
+                f"cannot cast ufunc '{name}' output from {dtype!r} to {target.dtype!r}"
+            )
+    chosen = None if where is True else mask(name, where, model)
+    outs = tuple(
+        [
+            model._like(dtype, name, accessed=True) if target is None else target
+            for target, dtype in zip(given, dtypes)
+        ]
+    )
+    _native._apply(ufunc, parts, outs, chosen, options | loop or None)
+    return outs[0] if ufunc.nout == 1 else outs
+
+
+def _known(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -> Any:
+    """Return the result of a plain call for operands whose kinds have occurred before, or None.
+
+    This is the way of small arrays: it computes nothing that an earlier call has computed.
+    """
+    if method != "__call__" or len(options) > ("out" in options):
+        return None
+    model: Any = None
+    key: list[Any] = [ufunc]
+    for x in inputs:
+        kind = type(x)
+        if kind in _SCALARS:
+            key.append(kind if _IS_WEAK else (kind, x))
+        elif not isinstance(x, _native.ArrayBase):
+            return None
+        else:
+            if model is None:
+                model = x
+            elif x is not model and not model._is_alike(x):
+                return None
+            key.append(x.dtype)
+    plan = _plans.get(tuple(key))
+    if plan is None or model is None or len(plan[0]) != 1:
+        return None
+    (dtype,), loop = plan
+    if not options:
+        outs = (model._like(dtype, ufunc.__name__, accessed=True),)
+    else:
+        outs = options["out"]
+        target = outs[0]
+        if (
+            not isinstance(target, _native.ArrayBase)
+            or target.dtype != dtype
+            or not model._is_alike(target)
+        ):
+            return None
+    _native._apply(ufunc, inputs, outs, None, loop or None)
+    return outs[0]
+
+
+def _plan(
+    ufunc: np.ufunc, parts: tuple[Any, ...], options: dict[str, Any], model: Any
+) -> tuple[list[np.dtype[Any]], dict[str, Any]]:
+    """Return the dtypes of the results, and options that choose a loop of the function."""
+    kinds = None if options else [_kind(x) for x in parts]
+    # A dtype equals None.
+    key = None if kinds is None or any(k is None for k in kinds) else (ufunc, *kinds)
+    known = _plans.get(key)
+    if known is not None:
+        return known
+    # NumPy finds the dtypes.
     sample = [_sample(x, model.ndim) for x in parts]
+    loop: dict[str, Any] = {}
     with np.errstate(all="ignore"):
         found = ufunc(*sample, **options)
-    results = found if ufunc.nout > 1 else (found,)
-    # Arrays cannot have the dtype float16, which NumPy's functions give for integers of one byte.
-    dtypes = [np.dtype("f4") if r.dtype == "f2" else r.dtype for r in results]
-    casting = options.get("casting", "same_kind")
-    for target, dtype in zip(given, dtypes):
-        if target is not None and not np.can_cast(dtype, target.dtype, casting):
-            raise TypeError(
-                f"cannot cast ufunc '{ufunc.__name__}' output from {dtype!r} to {target.dtype!r}"
-            )
-    outs = [
-        model._like(dtype, ufunc.__name__) if target is None else target
-        for target, dtype in zip(given, dtypes)
-    ]
-    _apply(ufunc, parts, outs, where, options)
-    return outs[0] if ufunc.nout == 1 else tuple(outs)
+        results = found if ufunc.nout > 1 else (found,)
+        if any(r.dtype == _HALF for r in results):
+            # Arrays cannot have the dtype float16, which NumPy's functions give for integers of one
+            # byte. So the function computes in float32.
+            loop = {"signature": ("f4",) * ufunc.nin + (None,) * ufunc.nout}
+            try:
+                found = ufunc(*sample, **options, **loop)
+                results = found if ufunc.nout > 1 else (found,)
+            except TypeError:
+                loop = {}
+    plan = [np.dtype("f4") if r.dtype == _HALF else r.dtype for r in results], loop
+    if key is not None:
+        if len(_plans) >= 1000:
+            _plans.clear()
+        _plans[key] = plan
+    return plan
+
+
+def _kind(operand: Any) -> Any:
+    """Return what determines the effect of an operand on the dtypes of results, or None."""
+    if isinstance(operand, _native.ArrayBase):
+        return operand.dtype
+    if type(operand) in _SCALARS or isinstance(operand, np.number):
+        return type(operand) if _IS_WEAK else (type(operand), operand)
+    return None
 
 
 def _reduce(
@@ -87,27 +177,6 @@ def _sample(operand: Any, ndim: int) -> Any:
     if isinstance(operand, _native.ArrayBase) or isinstance(operand, np.ndarray) and operand.ndim:
         return np.ones((1,) * ndim, operand.dtype)
     return operand
-
-
-def _apply(
-    ufunc: np.ufunc, parts: list[Any], outs: list[Any], where: Any, options: dict[str, Any]
-) -> None:
-    distinct = {id(x): x for x in (*parts, *outs, where) if isinstance(x, _native.ArrayBase)}
-    accesses: dict[int, Any] = {}
-    with Agreement(outs[0]):
-        try:
-            for key, x in distinct.items():
-                accesses[key] = x.access()
-            # The views die with the call, before the releases.
-            ufunc(
-                *[accesses[id(x)].local if id(x) in accesses else x for x in parts],
-                out=tuple(accesses[id(x)].local for x in outs),
-                where=accesses[id(where)].local if id(where) in accesses else where,
-                **options,
-            )
-        finally:
-            for access in accesses.values():
-                access.release()
 
 
 def _matmul(inputs: Any, options: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from typing import Any, Optional
@@ -46,62 +47,120 @@ def source(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
     return found
 
 
-def lists(shape: tuple[int, ...], index: Any) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
-    """Return the indices of the elements that an index with arrays selects, one row for each, and
-    the shape of the result. NumPy applies the index, to arrays of the indices of each axis.
-    Distributed arrays in the index are fetched once, and not for each axis.
+def lists(
+    shape: tuple[int, ...], index: Any
+) -> tuple[np.ndarray[Any, Any], int, tuple[int, ...]]:
+    """Return the elements that an index with arrays selects, as runs of consecutive elements.
+
+    The result is the first index of each run, one row for each, the length of the runs, and the
+    shape of the selection. Slices at the end of the index, such as the columns of whole rows, become
+    parts of the runs. NumPy applies the rest of an index that has slices before arrays, to arrays of
+    the indices of each axis. Distributed arrays in the index are fetched once, and not for each axis.
     """
-    items = index if isinstance(index, tuple) else (index,)
-    index = tuple(_item(x) for x in items)
-    if any(x is None for x in index):
-        raise IndexError(
-            "newaxis (None) is not supported; index the numpy array that a get returns"
-        )
-    found = _coordinates(shape, index)
-    if found is not None:
-        return found
-    columns = []
-    for axis, n in enumerate(shape):
-        along = np.arange(n).reshape((n,) + (1,) * (len(shape) - axis - 1))
-        columns.append(np.broadcast_to(along, shape)[index])
-    rows = np.stack([column.reshape(-1) for column in columns], axis=1)
-    return np.ascontiguousarray(rows, dtype=np.intp), columns[0].shape
+    given = index if isinstance(index, tuple) else (index,)
+    items, is_spread = _spread(shape, [_item(x) for x in given])
+    # The slices at the end: all but the first are whole.
+    rest = len(shape)
+    starts: list[int] = []
+    counts: list[int] = []
+    while is_spread and rest and isinstance(items[-1], slice):
+        n = shape[rest - 1]
+        start, _, step = items[-1].indices(n)
+        count = len(range(*items[-1].indices(n)))
+        if step != 1:
+            break
+        items.pop()
+        rest -= 1
+        starts.insert(0, start)
+        counts.insert(0, count)
+        if count < n:
+            break
+    columns, selected = _columns(shape[:rest], tuple(items))
+    if len(shape) == 1 and columns[0].flags.c_contiguous:
+        rows = columns[0].reshape(-1, 1)
+    else:
+        rows = np.empty((math.prod(selected), len(shape)), np.intp)
+        for axis, column in enumerate(columns):
+            rows[:, axis] = column.reshape(-1)
+        rows[:, rest:] = starts
+    return rows, math.prod(counts), (*selected, *counts)
 
 
 def _item(item: Any) -> Any:
     """Return an item of an index as NumPy's indexing takes it."""
-    if item is None or item is Ellipsis or isinstance(item, slice):
+    if item is None:
+        raise IndexError(
+            "newaxis (None) is not supported; index the numpy array that a get returns"
+        )
+    if item is Ellipsis or isinstance(item, slice):
         return item
     found = np.asarray(item)
     # An empty list has no dtype of its own.
     return found if found.size or hasattr(item, "dtype") else found.astype(np.intp)
 
 
-def _coordinates(
+def _spread(shape: tuple[int, ...], items: list[Any]) -> tuple[list[Any], bool]:
+    """Return an item of an index for each axis, and True: slices for axes that the index does not
+    name, and the positions of the true elements for masks. Returns an index as it is, and False, if
+    it is invalid or has bools without axes, which add axes to the selection."""
+    axes = [
+        0 if x is Ellipsis else x.ndim if isinstance(x, np.ndarray) and x.dtype == np.bool_ else 1
+        for x in items
+    ]
+    missing = len(shape) - sum(axes)
+    dots = [n for n, x in enumerate(items) if x is Ellipsis]
+    has_bools = any(n == 0 and x is not Ellipsis for n, x in zip(axes, items))
+    if missing < 0 or len(dots) > 1 or has_bools:
+        return items, False
+    at = dots[0] if dots else len(items)
+    whole = slice(None)
+    items = [*items[:at], *[whole] * missing, *items[at + len(dots) :]]
+    found: list[Any] = []
+    for x in items:
+        if isinstance(x, np.ndarray) and x.dtype == np.bool_ and x.ndim:
+            if x.shape != shape[len(found) : len(found) + x.ndim]:
+                return items, False
+            found += np.nonzero(x)
+        else:
+            found.append(x)
+    return found, True
+
+
+def _columns(
     shape: tuple[int, ...], index: tuple[Any, ...]
-) -> Optional[tuple[np.ndarray[Any, Any], tuple[int, ...]]]:
-    """Return what `lists` returns for an index of one integer array for each axis. Its cost does not
-    depend on the shape."""
-    if len(index) != len(shape) or not all(
+) -> tuple[list[np.ndarray[Any, Any]], tuple[int, ...]]:
+    """Return the indices along each axis of the elements that an index selects, and its shape."""
+    if len(index) == len(shape) and all(
         isinstance(x, np.ndarray) and x.dtype.kind in "iu" for x in index
     ):
-        return None
-    try:
-        columns = np.broadcast_arrays(*index)
-    except ValueError:
-        return None  # NumPy's indexing has the better message
-    rows = np.empty((columns[0].size, len(shape)), np.intp)
-    for axis, (column, n) in enumerate(zip(columns, shape)):
-        # An integer is wrong also beside an empty array.
-        given = column if index[axis].ndim else np.atleast_1d(index[axis])
-        wrong = (given < -n) | (given >= n)
-        if wrong.any():
-            raise IndexError(
-                f"index {given[wrong][0]} is out of bounds for axis {axis} with size {n}"
-            )
-        column = column.astype(np.intp)  # a small dtype may not hold the length of the axis
-        rows[:, axis] = np.where(column < 0, column + n, column).reshape(-1)
-    return rows, columns[0].shape
+        # The cost does not depend on the shape.
+        try:
+            selected = np.broadcast_shapes(*(x.shape for x in index))
+        except ValueError:
+            pass  # NumPy's indexing has the better message
+        else:
+            # NumPy checks no index of an empty selection, except integers.
+            checked = [x[:0] if 0 in selected and x.ndim else x for x in index]
+            places = [_positions(x, n, axis) for axis, (x, n) in enumerate(zip(checked, shape))]
+            if 0 in selected:
+                return [np.empty(selected, np.intp)] * len(shape), selected
+            return [np.broadcast_to(x, selected) for x in places], selected
+    columns = []
+    for axis, n in enumerate(shape):
+        along = np.arange(n).reshape((n,) + (1,) * (len(shape) - axis - 1))
+        columns.append(np.broadcast_to(along, shape)[index])
+    return columns, columns[0].shape
+
+
+def _positions(index: np.ndarray[Any, Any], n: int, axis: int) -> np.ndarray[Any, Any]:
+    """Return the indices of an array from 0. Raises IndexError if one is out of bounds."""
+    least, most = (index.min(), index.max()) if index.size else (0, 0)
+    if index.size and (least < -n or most >= n):
+        wrong = index[(index < -n) | (index >= n)].flat[0]
+        raise IndexError(f"index {wrong} is out of bounds for axis {axis} with size {n}")
+    # A small dtype may not hold the length of the axis.
+    index = index.astype(np.intp, copy=False)
+    return np.where(index < 0, index + n, index) if least < 0 else index
 
 
 #: Folders of the package, and of NumPy, whose operators call the package.

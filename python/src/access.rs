@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The base of a view.
 #[pyclass(module = "portolan._native", frozen)]
-struct Lease {
+pub(crate) struct Lease {
     views: Arc<AtomicUsize>,
     _core: Pinned<Rc<Core>>,
 }
 
 impl Lease {
-    fn new(core: &Rc<Core>) -> Lease {
+    pub(crate) fn new(core: &Rc<Core>) -> Lease {
         core.views.fetch_add(1, Ordering::AcqRel);
         VIEWS.fetch_add(1, Ordering::AcqRel);
         Lease { views: core.views.clone(), _core: Pinned::new(core.clone()) }
@@ -55,13 +55,7 @@ impl PyAccess {
     }
 
     fn view<'py>(&self, py: Python<'py>, padded: bool) -> PyResult<Bound<'py, PyAny>> {
-        let core = self.open()?;
-        let lease = Bound::new(py, Lease::new(core))?.into_any();
-        core.with_mut(|a| {
-            // A started update is waited for here, where other threads and Ctrl-C can interrupt.
-            a.finish_update(py)?;
-            a.view(padded, lease)
-        })
+        self.open()?.view(py, padded)
     }
 
     /// Stores a value in a view. The value may be such a view that was changed in place.

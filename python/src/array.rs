@@ -6,18 +6,16 @@ use crate::call::{Pinned, wait};
 use crate::core::Core;
 use crate::dtype::{DType, Scalar, with_type};
 use crate::elements::{Copying, Elements, alike_mut};
-use crate::group::{PyGroup, at_once, first_failure, home_of};
+use crate::group::{PyGroup, at_once, home_of};
 use crate::index::Key;
 use crate::tiles::PyTiles;
 use crate::transfer::PyTransfer;
-use crate::values::with_lists;
 use ndarray::IxDyn;
-use numpy::PyReadonlyArray2;
 use portolan::array::{Boundary, DistArray, Distribution, Options};
+use portolan::internals::binding::are_distributed_alike;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
-use std::borrow::Cow;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -49,22 +47,35 @@ impl PyArray {
 
 #[pymethods]
 impl PyArray {
+    /// Creates an array, or one that is placed like another one: then the elements are not set, and
+    /// with `unfilled` the caller begins with an access.
     #[new]
-    #[pyo3(signature = (shape, dtype, name, spec, ghosts, periodic, unfilled, group, path))]
+    #[pyo3(signature = (
+        shape, dtype, name, spec, ghosts=vec![], periodic=vec![], unfilled=false, group=None,
+        path=None
+    ))]
     #[expect(clippy::too_many_arguments, reason = "called only by portolan.Array")]
     fn new(
         py: Python<'_>,
         shape: Vec<usize>,
         dtype: &Bound<'_, PyAny>,
         name: String,
-        spec: &Bound<'_, PyTuple>,
+        spec: &Bound<'_, PyAny>,
         ghosts: Vec<usize>,
         periodic: Vec<bool>,
         unfilled: bool,
         group: Option<&Bound<'_, PyGroup>>,
         path: Option<PathBuf>,
     ) -> PyResult<PyArray> {
-        let (home, dtype) = (home_of(group)?, DType::of(dtype)?);
+        let dtype = DType::of(dtype)?;
+        if let Ok(model) = spec.cast::<PyArray>() {
+            let model = model.get().settled(py)?;
+            let home = &model.home;
+            let (array, number) = model.with(|a| home.like(py, a, dtype, &name, unfilled))?;
+            let core = Core::new(array, home.clone(), number, dtype);
+            return Ok(PyArray(Pinned::new(Rc::new(core))));
+        }
+        let (home, spec) = (home_of(group)?, spec.cast::<PyTuple>()?);
         let edge = |p: &bool| if *p { Boundary::Periodic } else { Boundary::Open };
         let mut options = Options::named(name)
             .distribution(distribution(spec)?)
@@ -87,47 +98,47 @@ impl PyArray {
     /// The name, for errors and reports.
     #[getter]
     fn name(&self) -> PyResult<String> {
-        self.core()?.with(|a| Ok(a.facts().name.to_string()))
+        self.0.peek()?.with(|a| Ok(a.facts().name.to_string()))
     }
 
     /// The number of elements along each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.core()?.with(|a| PyTuple::new(py, a.facts().shape))
+        self.0.peek()?.with(|a| PyTuple::new(py, a.facts().shape))
     }
 
     /// The number of axes.
     #[getter]
     fn ndim(&self) -> PyResult<usize> {
-        self.core()?.with(|a| Ok(a.facts().shape.len()))
+        self.0.peek()?.with(|a| Ok(a.facts().shape.len()))
     }
 
     /// The number of elements.
     #[getter]
     fn size(&self) -> PyResult<usize> {
-        self.core()?.with(|a| Ok(a.facts().shape.iter().product()))
+        self.0.peek()?.with(|a| Ok(a.facts().shape.iter().product()))
     }
 
     /// The number of ranks along each axis.
     #[getter]
     fn grid<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.core()?.with(|a| PyTuple::new(py, a.facts().grid))
+        self.0.peek()?.with(|a| PyTuple::new(py, a.facts().grid))
     }
 
     /// The width of the ghost cells along each axis.
     #[getter]
     fn ghosts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.core()?.with(|a| PyTuple::new(py, a.facts().ghosts))
+        self.0.peek()?.with(|a| PyTuple::new(py, a.facts().ghosts))
     }
 
     /// The element type.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArrayDescr>> {
-        Ok(with_type!(self.core()?.dtype, T => numpy::dtype::<T>(py)))
+        Ok(with_type!(self.0.peek()?.dtype, T => numpy::dtype::<T>(py)))
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        self.core()?.with(|a| Ok(a.facts().shape[0]))
+        self.0.peek()?.with(|a| Ok(a.facts().shape[0]))
     }
 
     /// Return the rank, in the array's group, that owns an element.
@@ -166,6 +177,13 @@ impl PyArray {
         })
     }
 
+    /// Return whether every rank owns the same elements in both arrays, of the same group. If the
+    /// answer is no, the arrays may still be alike.
+    fn _is_alike(&self, other: &Bound<'_, PyArray>) -> PyResult<bool> {
+        let other = other.get().core()?;
+        self.core()?.with(|a| other.with(|b| Ok(are_distributed_alike(a.as_part(), b.as_part()))))
+    }
+
     /// Whether every rank owns the same elements in both arrays, if they form one block. All ranks
     /// compare the blocks of all ranks, so they get the same answer.
     fn _has_blocks_of(&self, other: &Bound<'_, PyArray>) -> PyResult<bool> {
@@ -193,11 +211,10 @@ impl PyArray {
         match found {
             Some(found) => Ok(found),
             None => {
-                let (indices, shape): (PyReadonlyArray2<'_, isize>, Bound<'_, PyAny>) =
-                    self.lists(index)?.extract()?;
-                let found =
-                    self.core()?.with(|a| with_lists(&indices, |lists| a.gather(py, lists)))?;
-                match shape.is_empty()? {
+                let lists = self.lists(index)?;
+                let shape = &lists.shape;
+                let found = self.core()?.with(|a| a.gather(py, &lists.listed()?))?;
+                match shape.is_empty() {
                     true => found.get_item(0), // a scalar, as in NumPy
                     false => found.call_method1("reshape", (shape,)),
                 }
@@ -213,7 +230,7 @@ impl PyArray {
             let put = core.with(|a| a.put_value(value, &index));
             return put.map_err(|error| self.named(value.py(), error));
         }
-        self.write(index, value, |a, lists, values| a.scatter(lists, values), |a, s, v| a.put(s, v))
+        self.write(index, value, |a, list, values| a.scatter(list, values), |a, s, v| a.put(s, v))
     }
 
     /// Add `alpha` times a value to the elements that an index selects, each atomically.
@@ -231,7 +248,7 @@ impl PyArray {
         self.write(
             index,
             value,
-            |a, lists, values| a.scatter_add(lists, values, alpha),
+            |a, list, values| a.scatter_add(list, values, alpha),
             |a, selection, source| a.add(selection, source, alpha),
         )
     }
@@ -320,18 +337,6 @@ impl PyArray {
         self.settled(py).map(drop)
     }
 
-    /// Returns the first rank that passes a text, and this text, or None if no rank passes one.
-    /// Collective.
-    fn _first_failure(
-        &self,
-        py: Python<'_>,
-        mine: Option<&[u8]>,
-    ) -> PyResult<Option<(usize, Cow<'static, [u8]>)>> {
-        let group = self.core()?.with(|a| Ok(a.facts().group.clone()))?;
-        let found = wait(py, || first_failure(&group, mine))?;
-        Ok(found.map(|(rank, text)| (rank, text.into())))
-    }
-
     /// Free the memory. Collective. Raises BufferError while views or transfers are alive.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let array = self.core()?.take(py)?;
@@ -405,10 +410,7 @@ impl PyArray {
         self.settled(py)?.with(|a| a.extremum(py, max))
     }
 
-    /// Save to a `.npy` file that `numpy.load` and `portolan.load` read. Collective.
-    ///
-    /// Each rank writes its own elements. Raises ValueError on all ranks if one cannot write.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn _save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.settled(py)?.with(|a| a.save(py, &path))
     }
 

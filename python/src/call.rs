@@ -146,6 +146,13 @@ impl<T> Pinned<T> {
         enter()?;
         Ok(&self.0)
     }
+
+    /// Returns the value for a query, which makes no call of the library. Queries work after the end
+    /// and after an interrupt, too.
+    #[inline]
+    pub fn peek(&self) -> PyResult<&T> {
+        if is_own_thread() { Ok(&self.0) } else { Err(refusal()) }
+    }
 }
 
 impl<T> Drop for Pinned<T> {
@@ -194,6 +201,11 @@ pub fn start(py: Python<'_>) -> PyResult<&'static Runtime> {
 pub fn runtime() -> PyResult<&'static Runtime> {
     let pinned = RUNTIME.get().ok_or_else(refusal)?;
     pinned.get().copied()
+}
+
+/// Returns the runtime for a query.
+pub fn known_runtime() -> PyResult<&'static Runtime> {
+    RUNTIME.get().ok_or_else(refusal)?.peek().copied()
 }
 
 /// Ends the runtime, once. Collective. After an interrupt it ends the job instead.

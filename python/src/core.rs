@@ -9,13 +9,14 @@
 //! collection. This code may use the same array. Every borrow therefore goes through
 //! [`Core::with`] or [`Core::with_mut`], which fail if the array is in use and make a panic an error.
 
+use crate::access::Lease;
 use crate::call::{Error_, caught};
 use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::group::Home;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +56,7 @@ fn in_use<E>(_: E) -> PyErr {
 impl Drop for Core {
     fn drop(&mut self) {
         if let Some(array) = self.array.take() {
-            self.home.drop_later(self.number, Box::new(move |py| array.free(py)));
+            self.home.drop_array(self.number, array, self.dtype);
         }
     }
 }
@@ -102,6 +103,13 @@ impl Core {
         }
     }
 
+    /// Returns the array for a call that runs no code of Python.
+    pub fn lock(&self) -> PyResult<RefMut<'_, Box<dyn Elements>>> {
+        let array = self.array.try_borrow_mut().map_err(in_use)?;
+        RefMut::filter_map(array, Option::as_mut)
+            .map_err(|_| Error_::new_err("the array has been freed"))
+    }
+
     fn name(&self) -> String {
         self.with(|a| Ok(a.facts().name.to_string())).unwrap_or_default()
     }
@@ -135,6 +143,12 @@ impl Core {
         what: &str,
         body: impl FnOnce(&mut dyn Elements) -> PyResult<R>,
     ) -> PyResult<R> {
+        self.may_change(what)?;
+        self.with_mut(body)
+    }
+
+    /// Fails in an access, and if views are alive or transfers are in progress.
+    pub fn may_change(&self, what: &str) -> PyResult<()> {
         if self.lent.get() != Lent::No {
             return Err(Error_::new_err(format!(
                 "array \"{}\": an access is open; release it before {what}",
@@ -142,17 +156,40 @@ impl Core {
             )));
         }
         self.no_views(what)?;
-        self.no_transfers(what)?;
-        self.with_mut(body)
+        self.no_transfers(what)
     }
 
     /// Opens an access and returns its number. Collective.
     pub fn open(&self, py: Python<'_>) -> PyResult<u64> {
         self.settle(py)?;
         self.change("another access", |a| a.access(py))?;
+        self.opened();
+        Ok(self.opened.get())
+    }
+
+    /// Notes that an access was opened.
+    pub fn opened(&self) {
         self.lent.set(Lent::Open);
         self.opened.set(self.opened.get() + 1);
-        Ok(self.opened.get())
+    }
+
+    /// Notes that the access was released.
+    pub fn released(&self) {
+        self.lent.set(Lent::No);
+    }
+
+    /// Returns a NumPy array over this rank's elements, with or without ghost cells, in an access.
+    pub fn view<'py>(
+        self: &Rc<Core>,
+        py: Python<'py>,
+        padded: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let lease = Bound::new(py, Lease::new(self))?.into_any();
+        self.with_mut(|a| {
+            // A started update is waited for here, where other threads and Ctrl-C can interrupt.
+            a.finish_update(py)?;
+            a.view(padded, lease)
+        })
     }
 
     pub fn is_open(&self, number: u64) -> bool {
@@ -163,7 +200,7 @@ impl Core {
     pub fn release(&self, py: Python<'_>) -> PyResult<()> {
         self.no_views("the access is released")?;
         self.with_mut(|a| a.release(py))?;
-        self.lent.set(Lent::No);
+        self.released();
         Ok(())
     }
 

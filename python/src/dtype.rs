@@ -4,12 +4,13 @@
 //! [`DType`] is the value, [`Scalar`] the type. [`with_type`] goes from one to the other.
 
 use crate::Dist;
+use crate::elements::Listed;
 use ndarray::{Array, ArrayView, IxDyn, LinalgScalar};
 use num_complex::Complex;
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use portolan::array::{Extremum, Magnitude, NpyElement, Patch};
-use portolan::transfer::Pending;
 use portolan::reduce::{And, Max, Min, Or, Product, Sum, Xor};
+use portolan::transfer::Pending;
 use portolan::{Error, Group};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -89,7 +90,7 @@ pub trait Scalar: numpy::Element + NpyElement + Magnitude + LinalgScalar {
     ) -> Outcome<Pending<'_, Array<Self, IxDyn>>> {
         Self::lacks(NO_ADD)
     }
-    fn scatter_add(_: &Dist<Self>, _: &[&[usize]], _alpha: Self, _: &[Self]) -> Outcome<()> {
+    fn scatter_add(_: &Dist<Self>, _: &Listed<'_>, _alpha: Self, _: &[Self]) -> Outcome<()> {
         Self::lacks(NO_ADD)
     }
     fn read_inc(_: &Dist<Self>, _: &[usize], _value: Self) -> Outcome<Self> {
@@ -178,11 +179,11 @@ macro_rules! scalar {
         }
         fn scatter_add(
             array: &Dist<Self>,
-            indices: &[&[usize]],
+            list: &Listed<'_>,
             alpha: Self,
             values: &[Self],
         ) -> Outcome<()> {
-            Ok(array.scatter_add(indices, alpha, values)?)
+            Ok(array.scatter_add_runs(list.starts, list.len, alpha, values)?)
         }
     };
     (@atomic) => {
@@ -192,7 +193,7 @@ macro_rules! scalar {
     };
     (@order) => {
         fn extremum(array: &Dist<Self>, max: bool) -> Outcome<Option<Extremum<Self>>> {
-            Ok(if max { array.max()? } else { array.min()? })
+            Ok(if max { array.maximum()? } else { array.minimum()? })
         }
     };
 }
@@ -223,6 +224,10 @@ macro_rules! dtypes {
             pub fn of(value: &Bound<'_, PyAny>) -> PyResult<DType> {
                 let py = value.py();
                 let found = PyArrayDescr::new(py, value)?;
+                // NumPy has one object for each of its own dtypes.
+                $(if found.is(&numpy::dtype::<$ty>(py)) {
+                    return Ok(DType::$variant);
+                })+
                 $(if found.is_equiv_to(&numpy::dtype::<$ty>(py)) {
                     return Ok(DType::$variant);
                 })+

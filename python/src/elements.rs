@@ -10,11 +10,11 @@ use crate::call::{raise, transfer, wait};
 use crate::dtype::{Outcome, Scalar, scalar};
 use crate::index::Selection;
 use crate::views::{Keeper, SOURCE, bytes_of, elements, elements_mut, flat, lend};
-use ndarray::{Array, ArrayViewMut, Axis, IxDyn};
-use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
+use ndarray::{Array, ArrayView2, ArrayViewMut, Axis, IxDyn};
+use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods};
 use portolan::Group;
 use portolan::array::{Matmul, Patch, Tiles};
-use portolan::internals::binding;
+use portolan::internals::binding::{self, AnyArray};
 use portolan::transfer::Pending;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -41,6 +41,9 @@ pub trait Transfer {
 /// A distributed array.
 pub trait Elements {
     fn as_any(&self) -> &dyn Any;
+    fn as_part(&self) -> &dyn AnyArray<'static>;
+    fn as_part_mut(&mut self) -> &mut dyn AnyArray<'static>;
+    fn set_name(&mut self, name: &str);
     fn facts(&self) -> Facts<'_>;
     fn owner(&self, index: &[usize]) -> portolan::Result<usize>;
     fn owners(&self, patch: Patch) -> portolan::Result<Vec<usize>>;
@@ -73,11 +76,11 @@ pub trait Elements {
         source: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Box<dyn Transfer + '_>>;
-    fn gather<'py>(&self, py: Python<'py>, indices: &[&[usize]]) -> PyResult<Bound<'py, PyAny>>;
-    fn scatter(&self, indices: &[&[usize]], values: &Bound<'_, PyAny>) -> PyResult<()>;
+    fn gather<'py>(&self, py: Python<'py>, list: &Listed<'_>) -> PyResult<Bound<'py, PyAny>>;
+    fn scatter(&self, list: &Listed<'_>, values: &Bound<'_, PyAny>) -> PyResult<()>;
     fn scatter_add(
         &self,
-        indices: &[&[usize]],
+        list: &Listed<'_>,
         values: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()>;
@@ -115,6 +118,13 @@ pub trait Elements {
         keepers: [Keeper<'py>; 2],
     ) -> PyResult<()>;
     fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+/// The elements that an index with arrays selects: runs of `len` consecutive elements, one from
+/// each row of `starts` on.
+pub struct Listed<'a> {
+    pub starts: ArrayView2<'a, usize>,
+    pub len: usize,
 }
 
 /// A least or largest element, and its index.
@@ -177,6 +187,18 @@ impl<T: Scalar> Elements for Dist<T> {
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
+    }
+
+    fn as_part(&self) -> &dyn AnyArray<'static> {
+        self
+    }
+
+    fn as_part_mut(&mut self) -> &mut dyn AnyArray<'static> {
+        self
+    }
+
+    fn set_name(&mut self, name: &str) {
+        Dist::set_name(self, name);
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -284,25 +306,32 @@ impl<T: Scalar> Elements for Dist<T> {
         Ok(Box::new(Moving { pending, result: None }))
     }
 
-    fn gather<'py>(&self, py: Python<'py>, indices: &[&[usize]]) -> PyResult<Bound<'py, PyAny>> {
-        Ok(wait(py, || self.gather(indices))?.into_pyarray(py).into_any())
+    fn gather<'py>(&self, py: Python<'py>, list: &Listed<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let count = list.starts.nrows().saturating_mul(list.len);
+        // SAFETY: the array is fresh, any bytes are elements, and the gather writes all of them
+        // before Python sees the array.
+        let array = unsafe { PyArray1::<T>::new(py, count, false) };
+        // SAFETY: any bytes are elements, and nothing else refers to the fresh array.
+        let target = unsafe { array.as_slice_mut()? };
+        wait(py, || self.gather_runs(list.starts, list.len, target))?;
+        Ok(array.into_any())
     }
 
-    fn scatter(&self, indices: &[&[usize]], values: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn scatter(&self, list: &Listed<'_>, values: &Bound<'_, PyAny>) -> PyResult<()> {
         let view = elements::<T>(values, SOURCE)?;
         let flat = flat(&view)?;
-        wait(values.py(), || self.scatter(indices, flat))
+        wait(values.py(), || self.scatter_runs(list.starts, list.len, flat))
     }
 
     fn scatter_add(
         &self,
-        indices: &[&[usize]],
+        list: &Listed<'_>,
         values: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (view, alpha) = (elements::<T>(values, SOURCE)?, alpha_of(alpha)?);
         let flat = flat(&view)?;
-        wait(values.py(), || T::scatter_add(self, indices, alpha, flat))
+        wait(values.py(), || T::scatter_add(self, list, alpha, flat))
     }
 
     fn read_inc<'py>(
@@ -433,7 +462,8 @@ impl<T: Scalar> Elements for Dist<T> {
 fn resumed<T: Scalar>(
     array: &mut Dist<T>,
 ) -> PyResult<portolan::array::Access<'_, 'static, T, IxDyn>> {
-    binding::resume(array).ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
+    binding::resume(array)
+        .ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
 }
 
 /// Returns the combined values of all ranks, as a new array of the same shape. `call` describes the

@@ -6,6 +6,11 @@
 //! have dropped, in the order of their numbers. The numbers count the creations, so they agree on
 //! all ranks.
 //!
+//! The result of a universal function takes over a small array of the same distribution that all
+//! ranks have dropped, instead of freeing it and creating another one. Such *spare* arrays belong to
+//! no object of Python. An array that is taken over begins with an access, whose barrier completes
+//! earlier writes to it. All ranks decide alike, because they compare only what is equal on all.
+//!
 //! If a group is freed before its objects, it ends when the last object is freed. The creation of
 //! an object in the world also collects the objects of such groups.
 //!
@@ -13,20 +18,62 @@
 //! next one of the same ranks is the same group. So the number of groups, and of MPI's
 //! communicators, is limited by the number of different lists of ranks.
 
+use crate::Dist;
 use crate::call::{Error_, Pinned, enter, raise, runtime, wait};
-use crate::dtype::{DType, Op, with_type};
-use crate::elements;
+use crate::dtype::{DType, Op, Scalar, with_type};
+use crate::elements::{self, Elements};
 use portolan::Group;
+use portolan::internals::binding::{self, are_distributed_alike};
 use portolan::reduce::Min;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::OnceLock;
 
 /// Frees an object. Collective.
 pub type Free = Box<dyn FnOnce(Python<'_>) -> PyResult<()>>;
+
+/// What Python has dropped.
+enum Dropped {
+    Array(Spare),
+    Other(Free),
+}
+
+impl Dropped {
+    /// Collective.
+    fn free(self, py: Python<'_>) -> PyResult<()> {
+        match self {
+            Dropped::Array(spare) => spare.array.free(py),
+            Dropped::Other(free) => free(py),
+        }
+    }
+}
+
+/// An array without a Python object.
+struct Spare {
+    array: Box<dyn Elements>,
+    dtype: DType,
+}
+
+impl Spare {
+    /// Returns whether to keep the array. It has no ghost cells, which are zero at first.
+    fn is_useful(&self) -> bool {
+        let facts = self.array.facts();
+        let bytes = with_type!(self.dtype, T => size_of::<T>());
+        facts.shape.iter().fold(bytes, |all, n| all.saturating_mul(*n)) <= SPARE_BYTES
+            && facts.ghosts.iter().all(|width| *width == 0)
+    }
+}
+
+/// Limit on the bytes of a spare array, on all ranks together.
+const SPARE_BYTES: usize = 1 << 20;
+/// Limit on the spare arrays of a group.
+const SPARES: usize = 16;
+/// Number of dropped objects that the ranks compare in one exchange of a message.
+const COMPARED: usize = 7;
 
 /// A group, and what belongs to it.
 pub struct Home {
@@ -37,7 +84,9 @@ pub struct Home {
     created: Cell<u64>,
     /// Number of objects that are not freed. It agrees on all ranks, too.
     live: Cell<usize>,
-    dropped: RefCell<BTreeMap<u64, Free>>,
+    dropped: RefCell<BTreeMap<u64, Dropped>>,
+    /// The oldest first.
+    spares: RefCell<VecDeque<Spare>>,
 }
 
 thread_local! {
@@ -56,6 +105,7 @@ impl Home {
             created: Cell::new(0),
             live: Cell::new(0),
             dropped: RefCell::default(),
+            spares: RefCell::default(),
         })
     }
 
@@ -136,6 +186,10 @@ impl Home {
     /// was dropped after its group was freed.
     pub fn number(&self, py: Python<'_>) -> PyResult<u64> {
         self.collect(py)?;
+        self.next(py)
+    }
+
+    fn next(&self, py: Python<'_>) -> PyResult<u64> {
         if std::ptr::eq(self, &*Home::world()?) {
             for other in Home::others().iter().filter(|home| home.requested.get() == 0) {
                 other.collect(py)?;
@@ -148,29 +202,108 @@ impl Home {
 
     /// Keeps an object that Python has dropped.
     pub fn drop_later(&self, number: u64, free: Free) {
-        self.dropped.borrow_mut().insert(number, free);
+        self.dropped.borrow_mut().insert(number, Dropped::Other(free));
     }
 
-    /// Frees the objects that all ranks have dropped. Collective. Returns their number.
-    pub fn collect(&self, py: Python<'_>) -> PyResult<usize> {
-        let group = self.group()?;
-        let mine: Vec<u64> = self.dropped.borrow().keys().copied().collect();
-        let common = wait(py, || -> portolan::Result<Vec<u64>> {
-            if group.all_reduce_value(mine.len() as u64, Min)? == 0 {
-                return Ok(Vec::new());
-            }
-            let all = group.all_to_all_varied(&vec![&mine[..]; group.size()])?;
-            Ok(mine.iter().copied().filter(|n| all.iter().all(|a| a.contains(n))).collect())
-        })?;
-        for number in &common {
-            let free = self.dropped.borrow_mut().remove(number);
-            if let Some(free) = free {
-                self.freed();
-                free(py)?;
+    /// Keeps an array that Python has dropped.
+    pub fn drop_array(&self, number: u64, array: Box<dyn Elements>, dtype: DType) {
+        self.dropped.borrow_mut().insert(number, Dropped::Array(Spare { array, dtype }));
+    }
+
+    /// Returns an array that is placed like `model`, and its number. Its elements are not set. With
+    /// `reuse`, the caller begins with an access to it. Collective.
+    pub fn like(
+        &self,
+        py: Python<'_>,
+        model: &dyn Elements,
+        dtype: DType,
+        name: &str,
+        reuse: bool,
+    ) -> PyResult<(Box<dyn Elements>, u64)> {
+        if !reuse {
+            let number = self.number(py)?;
+            return Ok((with_type!(dtype, T => placed_like::<T>(py, model, name)?), number));
+        }
+        for number in self.common(py)? {
+            let Some(dropped) = self.dropped.borrow_mut().remove(&number) else { continue };
+            self.freed();
+            match dropped {
+                Dropped::Array(spare) if spare.is_useful() => {
+                    let oldest = match self.spares.borrow_mut() {
+                        spares if spares.len() < SPARES => None,
+                        mut spares => spares.pop_front(),
+                    };
+                    self.spares.borrow_mut().push_back(spare);
+                    oldest.map_or(Ok(()), |spare| spare.array.free(py))?;
+                }
+                other => other.free(py)?,
             }
         }
-        Ok(common.len())
+        let number = self.next(py)?;
+        let fits = |spare: &Spare| {
+            spare.dtype == dtype && are_distributed_alike(spare.array.as_part(), model.as_part())
+        };
+        let at = self.spares.borrow().iter().position(fits);
+        match at.and_then(|at| self.spares.borrow_mut().remove(at)) {
+            Some(mut spare) => {
+                spare.array.set_name(name);
+                Ok((spare.array, number))
+            }
+            None => Ok((with_type!(dtype, T => placed_like::<T>(py, model, name)?), number)),
+        }
     }
+
+    /// Returns the numbers of the objects that all ranks have dropped. Collective.
+    fn common(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        let group = self.group()?;
+        let mine: Vec<u64> = self.dropped.borrow().keys().copied().collect();
+        wait(py, || -> portolan::Result<Vec<u64>> {
+            let mut few = [u64::MAX; COMPARED + 1];
+            few[0] = mine.len() as u64;
+            few[1..].iter_mut().zip(&mine).for_each(|(to, number)| *to = *number);
+            let all = group.all_gather(few)?;
+            if all.iter().any(|few| few[0] == 0) {
+                return Ok(Vec::new());
+            }
+            let of_all = |all: &[&[u64]]| {
+                mine.iter().copied().filter(|n| all.iter().all(|a| a.contains(n))).collect()
+            };
+            if all.iter().all(|few| few[0] <= COMPARED as u64) {
+                return Ok(of_all(&all.iter().map(|few| &few[1..]).collect::<Vec<_>>()));
+            }
+            let all = group.all_to_all_varied(&vec![&mine[..]; group.size()])?;
+            Ok(of_all(&all.iter().map(|a| &a[..]).collect::<Vec<_>>()))
+        })
+    }
+
+    /// Frees the objects that all ranks have dropped. Collective. Returns their number, with that
+    /// of spare arrays.
+    pub fn collect(&self, py: Python<'_>) -> PyResult<usize> {
+        let common = self.common(py)?;
+        for number in &common {
+            let dropped = self.dropped.borrow_mut().remove(number);
+            if let Some(dropped) = dropped {
+                self.freed();
+                dropped.free(py)?;
+            }
+        }
+        let spares = std::mem::take(&mut *self.spares.borrow_mut());
+        let number = common.len() + spares.len();
+        spares.into_iter().try_for_each(|spare| spare.array.free(py))?;
+        Ok(number)
+    }
+}
+
+/// Creates an array that is placed like another one, of another element type. Collective.
+fn placed_like<T: Scalar>(
+    py: Python<'_>,
+    model: &dyn Elements,
+    name: &str,
+) -> PyResult<Box<dyn Elements>> {
+    // Ghost cells beyond open edges are never written, so they start as zero.
+    let zeros = model.facts().ghosts.iter().any(|width| *width > 0);
+    let made: Dist<T> = wait(py, || binding::placed_like(model.as_part(), name, zeros))?;
+    Ok(Box::new(made))
 }
 
 /// A group of ranks, as one that requested it sees it.
@@ -309,6 +442,18 @@ impl PyGroup {
         Ok(all.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
     }
 
+    /// Returns the first rank that passes a text, and this text, or None if no rank passes one.
+    /// Collective.
+    fn _first_failure(
+        &self,
+        py: Python<'_>,
+        mine: Option<&[u8]>,
+    ) -> PyResult<Option<(usize, Cow<'static, [u8]>)>> {
+        let group = self.group()?;
+        let found = wait(py, || first_failure(&group, mine))?;
+        Ok(found.map(|(rank, text)| (rank, text.into())))
+    }
+
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         match other.cast::<PyGroup>() {
             Ok(other) => Ok(Rc::ptr_eq(&self.0.get()?.home, &other.get().0.get()?.home)),
@@ -322,7 +467,7 @@ impl PyGroup {
 }
 
 /// Returns the bytes of a rank. Collective.
-fn broadcast(group: &Group<'static>, root: usize, data: &[u8]) -> portolan::Result<Vec<u8>> {
+pub fn broadcast(group: &Group<'static>, root: usize, data: &[u8]) -> portolan::Result<Vec<u8>> {
     let (mut len, mut bytes) = ([data.len() as u64], data.to_vec());
     group.broadcast(root, &mut len)?;
     bytes.resize(len[0] as usize, 0);
@@ -331,7 +476,7 @@ fn broadcast(group: &Group<'static>, root: usize, data: &[u8]) -> portolan::Resu
 }
 
 /// Returns the first rank that has failed, and its text, or `None` if no rank has. Collective.
-pub fn first_failure(
+fn first_failure(
     group: &Group<'static>,
     mine: Option<&[u8]>,
 ) -> portolan::Result<Option<(usize, Vec<u8>)>> {

@@ -15,11 +15,12 @@
 //! | `array`, `core` | the class of arrays, and the owner of an array |
 //! | `values` | indices and values as transfers need them |
 //! | `transfer` | transfers in progress |
-//! | `access` | accesses and views |
+//! | `access`, `apply` | accesses and views, functions of NumPy on own elements |
 //! | `group` | groups, and dropped arrays |
 //! | `sync`, `tiles` | counters, mutexes, work sharing |
 
 mod access;
+mod apply;
 mod array;
 mod boolean;
 mod call;
@@ -63,31 +64,31 @@ fn abort(code: i32) {
 /// Return the number of this rank in the job, from 0.
 #[pyfunction]
 fn rank() -> PyResult<usize> {
-    Ok(call::runtime()?.rank())
+    Ok(call::known_runtime()?.rank())
 }
 
 /// Return the number of ranks of the job.
 #[pyfunction]
 fn size() -> PyResult<usize> {
-    Ok(call::runtime()?.size())
+    Ok(call::known_runtime()?.size())
 }
 
 /// Return the number of the node of this rank.
 #[pyfunction]
 fn node() -> PyResult<usize> {
-    Ok(call::runtime()?.node())
+    Ok(call::known_runtime()?.node())
 }
 
 /// Return the number of nodes.
 #[pyfunction]
 fn nodes() -> PyResult<usize> {
-    Ok(call::runtime()?.nodes())
+    Ok(call::known_runtime()?.nodes())
 }
 
 /// Return the ranks of this rank's node.
 #[pyfunction]
 fn node_ranks() -> PyResult<Vec<usize>> {
-    Ok(call::runtime()?.node_ranks().to_vec())
+    Ok(call::known_runtime()?.node_ranks().to_vec())
 }
 
 #[pymodule]
@@ -109,6 +110,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(node, m)?,
         wrap_pyfunction!(nodes, m)?,
         wrap_pyfunction!(node_ranks, m)?,
+        wrap_pyfunction!(apply::_apply, m)?,
     ] {
         m.add_function(function)?;
     }

@@ -6,14 +6,33 @@
 
 use crate::array::PyArray;
 use crate::dtype::with_type;
-use crate::elements::Elements;
+use crate::elements::{Elements, Listed};
 use crate::index::{Indexed, Key, Selection, parse};
 use crate::views::is_addressable;
-use ndarray::Axis;
+use ndarray::ArrayView2;
 use numpy::{PyArrayDescrMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+
+/// The elements that an index with arrays selects.
+pub struct Lists<'py> {
+    starts: PyReadonlyArray2<'py, isize>,
+    len: usize,
+    /// The shape of the result.
+    pub shape: Bound<'py, PyTuple>,
+}
+
+impl Lists<'_> {
+    pub fn listed(&self) -> PyResult<Listed<'_>> {
+        let starts = self.starts.as_array();
+        let flat = starts.to_slice().ok_or_else(|| PyValueError::new_err("scattered indices"))?;
+        // A negative index, which `portolan._values` does not return, is out of bounds for any array.
+        let starts = ArrayView2::from_shape(starts.dim(), bytemuck::cast_slice(flat));
+        let starts = starts.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Listed { starts, len: self.len })
+    }
+}
 
 impl PyArray {
     pub fn key(&self, array: &dyn Elements, key: &Bound<'_, PyAny>) -> PyResult<Key> {
@@ -32,9 +51,9 @@ impl PyArray {
         }
     }
 
-    /// Returns the indices of the elements that an index with arrays selects, and the shape of the
-    /// result. NumPy's errors get the name of the array.
-    pub fn lists<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// Returns the elements that an index with arrays selects. NumPy's errors get the name of the
+    /// array.
+    pub fn lists<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Lists<'py>> {
         let py = index.py();
         let facts = |a: &dyn Elements| Ok((a.facts().name.to_string(), a.facts().shape.to_vec()));
         let (name, shape) = self.core()?.with(facts)?;
@@ -42,10 +61,12 @@ impl PyArray {
         let lists = py
             .import("portolan._values")?
             .call_method1("lists", (PyTuple::new(py, &shape)?, index));
-        lists.map_err(|error| match error.is_instance_of::<PyIndexError>(py) {
+        let lists = lists.map_err(|error| match error.is_instance_of::<PyIndexError>(py) {
             true => Indexed { name: &name, shape: &shape }.error(error.value(py)),
             false => error,
-        })
+        })?;
+        let (starts, len, shape) = lists.extract()?;
+        Ok(Lists { starts, len, shape })
     }
 
     /// Converts the value of a put to an array of the right dtype and shape. NumPy's errors get the
@@ -94,7 +115,7 @@ impl PyArray {
         &self,
         index: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
-        to_lists: impl FnOnce(&dyn Elements, &[&[usize]], &Bound<'_, PyAny>) -> PyResult<()>,
+        to_lists: impl FnOnce(&dyn Elements, &Listed<'_>, &Bound<'_, PyAny>) -> PyResult<()>,
         to_patch: impl FnOnce(&dyn Elements, &Selection, &Bound<'_, PyAny>) -> PyResult<()>,
     ) -> PyResult<()> {
         let core = self.core()?;
@@ -108,26 +129,11 @@ impl PyArray {
                 core.with(|a| to_patch(a, &selection, &source))
             }
             Key::Arrays => {
-                let (indices, shape): (PyReadonlyArray2<'_, isize>, Vec<usize>) =
-                    self.lists(index)?.extract()?;
+                let lists = self.lists(index)?;
+                let shape: Vec<usize> = lists.shape.extract()?;
                 let source = self.source(value, &shape)?.call_method1("ravel", ())?;
-                core.with(|a| with_lists(&indices, |lists| to_lists(a, lists, &source)))
+                core.with(|a| to_lists(a, &lists.listed()?, &source))
             }
         }
     }
-}
-
-/// Calls a function with lists of indices, one for each row of `indices`.
-pub fn with_lists<R>(
-    indices: &PyReadonlyArray2<'_, isize>,
-    body: impl FnOnce(&[&[usize]]) -> PyResult<R>,
-) -> PyResult<R> {
-    let rows = indices.as_array();
-    let signed = rows.as_slice().ok_or_else(|| PyValueError::new_err("scattered indices"))?;
-    if signed.iter().any(|i| *i < 0) {
-        return Err(PyIndexError::new_err("a negative index in a list of indices"));
-    }
-    let flat: Vec<usize> = signed.iter().map(|i| i.unsigned_abs()).collect();
-    let lists: Vec<&[usize]> = flat.chunks(rows.len_of(Axis(1)).max(1)).collect();
-    body(&lists)
 }

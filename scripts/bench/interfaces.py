@@ -110,6 +110,42 @@ class Python(Experiment):
             self.need(f"{case}: over mpi4py", values.of("portolan_{} / mpi4py_{}", case), "<=", 1)
 
 
+class NumPy(Experiment):
+    """distributed arrays in Python, compared with NumPy
+
+    Compares operations on whole arrays of 10^7 elements, and index arrays, of two ranks on one node
+    with NumPy on a rank's half of the elements, and random elements with an exchange by hand
+    (Alltoallv of mpi4py). Uses the environment of `scripts/dev python`.
+    """
+
+    default_mpi = "mpich"
+    installs = False
+    title = "{mpi}, 2 ranks: milliseconds"
+    columns = {"Python": side("portolan"), "NumPy": side("numpy"), "Alltoallv": side("alltoallv")}
+    limits = {"a.b$": 1.1, ".*rows": 2.0}  # of the ratio to NumPy; of others 1
+
+    def build(self):
+        self.python = ROOT / "target/python" / self.mpi.tag / "bin/python"
+        if not self.python.exists():
+            die(f"run scripts/dev python --mpi {self.mpi.name} first")
+
+    def runs(self, place):
+        alone = {"LD_LIBRARY_PATH": None, "PORTOLAN_MPI": None}
+        program = [self.python, ROOT / "python/benches/arrays.py"]
+        yield [Run("", program, bind="core", parse=self.times, limit=240, env=alone)]
+
+    @staticmethod
+    def times(run, text):
+        for who, call, time in re.findall(r"^(\w+) (\S+) ([0-9.]+)$", text, re.MULTILINE):
+            yield who, call, float(time)
+
+    def also(self, values, place):
+        for case in values.cases:
+            other = "alltoallv" if case.endswith("elements") else "numpy"
+            limit = next((limit for pattern, limit in self.limits.items() if re.match(pattern, case)), 1.0)
+            self.need(f"{case} over {other}", values.of(f"portolan_{{}} / {other}_{{}}", case), "<=", limit)
+
+
 class Compose(Experiment):
     """compose/perform, compared with MPI's datatypes
 

@@ -128,7 +128,7 @@ impl AxisMap {
     }
 
     /// Returns the end of the block that holds an index.
-    fn block_end(&self, coord: usize, index: usize) -> usize {
+    pub(super) fn block_end(&self, coord: usize, index: usize) -> usize {
         match self {
             AxisMap::Blocks(bounds) => bounds[coord + 1],
             AxisMap::Cyclic { n, block, .. } => (index / block + 1).saturating_mul(*block).min(*n),

@@ -6,6 +6,7 @@ use super::distribution::{Distribution, Layout, OwnBox};
 use super::exclusive::{Exclusive, Window};
 use super::ghosts::{self, Halo};
 use super::patch::Patch;
+use super::several;
 use super::views::Fragment;
 use crate::in_call::InCall;
 use crate::in_call::public;
@@ -108,7 +109,7 @@ impl Options {
 }
 
 /// Describes an element type for the comparison of ranks. Different types can have the same name.
-fn elements<T>() -> String {
+pub(super) fn elements<T>() -> String {
     format!("{}-byte elements of type {}", size_of::<T>(), std::any::type_name::<T>())
 }
 
@@ -195,8 +196,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         let check = Checker::new(group);
         let halo = OnceLock::new();
         let group = group.clone();
-        let inner = Inner { group, name, layout, part, coords, periodic, halo, check };
-        Ok(DistArray { inner: Box::new(inner), _dim: PhantomData })
+        Ok(DistArray::of(Inner { group, name, layout, part, coords, periodic, halo, check }))
     }
 
     /// Creates an array of zeros with the shape, distribution, ghost cells and group of this array.
@@ -206,31 +206,11 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Returns `Argument` if the array exceeds the address space, and `Memory` on all ranks if the
     /// allocation fails on one rank.
     pub fn like<U: Element>(&self, name: &str) -> Result<DistArray<'rt, U, D>> {
-        let Inner { group, layout, coords, periodic, .. } = &*self.inner;
-        const CALL: &str = "DistArray::like";
-        layout.check_bytes(size_of::<U>()).in_call(CALL)?;
-        // Names need not be unique, so the number identifies the other array.
-        let text = format!(
-            "\"{name}\" like \"{}\" (number {}), {}",
-            self.name(),
-            self.inner.part.segment().number(),
-            elements::<U>()
-        );
-        let part = collective::scope_of(Kind::CreateArray, &text, || {
-            Exclusive::new(group, layout.part_len(group.rank()), true)
-        })
-        .in_call(CALL)?;
-        let inner = Inner {
-            group: group.clone(),
-            name: name.into(),
-            layout: layout.clone(),
-            part,
-            coords: coords.clone(),
-            periodic: periodic.clone(),
-            halo: OnceLock::new(),
-            check: Checker::new(group),
-        };
-        Ok(DistArray { inner: Box::new(inner), _dim: PhantomData })
+        several::placed_like(self, name, true).in_call("DistArray::like")
+    }
+
+    pub(super) fn of(inner: Inner<'rt, T>) -> DistArray<'rt, T, D> {
+        DistArray { inner: Box::new(inner), _dim: PhantomData }
     }
 
     /// Completes all transfers and frees the memory. Collective.
@@ -275,6 +255,11 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Returns the name.
     pub fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    /// Gives the array another name.
+    pub fn set_name(&mut self, name: impl Into<String>) {
+        self.inner.name = name.into();
     }
 
     /// Returns the group of ranks that share the array.

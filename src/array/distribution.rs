@@ -272,6 +272,23 @@ impl Layout {
         (rank, offset)
     }
 
+    /// Returns the first of the last axes whose elements of one owner are contiguous in its part: the
+    /// axes after it are whole on every owner, without ghost cells.
+    pub(super) fn joined_from(&self) -> usize {
+        let is_whole = |axis: &usize| self.grid[*axis] == 1 && self.ghosts[*axis] == 0;
+        self.ndim() - 1 - (1..self.ndim()).rev().take_while(is_whole).count()
+    }
+
+    /// Returns how many elements from an index on are contiguous in the part of its owner, in
+    /// row-major order. `axis` is that of [`Layout::joined_from`].
+    pub(super) fn joined_len(&self, axis: usize, index: &[usize]) -> usize {
+        let map = &self.axes[axis];
+        let end = map.block_end(map.owner(index[axis]).0, index[axis]);
+        let inner = self.shape[axis + 1..].iter().zip(&index[axis + 1..]);
+        let (row, within) = inner.fold((1, 0), |(row, at), (n, i)| (row * n, at * n + i));
+        (end - index[axis]) * row - within
+    }
+
     /// Splits a patch, which must have been checked, into transfers and calls `then` with them.
     /// Each owner has one transfer; in a block-cyclic layout it has up to three along each axis,
     /// for its full blocks and for the two ends. The transfers are passed by reference, because

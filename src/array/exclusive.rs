@@ -19,11 +19,12 @@ use crate::{Element, Group, Segment};
 use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
+use std::cell::Cell;
 
 #[derive(Debug)]
 pub(crate) struct Exclusive<'rt, T: Element> {
     segment: Segment<'rt, T>,
-    exclusive: bool,
+    exclusive: Cell<bool>,
 }
 
 /// Elements of this rank's own part: the offset of the first one, and a count and a stride for each
@@ -54,7 +55,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     pub(crate) fn new(group: &Group<'rt>, here: usize, zeros: bool) -> Result<Exclusive<'rt, T>> {
         let mut segment = group.allocate_internal(here, zeros)?;
         segment.what = "an array";
-        Ok(Exclusive { segment, exclusive: false })
+        Ok(Exclusive { segment, exclusive: Cell::new(false) })
     }
 
     /// For reads, and for writes that the caller orders against views.
@@ -71,7 +72,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     pub(crate) fn make_exclusive(&mut self) -> Result<()> {
         let number = self.segment.number();
         collective::scope(Kind::Access, number, || self.segment.group().barrier())?;
-        self.exclusive = true;
+        self.exclusive.set(true);
         Ok(())
     }
 
@@ -79,18 +80,46 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     pub(crate) fn make_shared(&mut self) -> Result<()> {
         let number = self.segment.number();
         collective::scope(Kind::Release, number, || self.segment.group().barrier())?;
-        self.exclusive = false;
+        self.exclusive.set(false);
         Ok(())
     }
 
+    /// Completes all writes to all parts, and runs a function that views this rank's part. No code
+    /// of the program runs meanwhile except functions of elements. Collective. Afterwards the
+    /// caller makes an exchange of all ranks before it returns, so that no rank writes to a part
+    /// that its owner still reads. A scope of the caller distinguishes both from other calls.
+    pub(crate) fn while_exclusive<R>(&self, read: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.segment.group().barrier()?;
+        self.as_exclusive(read)
+    }
+
+    /// Runs a function as in an exclusive access, inside [`Exclusive::while_exclusive`] of this part
+    /// or of another one of the same group.
+    pub(crate) fn as_exclusive<R>(&self, read: impl FnOnce() -> R) -> R {
+        struct Restore<'a>(&'a Cell<bool>, bool);
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.1);
+            }
+        }
+        let _restore = Restore(&self.exclusive, self.exclusive.replace(true));
+        read()
+    }
+
+    /// After a barrier of the caller, as in [`Exclusive::make_exclusive`] and before that of
+    /// [`Exclusive::make_shared`].
+    pub(crate) fn set_exclusive(&mut self, exclusive: bool) {
+        self.exclusive.set(exclusive);
+    }
+
     pub(crate) fn is_exclusive(&self) -> bool {
-        self.exclusive
+        self.exclusive.get()
     }
 
     /// Fails unless the parts are shared.
     #[inline]
     pub(crate) fn check_shared(&self) -> Result<()> {
-        if self.exclusive {
+        if self.exclusive.get() {
             fail!(
                 State,
                 "the owners have exclusive access to their parts: release it on all ranks before \
@@ -127,7 +156,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     }
 
     fn checked<D: Dimension>(&self, window: &Window<D>) -> ndarray::StrideShape<D> {
-        assert!(self.exclusive, "a view of a part that is shared with all ranks");
+        assert!(self.exclusive.get(), "a view of a part that is shared with all ranks");
         let len = self.segment.local().len();
         assert!(window.fits(len), "{window:?} exceeds this rank's part, which has {len} elements");
         // The strides of an empty window are never used, but ndarray would see overlaps in some.

@@ -2,11 +2,13 @@
 
 use super::check::Kind;
 use super::dist_array::DistArray;
-use super::views::Lists;
+use super::distribution::Layout;
+use super::views::Runs;
 use crate::in_call::InCall;
 use crate::{Accumulate, Atomic, Element};
-use ndarray::{Dimension, IntoDimension};
+use ndarray::{ArrayView2, Dimension, IntoDimension};
 use portolan_engine::error::{Result, fail};
+use std::collections::HashMap;
 
 impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// Gets elements and returns them in the order of their indices.
@@ -45,13 +47,59 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         I: Clone + IntoDimension<Dim = D>,
     {
         const CALL: &str = "DistArray::scatter";
+        self.check_shared().in_call(CALL)?;
         self.as_many(indices.len(), values.len()).in_call(CALL)?;
         let lists = self.by_owner(indices, Kind::Put).in_call(CALL)?;
         self.inner.part.scatter(lists, values).in_call(CALL)
     }
 
+    /// Gets runs of elements into a slice. Each run has `len` elements that are consecutive in
+    /// row-major order, and begins at an index, which is a row of `indices`. So `len` is 1 for
+    /// single elements, and the length of a row for whole rows of a matrix, which move as blocks.
+    ///
+    /// ```no_run
+    /// # fn rows(a: &portolan::array::DistArray<'_, f64, ndarray::Ix2>) -> portolan::Result<Vec<f64>> {
+    /// let (columns, starts) = (a.shape()[1], ndarray::array![[7, 0], [2, 0], [9, 0]]);
+    /// let mut rows = vec![0.0; 3 * columns];
+    /// a.gather_runs(starts.view(), columns, &mut rows)?; // rows 7, 2 and 9
+    /// # Ok(rows)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns `Address` if a run leaves the array, and `Argument` if the target does not have
+    /// `len` elements for each index, or an index has another number of axes than the array.
+    #[track_caller]
+    pub fn gather_runs(
+        &self,
+        indices: ArrayView2<'_, usize>,
+        len: usize,
+        target: &mut [T],
+    ) -> Result<()> {
+        const CALL: &str = "DistArray::gather_runs";
+        let lists = self.runs_by_owner(indices, len, target.len(), Kind::Get).in_call(CALL)?;
+        self.inner.part.gather(lists, target).in_call(CALL)
+    }
+
+    /// Puts runs of elements; see [`DistArray::gather_runs`]. If an element occurs twice, it holds
+    /// either of the two values afterwards. The values may be reused on return.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`DistArray::gather_runs`], and `State` during an access.
+    #[track_caller]
+    pub fn scatter_runs(
+        &self,
+        indices: ArrayView2<'_, usize>,
+        len: usize,
+        values: &[T],
+    ) -> Result<()> {
+        const CALL: &str = "DistArray::scatter_runs";
+        self.check_shared().in_call(CALL)?;
+        let lists = self.runs_by_owner(indices, len, values.len(), Kind::Put).in_call(CALL)?;
+        self.inner.part.scatter(lists, values).in_call(CALL)
+    }
+
     fn as_many(&self, indices: usize, values: usize) -> Result<()> {
-        self.check_shared()?;
         if indices != values {
             fail!(Argument, "array \"{}\": {indices} indices and {values} values", self.name());
         }
@@ -59,27 +107,146 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     }
 
     #[track_caller]
-    fn by_owner<I>(&self, indices: &[I], kind: Kind) -> Result<Lists>
+    fn by_owner<I>(&self, indices: &[I], kind: Kind) -> Result<Vec<Runs>>
     where
         I: Clone + IntoDimension<Dim = D>,
     {
-        // The position of each rank's list in `lists`.
-        let mut known = vec![usize::MAX; self.inner.layout.ranks()];
-        let share = indices.len().div_ceil(known.len());
-        let mut lists = Lists::new();
+        let mut lists = Sorted::new(&self.inner.layout, indices.len());
         for (place, index) in indices.iter().enumerate() {
             let index = index.clone().into_dimension();
             let (rank, offset) = self.locate(index.slice())?;
             self.note_index(kind, index.slice());
-            if known[rank] == usize::MAX {
-                known[rank] = lists.len();
-                lists.push((rank, Vec::with_capacity(share), Vec::with_capacity(share)));
-            }
-            let (_, offsets, places) = &mut lists[known[rank]];
-            offsets.push(offset);
-            places.push(place);
+            lists.push(rank, offset, place);
         }
-        Ok(lists)
+        Ok(lists.lists)
+    }
+
+    #[track_caller]
+    fn runs_by_owner(
+        &self,
+        indices: ArrayView2<'_, usize>,
+        len: usize,
+        values: usize,
+        kind: Kind,
+    ) -> Result<Vec<Runs>> {
+        let (layout, shape) = (&self.inner.layout, self.shape());
+        let (count, ndim) = indices.dim();
+        self.as_many(count.saturating_mul(len), values)?;
+        if ndim != shape.len() {
+            fail!(Argument, "array \"{}\" of shape {shape:?}: indices of {ndim} axes", self.name());
+        }
+        if values == 0 {
+            return Ok(Vec::new());
+        }
+        let mut lists = Sorted::new(layout, count);
+        if let ([n], Some(starts), 1) = (shape, indices.as_slice(), len) {
+            // Elements of a vector need no more than the owner.
+            if let Some(index) = starts.iter().find(|index| **index >= *n) {
+                self.locate(&[*index])?; // fails
+            }
+            for (place, &index) in starts.iter().enumerate() {
+                let (rank, offset) = layout.locate(&[index]);
+                self.note_index(kind, &[index]);
+                lists.push(rank, offset, place);
+            }
+            return Ok(lists.lists);
+        }
+        let joined = layout.joined_from();
+        let mut index = vec![0; ndim];
+        for (n, row) in indices.rows().into_iter().enumerate() {
+            index.iter_mut().zip(row).for_each(|(to, from)| *to = *from);
+            let mut done = 0;
+            loop {
+                let (rank, offset) = self.locate(&index)?;
+                let piece = layout.joined_len(joined, &index).min(len - done);
+                self.note_run(kind, &index, piece);
+                lists.push_run(rank, piece, offset, n * len + done);
+                done += piece;
+                if done == len {
+                    break;
+                }
+                advance(&mut index, shape, piece);
+            }
+        }
+        Ok(lists.lists)
+    }
+
+    /// Records an access to consecutive elements.
+    #[track_caller]
+    fn note_run(&self, kind: Kind, first: &[usize], len: usize) {
+        if self.inner.check.is_some() {
+            let mut index = first.to_vec();
+            for _ in 0..len {
+                self.note_index(kind, &index);
+                advance(&mut index, self.shape(), 1);
+            }
+        }
+    }
+}
+
+/// Moves an index forward in row-major order. At the end of the array, the first axis exceeds it.
+fn advance(index: &mut [usize], shape: &[usize], by: usize) {
+    let mut carry = by;
+    for (axis, (i, n)) in index.iter_mut().zip(shape).enumerate().rev() {
+        *i += carry;
+        if axis == 0 {
+            break;
+        }
+        (carry, *i) = (*i / n, *i % n);
+    }
+}
+
+/// Runs of elements by their owners and lengths.
+struct Sorted {
+    /// The position in `lists` of each rank's single elements.
+    known: Vec<usize>,
+    /// The position in `lists` of other runs.
+    runs: HashMap<(usize, usize), usize>,
+    last: usize,
+    share: usize,
+    lists: Vec<Runs>,
+}
+
+impl Sorted {
+    fn new(layout: &Layout, count: usize) -> Sorted {
+        let ranks = layout.ranks();
+        Sorted {
+            known: vec![usize::MAX; ranks],
+            runs: HashMap::new(),
+            last: 0,
+            share: count.div_ceil(ranks),
+            lists: Vec::new(),
+        }
+    }
+
+    fn add_list(&mut self, rank: usize, len: usize) -> usize {
+        let (offsets, places) = (Vec::with_capacity(self.share), Vec::with_capacity(self.share));
+        self.lists.push(Runs { rank, len, offsets, places });
+        self.lists.len() - 1
+    }
+
+    #[inline]
+    fn push(&mut self, rank: usize, offset: usize, place: usize) {
+        if self.known[rank] == usize::MAX {
+            self.known[rank] = self.add_list(rank, 1);
+        }
+        let list = &mut self.lists[self.known[rank]];
+        list.offsets.push(offset);
+        list.places.push(place);
+    }
+
+    fn push_run(&mut self, rank: usize, len: usize, offset: usize, place: usize) {
+        let is_last = |list: &&mut Runs| (list.rank, list.len) == (rank, len);
+        if self.lists.get_mut(self.last).filter(is_last).is_none() {
+            self.last = match self.runs.get(&(rank, len)) {
+                Some(at) => *at,
+                None => self.add_list(rank, len),
+            };
+            self.runs.insert((rank, len), self.last);
+        }
+        let list = &mut self.lists[self.last];
+        list.offsets.push(offset);
+        list.places.push(place);
     }
 }
 
@@ -95,8 +262,28 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         I: Clone + IntoDimension<Dim = D>,
     {
         const CALL: &str = "DistArray::scatter_add";
+        self.check_shared().in_call(CALL)?;
         self.as_many(indices.len(), values.len()).in_call(CALL)?;
         let lists = self.by_owner(indices, Kind::Add).in_call(CALL)?;
+        self.inner.part.scatter_add(lists, alpha, values).in_call(CALL)
+    }
+
+    /// Adds `alpha` times runs of values, each element atomically; see [`DistArray::gather_runs`].
+    /// An element may occur more than once. The values may be reused on return.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`DistArray::scatter_runs`].
+    #[track_caller]
+    pub fn scatter_add_runs(
+        &self,
+        indices: ArrayView2<'_, usize>,
+        len: usize,
+        alpha: T,
+        values: &[T],
+    ) -> Result<()> {
+        const CALL: &str = "DistArray::scatter_add_runs";
+        self.check_shared().in_call(CALL)?;
+        let lists = self.runs_by_owner(indices, len, values.len(), Kind::Add).in_call(CALL)?;
         self.inner.part.scatter_add(lists, alpha, values).in_call(CALL)
     }
 }

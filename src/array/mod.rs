@@ -114,11 +114,13 @@ mod patch;
 mod product;
 mod reductions;
 mod scoped;
+pub(crate) mod several;
 mod stencil;
 #[cfg(test)]
 mod tests;
 mod tiles;
 mod transfers;
+mod tree;
 mod views;
 mod whole;
 

@@ -1,11 +1,14 @@
 //! Reductions of all elements to one value. All are collective, and every rank gets the same bits.
 
-use super::dist_array::DistArray;
+use super::dist_array::{DistArray, Inner};
+use super::exclusive::Window;
+use super::tree::{self, Orderless};
 use super::whole::SLAB;
 use crate::Element;
 use crate::in_call::InCall;
-use ndarray::{Dimension, LinalgScalar};
+use ndarray::{ArrayView, Dimension, LinalgScalar};
 use num_complex::Complex;
+use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::Result;
 
 /// The least or largest element of an array; see [`DistArray::min`] and [`DistArray::max`].
@@ -52,98 +55,31 @@ magnitude! {
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    fn fold<A>(
-        &self,
-        start: A,
-        mut fold: impl FnMut(A, ndarray::ArrayView<'_, T, D>) -> A,
-    ) -> Result<A> {
-        let mut value = start;
-        for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
-            value = fold(value, self.slab(&slab)?.view());
-        }
-        Ok(value)
+    /// Returns a value of the own elements of each rank, in the order of the ranks. Completes all
+    /// transfers first. Collective.
+    #[track_caller]
+    fn reduced<R: Element>(&self, own: impl FnOnce(ArrayView<'_, T, D>) -> R) -> Result<Vec<R>> {
+        let Inner { part, group, .. } = &*self.inner;
+        collective::scope(Kind::ReduceArray, part.segment().number(), || {
+            let window = self.window(false);
+            let own = part.while_exclusive(|| {
+                self.check_races()?;
+                Ok(own(part.view(&window)))
+            })?;
+            group.all_gather(own)
+        })
     }
-
-    /// Returns the best element according to `better`, the first in row-major order if several are
-    /// equally good, and its index.
-    fn best(&self, better: impl Fn(T, T) -> bool) -> Result<Option<Extremum<T>>> {
-        self.sync_inner()?;
-        let shape = self.shape();
-        let mut best: Option<(T, u64)> = None;
-        let take = |value: T, at: u64, best: &mut Option<(T, u64)>| {
-            let wins = match *best {
-                Some((known, place)) => {
-                    better(value, known) || (at < place && !better(known, value))
-                }
-                None => true,
-            };
-            if wins {
-                *best = Some((value, at));
-            }
-        };
-        for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
-            // In row-major order, so the first of equal elements of a slab wins.
-            let elements = self.slab(&slab)?;
-            let mut values = elements.iter().copied().enumerate();
-            let Some(first) = values.next() else { continue };
-            let (mut n, value) =
-                values.fold(
-                    first,
-                    |(n, known), (other, value)| {
-                        if better(value, known) { (other, value) } else { (n, known) }
-                    },
-                );
-            let mut at = 0;
-            let mut stride = 1;
-            for (range, size) in slab.global.iter().zip(shape).rev() {
-                at += (range.start + n % range.len()) as u64 * stride;
-                (n, stride) = (n / range.len(), stride * *size as u64);
-            }
-            take(value, at, &mut best);
-        }
-        let group = self.group();
-        let (value, at) = best.unwrap_or((T::zeroed(), u64::MAX));
-        let (values, places) = (group.all_gather(value)?, group.all_gather(at)?);
-        let mut all = None;
-        for (value, at) in values.into_iter().zip(places).filter(|(_, at)| *at != u64::MAX) {
-            take(value, at, &mut all);
-        }
-        Ok(all.map(|(value, at)| {
-            let mut rest = at as usize;
-            let mut index = vec![0; shape.len()];
-            for (i, n) in index.iter_mut().zip(shape).rev() {
-                (*i, rest) = (rest % n, rest / n);
-            }
-            Extremum { value, index }
-        }))
-    }
-}
-
-/// Sums elements with a rounding error that grows with the logarithm of their number.
-fn pairwise<T: LinalgScalar>(elements: &[T]) -> T {
-    const FEW: usize = 512;
-    if elements.len() <= FEW {
-        return ndarray::aview1(elements).sum();
-    }
-    let (a, b) = elements.split_at(elements.len() / 2);
-    pairwise(a) + pairwise(b)
 }
 
 impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
-    /// Returns the sum of all elements. Collective.
+    /// Returns the sum of all elements. Collective. The rounding error grows with the logarithm of
+    /// the number of elements. For a number of ranks, equal elements give equal bits.
     ///
     /// # Errors
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn sum(&self) -> Result<T> {
-        const CALL: &str = "DistArray::sum";
-        self.sync_inner().in_call(CALL)?;
-        let add = |sum, slab: ndarray::ArrayView<'_, T, D>| match slab.as_slice() {
-            Some(elements) => sum + pairwise(elements),
-            None => sum + slab.sum(),
-        };
-        let own = self.fold(T::zero(), add).in_call(CALL)?;
-        self.total(own).in_call(CALL)
+        Ok(total(self.reduced(tree::sum).in_call("DistArray::sum")?))
     }
 
     /// Returns the sum of the products of corresponding elements of both arrays. Complex elements
@@ -155,22 +91,26 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
     pub fn dot(&self, other: &DistArray<'_, T, D>) -> Result<T> {
         const CALL: &str = "DistArray::dot";
         self.check_alike(other).in_call(CALL)?;
+        if self.inner.layout.owns_like(&other.inner.layout) {
+            let window = other.window(false);
+            // All transfers are complete, and no rank starts one before the call ends.
+            let own = |view: ArrayView<'_, T, D>| {
+                other.inner.part.as_exclusive(|| tree::dot(view, other.inner.part.view(&window)))
+            };
+            return Ok(total(self.reduced(own).in_call(CALL)?));
+        }
         self.sync_inner().in_call(CALL)?;
         let mut sum = T::zero();
         for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
             let (a, b) = (self.slab(&slab).in_call(CALL)?, other.slab(&slab).in_call(CALL)?);
-            // Both are freshly allocated, and therefore contiguous.
-            let rows = (a.as_slice_memory_order(), b.as_slice_memory_order());
-            if let (Some(a), Some(b)) = rows {
-                sum = sum + ndarray::aview1(a).dot(&ndarray::aview1(b));
-            }
+            sum = sum + tree::dot(a.view(), b.view());
         }
-        self.total(sum).in_call(CALL)
+        Ok(total(self.group().all_gather(sum).in_call(CALL)?))
     }
+}
 
-    fn total(&self, own: T) -> Result<T> {
-        Ok(self.group().all_gather(own)?.into_iter().fold(T::zero(), |sum, x| sum + x))
-    }
+fn total<T: LinalgScalar>(parts: Vec<T>) -> T {
+    parts.into_iter().fold(T::zero(), |sum, x| sum + x)
 }
 
 impl<T: Magnitude, D: Dimension> DistArray<'_, T, D> {
@@ -180,14 +120,7 @@ impl<T: Magnitude, D: Dimension> DistArray<'_, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn norm(&self) -> Result<f64> {
-        const CALL: &str = "DistArray::norm";
-        self.sync_inner().in_call(CALL)?;
-        let squares = |sum, slab: ndarray::ArrayView<'_, T, D>| {
-            sum + slab.iter().map(|x| x.squared()).sum::<f64>()
-        };
-        let own = self.fold(0.0, squares).in_call(CALL)?;
-        let all = self.group().all_gather(own).in_call(CALL)?;
-        Ok(all.into_iter().sum::<f64>().sqrt())
+        Ok(total(self.reduced(tree::squares).in_call("DistArray::norm")?).sqrt())
     }
 }
 
@@ -200,7 +133,7 @@ impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn min(&self) -> Result<Option<Extremum<T>>> {
-        self.best(|a, b| a < b || (orderless(b) && !orderless(a))).in_call("DistArray::min")
+        self.best(|a, b| a < b, Orderless::Worst).in_call("DistArray::min")
     }
 
     /// Returns the largest element and its index, by the rules of [`DistArray::min`]. Collective.
@@ -209,10 +142,78 @@ impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn max(&self) -> Result<Option<Extremum<T>>> {
-        self.best(|a, b| a > b || (orderless(b) && !orderless(a))).in_call("DistArray::max")
+        self.best(|a, b| a > b, Orderless::Worst).in_call("DistArray::max")
     }
-}
 
-fn orderless<T: PartialOrd>(value: T) -> bool {
-    value.partial_cmp(&value).is_none()
+    /// Returns the first element that cannot be ordered, such as NaN, if there is one, and otherwise
+    /// the least element, as [`DistArray::min`] does. Collective.
+    ///
+    /// # Errors
+    /// Returns `Mpi` if communication fails.
+    #[track_caller]
+    pub fn minimum(&self) -> Result<Option<Extremum<T>>> {
+        self.best(|a, b| a < b, Orderless::Best).in_call("DistArray::minimum")
+    }
+
+    /// Returns the largest element by the rules of [`DistArray::minimum`]. Collective.
+    ///
+    /// # Errors
+    /// Returns `Mpi` if communication fails.
+    #[track_caller]
+    pub fn maximum(&self) -> Result<Option<Extremum<T>>> {
+        self.best(|a, b| a > b, Orderless::Best).in_call("DistArray::maximum")
+    }
+
+    #[track_caller]
+    fn best(
+        &self,
+        better: impl Fn(T, T) -> bool,
+        orderless: Orderless,
+    ) -> Result<Option<Extremum<T>>> {
+        let Inner { part, group, .. } = &*self.inner;
+        let shape = self.shape();
+        let (values, places) =
+            collective::scope(Kind::ReduceArray, part.segment().number(), || {
+                let window = self.window(false);
+                let own = part.while_exclusive(|| {
+                    self.check_races()?;
+                    Ok(tree::best(part.view(&window), &better, orderless))
+                })?;
+                let own = own.map(|(value, at)| (value, self.row_major(&window, at)));
+                let (value, at) = own.unwrap_or((T::zeroed(), u64::MAX));
+                Ok::<_, crate::Error>((group.all_gather(value)?, group.all_gather(at)?))
+            })?;
+        let mut all: Option<(T, u64)> = None;
+        for (value, at) in values.into_iter().zip(places).filter(|(_, at)| *at != u64::MAX) {
+            let is_better = all.is_none_or(|(known, place)| {
+                let wins = |a, b| tree::wins(a, b, &better, orderless);
+                wins(value, known) || (at < place && !wins(known, value))
+            });
+            if is_better {
+                all = Some((value, at));
+            }
+        }
+        Ok(all.map(|(value, at)| {
+            let mut rest = at as usize;
+            let mut index = vec![0; shape.len()];
+            for (i, n) in index.iter_mut().zip(shape).rev() {
+                (*i, rest) = (rest % n, rest / n);
+            }
+            Extremum { value, index }
+        }))
+    }
+
+    /// Converts a position in the window of this rank's elements to one in the array, both in
+    /// row-major order.
+    fn row_major(&self, window: &Window<D>, at: usize) -> u64 {
+        let Inner { layout, coords, .. } = &*self.inner;
+        let (mut rest, mut stride, mut place) = (at, 1, 0);
+        let axes = window.shape.slice().iter().zip(self.shape()).enumerate();
+        for (axis, (own, n)) in axes.rev() {
+            let coord = coords.as_ref().map_or(0, |coords| coords[axis]);
+            place += layout.global(axis, coord, rest % own) as u64 * stride;
+            (rest, stride) = (rest / own, stride * *n as u64);
+        }
+        place
+    }
 }

@@ -45,9 +45,15 @@ pub(crate) struct Fragment {
     pub axes: SmallVec<[BlockAxis; 3]>,
 }
 
-/// Single elements of several ranks: the rank, the offsets in its part, and the positions in the
-/// caller's list.
-pub(crate) type Lists = Vec<(usize, Vec<usize>, Vec<usize>)>;
+/// Runs of `len` consecutive elements of one rank: their offsets in its part, and their positions in
+/// the caller's list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Runs {
+    pub rank: usize,
+    pub len: usize,
+    pub offsets: Vec<usize>,
+    pub places: Vec<usize>,
+}
 
 #[derive(Debug)]
 struct Memory<'a, T> {
@@ -301,7 +307,7 @@ impl<T: Element> Exclusive<'_, T> {
 
     /// Gets elements of several ranks, by the offsets in `lists`, into the elements of `target` at
     /// the positions in `lists`.
-    pub(crate) fn gather(&self, lists: Lists, target: &mut [T]) -> Result<()> {
+    pub(crate) fn gather(&self, lists: Vec<Runs>, target: &mut [T]) -> Result<()> {
         // SAFETY: `target` is borrowed exclusively until the call returns, and any bytes are valid
         // values of its elements.
         unsafe { self.vectors(TransferKind::Get, lists, target.as_mut_ptr(), target.len()) }
@@ -309,14 +315,14 @@ impl<T: Element> Exclusive<'_, T> {
 
     /// Puts the elements of `source` at the positions in `lists` to elements of several ranks, by
     /// the offsets in `lists`.
-    pub(crate) fn scatter(&self, lists: Lists, source: &[T]) -> Result<()> {
+    pub(crate) fn scatter(&self, lists: Vec<Runs>, source: &[T]) -> Result<()> {
         self.check_shared()?;
         let first = source.as_ptr().cast_mut();
         // SAFETY: `source` is borrowed until the call returns, and a put only reads it.
         unsafe { self.vectors(TransferKind::Put, lists, first, source.len()) }
     }
 
-    /// Transfers single elements. Returns when the slice may be reused.
+    /// Transfers runs of elements. Returns when the slice may be reused.
     ///
     /// # Safety
     /// `first` must be valid for `len` elements until the call returns: for writes in a get,
@@ -324,21 +330,22 @@ impl<T: Element> Exclusive<'_, T> {
     unsafe fn vectors(
         &self,
         kind: TransferKind,
-        mut lists: Lists,
+        mut lists: Vec<Runs>,
         first: *mut T,
         len: usize,
     ) -> Result<()> {
         let (segment, size) = (self.segment(), size_of::<T>());
         // Converts offsets and positions to addresses, in place.
-        for (rank, offsets, places) in &mut lists {
+        for Runs { rank, len: run, offsets, places } in &mut lists {
             let (part, base) = (segment.len_at(*rank)?, segment.part_address(*rank));
-            if let Some(far) = offsets.iter().max().filter(|far| **far >= part) {
-                fail!(
-                    Internal,
-                    "element {far} is outside the part of rank {rank}, which has {part}"
-                );
+            let leaves = |firsts: &[usize], whole: usize| {
+                let far = firsts.iter().copied().max().unwrap_or(0);
+                !firsts.is_empty() && far.checked_add(*run).is_none_or(|end| end > whole)
+            };
+            if leaves(offsets, part) {
+                fail!(Internal, "elements outside the part of rank {rank}, which has {part}");
             }
-            if offsets.len() != places.len() || places.iter().max().is_some_and(|p| *p >= len) {
+            if offsets.len() != places.len() || leaves(places, len) {
                 fail!(Internal, "places outside a list of {len} elements");
             }
             // The checks above keep this in bounds, so nothing wraps.
@@ -347,9 +354,10 @@ impl<T: Element> Exclusive<'_, T> {
             places.iter_mut().for_each(|p| *p = at(first as usize, *p));
         }
         let counter = Arc::default();
-        let issued = lists.iter().try_for_each(|(rank, there, here)| {
-            let world = segment.group().members()[*rank];
-            let list = [Vector { block: size, local: here, remote: there }];
+        let issued = lists.iter().try_for_each(|runs| {
+            let world = segment.group().members()[runs.rank];
+            let block = runs.len.wrapping_mul(size);
+            let list = [Vector { block, local: &runs.places, remote: &runs.offsets }];
             // SAFETY: the positions lie in the slice, which by contract is valid until this call
             // returns. The wait below lasts until the transfers no longer access it.
             unsafe { segment.engine().issue_vectors(kind, world, &list, &counter) }
@@ -383,7 +391,7 @@ impl<T: Accumulate> Exclusive<'_, T> {
     }
 
     /// Adds `scale` times the elements of `source` where [`Exclusive::scatter`] would put them.
-    pub(crate) fn scatter_add(&self, lists: Lists, scale: T, source: &[T]) -> Result<()> {
+    pub(crate) fn scatter_add(&self, lists: Vec<Runs>, scale: T, source: &[T]) -> Result<()> {
         self.check_shared()?;
         let kind = TransferKind::Accumulate(scale.scale());
         let first = source.as_ptr().cast_mut();

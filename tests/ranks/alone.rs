@@ -428,6 +428,13 @@ const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "kept_memory",
+        label: "keep_bytes=16M",
+        env: &[("PORTOLAN_KEEP_BYTES", "16M")],
+        run: limits::kept,
+        ..ALONE_BASE
+    },
+    Alone {
         name: "small_shm",
         label: "shm_dir of 16 MiB",
         wrap: Some(limits::WITH_SMALL_DIR),

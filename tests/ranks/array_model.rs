@@ -1,7 +1,7 @@
 //! The model of a distributed array: one `ndarray` that every rank keeps for itself.
 
 use crate::rng::Rng;
-use ndarray::{ArrayD, IxDyn};
+use ndarray::{Array2, ArrayD, IxDyn};
 use portolan::Runtime;
 use portolan::array::{DistArray, Distribution, Options, Patch};
 
@@ -71,6 +71,29 @@ pub fn index(rng: &mut Rng, shape: &[usize]) -> IxDyn {
     IxDyn(&shape.iter().map(|&n| rng.below(n)).collect::<Vec<_>>())
 }
 
+/// Returns the first indices of some runs of elements, and the length of the runs.
+pub fn runs(rng: &mut Rng, shape: &[usize]) -> (Array2<usize>, usize) {
+    let all: usize = shape.iter().product();
+    let most = [1, 3, 40][rng.below(3)];
+    let len = rng.range(1, most.min(all));
+    let mut starts = Array2::zeros((rng.range(1, 12), shape.len()));
+    for mut start in starts.rows_mut() {
+        let mut at = rng.below(all - len + 1);
+        for (index, n) in start.iter_mut().zip(shape).rev() {
+            (*index, at) = (at % n, at / n);
+        }
+    }
+    (starts, len)
+}
+
+/// Returns the positions of the elements of runs, in row-major order.
+pub fn places(starts: &Array2<usize>, len: usize, shape: &[usize]) -> Vec<usize> {
+    let first = |start: ndarray::ArrayView1<'_, usize>| {
+        start.iter().zip(shape).fold(0, |at, (index, n)| at * n + index)
+    };
+    starts.rows().into_iter().flat_map(|start| first(start)..first(start) + len).collect()
+}
+
 /// Returns options with a random distribution over at most `ranks` ranks, and ghost cells that the
 /// distribution permits.
 pub fn options(rng: &mut Rng, shape: &[usize], ranks: usize, name: &str) -> Options {
@@ -121,4 +144,11 @@ pub fn check(rt: &Runtime, array: &Array<'_>, model: &ArrayD<i64>, rng: &mut Rng
     let gathered = array.gather(&list).expect("gather");
     let expected: Vec<i64> = list.iter().map(|i| model[i]).collect();
     assert_eq!(gathered, expected, "{what}: gather");
+    let (starts, len) = runs(&mut own, model.shape());
+    let mut gathered = vec![0; starts.nrows() * len];
+    array.gather_runs(starts.view(), len, &mut gathered).expect("gather of runs");
+    let flat = model.as_slice().expect("contiguous");
+    let expected: Vec<i64> =
+        places(&starts, len, model.shape()).iter().map(|at| flat[*at]).collect();
+    assert_eq!(gathered, expected, "{what}: runs of {len} from {starts}");
 }

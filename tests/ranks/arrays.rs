@@ -61,7 +61,7 @@ fn change(
 ) -> &'static str {
     let (me, n, shape) = (group.rank(), group.size(), double.shape().to_vec());
     let actor = rng.below(n);
-    match rng.below(9) {
+    match rng.below(10) {
         0 | 1 => {
             let part = Indices::random(rng, &shape);
             let new = model::numbers(rng, &part.shape());
@@ -125,6 +125,24 @@ fn change(
                 }
             }
             "scatter_add of all ranks"
+        }
+        8 => {
+            let (starts, len) = model::runs(rng, &shape);
+            let values: Vec<i64> =
+                (0..starts.nrows() * len).map(|_| rng.below(1000) as i64).collect();
+            let places = model::places(&starts, len, &shape);
+            let flat = double.as_slice_mut().expect("contiguous");
+            places.iter().zip(&values).for_each(|(at, value)| flat[*at] += 2 * value);
+            if me == actor {
+                array.scatter_add_runs(starts.view(), len, 2, &values).expect("add of runs");
+            }
+            group.barrier().expect("barrier");
+            let first = starts.slice(ndarray::s![..1, ..]);
+            places.iter().zip(&values[..len]).for_each(|(at, value)| flat[*at] = *value);
+            if me == (actor + 1) % n {
+                array.scatter_runs(first, len, &values[..len]).expect("scatter of runs");
+            }
+            "runs"
         }
         5 => {
             let at = model::index(rng, &shape);

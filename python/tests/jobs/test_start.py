@@ -126,3 +126,26 @@ def test_children_of_multiprocessing(jobs, method):
         """
     ended = jobs.run(program, n=2)
     assert ended.out.split() == ["2", "2"], ended.text
+
+
+def test_a_subinterpreter_cannot_import_the_package(jobs):
+    ended = jobs.run(
+        """
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        run = getattr(interpreters, "exec", None) or interpreters.run_string
+        other = interpreters.create()
+        try:
+            found = run(other, "import portolan")
+        except Exception as error:
+            found = error
+        print("found:", found)
+        import portolan as pt
+        print("sum", pt.zeros(3).sum())
+        """,
+        n=0,
+    )
+    assert ended.code == 0 and "main interpreter" in ended.out, ended.text
+    assert "sum 0.0" in ended.out, ended.text

@@ -71,6 +71,20 @@ def test_errors_of_casts():
     assert last_rank_named(error)
 
 
+def test_files_and_objects_of_one_rank(shared_path):
+    if pt.rank() == 0:
+        np.save(shared_path / "a.npy", np.zeros(3))
+    pt.barrier()
+    last = pt.rank() == pt.size() - 1
+    with pytest.raises(FileNotFoundError) as error:
+        pt.load(shared_path / ("none.npy" if last else "a.npy"))
+    assert last_rank_named(error)
+    for call in (pt.world.broadcast, pt.world.all_gather):
+        with pytest.raises(Exception, match="pickle"):
+            call(lambda: 1)
+    assert pt.world.sum(1) == pt.size()
+
+
 def test_an_open_access_leaves_the_other_operands_usable():
     a, b, mask = pt.ones(8), pt.ones(8), pt.ones(8, bool)
     with b.access():

@@ -128,3 +128,19 @@ def test_arrays_that_another_thread_drops_are_freed():
     thread.start()
     thread.join()
     assert pt.world.collect() == 3
+
+
+def test_no_dtype_is_that_of_numpy():
+    for create in (pt.zeros, pt.ones, pt.empty):
+        assert create(3, None).dtype == np.float64
+    assert pt.full(3, 1, None).dtype == np.full(3, 1, None).dtype
+
+
+def test_conversions_of_one_element():
+    a = pt.full((1, 1), 2.5)
+    assert float(a) == 2.5 and int(a) == 2 and complex(a) == 2.5
+    for convert in (float, int, complex):
+        with pytest.raises(TypeError, match="item"):
+            convert(pt.ones(2))
+    with pytest.raises(TypeError, match=r"a\.add\(index, value\)"):
+        np.add.at(pt.ones(2), [0], 1)

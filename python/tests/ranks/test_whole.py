@@ -235,7 +235,7 @@ def test_npy_files(dtype, shared_path):
 def test_refused_files(shared_path):
     with pytest.raises(FileNotFoundError):
         pt.load(shared_path / "none.npy")
-    with pytest.raises(ValueError):
+    with pytest.raises(FileNotFoundError, match="folder.npy"):
         pt.zeros(4).save(shared_path / "no" / "such" / "folder.npy")
     if pt.rank() == 0:
         (shared_path / "bad.npy").write_bytes(b"no array")

@@ -48,6 +48,7 @@ kinds! {
     Release = "release of an access",
     SyncArray = "sync of an array",
     FillArray = "fill of an array",
+    ReduceArray = "reduction of an array",
     Ghosts = "exchange of ghost cells",
     CreateTiles = "creation of tiles",
     ResetTiles = "reset of tiles",

@@ -10,7 +10,7 @@ struct Setting {
     text: fn(u64) -> String,
 }
 
-const COUNT: usize = 11;
+const COUNT: usize = 12;
 
 pub(crate) type Agreed = [u64; COUNT];
 
@@ -63,6 +63,7 @@ const SETTINGS: [Setting; COUNT] = [
         text: number,
     },
     Setting { variable: "PORTOLAN_SLAB_BYTES", number: |c| c.arena_bytes as u64, text: number },
+    Setting { variable: "PORTOLAN_KEEP_BYTES", number: |c| c.keep_bytes as u64, text: number },
     Setting { variable: "PORTOLAN_CHUNK_BYTES", number: |c| c.chunk_bytes as u64, text: number },
     Setting { variable: "PORTOLAN_FLIGHT_BYTES", number: |c| c.flight_bytes as u64, text: number },
     Setting { variable: "PORTOLAN_CHECK", number: |c| u64::from(c.check_races), text: switch },

@@ -109,6 +109,7 @@ pub struct Config {
     pub spin: u32,
     /// `PORTOLAN_SLAB_BYTES`
     pub arena_bytes: usize,
+    pub keep_bytes: usize,
     pub shm_dir: String,
     pub chunk_bytes: usize,
     pub flight_bytes: usize,
@@ -164,6 +165,7 @@ impl Default for Config {
             idle_poll: Duration::ZERO,
             spin: 200,
             arena_bytes: 0,
+            keep_bytes: 0,
             shm_dir: String::new(),
             chunk_bytes: 0,
             flight_bytes: 0,

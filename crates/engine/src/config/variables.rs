@@ -276,6 +276,14 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_KEEP_BYTES",
+        group: Group::Tuning,
+        alias: None,
+        default: "512M",
+        meaning: "limit in bytes per rank on the shared memory of freed segments and arrays that a group keeps for its later ones, which saves the time of fresh pages; 0 to 1024G; memory that an allocation lacks is not kept",
+        set: |c, v| put(&mut c.keep_bytes, parse_within(v, [0, 1 << 40])),
+    },
+    Variable {
         name: "PORTOLAN_RPC_LISTEN",
         group: Group::Tuning,
         alias: None,

@@ -24,7 +24,7 @@ use super::per_rank::PerRank;
 use super::registry::SegmentId;
 use super::segment::{Memory, Purpose, rounded};
 use crate::collective::share;
-use crate::error::{Result, fail};
+use crate::error::{Error, ErrorKind, Result, fail};
 use crate::group::Group;
 use crate::shm::{self, Descriptor, FreshFile, SharedFile};
 use crate::wait::Progress;
@@ -36,6 +36,22 @@ const TOGETHER: usize = 512;
 
 /// Places of the blocks of a segment, and the arenas that contain them.
 type Found = (PerRank<PartPlace>, Vec<Arc<Arena>>);
+
+/// The ranges of all ranks, or why there are none.
+struct Attempt {
+    mine: Partition,
+    all: Vec<Partition>,
+    survey: Survey,
+    done: Result<()>,
+}
+
+impl Attempt {
+    /// Whether a rank lacks memory. All ranks conclude the same.
+    fn is_short(&self) -> bool {
+        let is_memory = |error: &Error| error.kind() == ErrorKind::Memory;
+        self.done.as_ref().is_err_and(is_memory) && !self.survey.is_refused()
+    }
+}
 
 impl Memory {
     /// Allocates one segment for each length in `asked`: this rank's parts, in bytes. Collective.
@@ -61,28 +77,16 @@ impl Memory {
             0..MOST => Ok(lens),
             n => fail!(Argument, "{n} segments at once; {} are the most", MOST - 1),
         });
-        let (mut mine, file) = match &asked {
-            Ok(lens) => self.partition(group, &holdings, lens),
-            Err(error) => (refused(error), None),
-        };
-        let mut all = group.allgather(progress, &mine)?;
-        let mut survey = Survey::of(&all);
-        let mut done = survey.check(group, &all);
-        if done.is_ok() && survey.need {
-            done = self.check_room(group, &all).and_then(|()| {
-                self.partition_new(group, &holdings, file, &mut all, &survey, progress)
-            });
-            mine = all[group.rank()];
-            survey = Survey::of(&all);
+        let mut attempt = self.attempt(group, &holdings, &asked, progress)?;
+        if attempt.is_short() {
+            self.release_unused();
+            // No rank measures the free memory before all have released theirs.
+            group.allgather(progress, &0u8)?;
+            attempt = self.attempt(group, &holdings, &asked, progress)?;
         }
-        let lens = match done {
-            Ok(()) => asked?,
-            Err(error) => {
-                uncut(&holdings, &mine);
-                asked?;
-                return Err(error);
-            }
-        };
+        let Attempt { mine, all, survey, done } = attempt;
+        let lens = asked?;
+        done?;
         let others = match survey.same_lengths || lens.len() == 1 {
             true => None,
             false => Some(gather_lengths(group, lens, progress)?),
@@ -92,6 +96,34 @@ impl Memory {
             false => unlike(&holdings, &all, lens, others.as_deref())?,
         };
         Ok(self.publish(group, &holdings, purpose, found))
+    }
+
+    /// Finds a range on each rank. If a rank has none, no rank keeps its own.
+    fn attempt(
+        &self,
+        group: &Arc<Group>,
+        holdings: &GroupArenas,
+        asked: &Result<&[usize]>,
+        progress: &dyn Progress,
+    ) -> Result<Attempt> {
+        let (mut mine, file) = match asked {
+            Ok(lens) => self.partition(group, holdings, lens),
+            Err(error) => (refused(error), None),
+        };
+        let mut all = group.allgather(progress, &mine)?;
+        let mut survey = Survey::of(&all);
+        let mut done = survey.check(group, &all);
+        if done.is_ok() && survey.need {
+            done = self.check_room(group, &all).and_then(|()| {
+                self.partition_new(group, holdings, file, &mut all, &survey, progress)
+            });
+            mine = all[group.rank()];
+            survey = Survey::of(&all);
+        }
+        if done.is_err() {
+            uncut(holdings, &mine);
+        }
+        Ok(Attempt { mine, all, survey, done })
     }
 
     fn partition(

@@ -24,8 +24,6 @@ pub(crate) const HEADER: usize = 8192;
 const STAGGER: usize = 7 * ALIGN;
 /// Bytes after which processors see equal addresses.
 const STAGGERED: usize = 4096;
-/// Limit on the empty arenas that a group keeps: the sum of their longest regions, in bytes.
-pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
@@ -49,6 +47,8 @@ pub struct Policy {
     pub installed: Capabilities,
     /// Minimum length of a region in bytes.
     pub arena_bytes: usize,
+    /// Limit on the memory of freed segments that a group keeps for later ones, in bytes per rank.
+    pub keep_bytes: usize,
     pub shm_dir: String,
 }
 

@@ -2,7 +2,7 @@
 //! of the group, because [`Group`] knows nothing about memory. The ranks of a group create, fill
 //! and remove arenas in the same order, so that their numbers agree.
 
-use super::arena::{Arena, KEEP_EMPTY_BYTES, Neighbours};
+use super::arena::{Arena, Neighbours};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::topology::Topology;
@@ -53,8 +53,14 @@ impl GroupArenas {
         }
     }
 
-    /// With `keep`, leaves those that fit in [`KEEP_EMPTY_BYTES`]. All ranks decide the same.
-    pub(super) fn take_empty(&self, keep: bool) -> Vec<Arc<Arena>> {
+    /// Returns the bytes of reserved memory on this rank that no segment uses.
+    pub(super) fn unused(&self) -> usize {
+        self.arenas.lock().iter().map(|arena| arena.own.unused()).sum()
+    }
+
+    /// Leaves those whose longest regions have at most `keep` bytes in all. All ranks decide the
+    /// same.
+    pub(super) fn take_empty(&self, keep: usize) -> Vec<Arc<Arena>> {
         let mut kept = 0;
         let mut gone = Vec::new();
         self.arenas.lock().retain(|arena| {
@@ -62,7 +68,7 @@ impl GroupArenas {
                 return true;
             }
             let widest = arena.widest();
-            if keep && kept + widest <= KEEP_EMPTY_BYTES {
+            if kept + widest <= keep {
                 kept += widest;
                 return true;
             }

@@ -13,8 +13,12 @@
 //! total length of the rank's regions in the group, so the number of arenas grows with the
 //! logarithm of the memory. An arena takes memory only when a block is allocated.
 //!
-//! **Release.** A group keeps empty arenas for later segments, up to [`arena::KEEP_EMPTY_BYTES`].
-//! All ranks of the group create and remove arenas together.
+//! **Release.** The memory of a freed segment stays reserved and mapped for later segments, because
+//! the faults of fresh pages cost more than most work on them. Each rank keeps up to
+//! `PORTOLAN_KEEP_BYTES` for a group, and the group keeps empty arenas of the same total length.
+//! All ranks of the group create and remove arenas together. If an allocation finds no memory, the
+//! ranks of the group release what they keep and try once more. Kept memory belongs to no segment:
+//! the registry refuses its addresses, and a segment that asks for zeros clears it.
 //!
 //! **Rounding.** Blocks take multiples of [`arena::ALIGN`]. Bounds checks use the requested length.
 

@@ -1,6 +1,6 @@
 //! This rank's own region of an arena: its free ranges, and the memory behind them. Memory is
-//! reserved before a block is handed out (invariant 7), and released when a long tail of the region
-//! is free.
+//! reserved before a block is handed out (invariant 7). Free memory is kept for later blocks, with
+//! its pages mapped, within the limit of the caller.
 
 use super::arena::HEADER;
 use super::free_list::FreeList;
@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 
 /// Unit of reserved memory in bytes, so that most small blocks need no system call.
 pub(super) const GRAIN: usize = 64 << 10;
-/// Free tails of more than this many bytes are released at once.
-const TRIM_BYTES: usize = 32 << 20;
 
 #[derive(Debug)]
 struct Cutting {
     free: FreeList,
     committed: usize,
+    /// Bytes of all blocks.
+    taken: usize,
     /// End of the blocks freed since their memory was last released. Free bytes beyond are zero.
     used: usize,
 }
@@ -40,6 +40,7 @@ impl OwnRegion {
         let cutting = Mutex::new(Cutting {
             free: FreeList::new(start, len),
             committed: HEADER,
+            taken: 0,
             used: HEADER,
         });
         Ok(OwnRegion { file, offset, len, cutting })
@@ -87,7 +88,14 @@ impl OwnRegion {
             }
             cutting.committed = to;
         }
+        cutting.taken += len;
         Ok(Some(offset))
+    }
+
+    /// Returns how many reserved bytes no block uses.
+    pub(super) fn unused(&self) -> usize {
+        let cutting = self.cutting.lock();
+        cutting.committed.saturating_sub(HEADER + cutting.taken)
     }
 
     /// Returns the length of the prefix of a new block that may have stale data.
@@ -96,20 +104,23 @@ impl OwnRegion {
     }
 
     pub(super) fn give_back(&self, offset: usize, len: usize) {
-        self.give_back_keeping(offset, len, TRIM_BYTES);
-    }
-
-    /// For an allocation that another rank cannot match. Releases all memory behind the last block.
-    pub(super) fn uncut(&self, offset: usize, len: usize) {
-        self.give_back_keeping(offset, len, 0);
-    }
-
-    fn give_back_keeping(&self, offset: usize, len: usize, keep: usize) {
         let mut cutting = self.cutting.lock();
         cutting.free.give(offset, len);
+        cutting.taken -= len;
         cutting.used = cutting.used.max(offset + len);
+    }
+
+    /// For an allocation that another rank cannot match.
+    pub(super) fn uncut(&self, offset: usize, len: usize) {
+        self.give_back(offset, len);
+        self.trim();
+    }
+
+    /// Releases all memory behind the last block.
+    pub(super) fn trim(&self) {
+        let mut cutting = self.cutting.lock();
         let tail = cutting.free.tail().next_multiple_of(GRAIN);
-        if tail + keep < cutting.committed {
+        if tail < cutting.committed {
             if self.file.release(self.offset + tail, cutting.committed - tail) {
                 cutting.used = cutting.used.min(tail);
             }

@@ -95,6 +95,10 @@ impl Survey {
         survey
     }
 
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
     pub(super) fn check(&self, group: &Group, all: &[Partition]) -> Result<()> {
         let world = |rank: usize| group.members()[rank];
         if let Some(rank) = self.refused {

@@ -144,6 +144,9 @@ impl Memory {
         let mine = segment.places.at(group.rank());
         if let Some(arena) = segment.arena(&mine) {
             arena.own.give_back(mine.offset, rounded(mine.len));
+            if self.of(&group).unused() > self.policy.keep_bytes {
+                arena.own.trim();
+            }
         }
         for arena in &segment.arenas {
             arena.live.fetch_sub(1, Ordering::Relaxed);
@@ -177,11 +180,19 @@ impl Memory {
     }
 
     fn trim(&self, group: &Group, holdings: &GroupArenas) -> Result<()> {
-        for arena in holdings.take_empty(!group.is_freed() || holdings.live_segments() > 0) {
+        let is_over = group.is_freed() && holdings.live_segments() == 0;
+        for arena in holdings.take_empty(if is_over { 0 } else { self.policy.keep_bytes }) {
             self.registry.remove_arena(&arena);
             arena.close()?;
         }
         Ok(())
+    }
+
+    /// Releases the memory that this rank keeps, of all groups. The arenas stay.
+    pub(super) fn release_unused(&self) {
+        for holdings in self.holdings.lock().values() {
+            holdings.arenas.lock().iter().for_each(|arena| arena.own.trim());
+        }
     }
 
     /// Removes all arenas of a group, which must be empty. Collective.

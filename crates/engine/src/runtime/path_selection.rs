@@ -119,6 +119,7 @@ pub(super) fn decide(
             group_windows: Flavour::built() != Flavour::OpenMpi,
             mpi_atomics: mpi_atomics && windows,
             arena_bytes: config.arena_bytes,
+            keep_bytes: config.keep_bytes,
             installed: Paths::installed_capabilities(),
             shm_dir: config.shm_dir.clone(),
         },
