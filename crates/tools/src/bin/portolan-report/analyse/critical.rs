@@ -154,9 +154,11 @@ impl CriticalPath {
                 (Ends::Message(peers), Some(other)) => {
                     let met = meets(&waits[other], (begin, end), rank);
                     if let Some(arrived) = met {
-                        next = Some(LastTwo { latest: (arrived, other as u32), second: 0 });
+                        let later = (arrived, other as u32).max((begin, rank as u32));
+                        next = Some(LastTwo { latest: later, second: arrived.min(begin) });
                     } else if peers == MpiPeers::Source && length >= LONG {
-                        (rank, now) = (other, end.saturating_sub(1));
+                        // How long others wait for that rank's messages is unknown.
+                        (rank, now, limit) = (other, end.saturating_sub(1), u64::MAX);
                         continue;
                     }
                 }
@@ -358,7 +360,7 @@ mod tests {
         let (send, receive) = (MpiCall::Send, MpiCall::Recv);
         let late = [(send, 70 * us, 71 * us, Some(1))];
         let path = path_of(&[&late, &[(receive, 10 * us, 72 * us, Some(0))]]);
-        assert_eq!(path.time, [72 * us, 0], "{path:?}");
+        assert_eq!((path.time[0], path.gain[0]), (72 * us, 62 * us), "{path:?}");
         // Rank 0 sends a long message, which rank 1 receives late.
         let early = [(send, 10 * us, 90 * us, Some(1))];
         let path = path_of(&[&early, &[(receive, 50 * us, 91 * us, Some(0))]]);
@@ -372,6 +374,11 @@ mod tests {
         // The send is not recorded.
         let path = path_of(&[&[], &[(receive, 10 * us, 91 * us, Some(0))]]);
         assert_eq!(path.time, [91 * us - 1, 0], "{path:?}");
+        // Rank 0 is late twice.
+        let sends = [(send, 50 * us, 51 * us, Some(1)), (send, 100 * us, 101 * us, Some(1))];
+        let receives = [(receive, us, 52 * us, Some(0)), (receive, 53 * us, 102 * us, Some(0))];
+        let path = path_of(&[&sends, &receives]);
+        assert_eq!((path.time[0], path.gain[0]), (102 * us, 98 * us), "{path:?}");
     }
 
     #[test]
