@@ -35,6 +35,7 @@ from ._create import (
     zeros,
     zeros_like,
 )
+from ._gather import GatherWarning, warn_of_gathers
 from ._group import Counter, Group, Mutex, WorkQueue, world
 from ._start import (
     Error,
@@ -60,6 +61,7 @@ __all__ = [
     "Array",
     "Counter",
     "Error",
+    "GatherWarning",
     "Group",
     "Mutex",
     "Transfer",
@@ -84,6 +86,7 @@ __all__ = [
     "rank",
     "size",
     "stencil",
+    "warn_of_gathers",
     "world",
     "zeros",
     "zeros_like",

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ._operands import Agreement, mask, part, promoted
+from ._operands import Agreement, mask, part
+from ._products import matmul
 from ._reductions import BY_UFUNC, reduce
 from ._start import _native
 
@@ -18,7 +19,7 @@ from ._start import _native
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -> Any:
     """Carry out `Array.__array_ufunc__`."""
     if ufunc is np.matmul and method == "__call__":
-        return _matmul(inputs, options)
+        return matmul(inputs, options)
     if method == "reduce" and ufunc in BY_UFUNC:
         return _reduce(ufunc, *inputs, **options)
     if method != "__call__" or ufunc.signature is not None:
@@ -108,26 +109,3 @@ def _apply(
         finally:
             for access in accesses.values():
                 access.release()
-
-
-def _matmul(inputs: Any, options: dict[str, Any]) -> Any:
-    a, b = inputs
-    if not (isinstance(a, _native.ArrayBase) and isinstance(b, _native.ArrayBase)):
-        raise TypeError("@ of a distributed array needs another one; use portolan.array()")
-    if a.ndim != 2 or b.ndim != 2:
-        raise ValueError(f"@ needs two matrices, not arrays of {a.ndim} and {b.ndim} axes")
-    if a.shape[1] != b.shape[0]:
-        raise ValueError(
-            f'matmul: "{a.name}" {a.shape} and "{b.name}" {b.shape} have a mismatch in the inner '
-            f"dimension ({a.shape[1]} is different from {b.shape[0]})"
-        )
-    outs = options.pop("out", (None,))
-    if options:
-        raise TypeError(f"@ of distributed arrays has no {min(options)}")
-    _check_outs(np.matmul, outs)
-    target = outs[0]
-    a, b = promoted(a, b)
-    if target is None:
-        target = type(a)((a.shape[0], b.shape[1]), a.dtype, name="matmul", group=a._group)
-    target.matmul_from(a, b)
-    return target

@@ -192,11 +192,9 @@ def test_refused_products():
     a, b = pt.zeros((3, 4)), pt.zeros((3, 4))
     with pytest.raises(ValueError, match="mismatch"):
         a @ b
-    with pytest.raises(ValueError):
-        a @ pt.zeros(4)
-    with pytest.raises(TypeError):
-        a @ np.zeros((4, 3))
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="mismatch"):
+        a @ pt.zeros(3)
+    with pytest.raises(ValueError, match="mismatch"):
         a.dot(np.zeros((3, 4)))
     with pytest.raises(ValueError):
         a.copy_from(pt.zeros((4, 3)))
@@ -214,7 +212,7 @@ def test_copies():
     np.testing.assert_array_equal(a.transpose()[...], x.T)
     np.testing.assert_array_equal(a.redistribute(pt.cyclic((2, 2, 2)))[...], x)
     np.testing.assert_array_equal(np.asarray(a), x)
-    assert a.dot(a) == pytest.approx((x * x).sum())
+    assert np.vdot(a, a) == pytest.approx((x * x).sum())
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u4", "f8", "c8"])
