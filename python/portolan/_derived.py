@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _products, _shapes
+import numpy as np
+
+from . import _elementwise, _products, _shapes, _sorting
 
 
 class Derived:
@@ -13,6 +15,7 @@ class Derived:
     name: str
     size: int
     _group: Any
+    copy_from: Any
 
     # Products
 
@@ -55,3 +58,64 @@ class Derived:
         All ranks pass the same indices, or a distributed array of them.
         """
         return _shapes.take(self, indices, axis, out, mode)
+
+    # Orders
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        """Sort the elements along an axis, in place. Collective. The sort is stable."""
+        self.copy_from(_sorting.sort(self, axis, kind, order, stable=stable))
+
+    def argsort(
+        self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    ) -> Any:
+        """Return the distributed array of the indices that sort along an axis. Collective.
+
+        The sort is stable. If the axis is None, they are positions in row-major order.
+        """
+        return _sorting.argsort(self, axis, kind, order, stable=stable)
+
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
+        """Return the places in this sorted array at which values belong. Collective.
+
+        The result is distributed like `v`, or a numpy array if `v` is none.
+        """
+        return _sorting.searchsorted(self, v, side, sorter)
+
+    def nonzero(self) -> Any:
+        """Return the indices of the elements that are not zero, an array for each axis. Collective."""
+        return _sorting.nonzero(self)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """Return the sums of the elements up to each one, along an axis. Collective.
+
+        Without an axis, the result has one axis, in row-major order.
+        """
+        return _sorting.cumsum(self, axis, dtype, out)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """Return the products of the elements up to each one; see `cumsum`. Collective."""
+        return _sorting.cumprod(self, axis, dtype, out)
+
+    # Elements
+
+    @property
+    def real(self) -> Any:
+        """The real parts, a new array. Collective."""
+        return _elementwise.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts, a new array. Collective."""
+        return _elementwise.imag(self)
+
+    def conj(self) -> Any:
+        """Return the complex conjugates, a new array. Collective."""
+        return np.conjugate(self)  # type: ignore[call-overload]
+
+    def conjugate(self) -> Any:
+        """Return the complex conjugates, a new array. Collective."""
+        return self.conj()
+
+    def round(self, decimals: int = 0, out: Any = None) -> Any:
+        """Return the elements rounded to a number of decimals, in a new array or `out`. Collective."""
+        return _elementwise.round_(self, decimals, out)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _create, _products, _shapes
+from . import _create, _elementwise, _products, _shapes, _sorting
 from ._gather import gathered
 
-_TABLES = (_create.BY_FUNCTION, _products.FUNCTIONS, _shapes.FUNCTIONS)
+_TABLES = (
+    _create.BY_FUNCTION,
+    _elementwise.FUNCTIONS,
+    _products.FUNCTIONS,
+    _shapes.FUNCTIONS,
+    _sorting.FUNCTIONS,
+)
 BY_FUNCTION: dict[Any, Any] = {function: f for table in _TABLES for function, f in table.items()}
 
 

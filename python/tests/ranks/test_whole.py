@@ -345,9 +345,7 @@ def test_functions_that_keep_the_distribution():
     np.testing.assert_allclose(square[...], X @ X.T)
     assert np.dot(pt.array(np.arange(4.0)), pt.ones(4)) == 6
     # Other functions get all elements.
-    np.testing.assert_array_equal(np.sort(a, axis=0), np.sort(X, axis=0))
-    np.testing.assert_array_equal(np.concatenate([a, X]), np.concatenate([X, X]))
-    np.testing.assert_array_equal(np.where(a > 1, a, 0), np.where(X > 1, X, 0))
+    np.testing.assert_array_equal(np.pad(a, 1), np.pad(X, 1))
     with pytest.raises(TypeError, match="ndarray is not a distributed array"):
         pt.zeros_like(X)
 
