@@ -20,7 +20,7 @@ Calls that are marked *collective* are made by all ranks of the array's group, i
 An uncaught exception on one rank ends the job.
 """
 
-from . import _start
+from . import _start, random
 from ._array import Access, Array, Transfer, cyclic, grid, irregular
 from ._create import (
     array,
@@ -37,6 +37,7 @@ from ._create import (
 )
 from ._gather import GatherWarning, warn_of_gathers
 from ._group import Counter, Group, Mutex, WorkQueue, world
+from ._ranges import arange, eye, fromfunction, identity, linspace, tri
 from ._start import (
     Error,
     abort,
@@ -67,15 +68,20 @@ __all__ = [
     "Transfer",
     "WorkQueue",
     "abort",
+    "arange",
     "array",
     "barrier",
     "cyclic",
     "empty",
     "empty_like",
+    "eye",
+    "fromfunction",
     "full",
     "full_like",
     "grid",
+    "identity",
     "irregular",
+    "linspace",
     "load",
     "mpi_library",
     "node",
@@ -83,9 +89,11 @@ __all__ = [
     "nodes",
     "ones",
     "ones_like",
+    "random",
     "rank",
     "size",
     "stencil",
+    "tri",
     "warn_of_gathers",
     "world",
     "zeros",

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from . import random as random
+
 __version__: str
 
 _T = TypeVar("_T")
@@ -342,6 +344,40 @@ def ones(shape: _Shape, dtype: DTypeLike = ..., **options: Any) -> Array: ...
 def empty(shape: _Shape, dtype: DTypeLike = ..., **options: Any) -> Array: ...
 def full(shape: _Shape, value: _Number, dtype: Optional[DTypeLike] = None, **options: Any) -> Array: ...
 def array(values: ArrayLike, dtype: Optional[DTypeLike] = None, **options: Any) -> Array: ...
+def arange(
+    start: Union[float, np.number[Any]],
+    stop: Optional[Union[float, np.number[Any]]] = None,
+    step: Union[float, np.number[Any]] = 1,
+    dtype: Optional[DTypeLike] = None,
+    **options: Any,
+) -> Array: ...
+@overload
+def linspace(
+    start: _Number,
+    stop: _Number,
+    num: SupportsIndex = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: Optional[DTypeLike] = None,
+    **options: Any,
+) -> Array: ...
+@overload
+def linspace(
+    start: _Number,
+    stop: _Number,
+    num: SupportsIndex = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: Optional[DTypeLike] = None,
+    **options: Any,
+) -> tuple[Array, Any]: ...
+def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: DTypeLike = ..., **options: Any) -> Array: ...
+def identity(n: int, dtype: DTypeLike = ..., **options: Any) -> Array: ...
+def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: DTypeLike = ..., **options: Any) -> Array: ...
+def fromfunction(
+    function: Callable[..., Any], shape: _Shape, dtype: DTypeLike = ..., **options: Any
+) -> Array: ...
 def load(path: Union[str, os.PathLike[str]], **options: Any) -> Array: ...
 def zeros_like(other: Array, dtype: Optional[DTypeLike] = None, name: str = "") -> Array: ...
 def ones_like(other: Array, dtype: Optional[DTypeLike] = None, name: str = "") -> Array: ...
@@ -372,15 +408,20 @@ __all__ = [
     "Transfer",
     "WorkQueue",
     "abort",
+    "arange",
     "array",
     "barrier",
     "cyclic",
     "empty",
     "empty_like",
+    "eye",
+    "fromfunction",
     "full",
     "full_like",
     "grid",
+    "identity",
     "irregular",
+    "linspace",
     "load",
     "mpi_library",
     "node",
@@ -388,9 +429,11 @@ __all__ = [
     "nodes",
     "ones",
     "ones_like",
+    "random",
     "rank",
     "size",
     "stencil",
+    "tri",
     "warn_of_gathers",
     "world",
     "zeros",
