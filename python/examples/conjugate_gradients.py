@@ -17,13 +17,13 @@ def laplace(old, new, first):
 def solve(b, tolerance=1e-10):
     """Return the solution of A x = b, and the number of iterations."""
     x, r, ap = pt.zeros_like(b, name="x"), b.copy("r"), pt.zeros_like(b, name="A p")
-    p, rr = r.copy("p"), b.dot(b)
+    p, rr = r.copy("p"), np.vdot(b, b)
     for iteration in range(1, 500):
         p.stencil(ap, laplace)
-        alpha = rr / p.dot(ap)
+        alpha = rr / np.vdot(p, ap)
         x += alpha * p
         r -= alpha * ap
-        before, rr = rr, r.dot(r)
+        before, rr = rr, np.vdot(r, r)
         if np.sqrt(rr) < tolerance:
             return x, iteration
         p *= rr / before

@@ -25,7 +25,7 @@ def main():
         squares[tile] = c[tile] ** 2
     squares.sync()
     np.testing.assert_allclose(squares[...], (x @ y) ** 2)
-    np.testing.assert_allclose(squares.sum(), c.dot(c))
+    np.testing.assert_allclose(squares.sum(), np.vdot(c, c))
 
     folder = pt.world.broadcast(tempfile.mkdtemp() if pt.rank() == 0 else "")
     path = os.path.join(folder, "squares.npy")

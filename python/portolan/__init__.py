@@ -20,7 +20,7 @@ Calls that are marked *collective* are made by all ranks of the array's group, i
 An uncaught exception on one rank ends the job.
 """
 
-from . import _start
+from . import _start, random
 from ._array import Access, Array, Transfer, cyclic, grid, irregular
 from ._create import (
     array,
@@ -35,7 +35,9 @@ from ._create import (
     zeros,
     zeros_like,
 )
+from ._gather import GatherWarning, warn_of_gathers
 from ._group import Counter, Group, Mutex, WorkQueue, world
+from ._ranges import arange, eye, fromfunction, identity, linspace, tri
 from ._start import (
     Error,
     abort,
@@ -60,20 +62,26 @@ __all__ = [
     "Array",
     "Counter",
     "Error",
+    "GatherWarning",
     "Group",
     "Mutex",
     "Transfer",
     "WorkQueue",
     "abort",
+    "arange",
     "array",
     "barrier",
     "cyclic",
     "empty",
     "empty_like",
+    "eye",
+    "fromfunction",
     "full",
     "full_like",
     "grid",
+    "identity",
     "irregular",
+    "linspace",
     "load",
     "mpi_library",
     "node",
@@ -81,9 +89,12 @@ __all__ = [
     "nodes",
     "ones",
     "ones_like",
+    "random",
     "rank",
     "size",
     "stencil",
+    "tri",
+    "warn_of_gathers",
     "world",
     "zeros",
     "zeros_like",

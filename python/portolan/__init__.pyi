@@ -7,6 +7,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from . import random as random
+
 __version__: str
 
 _T = TypeVar("_T")
@@ -30,6 +32,7 @@ _Where = Union[bool, np.bool_, Sequence[bool], NDArray[np.bool_], Array]
 _Operator = Literal["sum", "prod", "min", "max", "and", "or", "xor"]
 
 class Error(RuntimeError): ...
+class GatherWarning(UserWarning): ...
 
 @final
 class Transfer:
@@ -215,7 +218,54 @@ class Array(NDArrayOperatorsMixin):
     def argmax(
         self, axis: Optional[SupportsIndex] = None, out: _Out = None, *, keepdims: bool = False
     ) -> Any: ...
-    def dot(self, other: Array) -> Any: ...
+    def dot(self, b: Union[Array, ArrayLike], out: _Out = None) -> Any: ...
+    def sort(
+        self,
+        axis: SupportsIndex = -1,
+        kind: Optional[str] = None,
+        order: None = None,
+        *,
+        stable: Optional[bool] = None,
+    ) -> None: ...
+    def argsort(
+        self,
+        axis: Optional[SupportsIndex] = -1,
+        kind: Optional[str] = None,
+        order: None = None,
+        *,
+        stable: Optional[bool] = None,
+    ) -> Array: ...
+    def searchsorted(
+        self,
+        v: Union[Array, ArrayLike],
+        side: Literal["left", "right"] = "left",
+        sorter: Optional[ArrayLike] = None,
+    ) -> Any: ...
+    def nonzero(self) -> tuple[Array, ...]: ...
+    def cumsum(
+        self, axis: Optional[SupportsIndex] = None, dtype: Optional[DTypeLike] = None, out: None = None
+    ) -> Array: ...
+    def cumprod(
+        self, axis: Optional[SupportsIndex] = None, dtype: Optional[DTypeLike] = None, out: None = None
+    ) -> Array: ...
+    @property
+    def real(self) -> Array: ...
+    @property
+    def imag(self) -> Array: ...
+    def conj(self) -> Array: ...
+    def conjugate(self) -> Array: ...
+    def round(self, decimals: int = 0, out: Optional[Array] = None) -> Array: ...
+    def reshape(self, *shape: Union[_Shape, SupportsIndex], order: str = "C") -> Array: ...
+    def ravel(self, order: str = "C") -> Array: ...
+    def flatten(self, order: str = "C") -> Array: ...
+    def squeeze(self, axis: _Axes = None) -> Array: ...
+    def take(
+        self,
+        indices: Union[Array, ArrayLike],
+        axis: Optional[SupportsIndex] = None,
+        out: None = None,
+        mode: Literal["raise", "wrap", "clip"] = "raise",
+    ) -> Any: ...
     def clip(self, min: Any = None, max: Any = None, out: Optional[Array] = None) -> Array: ...
     def norm(self) -> np.floating[Any]: ...
     def tiles(self, shape: Sequence[int]) -> _Tiles: ...
@@ -297,6 +347,40 @@ def ones(shape: _Shape, dtype: DTypeLike = ..., **options: Any) -> Array: ...
 def empty(shape: _Shape, dtype: DTypeLike = ..., **options: Any) -> Array: ...
 def full(shape: _Shape, value: _Number, dtype: Optional[DTypeLike] = None, **options: Any) -> Array: ...
 def array(values: ArrayLike, dtype: Optional[DTypeLike] = None, **options: Any) -> Array: ...
+def arange(
+    start: Union[float, np.number[Any]],
+    stop: Optional[Union[float, np.number[Any]]] = None,
+    step: Union[float, np.number[Any]] = 1,
+    dtype: Optional[DTypeLike] = None,
+    **options: Any,
+) -> Array: ...
+@overload
+def linspace(
+    start: _Number,
+    stop: _Number,
+    num: SupportsIndex = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: Optional[DTypeLike] = None,
+    **options: Any,
+) -> Array: ...
+@overload
+def linspace(
+    start: _Number,
+    stop: _Number,
+    num: SupportsIndex = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: Optional[DTypeLike] = None,
+    **options: Any,
+) -> tuple[Array, Any]: ...
+def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: DTypeLike = ..., **options: Any) -> Array: ...
+def identity(n: int, dtype: DTypeLike = ..., **options: Any) -> Array: ...
+def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: DTypeLike = ..., **options: Any) -> Array: ...
+def fromfunction(
+    function: Callable[..., Any], shape: _Shape, dtype: DTypeLike = ..., **options: Any
+) -> Array: ...
 def load(path: Union[str, os.PathLike[str]], **options: Any) -> Array: ...
 def zeros_like(other: Array, dtype: Optional[DTypeLike] = None, name: str = "") -> Array: ...
 def ones_like(other: Array, dtype: Optional[DTypeLike] = None, name: str = "") -> Array: ...
@@ -308,6 +392,7 @@ def irregular(*starts: Sequence[int]) -> tuple[Any, ...]: ...
 def cyclic(block: Sequence[int], grid: Optional[Sequence[int]] = None) -> tuple[Any, ...]: ...
 def barrier() -> None: ...
 def abort(code: int = 1) -> None: ...
+def warn_of_gathers(above: Optional[int]) -> None: ...
 def mpi_library() -> str: ...
 def rank() -> int: ...
 def size() -> int: ...
@@ -320,20 +405,26 @@ __all__ = [
     "Array",
     "Counter",
     "Error",
+    "GatherWarning",
     "Group",
     "Mutex",
     "Transfer",
     "WorkQueue",
     "abort",
+    "arange",
     "array",
     "barrier",
     "cyclic",
     "empty",
     "empty_like",
+    "eye",
+    "fromfunction",
     "full",
     "full_like",
     "grid",
+    "identity",
     "irregular",
+    "linspace",
     "load",
     "mpi_library",
     "node",
@@ -341,9 +432,12 @@ __all__ = [
     "nodes",
     "ones",
     "ones_like",
+    "random",
     "rank",
     "size",
     "stencil",
+    "tri",
+    "warn_of_gathers",
     "world",
     "zeros",
     "zeros_like",

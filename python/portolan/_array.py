@@ -12,6 +12,8 @@ from typing import Any, Optional, Union
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from ._derived import Derived
+from ._gather import note
 from ._group import world
 from ._methods import Reductions
 from ._operands import Agreement, is_comparable, promoted, raise_file_error
@@ -63,7 +65,7 @@ def _per_axis(value: Any, ndim: int, what: str) -> list[Any]:
     return values
 
 
-class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: ignore[misc,name-defined]
+class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # type: ignore[misc,name-defined]
     """A dense array whose elements are distributed over the ranks of a group.
 
     `zeros`, `array`, `load` and similar functions create arrays; all are collective. An array that
@@ -329,13 +331,6 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
 
     # Results of all elements
 
-    def dot(self, other: "Array") -> Any:
-        """Return the sum of the products of corresponding elements, not conjugated. Collective."""
-        if not isinstance(other, Array):
-            raise TypeError(f"dot() of a distributed array and {type(other).__name__}; use array()")
-        a, b = promoted(self, other)
-        return a._dot(b)
-
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
         """Return an array of the elements, limited to the interval from `min` to `max`. Collective.
 
@@ -414,6 +409,7 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("a distributed array cannot be converted without a copy")
+        note(self)
         whole: np.ndarray[Any, Any] = self[...]
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
@@ -421,11 +417,6 @@ class Array(_native.ArrayBase, Reductions, NDArrayOperatorsMixin):  # type: igno
         return array_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, _: Any, inputs: Any, options: Any) -> Any:
-        from ._create import BY_FUNCTION
+        from ._functions import array_function
 
-        if function in BY_FUNCTION:
-            return BY_FUNCTION[function](*inputs, **options)
-        # NumPy's own implementation, which converts this array.
-        return np.ndarray.__array_function__(
-            np.empty(0), function, (np.ndarray,), inputs, options
-        )
+        return array_function(function, inputs, options)

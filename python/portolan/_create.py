@@ -156,15 +156,6 @@ def _np_shape(a: Array, shape: Any) -> None:
         )
 
 
-def _dot(a: Any, b: Any, out: Any = None) -> Any:
-    if isinstance(out, Array):
-        raise TypeError("`out` of numpy.dot is a numpy array; use numpy.matmul or Array.matmul_from")
-    alike = isinstance(a, Array) and isinstance(b, Array) and a.ndim == b.ndim
-    if alike and out is None and a.ndim <= 2:
-        return a.dot(b) if a.ndim == 1 else a @ b
-    return np.dot(np.asarray(a), np.asarray(b), out)
-
-
 def _nan_extremum(how: Reduction) -> Callable[..., Any]:
     def call(
         a: Array,
@@ -192,7 +183,6 @@ BY_FUNCTION: dict[Any, Callable[..., Any]] = {
     np.full_like: _full_like,
     np.empty_like: _empty_like,
     np.copy: lambda a, order="K", subok=False: a.copy(),
-    np.dot: _dot,
     np.linalg.norm: norm,
     np.nanmin: _nan_extremum(FMIN),
     np.nanmax: _nan_extremum(FMAX),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._operands import mask, part, promoted
+from ._products import matmul
 from ._reductions import BY_UFUNC, reduce
 from ._start import _native
 
@@ -28,7 +29,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     if known is not None:
         return known
     if ufunc is np.matmul and method == "__call__":
-        return _matmul(inputs, options)
+        return matmul(inputs, options)
     if method == "reduce" and ufunc in BY_UFUNC:
         return _reduce(ufunc, *inputs, **options)
     if method != "__call__" or ufunc.signature is not None:
@@ -177,26 +178,3 @@ def _sample(operand: Any, ndim: int) -> Any:
     if isinstance(operand, _native.ArrayBase) or isinstance(operand, np.ndarray) and operand.ndim:
         return np.ones((1,) * ndim, operand.dtype)
     return operand
-
-
-def _matmul(inputs: Any, options: dict[str, Any]) -> Any:
-    a, b = inputs
-    if not (isinstance(a, _native.ArrayBase) and isinstance(b, _native.ArrayBase)):
-        raise TypeError("@ of a distributed array needs another one; use portolan.array()")
-    if a.ndim != 2 or b.ndim != 2:
-        raise ValueError(f"@ needs two matrices, not arrays of {a.ndim} and {b.ndim} axes")
-    if a.shape[1] != b.shape[0]:
-        raise ValueError(
-            f'matmul: "{a.name}" {a.shape} and "{b.name}" {b.shape} have a mismatch in the inner '
-            f"dimension ({a.shape[1]} is different from {b.shape[0]})"
-        )
-    outs = options.pop("out", (None,))
-    if options:
-        raise TypeError(f"@ of distributed arrays has no {min(options)}")
-    _check_outs(np.matmul, outs)
-    target = outs[0]
-    a, b = promoted(a, b)
-    if target is None:
-        target = type(a)((a.shape[0], b.shape[1]), a.dtype, name="matmul", group=a._group)
-    target.matmul_from(a, b)
-    return target

@@ -117,7 +117,7 @@ def test_sums_are_as_accurate_as_those_of_numpy():
     exact = n * float(np.float32(0.1))
     for array in (pt.array(x), pt.array(x.reshape(1000, 1000), distribution="rows", ghosts=(0, 1))):
         assert abs(float(array.sum()) / exact - 1) < 4e-7
-        assert abs(float(array.dot(array)) / (exact * float(np.float32(0.1))) - 1) < 4e-7
+        assert abs(float(np.vdot(array, array)) / (exact * float(np.float32(0.1))) - 1) < 4e-7
         assert abs(float(array.norm()) ** 2 / (exact * float(np.float32(0.1))) - 1) < 4e-7
 
 

@@ -192,11 +192,9 @@ def test_refused_products():
     a, b = pt.zeros((3, 4)), pt.zeros((3, 4))
     with pytest.raises(ValueError, match="mismatch"):
         a @ b
-    with pytest.raises(ValueError):
-        a @ pt.zeros(4)
-    with pytest.raises(TypeError):
-        a @ np.zeros((4, 3))
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="mismatch"):
+        a @ pt.zeros(3)
+    with pytest.raises(ValueError, match="mismatch"):
         a.dot(np.zeros((3, 4)))
     with pytest.raises(ValueError):
         a.copy_from(pt.zeros((4, 3)))
@@ -214,7 +212,7 @@ def test_copies():
     np.testing.assert_array_equal(a.transpose()[...], x.T)
     np.testing.assert_array_equal(a.redistribute(pt.cyclic((2, 2, 2)))[...], x)
     np.testing.assert_array_equal(np.asarray(a), x)
-    assert a.dot(a) == pytest.approx((x * x).sum())
+    assert np.vdot(a, a) == pytest.approx((x * x).sum())
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u4", "f8", "c8"])
@@ -347,9 +345,7 @@ def test_functions_that_keep_the_distribution():
     np.testing.assert_allclose(square[...], X @ X.T)
     assert np.dot(pt.array(np.arange(4.0)), pt.ones(4)) == 6
     # Other functions get all elements.
-    np.testing.assert_array_equal(np.sort(a, axis=0), np.sort(X, axis=0))
-    np.testing.assert_array_equal(np.concatenate([a, X]), np.concatenate([X, X]))
-    np.testing.assert_array_equal(np.where(a > 1, a, 0), np.where(X > 1, X, 0))
+    np.testing.assert_array_equal(np.pad(a, 1), np.pad(X, 1))
     with pytest.raises(TypeError, match="ndarray is not a distributed array"):
         pt.zeros_like(X)
 

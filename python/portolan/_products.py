@@ -1,0 +1,230 @@
+"""Products of matrices, vectors and arrays of more axes.
+
+A product of a matrix and a vector multiplies the own elements of each rank by the elements of the
+vector that belong to them. Ranks that share rows store their parts side by side, and the owners of
+the result add these in a fixed order, so the result does not depend on the timing. All other
+products are transposes, reshapes and products of two matrices.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from ._blocks import check_group, fill, get_box, is_distributed, make, on_own, put_box
+from ._gather import gathered
+from ._operands import promoted
+from ._reductions import axes_of
+from ._shapes import reshape, transposed
+
+
+def _distributed(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """Return both factors as distributed arrays. Collective."""
+    check_group(name, a, b)
+    model = a if is_distributed(a) else b
+    made = []
+    for x in (a, b):
+        if not is_distributed(x):
+            x = np.asarray(x)
+            if x.ndim == 0:
+                raise ValueError(f"{name}: a scalar is no factor; use *")
+            from ._create import array
+
+            x = array(x, name=name, group=model._group)
+        made.append(x)
+    return made[0], made[1]
+
+
+def matmul(inputs: Any, options: dict[str, Any]) -> Any:
+    """Carry out `@`, of matrices and vectors. Collective."""
+    outs = options.pop("out", (None,))
+    if options:
+        raise TypeError(f"@ of distributed arrays has no {min(options)}")
+    if not all(out is None or is_distributed(out) for out in outs):
+        raise TypeError("matmul: `out` is not a distributed array; use numpy.asarray() of the factors")
+    if not any(map(is_distributed, inputs)):
+        raise TypeError("matmul: `out` is a distributed array, and no factor is; use portolan.array()")
+    a, b = _distributed("matmul", *inputs)
+    if a.ndim > 2 or b.ndim > 2:
+        raise ValueError(
+            f"@ needs matrices or vectors, not arrays of {a.ndim} and {b.ndim} axes; use "
+            "numpy.tensordot()"
+        )
+    inner = b.shape[0]
+    if a.shape[-1] != inner:
+        raise ValueError(
+            f'matmul: "{a.name}" {a.shape} and "{b.name}" {b.shape} have a mismatch in the inner '
+            f"dimension ({a.shape[-1]} is different from {inner})"
+        )
+    a, b = promoted(a, b)
+    target = outs[0]
+    if a.ndim == b.ndim == 1:
+        if target is not None:
+            raise TypeError("the product of two vectors is a scalar, and has no `out`")
+        return vectors(a, b)
+    if a.ndim == b.ndim == 2:
+        if target is None:
+            target = type(a)((a.shape[0], b.shape[1]), a.dtype, name="matmul", group=a._group)
+        target.matmul_from(a, b)
+        return target
+    found = _matrix_vector(a, b, 1) if a.ndim == 2 else _matrix_vector(b, a, 0)
+    if target is None:
+        return found
+    if target.shape != found.shape:
+        raise ValueError(f"`out` of shape {target.shape} for a result of shape {found.shape}")
+    np.copyto(np.empty(0, target.dtype), np.empty(0, found.dtype), casting="same_kind")
+    target.copy_from(found if found.dtype == target.dtype else found.astype(target.dtype))
+    return target
+
+
+def vectors(a: Any, b: Any) -> Any:
+    """Return the sum of the products of two arrays of one dtype and shape. Collective."""
+    if a.shape != b.shape:
+        raise ValueError(f"shapes {a.shape} and {b.shape} of a product of two vectors are not equal")
+    alike = a.grid == b.grid and a._has_blocks_of(b)
+    if not alike or a.bounds() is None and a.distribution != b.distribution:
+        b = b.redistribute(a.distribution, group=a._group)
+    return a._dot(b)
+
+
+def _matrix_vector(matrix: Any, vector: Any, axis: int) -> Any:
+    """Return the product of a matrix and a vector, whose index is that of an axis of the matrix."""
+    made = make(matrix, (matrix.shape[1 - axis],), matrix.dtype, "matmul", distribution="block")
+    group = matrix.group
+    vector.sync()
+
+    def multiplied(mine: Any) -> Any:
+        rows, summed = mine.indices(1 - axis), mine.indices(axis)
+        factor = get_box(vector, [summed])
+        return rows, summed, mine.local @ factor if axis == 1 else factor @ mine.local
+
+    rows, summed, own = on_own(matrix, multiplied)
+    # Ranks with the same first index along the axis have different rows.
+    has_any = len(rows) > 0 and len(summed) > 0
+    firsts = group.all_gather(int(summed[0]) if has_any else -1)
+    columns = sorted(set(firsts) - {-1})
+    parts = type(matrix)((max(len(columns), 1), *made.shape), made.dtype, group=matrix._group)
+    if has_any:
+        put_box(parts, [np.array([columns.index(firsts[group.rank])]), rows], own[np.newaxis])
+    parts.sync()
+    every = np.arange(parts.shape[0])
+    # Sums of bools are disjunctions, as in NumPy.
+    return fill(made, lambda n: np.add.reduce(get_box(parts, [every, n]), axis=0, dtype=made.dtype))
+
+
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """Return `numpy.dot`: the product of vectors or matrices, or the sum over the last axis of `a`
+    and the last but one of `b`. Collective."""
+    if is_distributed(out):
+        raise TypeError("`out` of numpy.dot is a numpy array; use numpy.matmul or Array.matmul_from")
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        found = np.multiply(a, b)
+    elif np.ndim(a) <= 2 and np.ndim(b) <= 2:
+        found = matmul((a, b), {})
+    else:
+        found = tensordot(a, b, (-1, -1 if np.ndim(b) == 1 else -2))
+    return _stored(found, out)
+
+
+def _stored(found: Any, out: Any) -> Any:
+    """Return a result, or all its elements in the numpy array `out`, as numpy.dot checks it."""
+    if out is None:
+        return found
+    if out.dtype != found.dtype or out.shape != np.shape(found) or not out.flags.c_contiguous:
+        raise ValueError(
+            f"`out` is not a C-contiguous array of shape {np.shape(found)} and dtype {found.dtype}"
+        )
+    out[...] = np.asarray(found)
+    return out
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Return `numpy.tensordot`, by a product of two matrices. Collective."""
+    a, b = _distributed("tensordot", a, b)
+    if np.ndim(axes) == 0:
+        number = operator.index(axes)
+        of_a, of_b = tuple(range(a.ndim - number, a.ndim)), tuple(range(number))
+    else:
+        of_a, of_b = axes_of(axes[0], a.ndim), axes_of(axes[1], b.ndim)
+    if [a.shape[n] for n in of_a] != [b.shape[n] for n in of_b]:
+        raise ValueError(
+            f'tensordot: the axes {of_a} of "{a.name}" {a.shape} and {of_b} of "{b.name}" {b.shape} '
+            "have different lengths"
+        )
+    kept_a = tuple(n for n in range(a.ndim) if n not in of_a)
+    kept_b = tuple(n for n in range(b.ndim) if n not in of_b)
+    rest_a, rest_b = [a.shape[n] for n in kept_a], [b.shape[n] for n in kept_b]
+    inner = math.prod(a.shape[n] for n in of_a)
+    left = reshape(transposed(a, kept_a + of_a), (math.prod(rest_a), inner))
+    right = reshape(transposed(b, of_b + kept_b), (inner, math.prod(rest_b)))
+    found = matmul((left, right), {})
+    if not rest_a and not rest_b:
+        return found[0, 0]
+    return reshape(found, (*rest_a, *rest_b))
+
+
+def inner(a: Any, b: Any) -> Any:
+    """Return `numpy.inner`: the sums over the last axes. Collective."""
+    return np.multiply(a, b) if np.ndim(a) == 0 or np.ndim(b) == 0 else tensordot(a, b, (-1, -1))
+
+
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """Return `numpy.outer`: the products of all elements of two arrays. Collective."""
+    if out is not None:
+        raise TypeError("outer of distributed arrays has no `out`")
+    a, b = _distributed("outer", *[x if np.ndim(x) else np.atleast_1d(x) for x in (a, b)])
+    return matmul((reshape(a, (int(a.size), 1)), reshape(b, (1, int(b.size)))), {})
+
+
+def vdot(a: Any, b: Any, /) -> Any:
+    """Return `numpy.vdot`: the sum of the products of all elements, the first conjugated. Collective."""
+    a, b = _distributed("vdot", a, b)
+    if a.shape != b.shape:
+        a, b = (reshape(x, (int(x.size),)) for x in (a, b))
+    return vectors(*promoted(np.conjugate(a) if a.dtype.kind == "c" else a, b))
+
+
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
+    """Return `numpy.einsum` of what reduces to a product of two arrays, or to a transpose. Collective.
+
+    Other expressions get all elements, and return a numpy array.
+    """
+    plan = None if out is not None or options else _plan(operands)
+    if plan is None:
+        return gathered(np.einsum, operands, dict(out=out, optimize=optimize, **options))
+    terms, arrays, result = plan
+    if len(arrays) == 1:
+        return transposed(arrays[0], [terms[0].index(x) for x in result], copy=True)
+    shared = [x for x in terms[0] if x in terms[1]]
+    found = tensordot(arrays[0], arrays[1], [[term.index(x) for x in shared] for term in terms])
+    order = [x for x in terms[0] + terms[1] if x not in shared]
+    return transposed(found, [order.index(x) for x in result]) if result else found
+
+
+def _plan(operands: Any) -> Any:
+    """Return the indices of the factors, the factors, and the indices of the product, or None."""
+    text, arrays = operands[0], operands[1:]
+    if not isinstance(text, str) or "." in text or len(arrays) not in (1, 2):
+        return None
+    left, arrow, result = text.replace(" ", "").partition("->")
+    terms = left.split(",")
+    every = "".join(terms)
+    if not arrow:
+        result = "".join(sorted(x for x in every if every.count(x) == 1))
+    once = [x for x in every if every.count(x) == 1]
+    alike = len(terms) == len(arrays) and all(len(t) == np.ndim(x) > 0 for t, x in zip(terms, arrays))
+    distinct = all(len(set(t)) == len(t) for t in terms)
+    return (terms, arrays, result) if alike and distinct and sorted(once) == sorted(result) else None
+
+
+FUNCTIONS = {
+    np.dot: dot,
+    np.tensordot: tensordot,
+    np.inner: inner,
+    np.outer: outer,
+    np.vdot: vdot,
+    np.einsum: einsum,
+}
