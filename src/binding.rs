@@ -1,5 +1,5 @@
-//! What a binding to another language needs: a language without borrows, whose signals end calls, or
-//! whose lines reports must name.
+//! Calls for bindings to languages without borrows, to languages whose signals end calls, and to
+//! languages whose lines appear in reports.
 
 #[cfg(feature = "array")]
 use crate::array::{Access, DistArray};

@@ -129,7 +129,7 @@
 //!
 //! - `unsafe` Rust, C and Fortran code on *any* rank keeps to its contracts. Through the C
 //!   interfaces a rank can write into segments. Safe calls can do so too, which only changes
-//!   contents. Unlike safe calls, the C interfaces can also write to a part to which
+//!   contents. Unlike safe calls, the C interfaces can also write to a part while
 //!   its owner has exclusive access, and to memory that C programs share outside segments.
 //! - All ranks run the same version of this crate and the same MPI library, which keeps to the MPI
 //!   standard and to the thread level that it reports. Other users of MPI in the process, such as a

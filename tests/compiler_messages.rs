@@ -23,7 +23,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
 ];
 
-/// What the message about another thread must not name: fields that are no reason.
+/// Fields that the message about another thread must not name, because they are not the reason.
 const INNER: &[&str] = &["RefCell<", "HashMap", "`Cell<"];
 
 fn libraries(directory: &Path) -> Vec<PathBuf> {

@@ -1,8 +1,8 @@
 //! Functions of NumPy on this rank's elements of several arrays.
 //!
 //! [`apply`] gives the ranks access to all arrays with one exchange. A second exchange ends the
-//! accesses and tells the ranks whether the function has raised on one of them. So a universal
-//! function costs two exchanges, for any number of arrays.
+//! accesses, and all ranks learn from it whether the function has raised on one of them. A universal
+//! function therefore costs two exchanges, for any number of arrays.
 
 use crate::array::PyArray;
 use crate::call::wait;

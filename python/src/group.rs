@@ -36,7 +36,7 @@ use std::sync::OnceLock;
 /// Frees an object. Collective.
 pub type Free = Box<dyn FnOnce(Python<'_>) -> PyResult<()>>;
 
-/// What Python has dropped.
+/// An object that Python has dropped.
 enum Dropped {
     Array(Spare),
     Other(Free),
@@ -59,7 +59,8 @@ struct Spare {
 }
 
 impl Spare {
-    /// Returns whether to keep the array. It has no ghost cells, which are zero at first.
+    /// Returns whether to keep the array. Arrays with ghost cells are freed, because ghost cells of a
+    /// new array are zero.
     fn is_useful(&self) -> bool {
         let facts = self.array.facts();
         let bytes = with_type!(self.dtype, T => size_of::<T>());

@@ -280,7 +280,7 @@ impl Layout {
     }
 
     /// Returns how many elements from an index on are contiguous in the part of its owner, in
-    /// row-major order. `axis` is that of [`Layout::joined_from`].
+    /// row-major order. `axis` is the result of [`Layout::joined_from`].
     pub(super) fn joined_len(&self, axis: usize, index: &[usize]) -> usize {
         let map = &self.axes[axis];
         let end = map.block_end(map.owner(index[axis]).0, index[axis]);

@@ -106,8 +106,8 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         read()
     }
 
-    /// After a barrier of the caller, as in [`Exclusive::make_exclusive`] and before that of
-    /// [`Exclusive::make_shared`].
+    /// Changes the state. The caller makes the barrier of [`Exclusive::make_exclusive`] before, or the
+    /// barrier of [`Exclusive::make_shared`] afterwards.
     pub(crate) fn set_exclusive(&mut self, exclusive: bool) {
         self.exclusive.set(exclusive);
     }

@@ -22,7 +22,7 @@ mod sealed {
 #[derive(Debug)]
 pub struct Internal(());
 
-/// Where the elements of an array are.
+/// The group, the distribution and the name of an array.
 #[derive(Debug)]
 pub struct Placement<'a, 'rt> {
     group: &'a Group<'rt>,

@@ -107,12 +107,12 @@ pub(super) fn squares<T: Magnitude, D: Dimension>(view: ArrayView<'_, T, D>) -> 
     if view.is_empty() { 0.0 } else { of_view(view, &leaf, &|a, b| a + b) }
 }
 
-/// Returns whether a value, such as NaN, has no order.
+/// Returns whether a value cannot be ordered, such as NaN.
 pub(super) fn is_orderless<T: PartialOrd>(value: T) -> bool {
     value.partial_cmp(&value).is_none()
 }
 
-/// What to do about values without an order.
+/// The rank of values that cannot be ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Orderless {
     /// Any other value is better.

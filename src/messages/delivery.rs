@@ -1,4 +1,4 @@
-//! What a handler is called with.
+//! The argument of a handler.
 
 use super::endpoint::{Endpoint, sending};
 use super::{Batches, Item, Message, Reply};

@@ -1,6 +1,7 @@
 /* Vectors of blocks: many sets, any order and alignment, several segments, both spellings of the
  * field names. */
 // TEST: armci moving
+// TEST: n=3 path=rma
 #include "check.h"
 
 enum { ROOM = 1 << 15, SETS = 6, BLOCKS = 64 };

@@ -106,8 +106,8 @@ pub fn no_leaks(ctx: &Ctx) {
     assert_eq!(after.2, 0, "named files in shared memory");
 }
 
-/// A group keeps the memory of freed segments up to a limit, which is 16 MiB. Nobody reaches kept
-/// memory, and it is not zero at first only if the program asks for zeros.
+/// A group keeps the memory of freed segments up to a limit, here 16 MiB. Addresses of kept memory
+/// are refused. A segment that takes over kept memory is zero if the program asks for zeros.
 pub fn kept() {
     let ctx = Ctx::new(child::start());
     let engine = &*ctx.engine;

@@ -4,28 +4,9 @@ import numpy as np
 import pytest
 
 import portolan as pt
+from samples import distributions, same
 
 RNG = np.random.default_rng(29)
-
-
-def same(found, expected):
-    assert isinstance(found, pt.Array) and found.dtype == expected.dtype
-    assert found.shape == expected.shape
-    np.testing.assert_array_equal(found[...], expected)
-
-
-def distributions(shape):
-    n, ndim = pt.size(), len(shape)
-    starts = [min(m, shape[0]) for m in (0, 1, 1, 4)[:n]]
-    return [
-        "block",
-        "rows",
-        pt.grid(*(1,) * (ndim - 1), n),
-        pt.irregular(starts, *[[0]] * (ndim - 1)),
-        pt.cyclic((2,) * ndim),
-        pt.cyclic((1,) * ndim),
-    ]
-
 
 SHAPES = [(12,), (1,), (0,), (7, 12), (12, 1), (0, 4), (3, 4, 5)]
 

@@ -6,28 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import portolan as pt
+from samples import distributions, same
 
 RNG = np.random.default_rng(17)
-
-
-def same(found, expected):
-    assert isinstance(found, pt.Array) and found.dtype == expected.dtype
-    assert found.shape == expected.shape
-    np.testing.assert_array_equal(found[...], expected)
-
-
-def distributions(shape):
-    n, ndim = pt.size(), len(shape)
-    starts = [min(m, shape[0]) for m in (0, 1, 1, 4)[:n]]
-    return [
-        "block",
-        "rows",
-        pt.grid(*(1,) * (ndim - 1), n),
-        pt.irregular(starts, *[[0]] * (ndim - 1)),
-        pt.cyclic((2,) * ndim),
-        pt.cyclic((1,) * ndim),
-    ]
-
 
 SHAPES = [(12,), (1,), (0,), (7, 12), (12, 1), (0, 4), (3, 4, 5), (1, 12, 2)]
 

@@ -30,14 +30,14 @@ impl Strided {
         let (target, remote, local) = (types::rank(proc)?, remote as usize, local.cast::<u8>());
         // SAFETY: the caller guarantees the arrays and the local memory.
         unsafe {
-            match (types::one_block(count, levels), kind) {
-                (None, _) => {
-                    let shape = types::shape(local_strides, remote_strides, count, levels)?;
-                    engine.blocking(kind, target, remote, local, &shape)
-                }
-                (Some(bytes), TransferKind::Put) => engine.put(target, remote, local, bytes),
-                (Some(bytes), TransferKind::Get) => engine.get(target, remote, local, bytes),
-                (Some(bytes), TransferKind::Accumulate(scale)) => {
+            let Some(bytes) = types::one_block(count, levels) else {
+                let shape = types::shape(local_strides, remote_strides, count, levels)?;
+                return engine.blocking(kind, target, remote, local, &shape);
+            };
+            match kind {
+                TransferKind::Put => engine.put(target, remote, local, bytes),
+                TransferKind::Get => engine.get(target, remote, local, bytes),
+                TransferKind::Accumulate(scale) => {
                     engine.accumulate(target, remote, local, bytes, scale)
                 }
             }

@@ -54,6 +54,8 @@ impl Capabilities {
     pub const COPIES_SOURCE: Capabilities = Capabilities(1 << 5);
     /// The owner executes read-modify-writes. Ranks of a node then combine their additions.
     pub const BY_OWNER: Capabilities = Capabilities(1 << 6);
+    /// The blocks of a vector can be one operation.
+    pub const VECTOR: Capabilities = Capabilities(1 << 7);
 
     #[inline]
     pub const fn contains(self, other: Capabilities) -> bool {

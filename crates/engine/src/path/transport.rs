@@ -78,7 +78,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
 
     /// Performs the transfer of a vector whose blocks lie in the region of `place`, which begins at
     /// the first block. It is complete locally on return. Returns false, and moves no byte, if the
-    /// blocks should be issued one by one.
+    /// blocks should be issued one by one. Called only with [`Capabilities::VECTOR`].
     ///
     /// # Safety
     /// The local blocks must be valid: for writes in a get, else for reads.
@@ -89,7 +89,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
         _: &RemotePlace,
         _: Vector<'_>,
     ) -> Result<bool> {
-        Ok(false)
+        fail!(Internal, "the path {} takes no vectors", self.path().name())
     }
 
     /// Sends the blocks of a batch, which is then empty. Called only with [`Capabilities::BATCH`].

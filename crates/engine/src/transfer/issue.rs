@@ -104,7 +104,7 @@ impl Ops {
 
     /// The arguments were checked, so MPI failed and may still use the caller's memory.
     #[cold]
-    fn abort_partial(&self, kind: TransferKind, target: usize, error: &Error) -> ! {
+    pub(super) fn abort_partial(&self, kind: TransferKind, target: usize, error: &Error) -> ! {
         log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
         crate::process::end_job(error.kind().code());
     }

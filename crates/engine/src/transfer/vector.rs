@@ -113,16 +113,19 @@ impl Ops {
         (first, bytes): (usize, usize),
     ) -> Result<bool> {
         let hit = self.memory.registry.find(target, first, bytes)?;
-        // Whether all blocks are aligned as the first one.
+        let path = super::path_of(&kind, hit.arena(), hit.region(), first);
+        if path == Path::Direct || vector.local.len() < 2 {
+            return Ok(false);
+        }
+        let transport = self.transport(path)?;
+        if !transport.capabilities().contains(Capabilities::VECTOR) {
+            return Ok(false);
+        }
+        // Whether all blocks are aligned as the first one, which decides about the path.
         let alike = |unit: usize| vector.remote.iter().all(|at| (at - first).is_multiple_of(unit));
         if let TransferKind::Accumulate(scale) = kind
             && !alike(scale.alignment())
         {
-            return Ok(false);
-        }
-        let region = hit.region();
-        let path = super::path_of(&kind, hit.arena(), region, first);
-        if path == Path::Direct || vector.local.len() < 2 {
             return Ok(false);
         }
         let place = RemotePlace {
@@ -138,7 +141,10 @@ impl Ops {
         }
         self.order_before(target, path)?;
         // SAFETY: the registry has checked the range; the caller guarantees the local blocks.
-        unsafe { self.transport(path)?.vector(self, kind, &place, vector) }
+        match unsafe { transport.vector(self, kind, &place, vector) } {
+            Ok(done) => Ok(done),
+            Err(error) => self.abort_partial(kind, target, &error),
+        }
     }
 
     /// `range` is the result of [`Ops::check_vector`]. `counter` counts the incomplete parts.

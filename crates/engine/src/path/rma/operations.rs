@@ -24,9 +24,10 @@ impl Transport for Rma {
 
     fn capabilities(&self) -> Capabilities {
         // With Open MPI, some need another rank ([`delegate`]).
+        let both = Capabilities::TRANSFER | Capabilities::VECTOR;
         match mpi::Flavour::built() {
-            mpi::Flavour::OpenMpi => Capabilities::TRANSFER,
-            _ => Capabilities::TRANSFER | Capabilities::COMPARE_AND_SWAP,
+            mpi::Flavour::OpenMpi => both,
+            _ => both | Capabilities::COMPARE_AND_SWAP,
         }
     }
 

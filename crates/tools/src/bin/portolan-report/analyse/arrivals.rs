@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_root_and_the_others_wait_for_each_other_in_one_direction() {
-        // Rank 0 broadcasts at 50. Rank 2 comes later and delays nobody.
+        // Rank 0 broadcasts at 50. Rank 2 comes later, and no rank waits for it.
         let all = rooted(MpiCall::Bcast, [(50, 52), (10, 60), (90, 91)]);
         assert_eq!(all.of_mpi((5, 0), 60).map(|found| found.latest), Some((50, 0)));
         assert_eq!(all.lateness(3, 0).waited, 0);
@@ -322,10 +322,10 @@ mod tests {
         assert_eq!(all.of_mpi((5, 0), 92).map(|found| found.latest), Some((90, 2)));
         let all = rooted(MpiCall::Bcast, [(50, 52), (10, 60), (20, 61)]);
         assert_eq!(all.lateness(3, 0).last[0], (1, 40 + 30));
-        // Rank 1 leaves before the root arrives, so this is no broadcast of these ranks.
+        // Rank 1 leaves before the root arrives, so these calls do not belong to one broadcast.
         let all = rooted(MpiCall::Bcast, [(50, 52), (10, 40), (20, 61)]);
         assert!(all.of_mpi((5, 0), 60).is_none());
-        // Rank 2 comes last to a reduction, for which only the root waits.
+        // Rank 2 comes last to a reduction. Only the root waits for it.
         let all = rooted(MpiCall::Reduce, [(10, 95), (20, 25), (90, 91)]);
         assert_eq!(all.of_mpi((5, 0), 95).map(|found| found.latest), Some((90, 2)));
         assert_eq!(all.lateness(3, 0).last[2], (1, 80));

@@ -244,7 +244,7 @@ impl CriticalPath {
 }
 
 /// Returns when the other rank of a message came to its call, if it did so during a call of `rank`
-/// from `begin` to `end`. `waits` are those of the other rank, in the order of time.
+/// from `begin` to `end`. `waits` lists the waits of the other rank in the order of time.
 fn meets(waits: &[Wait], (begin, end): (u64, u64), rank: usize) -> Option<u64> {
     let from = waits.partition_point(|(length, at, ..)| at + length <= begin);
     let mut during = waits[from..].iter().take_while(|(_, at, ..)| *at < end);

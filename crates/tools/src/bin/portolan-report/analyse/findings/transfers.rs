@@ -120,7 +120,7 @@ impl Finder<'_> {
             let (origins, crowd) = of.crowd();
             let is_hot = all > 0
                 && of.tally.bytes as f64 >= HOT_SHARE * all as f64 / self.trace.ranks as f64;
-            // Without the others, each rank would need so much less time.
+            // The part of its time that each rank would save without the others.
             let saved = (1.0 - 1.0 / crowd) * (1.0 - self.starved_part(target));
             let costs = Sums::of(origins.into_iter().map(|(rank, ns)| (rank, ns * saved)));
             let sum = costs.sum();
