@@ -129,6 +129,7 @@ if [[ -n $example ]]; then
   if [[ -e $ROOT/examples/$example.rs || -e $ROOT/examples/$example/main.rs ]]; then
     # Built together with the packages that scripts/install.sh builds, so that cargo resolves the
     # same features of the crates below `portolan` and compiles them once.
+    share_crates
     (cd "$ROOT" && cargo build --release -p portolan -p portolan-capi -p portolan-tools --example "$example")
     program=$CARGO_TARGET_DIR/release/examples/$example
   elif [[ -n $source ]]; then

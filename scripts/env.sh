@@ -223,6 +223,20 @@ use_mpi() {
   LAUNCH+=("${extra[@]}")
 }
 
+# Fills a new target directory with the crates that the build for another MPI has compiled, apart
+# from those that depend on the MPI. Cargo checks their fingerprints. They are copied first, so that
+# what belongs to them is complete even if that build is running.
+share_crates() {
+  [[ ! -e $CARGO_TARGET_DIR/release ]] || return 0
+  local other to=$CARGO_TARGET_DIR/release mpi=(--exclude={'*portolan*','*/mpi[-_]*','*/libmpi[-_]*'})
+  for other in "$ROOT"/target/*/prefix/../release; do
+    [[ -e $other/.fingerprint ]] || continue
+    mkdir -p "$to"
+    tar -C "$other" "${mpi[@]}" -cf - .fingerprint build deps | tar -C "$to" -xf - || rm -rf "$to"
+    return 0
+  done
+}
+
 complete_mpi() {
   "$ROOT/scripts/setup.sh" --quiet --mpi "$1" >&2
   use_mpi "$1"

@@ -97,6 +97,7 @@ stage=$tmp/stage lib=$tmp/stage/lib
 mkdir -p "$lib/pkgconfig" "$lib/cmake/Portolan" "$stage"/{include,bin,share/man/man1,share/portolan,share/modulefiles/portolan}
 
 cd "$ROOT"
+share_crates
 touch "$tmp/start" # later edits are not part of the installation
 cargo build --release -p portolan-capi -p portolan-tools ${tls:+--features portolan-capi/tls}
 built=$CARGO_TARGET_DIR/release

@@ -6,7 +6,7 @@
 #include "check.h"
 #include <time.h>
 
-enum { WORDS = 4000, TURNS = 30, COUNTS = 20000, ROWS = 2048, SHAPES = 1000, FENCES = 1500, LONGER = 1024, SEGMENTS = 40 };
+enum { WORDS = 4000, TURNS = 30, COUNTS = 20000, ROWS = 2048, SHAPES = 1000, APART = 512, FENCES = 1500, LONGER = 1024, SEGMENTS = 40 };
 
 static int faults;
 static void **base;
@@ -65,13 +65,21 @@ static void counters(void)
       CHECK_OK(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, base[owner], 1, owner));
 }
 
-/* Faulty: runs of 8 bytes. Mended: runs of 1024 bytes. */
+/* Faulty: runs of 8 bytes, each in a cache line of its own. Mended: runs of 1024 bytes. The
+ * contiguous puts before them show the bandwidth of the path. */
 static void shapes(void)
 {
-  const int run = faults ? 8 : LONGER;
-  int count[2] = { run, 8 * ROWS / run }, stride = 2 * run;
+  const int run = faults ? 8 : LONGER, bytes = 8 * ROWS;
+  int count[2] = { run, bytes / run }, stride = faults ? APART : 2 * LONGER;
+  void **to = check_segment(APART * ROWS);
+  char *from = check_calloc(APART * ROWS);
   for (int i = 0; i < SHAPES; i++)
-    CHECK_OK(ARMCI_PutS(here, &stride, base[right], &stride, count, 1, right));
+    CHECK_OK(ARMCI_Put(from, to[right], bytes, right));
+  ARMCI_Barrier();
+  for (int i = 0; i < SHAPES; i++)
+    CHECK_OK(ARMCI_PutS(from, &stride, to[right], &stride, count, 1, right));
+  check_free_segment(to);
+  free(from);
 }
 
 /* Faulty: a fence after each put. Mended: one after all puts. */

@@ -7,10 +7,10 @@ use std::process::{Command, ExitCode, Stdio};
 
 pub const HELP: &str = "\
 Builds the wheel of the Python package (scripts/package.sh --wheel), installs it into an empty
-virtual environment, and runs python/tests with 1 to 4 ranks and on virtual nodes. With the second
-and further MPIs, runs only 4 ranks and the message path, because the package's code does not
-depend on the MPI. With PORTOLAN_TEST_RELEASE, runs everything with each MPI, and three times as
-many random examples. Without it, the wheel has no build for abi, unless --mpi abi is given.
+virtual environment, and runs python/tests with 1 to 4 ranks and on virtual nodes. The package's code
+does not depend on the MPI. Therefore, if there are several, the first one runs 1 to 3 ranks and the
+rma path, and the others run 4 ranks and the message path. With PORTOLAN_TEST_RELEASE, runs
+everything with each MPI, and three times as many random examples. Without it, the wheel has no build for abi, unless --mpi abi is given.
 
 Prints `skip python: ...` if python3 has no venv or pip, and `N passed, N failed` at the end.";
 
@@ -59,8 +59,11 @@ pub fn main(options: &Options) -> Result<ExitCode, String> {
         let mut selection: &[&str] = &[];
         if options.quick {
             selection = &["--quick"];
-        } else if k > 0 && !release {
-            selection = &["--ranks", "4", "--paths", "message"];
+        } else if mpis.len() > 1 && !release {
+            selection = [
+                &["--ranks", "1,2,3", "--paths", "rma"],
+                &["--ranks", "4", "--paths", "message"],
+            ][k.min(1)];
         }
         let words = selection.iter().copied().chain(["--"]);
         let words: Vec<&str> = words.chain(options.pytest.iter().map(String::as_str)).collect();
