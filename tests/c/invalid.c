@@ -12,55 +12,16 @@
  */
 // TEST: faults
 #include "check.h"
+#include "refusals.h"
 #include "invalid_calls.h"
 #include "invalid_others.h"
 
-static int moving_cases = 0;
-
-/* Runs one call with one fault and checks that nothing changes. */
-static void refused(const struct call *call, const struct fault *fault, int code)
-{
-  struct input in;
-  int rc;
-  good_input(&in);
-  fault->spoil(&in);
-  memcpy(before, here, sizeof here);
-  rc = call->run(&in);
-  CHECK(rc == code, "%s with %s returned %d, expected %d (%s)", call->name, fault->name, rc, code,
-        portolan_last_error());
-  CHECK(strstr(portolan_last_error(), call->name) != NULL, "%s with %s: the error '%s' does not name the call",
-        call->name, fault->name, portolan_last_error());
-  CHECK_BYTES(here, before, sizeof here, "%s with %s: local memory", call->name, fault->name);
-  if (call->traits & HANDLE)
-    CHECK_EQ(ARMCI_Wait(&handle), code == PORTOLAN_ERR_STATE ? PORTOLAN_ERR_STATE : ARMCI_SUCCESS);
-  moving_cases++;
-}
-
-static void moving(void)
-{
-  for (const struct call *call = calls; call->name; call++)
-    for (const struct fault *fault = faults; fault->name; fault++)
-      if (call->traits & fault->traits)
-        refused(call, fault, fault->code);
-}
-
 static void outside_its_life(void *far)
 {
-  static const struct fault none = { "no ARMCI", 0, PORTOLAN_ERR_STATE, untouched };
   segment = far;
-  for (const struct call *call = calls; call->name; call++)
-    refused(call, &none, PORTOLAN_ERR_STATE);
-}
-
-/* Every call must succeed with good input, otherwise the table proves nothing. */
-static void good(void)
-{
-  for (const struct call *call = calls; call->name; call++) {
-    struct input in;
-    good_input(&in);
-    CHECK(call->run(&in) == ARMCI_SUCCESS, "%s with good input failed: %s", call->name, portolan_last_error());
-    if (call->traits & HANDLE)
-      CHECK_OK(ARMCI_Wait(&handle));
+  for (const struct refusals_call *call = calls; call->name; call++) {
+    good_input();
+    REFUSED(call->name, "no ARMCI", PORTOLAN_ERR_STATE, call->run());
   }
 }
 
@@ -71,15 +32,6 @@ static void others(void)
 }
 
 /* ---------------------------------------------------------------- documents */
-
-static const char *code_name(int code)
-{
-  static const char *names[] = { "`ARMCI_SUCCESS`", "`PORTOLAN_ERR_ARG`", "`PORTOLAN_ERR_RANK`",
-    "`PORTOLAN_ERR_ADDRESS`", "`PORTOLAN_ERR_MEMORY`", "`PORTOLAN_ERR_STATE`", "`PORTOLAN_ERR_HANDLE`",
-    "`PORTOLAN_ERR_TYPE`", "`PORTOLAN_ERR_MPI`", "`PORTOLAN_ERR_INTERNAL`",
-    "`PORTOLAN_ERR_MISMATCH`" };
-  return names[code];
-}
 
 /* Prints the messages of tests/c/mismatch.c. */
 static void mismatches(void)
@@ -113,21 +65,9 @@ static void markdown(void)
          "`portolan_last_error()`, and goes to standard error. The other interfaces have pages of their own:\n"
          "[X10Lib](errors-x10.md), [LAPI](errors-lapi.md), [compose/perform](errors-compose.md),\n"
          "[Mercury](errors-mercury.md).\n\n"
-         "## Calls that move data\n\nAll are");
-  for (const struct call *call = calls; call->name; call++)
-    printf("%s %s", call == calls ? "" : ",", call->name + strlen("ARMCI_"));
-  printf(".\n\n| fault | calls | result |\n|---|---|---|\n");
-  for (const struct fault *fault = faults; fault->name; fault++) {
-    const char *separator = "";
-    printf("| %s | %s", fault->name, fault->traits == ANY ? "all" : "");
-    for (const struct call *call = calls; call->name && fault->traits != ANY; call++)
-      if (call->traits & fault->traits) {
-        printf("%s%s", separator, call->name + strlen("ARMCI_"));
-        separator = ", ";
-      }
-    printf(" | %s |\n", code_name(fault->code));
-  }
-  printf("| before ARMCI_Init, after ARMCI_Finalize | all | %s |\n", code_name(PORTOLAN_ERR_STATE));
+         "## Calls that move data\n\n");
+  calls_with_faults(calls, faults, good_input, "ARMCI_");
+  printf("| before ARMCI_Init, after ARMCI_Finalize | all | `PORTOLAN_ERR_STATE` |\n");
   printf("\n## Other calls that return something\n\n| call | fault | result |\n|---|---|---|\n");
   for (const struct other *o = other_calls; o->call; o++)
     printf("| %s | %s | %s |\n", o->call, o->fault, o->outcome);
@@ -171,7 +111,7 @@ static int run_fatal(const struct fatal *fatal, int *argc, char ***argv)
 
 int main(int argc, char **argv)
 {
-  if (argc > 1 && strcmp(argv[1], "markdown") == 0)
+  if (refusals_listed(argc, argv))
     return markdown(), 0;
   if (argc > 1 && strcmp(argv[1], "list") == 0) {
     for (const struct fatal *f = fatal_calls; f->name; f++)
@@ -187,18 +127,18 @@ int main(int argc, char **argv)
   check_start_mpi("invalid", &argc, &argv);
   right = (me + 1) % nproc;
   check_fill(here, 3, sizeof here);
+  watch("local memory", here, sizeof here);
   outside_its_life(here);
-  check_fill(here, 3, sizeof here);
 
   CHECK_OK(ARMCI_Init());
   make_segments();
   make_groups();
-  good();
+  calls_work(calls, good_input);
   ARMCI_Barrier();
   check_fill(here, 3, sizeof here);
   memcpy(all_segments[me], there, sizeof there);
   ARMCI_Barrier();
-  moving();
+  calls_with_faults(calls, faults, good_input, NULL);
   ARMCI_Barrier();
   CHECK_BYTES(all_segments[me], there, sizeof there, "the segment after refused calls");
   others();
@@ -208,6 +148,6 @@ int main(int argc, char **argv)
   CHECK_OK(ARMCI_Finalize());
   outside_its_life(far);
   if (me == 0)
-    printf("%d calls of %d with faults were refused\n", moving_cases, (int)(sizeof calls / sizeof calls[0]) - 1);
+    printf("%d calls with faults were refused\n", refusals);
   return check_end_mpi();
 }

@@ -18,7 +18,7 @@ static long outside[4];             /* in no segment */
 static armci_hdl_t handle;
 
 /* The arguments of all calls: 16 bytes, as one block or as two. */
-struct input {
+static struct input {
   void *local, *remote, *scale;
   int bytes, proc, type, operation;
   int levels, *count, *local_stride, *remote_stride;
@@ -28,9 +28,9 @@ struct input {
   int block, blocks, sets;
   int no_sets;                      /* pass no array of sets */
   int *flag;
-};
+} arguments, *const in = &arguments;
 
-static void good_input(struct input *in)
+static void good_input(void)
 {
   static long one = 1;
   memset(in, 0, sizeof *in);
@@ -58,7 +58,7 @@ static void good_input(struct input *in)
 }
 
 /* The sets of blocks. A get has source and destination swapped. */
-static armci_giov_t *sets(struct input *in, int get)
+static armci_giov_t *sets(int get)
 {
   static armci_giov_t set;
   in->locals[0] = in->local;
@@ -81,24 +81,24 @@ enum {
   VECTOR = 16,
   ACC = 32,                         /* typed items */
   RMW = 64,
-  FLAG = 128,
-  HANDLE = 256,
-  VALUE = 512
+  FLAG = 128
 };
 
-struct call {
-  const char *name;
-  int traits;
-  int (*run)(struct input *in);
-};
+/* A handle stays usable after a call that was refused. */
+static int waited(int code)
+{
+  if (code != PORTOLAN_ERR_STATE)
+    CHECK_OK(ARMCI_Wait(&handle));
+  return code;
+}
 
-#define RUN(name, expression) static int run_##name(struct input *in) { return expression; }
+#define RUN(name, expression) static int run_##name(void) { return expression; }
 #define ITEMS in->type, in->scale
 #define OUT in->local, in->remote, in->bytes, in->proc
 #define OUT_S in->local, in->local_stride, in->remote, in->remote_stride, in->count, in->levels
 #define IN_S in->remote, in->remote_stride, in->local, in->local_stride, in->count, in->levels
-#define PUT_V sets(in, 0), in->sets, in->proc
-#define GET_V sets(in, 1), in->sets, in->proc
+#define PUT_V sets(0), in->sets, in->proc
+#define GET_V sets(1), in->sets, in->proc
 
 RUN(Put, ARMCI_Put(OUT))
 RUN(Get, ARMCI_Get(in->remote, in->local, in->bytes, in->proc))
@@ -111,26 +111,26 @@ RUN(PutS_flag, ARMCI_PutS_flag(OUT_S, in->flag, 1, in->proc))
 RUN(PutV, ARMCI_PutV(PUT_V))
 RUN(GetV, ARMCI_GetV(GET_V))
 RUN(AccV, ARMCI_AccV(ITEMS, PUT_V))
-RUN(NbPut, ARMCI_NbPut(OUT, &handle))
-RUN(NbGet, ARMCI_NbGet(in->remote, in->local, in->bytes, in->proc, &handle))
-RUN(NbAcc, ARMCI_NbAcc(ITEMS, OUT, &handle))
-RUN(NbPutS, ARMCI_NbPutS(OUT_S, in->proc, &handle))
-RUN(NbGetS, ARMCI_NbGetS(IN_S, in->proc, &handle))
-RUN(NbAccS, ARMCI_NbAccS(ITEMS, OUT_S, in->proc, &handle))
-RUN(NbPutV, ARMCI_NbPutV(PUT_V, &handle))
-RUN(NbGetV, ARMCI_NbGetV(GET_V, &handle))
-RUN(NbAccV, ARMCI_NbAccV(ITEMS, PUT_V, &handle))
+RUN(NbPut, waited(ARMCI_NbPut(OUT, &handle)))
+RUN(NbGet, waited(ARMCI_NbGet(in->remote, in->local, in->bytes, in->proc, &handle)))
+RUN(NbAcc, waited(ARMCI_NbAcc(ITEMS, OUT, &handle)))
+RUN(NbPutS, waited(ARMCI_NbPutS(OUT_S, in->proc, &handle)))
+RUN(NbGetS, waited(ARMCI_NbGetS(IN_S, in->proc, &handle)))
+RUN(NbAccS, waited(ARMCI_NbAccS(ITEMS, OUT_S, in->proc, &handle)))
+RUN(NbPutV, waited(ARMCI_NbPutV(PUT_V, &handle)))
+RUN(NbGetV, waited(ARMCI_NbGetV(GET_V, &handle)))
+RUN(NbAccV, waited(ARMCI_NbAccV(ITEMS, PUT_V, &handle)))
 RUN(PutValueInt, ARMCI_PutValueInt(1, in->remote, in->proc))
 RUN(PutValueLong, ARMCI_PutValueLong(1, in->remote, in->proc))
 RUN(PutValueFloat, ARMCI_PutValueFloat(1, in->remote, in->proc))
 RUN(PutValueDouble, ARMCI_PutValueDouble(1, in->remote, in->proc))
-RUN(NbPutValueInt, ARMCI_NbPutValueInt(1, in->remote, in->proc, &handle))
-RUN(NbPutValueLong, ARMCI_NbPutValueLong(1, in->remote, in->proc, &handle))
-RUN(NbPutValueFloat, ARMCI_NbPutValueFloat(1, in->remote, in->proc, &handle))
-RUN(NbPutValueDouble, ARMCI_NbPutValueDouble(1, in->remote, in->proc, &handle))
+RUN(NbPutValueInt, waited(ARMCI_NbPutValueInt(1, in->remote, in->proc, &handle)))
+RUN(NbPutValueLong, waited(ARMCI_NbPutValueLong(1, in->remote, in->proc, &handle)))
+RUN(NbPutValueFloat, waited(ARMCI_NbPutValueFloat(1, in->remote, in->proc, &handle)))
+RUN(NbPutValueDouble, waited(ARMCI_NbPutValueDouble(1, in->remote, in->proc, &handle)))
 RUN(Rmw, ARMCI_Rmw(in->operation, in->local, in->remote, 1, in->proc))
 
-static const struct call calls[] = {
+static const struct refusals_call calls[] = {
   { "ARMCI_Put", ANY | LOCAL | PLAIN, run_Put },
   { "ARMCI_Get", ANY | LOCAL | PLAIN, run_Get },
   { "ARMCI_Acc", ANY | LOCAL | PLAIN | ACC, run_Acc },
@@ -142,38 +142,30 @@ static const struct call calls[] = {
   { "ARMCI_PutV", ANY | LOCAL | VECTOR, run_PutV },
   { "ARMCI_GetV", ANY | LOCAL | VECTOR, run_GetV },
   { "ARMCI_AccV", ANY | LOCAL | VECTOR | ACC, run_AccV },
-  { "ARMCI_NbPut", ANY | LOCAL | PLAIN | HANDLE, run_NbPut },
-  { "ARMCI_NbGet", ANY | LOCAL | PLAIN | HANDLE, run_NbGet },
-  { "ARMCI_NbAcc", ANY | LOCAL | PLAIN | ACC | HANDLE, run_NbAcc },
-  { "ARMCI_NbPutS", ANY | LOCAL | STRIDED | HANDLE, run_NbPutS },
-  { "ARMCI_NbGetS", ANY | LOCAL | STRIDED | HANDLE, run_NbGetS },
-  { "ARMCI_NbAccS", ANY | LOCAL | STRIDED | ACC | HANDLE, run_NbAccS },
-  { "ARMCI_NbPutV", ANY | LOCAL | VECTOR | HANDLE, run_NbPutV },
-  { "ARMCI_NbGetV", ANY | LOCAL | VECTOR | HANDLE, run_NbGetV },
-  { "ARMCI_NbAccV", ANY | LOCAL | VECTOR | ACC | HANDLE, run_NbAccV },
-  { "ARMCI_PutValueInt", ANY | VALUE, run_PutValueInt },
-  { "ARMCI_PutValueLong", ANY | VALUE, run_PutValueLong },
-  { "ARMCI_PutValueFloat", ANY | VALUE, run_PutValueFloat },
-  { "ARMCI_PutValueDouble", ANY | VALUE, run_PutValueDouble },
-  { "ARMCI_NbPutValueInt", ANY | VALUE | HANDLE, run_NbPutValueInt },
-  { "ARMCI_NbPutValueLong", ANY | VALUE | HANDLE, run_NbPutValueLong },
-  { "ARMCI_NbPutValueFloat", ANY | VALUE | HANDLE, run_NbPutValueFloat },
-  { "ARMCI_NbPutValueDouble", ANY | VALUE | HANDLE, run_NbPutValueDouble },
+  { "ARMCI_NbPut", ANY | LOCAL | PLAIN, run_NbPut },
+  { "ARMCI_NbGet", ANY | LOCAL | PLAIN, run_NbGet },
+  { "ARMCI_NbAcc", ANY | LOCAL | PLAIN | ACC, run_NbAcc },
+  { "ARMCI_NbPutS", ANY | LOCAL | STRIDED, run_NbPutS },
+  { "ARMCI_NbGetS", ANY | LOCAL | STRIDED, run_NbGetS },
+  { "ARMCI_NbAccS", ANY | LOCAL | STRIDED | ACC, run_NbAccS },
+  { "ARMCI_NbPutV", ANY | LOCAL | VECTOR, run_NbPutV },
+  { "ARMCI_NbGetV", ANY | LOCAL | VECTOR, run_NbGetV },
+  { "ARMCI_NbAccV", ANY | LOCAL | VECTOR | ACC, run_NbAccV },
+  { "ARMCI_PutValueInt", ANY, run_PutValueInt },
+  { "ARMCI_PutValueLong", ANY, run_PutValueLong },
+  { "ARMCI_PutValueFloat", ANY, run_PutValueFloat },
+  { "ARMCI_PutValueDouble", ANY, run_PutValueDouble },
+  { "ARMCI_NbPutValueInt", ANY, run_NbPutValueInt },
+  { "ARMCI_NbPutValueLong", ANY, run_NbPutValueLong },
+  { "ARMCI_NbPutValueFloat", ANY, run_NbPutValueFloat },
+  { "ARMCI_NbPutValueDouble", ANY, run_NbPutValueDouble },
   { "ARMCI_Rmw", ANY | LOCAL | RMW, run_Rmw },
   { NULL, 0, NULL }
 };
 
 /* ------------------------------------------------------------------- faults */
 
-struct fault {
-  const char *name;
-  int traits;                       /* the calls to which it applies */
-  int code;
-  void (*spoil)(struct input *in);
-};
-
-#define SPOIL(name, statement) static void spoil_##name(struct input *in) { statement; }
-static void untouched(struct input *in) { (void)in; }
+#define SPOIL(name, statement) static void spoil_##name(void) { statement; }
 SPOIL(rank_negative, in->proc = -1)
 SPOIL(rank_after, in->proc = nproc)
 SPOIL(rank_huge, in->proc = INT_MAX)
@@ -213,46 +205,46 @@ SPOIL(ragged, in->bytes = in->block = in->counts[0] = 12)
 SPOIL(flag_null, in->flag = NULL)
 SPOIL(flag_outside, in->flag = (int *)(void *)outside)
 
-static const struct fault faults[] = {
-  { "rank -1", ANY, PORTOLAN_ERR_RANK, spoil_rank_negative },
-  { "a rank equal to the number of ranks", ANY, PORTOLAN_ERR_RANK, spoil_rank_after },
-  { "rank INT_MAX", ANY, PORTOLAN_ERR_RANK, spoil_rank_huge },
-  { "a null remote address", ANY, PORTOLAN_ERR_ARG, spoil_remote_null },
-  { "a remote address in no segment", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_outside },
-  { "remote address 16", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_low },
-  { "8 bytes below the last remote address", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_high },
-  { "a remote address just past the end", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_end },
-  { "the last bytes beyond the end", PLAIN | STRIDED | VECTOR, PORTOLAN_ERR_ADDRESS, spoil_remote_over },
-  { "a remote address before the start", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_before },
-  { "a segment that was freed", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_freed },
-  { "a null local address", LOCAL, PORTOLAN_ERR_ARG, spoil_local_null },
-  { "a negative length", PLAIN | STRIDED | VECTOR, PORTOLAN_ERR_ARG, spoil_negative },
-  { "a length of INT_MAX - 7", PLAIN | STRIDED | VECTOR, PORTOLAN_ERR_ADDRESS, spoil_too_long },
-  { "stride_levels -1", STRIDED, PORTOLAN_ERR_ARG, spoil_levels_negative },
-  { "stride_levels 9", STRIDED, PORTOLAN_ERR_ARG, spoil_levels_many },
-  { "null counts", STRIDED, PORTOLAN_ERR_ARG, spoil_counts_null },
-  { "counts that are not aligned", STRIDED, PORTOLAN_ERR_ARG, spoil_counts_odd },
-  { "null local strides", STRIDED, PORTOLAN_ERR_ARG, spoil_local_strides_null },
-  { "null remote strides", STRIDED, PORTOLAN_ERR_ARG, spoil_remote_strides_null },
-  { "a negative count", STRIDED, PORTOLAN_ERR_ARG, spoil_count_negative },
-  { "a negative local stride", STRIDED, PORTOLAN_ERR_ARG, spoil_local_stride_negative },
-  { "a negative remote stride", STRIDED, PORTOLAN_ERR_ARG, spoil_remote_stride_negative },
-  { "a stride that leaves the segment", STRIDED, PORTOLAN_ERR_ADDRESS, spoil_stride_over },
-  { "a stride of INT_MAX - 7", STRIDED, PORTOLAN_ERR_ADDRESS, spoil_stride_huge },
-  { "a null array of sets", VECTOR, PORTOLAN_ERR_ARG, spoil_sets_null },
-  { "a negative number of sets", VECTOR, PORTOLAN_ERR_ARG, spoil_sets_negative },
-  { "a negative number of blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_negative },
-  { "a null array of local blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_null },
-  { "an array of local blocks that is not aligned", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_odd },
-  { "a null array of remote blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_remote_blocks_null },
-  { "an unknown type or operation", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_unknown },
-  { "type or operation -1", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_negative },
-  { "a null scale", ACC, PORTOLAN_ERR_ARG, spoil_scale_null },
-  { "a remote item that is not aligned", RMW, PORTOLAN_ERR_TYPE, spoil_unaligned },
-  { "a length that is not a multiple of the item", ACC, PORTOLAN_ERR_TYPE, spoil_ragged },
-  { "a null flag", FLAG, PORTOLAN_ERR_ARG, spoil_flag_null },
-  { "a flag in no segment", FLAG, PORTOLAN_ERR_ADDRESS, spoil_flag_outside },
-  { NULL, 0, 0, NULL }
+static const struct refusals_fault faults[] = {
+  FAULT("rank -1", ANY, PORTOLAN_ERR_RANK, spoil_rank_negative),
+  FAULT("a rank equal to the number of ranks", ANY, PORTOLAN_ERR_RANK, spoil_rank_after),
+  FAULT("rank INT_MAX", ANY, PORTOLAN_ERR_RANK, spoil_rank_huge),
+  FAULT("a null remote address", ANY, PORTOLAN_ERR_ARG, spoil_remote_null),
+  FAULT("a remote address in no segment", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_outside),
+  FAULT("remote address 16", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_low),
+  FAULT("8 bytes below the last remote address", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_high),
+  FAULT("a remote address just past the end", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_end),
+  FAULT("the last bytes beyond the end", PLAIN | STRIDED | VECTOR, PORTOLAN_ERR_ADDRESS, spoil_remote_over),
+  FAULT("a remote address before the start", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_before),
+  FAULT("a segment that was freed", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_freed),
+  FAULT("a null local address", LOCAL, PORTOLAN_ERR_ARG, spoil_local_null),
+  FAULT("a negative length", PLAIN | STRIDED | VECTOR, PORTOLAN_ERR_ARG, spoil_negative),
+  FAULT("a length of INT_MAX - 7", PLAIN | STRIDED | VECTOR, PORTOLAN_ERR_ADDRESS, spoil_too_long),
+  FAULT("stride_levels -1", STRIDED, PORTOLAN_ERR_ARG, spoil_levels_negative),
+  FAULT("stride_levels 9", STRIDED, PORTOLAN_ERR_ARG, spoil_levels_many),
+  FAULT("null counts", STRIDED, PORTOLAN_ERR_ARG, spoil_counts_null),
+  FAULT("counts that are not aligned", STRIDED, PORTOLAN_ERR_ARG, spoil_counts_odd),
+  FAULT("null local strides", STRIDED, PORTOLAN_ERR_ARG, spoil_local_strides_null),
+  FAULT("null remote strides", STRIDED, PORTOLAN_ERR_ARG, spoil_remote_strides_null),
+  FAULT("a negative count", STRIDED, PORTOLAN_ERR_ARG, spoil_count_negative),
+  FAULT("a negative local stride", STRIDED, PORTOLAN_ERR_ARG, spoil_local_stride_negative),
+  FAULT("a negative remote stride", STRIDED, PORTOLAN_ERR_ARG, spoil_remote_stride_negative),
+  FAULT("a stride that leaves the segment", STRIDED, PORTOLAN_ERR_ADDRESS, spoil_stride_over),
+  FAULT("a stride of INT_MAX - 7", STRIDED, PORTOLAN_ERR_ADDRESS, spoil_stride_huge),
+  FAULT("a null array of sets", VECTOR, PORTOLAN_ERR_ARG, spoil_sets_null),
+  FAULT("a negative number of sets", VECTOR, PORTOLAN_ERR_ARG, spoil_sets_negative),
+  FAULT("a negative number of blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_negative),
+  FAULT("a null array of local blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_null),
+  FAULT("an array of local blocks that is not aligned", VECTOR, PORTOLAN_ERR_ARG, spoil_blocks_odd),
+  FAULT("a null array of remote blocks", VECTOR, PORTOLAN_ERR_ARG, spoil_remote_blocks_null),
+  FAULT("an unknown type or operation", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_unknown),
+  FAULT("type or operation -1", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_negative),
+  FAULT("a null scale", ACC, PORTOLAN_ERR_ARG, spoil_scale_null),
+  FAULT("a remote item that is not aligned", RMW, PORTOLAN_ERR_TYPE, spoil_unaligned),
+  FAULT("a length that is not a multiple of the item", ACC, PORTOLAN_ERR_TYPE, spoil_ragged),
+  FAULT("a null flag", FLAG, PORTOLAN_ERR_ARG, spoil_flag_null),
+  FAULT("a flag in no segment", FLAG, PORTOLAN_ERR_ADDRESS, spoil_flag_outside),
+  { NULL, 0, 0, NULL, NULL, NULL }
 };
 
 static void make_segments(void)

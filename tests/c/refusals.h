@@ -1,5 +1,5 @@
 /*
- * refusals.h - tables of bad calls, for x10_invalid, lapi_invalid, cp_invalid and mercury_invalid.
+ * refusals.h - tables of bad calls, for the programs of each interface (invalid, x10_invalid, ...).
  * Include it after the interface's own check header.
  *
  * A table is a function of rows, REFUSED(call, fault, code, expression) and GIVES(call, fault,
@@ -152,6 +152,18 @@ static inline void call_fails(const struct refusals_call *call, const struct ref
   }
 }
 
+/* Whether two faults apply to the same calls, with the same result. */
+static inline int listed_together(const struct refusals_call *calls, const struct refusals_fault *a,
+                                  const struct refusals_fault *b)
+{
+  for (const struct refusals_call *call = calls; call->name; call++)
+    if (!(call->traits & a->traits) != !(call->traits & b->traits))
+      return 0;
+  return strcmp(a->code_name, b->code_name) == 0;
+}
+
+/* Prints one row for all faults of the same calls with the same result, so that most pages name
+ * each set of calls once. */
 static inline void calls_list(const struct refusals_call *calls, const struct refusals_fault *faults,
                               const char *prefix)
 {
@@ -159,18 +171,23 @@ static inline void calls_list(const struct refusals_call *calls, const struct re
   printf("All are");
   for (const struct refusals_call *call = calls; call->name; call++)
     printf("%s %s", call == calls ? "" : ",", call->name + skip);
-  printf(".\n\n| fault | calls | result |\n|---|---|---|\n");
+  printf(".\n\n| faults | calls | result |\n|---|---|---|\n");
   for (const struct refusals_fault *fault = faults; fault->name; fault++) {
-    int all = 1, any = 0;
+    int all = 1, any = 0, listed = 0;
     const char *separator = "";
     for (const struct refusals_call *call = calls; call->name; call++) {
       const int applies = (call->traits & fault->traits) != 0;
       all &= applies;
       any |= applies;
     }
-    if (!any)
+    for (const struct refusals_fault *other = faults; other != fault; other++)
+      listed |= listed_together(calls, other, fault);
+    if (!any || listed)
       continue;
-    printf("| %s | %s", fault->name, all ? "all" : "");
+    for (const struct refusals_fault *other = fault; other->name; other++)
+      if (listed_together(calls, other, fault))
+        printf("%s%s", other == fault ? "| " : "; ", other->name);
+    printf(" | %s", all ? "all" : "");
     for (const struct refusals_call *call = calls; call->name && !all; call++)
       if (call->traits & fault->traits) {
         printf("%s%s", separator, call->name + skip);
