@@ -4,7 +4,7 @@
 //! ([`crate::loader`]). A program that was linked statically contains an implementation. Its symbol
 //! table shows which one; if it is stripped, the texts of the implementation do.
 
-use crate::loader::{Elf, Search, load};
+use crate::loader::{Elf, load};
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -79,10 +79,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// Inspects a program. Returns a message if the file is not a program.
+    /// Inspects a program. Returns a message if the file is not a program of
+    /// this architecture.
     pub fn of(name: &OsStr) -> Result<Report, String> {
         let program = Elf::read(&located(name))?;
-        let loaded = load(program, &Search::of_system());
+        let loaded = load(program)?;
         let exports = |file: &&Elf| file.exports.iter().any(|name| STARTS.contains(&name.as_str()));
         // A program, or a library in it, that contains an implementation need not export it.
         let candidates = || {
