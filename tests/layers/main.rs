@@ -4,18 +4,14 @@
 //! The test reads the sources and resolves every path that begins with `crate`, `super`, `self` or
 //! a crate of the workspace to the file that defines the name. It fails on an import that goes up
 //! in the table below, and on an import cycle that spans several folders or has more than
-//! [`MOST_IN_A_CIRCLE`] files. `docs/layers.svg` is a drawing of the imports. If it is out of date,
-//! the test fails with the command that draws it again:
-//!
-//!     PORTOLAN_BLESS=1 cargo test --test layers
+//! [`MOST_IN_A_CIRCLE`] files. The table in ARCHITECTURE.md must list the same modules.
 
 mod circles;
 mod imports;
 mod manifests;
-mod picture;
 
 use imports::{Import, Sources};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The crates whose sources are read: the short name of each and its folder.
@@ -154,24 +150,18 @@ fn only_the_c_library_exports_c_functions() {
     }
 }
 
+/// Every layer has a row in ARCHITECTURE.md, with the crates and the modules of the engine in it.
 #[test]
-fn the_picture_is_of_today() {
-    let mut arrows: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for Import { from, to, .. } in library_imports() {
-        let (from, to) = (module_of(&from).to_string(), module_of(&to).to_string());
-        if from != to {
-            *arrows.entry((from, to)).or_default() += 1;
-        }
+fn the_page_has_the_same_layers() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ARCHITECTURE.md");
+    let page = std::fs::read_to_string(page).expect("ARCHITECTURE.md can be read");
+    for (layer, modules) in LAYERS {
+        let row = page.lines().find_map(|line| line.strip_prefix(&format!("| **{layer}** | ")));
+        let row = row.unwrap_or_else(|| panic!("ARCHITECTURE.md has no row of the layer {layer}"));
+        let listed: BTreeSet<&str> =
+            row.split(" | ").next().unwrap_or("").split('`').skip(1).step_by(2).collect();
+        let modules: BTreeSet<&str> =
+            modules.iter().copied().filter(|module| !module.contains('/')).collect();
+        assert_eq!(listed, modules, "the row of the layer {layer} in ARCHITECTURE.md");
     }
-    let drawn = picture::draw(&LAYERS, &arrows);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/layers.svg");
-    if std::env::var_os("PORTOLAN_BLESS").is_some() {
-        std::fs::write(&path, &drawn).expect("docs/layers.svg can be written");
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        kept == drawn,
-        "docs/layers.svg is not the picture of these sources; \
-         `PORTOLAN_BLESS=1 cargo test --test layers` draws it anew"
-    );
 }

@@ -32,7 +32,7 @@ dir=$(dpkg -L "portolan-$mpi" | grep "/portolan/$mpi\$")
 read -ra ga <<<"$("$GA_CONFIG" --cppflags) $("$GA_CONFIG" --ldflags)"
 read -ra flags <<<"$("$GA_CONFIG" --libs) $("$GA_CONFIG" --flibs)"
 doc=/usr/share/doc/portolan-$mpi
-ls "$doc/README.md" "$doc/docs/observe.md" "$doc/docs/observe-slow.png" "$doc/docs/layers.svg"
+ls "$doc/README.md" "$doc/docs/observe.md" "$doc/docs/observe-slow.png"
 # The first program, by the command of the README.
 first() { # README, DIR of the tarball
   (cd /tmp && eval "$(grep -o '^    DIR=.*' "$1")" && DIR=${2:-$DIR} && eval "$(grep -o "^    $MPICC .*" "$1")")
