@@ -121,7 +121,7 @@ calls! { V1:
         unsafe { create(V1, ptr::null_mut(), count, (buf_ptrs, buf_sizes), flags, handle) }
     }
 
-    HG_Bulk_handle_free(handle: Token) { release(V1, handle) }
+    HG_Bulk_handle_free | HG_Bulk_free(handle: Token) { release(V1, handle) }
 
     /// The flags are ignored, because they restrict only other processes. Returns `HG_ACCESS` if
     /// the memory belongs to another process.
@@ -141,7 +141,29 @@ calls! { V1:
         unsafe { access(V1, handle, range, max_count, to, actual_count) }
     }
 
-    HG_Bulk_handle_get_size(handle: Token) -> usize, 0, { Ok(BULKS[V1].get(handle)?.bulk.len()) }
+    HG_Bulk_access(
+        handle: Token,
+        offset: usize,
+        size: usize,
+        _flags: u8,
+        max_count: c_uint,
+        buf_ptrs: *mut *mut c_void,
+        buf_sizes: *mut usize,
+        actual_count: *mut c_uint,
+    ) {
+        let (range, to) = ((offset, size), (buf_ptrs, buf_sizes));
+        // SAFETY: the caller guarantees that the arrays are null or have `max_count` elements, and
+        // that `actual_count` is null or valid for writes.
+        unsafe { access(V1, handle, range, max_count, to, actual_count) }
+    }
+
+    HG_Bulk_handle_get_size | HG_Bulk_get_size(handle: Token) -> usize, 0, {
+        Ok(BULKS[V1].get(handle)?.bulk.len())
+    }
+
+    HG_Bulk_get_segment_count(handle: Token) -> u32, 0, {
+        Ok(BULKS[V1].get(handle)?.bulk.segments() as u32)
+    }
 
     HG_Bulk_handle_get_segment_count(handle: Token) -> usize, 0, {
         Ok(BULKS[V1].get(handle)?.bulk.segments())

@@ -4,19 +4,19 @@
 //! calls from other processes, so a handler may forward a call and wait for it.
 
 use super::entry::{error_text, maybe, place, report, text, timeout};
-use super::functions::{RpcCallback, register};
 use super::handles;
 use super::hg1_bulk as bulk;
 use super::interface::{Interface::V1, calls};
 use super::objects::address;
 use super::objects::class::{find_named, put_number};
-use super::params::{self, ProcCallback, Procs};
+use super::params::{self, ProcCallback, Procs, RpcCallback};
 use super::table::{NA_CLASSES, Number, Table, Token};
 use crate::boundary::array;
 use parking_lot::{Mutex, RwLock};
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::call_pool::CallPool;
 use portolan_rpc::hg::origin::Origin;
+use portolan_rpc::hg::target::{Rpc, Target};
 use portolan_rpc::hg::{Class, Context};
 use portolan_rpc::na::Address;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
@@ -70,6 +70,21 @@ fn not_initialized() -> Failure {
 #[inline]
 fn check_initialized() -> Result<()> {
     if INITIALIZED.load(Ordering::Acquire) { Ok(()) } else { global().map(drop) }
+}
+
+/// Wraps a program's callback. If it returns an error, its handle is freed.
+fn serving(callback: RpcCallback) -> Option<Rpc> {
+    let callback = callback?;
+    Some(Arc::new(move |target: Arc<Target>| {
+        let handle = handles::hold(target);
+        // SAFETY: the program registered the callback for this signature, and `handle` is live.
+        let code = unsafe { callback(handle) };
+        if code != 0 {
+            // The callback may already have freed the handle.
+            drop(handles::HANDLES.remove(handle));
+        }
+        Status(code)
+    }))
 }
 
 calls! { V1:
@@ -127,7 +142,10 @@ calls! { V1:
         rpc_cb: RpcCallback,
     ) -> u32, 0, {
         // SAFETY: the caller guarantees that `func_name` is null or a terminated string.
-        unsafe { register(&global()?.class, func_name, in_proc_cb, out_proc_cb, rpc_cb) }
+        let name = unsafe { text(func_name, "function's name") }?;
+        let procs = Arc::new(Procs { input: in_proc_cb, output: out_proc_cb });
+        let functions = &global()?.class.shared.functions;
+        Ok(functions.add(&name, serving(rpc_cb), Some(procs))?.id)
     }
 
     HG_Registered(func_name: *const c_char, flag: *mut u8, id: *mut u32) {

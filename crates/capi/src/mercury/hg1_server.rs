@@ -1,4 +1,4 @@
-//! `mercury_handler.h`: the server calls of 2013, two of them also under the names of Mercury 2.
+//! `mercury_handler.h`: the server calls of 2013, three of them also under the names of 0.9.
 
 use super::entry::{maybe, place, timeout};
 use super::handles::{HANDLES, OUTPUT};
@@ -32,15 +32,13 @@ calls! { V1:
 
     /// Returns the address of the caller, freed with the handle, or null if the handle is invalid.
     HG_Handler_get_addr(handle: Token) -> Token, ptr::null_mut(), {
-        let held = HANDLES.get(handle)?;
-        held.target()?;
-        Ok(held.address())
+        Ok(HANDLES.get(handle)?.address())
     }
 
     /// Decodes the input. If that fails and the call is never answered, its origin gets the error.
     HG_Handler_get_input | HG_Get_input(handle: Token, in_struct: *mut c_void) {
         let held = HANDLES.get(handle)?;
-        let target = held.target()?;
+        let target = &held.target;
         let over = params::procs(target.function()).input;
         // SAFETY: by contract, `in_struct` is null or the struct that the input proc expects.
         let decoded =
@@ -52,7 +50,7 @@ calls! { V1:
     }
 
     HG_Handler_free_input | HG_Free_input(handle: Token, in_struct: *mut c_void) {
-        let over = params::procs(HANDLES.get(handle)?.target()?.function()).input;
+        let over = params::procs(HANDLES.get(handle)?.target.function()).input;
         if in_struct.is_null() && over.is_some() {
             refuse!(INVALID_ARG, "the struct of the input is null");
         }
@@ -63,22 +61,18 @@ calls! { V1:
 
     HG_Handler_start_output(handle: Token, out_struct: *mut c_void) {
         let held = HANDLES.get(handle)?;
-        let target = held.target()?;
+        let target = &held.target;
         let procs = params::procs(target.function());
         // SAFETY: by contract, `out_struct` is null or the struct that the output proc expects.
         target.answer(unsafe { params::encoder(procs.output, out_struct) }, None)
     }
 
     /// Frees a handle. A call that was not answered fails at its origin.
-    HG_Handler_free(handle: Token) {
-        let gone = HANDLES.remove_if(handle, |held| held.target().and_then(|_| held.let_go()))?;
-        gone.inspect(|held| held.free_address());
-        Ok(())
-    }
+    HG_Handler_free | HG_Destroy(handle: Token) { HANDLES.remove(handle).map(drop) }
 
     HG_Handler_get_input_buf(handle: Token, in_buf: *mut *mut c_void, in_buf_size: *mut usize) {
         let held = HANDLES.get(handle)?;
-        let target = held.target()?;
+        let target = &held.target;
         // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         let (at, size) = unsafe { (place(in_buf, "input")?, place(in_buf_size, "size")?) };
         let input = target.input();
@@ -88,7 +82,6 @@ calls! { V1:
 
     HG_Handler_get_output_buf(handle: Token, out_buf: *mut *mut c_void, out_buf_size: *mut usize) {
         let held = HANDLES.get(handle)?;
-        held.target()?;
         // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         let (at, size) = unsafe { (place(out_buf, "output")?, place(out_buf_size, "size")?) };
         (*at, *size) = (held.output()?.cast(), OUTPUT);
@@ -99,7 +92,6 @@ calls! { V1:
     /// reused on return, or of the buffer of [`HG_Handler_get_output_buf`] if `buf` is null.
     HG_Handler_start_response(handle: Token, buf: *const c_void, size: usize) {
         let held = HANDLES.get(handle)?;
-        let target = held.target()?;
         let from = if buf.is_null() {
             if size > OUTPUT {
                 refuse!(OVERFLOW, "{size} bytes are more than the {OUTPUT} of the output buffer");
@@ -121,6 +113,6 @@ calls! { V1:
                 None => refuse!(NOMEM, "no memory for an output of {size} bytes"),
             },
         };
-        target.answer(copy, None)
+        held.target.answer(copy, None)
     }
 }

@@ -4,8 +4,7 @@
 //! handles ([`table`]), the procs of functions ([`params`], [`proc_bulk`]), transfers that can be
 //! cancelled (`operations`), and the conversion of arguments, panics and errors ([`entry`]).
 //! [`interface`] exports the calls. The modules `hg1_*`, [`na`], [`na_transfer`], [`proc`] and its
-//! types, [`checksum`], [`handles`], [`functions`] and [`callbacks`] belong to 2013, the modules
-//! `hg2_*` to the calls of Mercury 2 beside it, and [`v2`] to 2.4.
+//! types, [`checksum`] and [`handles`] belong to 2013, [`v2`] to 2.4.
 //!
 //! **Invariant.** An object belongs to the interface that created it, and so does every object
 //! reachable from it. Each kind of object has one [`Tables`](table::Tables) with a table for each
@@ -19,8 +18,7 @@
 //! | numbers of functions | 32 bits | 64 bits |
 //! | address | has a handle for each duplicate, belongs to no class | counts references, ends with its class |
 //! | bulk handle | is never bound; a transfer does not check permissions at its start | can be bound; does check them |
-//! | call handle | counts references and pending callbacks apart, names its peer on demand | counts both together, has an address and buffers from the start |
-//! | context | is destroyed with its calls and handles | is not destroyed while it has handles |
+//! | call | a request at its origin, a handle at its target | a handle with an address, buffers and references |
 //! | function without a proc | has no parameters | refuses to decode them |
 //!
 //! **Errors.** A call that returns an error code changes no state unless its documentation says
@@ -28,17 +26,12 @@
 
 #![allow(non_snake_case, reason = "the names of the calls of C")]
 
-pub(crate) mod callbacks;
 pub(crate) mod checksum;
 pub(crate) mod entry;
-pub(crate) mod functions;
 pub(crate) mod handles;
 pub(crate) mod hg1_bulk;
 pub(crate) mod hg1_client;
 pub(crate) mod hg1_server;
-pub(crate) mod hg2_bulk;
-pub(crate) mod hg2_class;
-pub(crate) mod hg2_handle;
 pub(crate) mod interface;
 pub(crate) mod na;
 pub(crate) mod na_transfer;

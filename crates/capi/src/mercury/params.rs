@@ -1,6 +1,7 @@
 //! Parameters in C structs: a function's procs encode, decode and free them.
 
 use super::interface::Interface;
+use super::table::Token;
 use super::v2::codes::to_status;
 use portolan_engine::config::Config;
 use portolan_rpc::checksum::Method;
@@ -15,6 +16,9 @@ use std::ptr;
 
 pub(crate) type ProcCallback =
     Option<unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int>;
+
+/// Runs a call at its target.
+pub(crate) type RpcCallback = Option<unsafe extern "C-unwind" fn(Token) -> c_int>;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Procs {
@@ -216,12 +220,9 @@ pub(super) unsafe fn free(over: ProcCallback, data: *mut c_void) {
     }
 }
 
+/// Fails with `INVALID_ARG` if no method has the name that is set.
 pub(super) fn checksum_method() -> Result<Method> {
-    method_named(&Config::from_env()?.rpc_checksum)
-}
-
-/// Fails with `INVALID_ARG` if no method has this name.
-pub(super) fn method_named(name: &str) -> Result<Method> {
+    let name = &Config::from_env()?.rpc_checksum;
     match Method::from_name(name) {
         Some(method) => Ok(method),
         None => refuse!(

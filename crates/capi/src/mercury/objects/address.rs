@@ -74,7 +74,7 @@ pub(crate) unsafe fn lookup(
     name: *const c_char,
     addr: *mut Token,
 ) -> Result<()> {
-    let held = CLASSES[interface].get(class)?;
+    let held = CLASSES.get(class)?;
     // SAFETY: by contract, `name` is null or NUL-terminated, and `addr` is null or valid.
     let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
     *addr = keep(interface, class, held.class.lookup(&name)?);
@@ -84,7 +84,7 @@ pub(crate) unsafe fn lookup(
 /// # Safety
 /// `addr` must be null or valid for a write.
 pub(crate) unsafe fn own(interface: Interface, class: Token, addr: *mut Token) -> Result<()> {
-    let held = CLASSES[interface].get(class)?;
+    let held = CLASSES.get(class)?;
     // SAFETY: by this function's contract, `addr` is null or valid for a write.
     *unsafe { place(addr, "address") }? = keep(interface, class, held.class.own_address());
     Ok(())

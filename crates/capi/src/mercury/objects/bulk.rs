@@ -212,7 +212,7 @@ pub(crate) unsafe fn deserialize(
 pub(crate) fn parse(interface: Interface, class: Token, bytes: &[u8]) -> Result<Token> {
     let held = match interface {
         Interface::V1 => None,
-        Interface::V2 => Some(CLASSES[interface].get(class)?),
+        Interface::V2 => Some(CLASSES.get(class)?),
     };
     let Some(held) = held.filter(|_| bytes.starts_with(&MAGIC.to_le_bytes())) else {
         let bulk = interface.decoded(Bulk::from_bytes(bytes))?;
@@ -232,7 +232,7 @@ pub(crate) fn parse(interface: Interface, class: Token, bytes: &[u8]) -> Result<
 
 /// Binds a local handle of 2.4 to the address of this process and the number of the context.
 pub(crate) fn bind(handle: Token, context: Token) -> Result<()> {
-    let (held, context) = (BULKS[V2].get(handle)?, CONTEXTS[V2].get(context)?);
+    let (held, context) = (BULKS[V2].get(handle)?, CONTEXTS.get(context)?);
     if !held.bulk.is_local() {
         refuse!(INVALID_ARG, "the handle is for memory of another process; its owner binds it");
     }

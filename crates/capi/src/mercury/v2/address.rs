@@ -24,7 +24,7 @@ unsafe fn lookup1(
     arg: *mut c_void,
     name: *const c_char,
 ) -> Result<()> {
-    let held = CONTEXTS[V2].get(context)?;
+    let held = CONTEXTS.get(context)?;
     // SAFETY: by this function's contract, `name` is null or NUL-terminated.
     let address = held.class.class.lookup(&unsafe { text(name, "name") }?)?;
     let handle = match callback.is_none() {
@@ -56,7 +56,7 @@ fn same(one: Token, other: Token) -> Result<u8> {
 
 fn text_of(addr: Token) -> Result<String> {
     let HeldAddress { class, address, .. } = ADDRESSES[V2].get(addr)?;
-    Ok(CLASSES[V2].get(class.token())?.class.network().text_of(&address))
+    Ok(CLASSES.get(class.token())?.class.network().text_of(&address))
 }
 
 /// # Safety
@@ -129,7 +129,7 @@ calls! { V2:
     }
 
     HG_Addr_free(class: Token, addr: Token) {
-        CLASSES[V2].get(class)?;
+        CLASSES.get(class)?;
         release(V2, addr)
     }
 
@@ -137,7 +137,7 @@ calls! { V2:
 
     /// Does nothing with the hint that the peer is gone: the library keeps no state for peers.
     HG_Addr_set_remove(class: Token, addr: Token) {
-        CLASSES[V2].get(class)?;
+        CLASSES.get(class)?;
         get(V2, addr).map(drop)
     }
 
@@ -149,7 +149,7 @@ calls! { V2:
     }
 
     HG_Addr_dup(class: Token, addr: Token, to: *mut Token) {
-        CLASSES[V2].get(class)?;
+        CLASSES.get(class)?;
         // SAFETY: by the call's contract, `to` is null or valid for a write.
         unsafe { dup(addr, to) }
     }
@@ -160,7 +160,7 @@ calls! { V2:
     }
 
     HG_Addr_cmp(class: Token, one: Token, other: Token) -> u8, 0, {
-        CLASSES[V2].get(class)?;
+        CLASSES.get(class)?;
         same(one, other)
     }
 
@@ -169,7 +169,7 @@ calls! { V2:
     HG_Core_addr_is_self(addr: Token) -> bool, false, { Ok(get(V2, addr)?.is_self()) }
 
     HG_Addr_to_string(class: Token, buf: *mut c_char, buf_size: *mut u64, addr: Token) {
-        CLASSES[V2].get(class)?;
+        CLASSES.get(class)?;
         // SAFETY: by contract, `buf_size` is null or valid, `buf` null or has `*buf_size` bytes.
         unsafe { to_string(buf, buf_size, addr) }
     }
@@ -199,7 +199,7 @@ calls! { V2:
         buf_size: u64,
         _flags: u64,
     ) {
-        let held = CLASSES[V2].get(class)?;
+        let held = CLASSES.get(class)?;
         // SAFETY: by contract, `addr` is null or valid, and `buf` is null or has `buf_size` bytes.
         let (addr, from) = unsafe {
             let from = array(buf.cast::<u8>(), buf_size as usize, "the serialised address")?;

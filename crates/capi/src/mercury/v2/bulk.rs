@@ -28,7 +28,7 @@ unsafe fn transfer(
     size: u64,
     op_id: *mut Token,
 ) -> Result<()> {
-    let held = CONTEXTS[V2].get(context)?;
+    let held = CONTEXTS.get(context)?;
     let (origin, local) = (BULKS[V2].get(origin_handle)?, BULKS[V2].get(local_handle)?);
     let addr = match (addr, origin.bound()) {
         (Some(addr), _) => addr,

@@ -33,7 +33,7 @@ unsafe fn create(
     flags: u8,
     handle: *mut Token,
 ) -> Result<()> {
-    CLASSES[V2].get(class)?;
+    CLASSES.get(class)?;
     // SAFETY: by contract, the arguments suit `bulk::create`. A `u64` and a `usize` have 8 bytes.
     unsafe { bulk::create(V2, class, count as usize, (ptrs, sizes.cast()), flags.into(), handle) }
 }

@@ -2,7 +2,7 @@
 
 use super::types::{Counters, HgInitInfo, NaInitInfo};
 use crate::mercury::entry::place;
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::calls;
 use crate::mercury::objects::attached::{Attached, CreateCallback, FreeCallback, OnCreate};
 use crate::mercury::objects::class::{self, CLASSES};
 use crate::mercury::params;
@@ -55,7 +55,7 @@ unsafe fn init(
     }
     // SAFETY: by this function's contract, `info` is null or NUL-terminated.
     unsafe {
-        class::create(V2, (info, listen != 0, chosen), network, method, (no_overflow, bulk_eager))
+        class::create((info, listen != 0, chosen), network, method, (no_overflow, bulk_eager))
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn name_of(scheme: Scheme) -> (&'static CStr, &'static CStr) {
 }
 
 fn name_and_protocol(class: Token) -> Result<(&'static CStr, &'static CStr)> {
-    Ok(name_of(CLASSES[V2].get(class)?.class.network().scheme()))
+    Ok(name_of(CLASSES.get(class)?.class.network().scheme()))
 }
 
 /// Sets an offset in bytes. Fails if it exceeds `room`, the capacity of a message.
@@ -111,7 +111,7 @@ calls! { V2:
     }
 
     HG_Finalize | HG_Core_finalize(class: Token) {
-        if class.is_null() { Ok(()) } else { class::finalize(V2, class) }
+        if class.is_null() { Ok(()) } else { class::finalize(class) }
     }
 
     HG_Cleanup | HG_Core_cleanup() -> (), (), { Ok(()) }
@@ -125,15 +125,15 @@ calls! { V2:
     ) -> *const c_char, ptr::null(), { Ok(name_and_protocol(class)?.1.as_ptr()) }
 
     HG_Class_is_listening | HG_Core_class_is_listening(class: Token) -> bool, false, {
-        Ok(CLASSES[V2].get(class)?.class.network().listens())
+        Ok(CLASSES.get(class)?.class.network().listens())
     }
 
     HG_Class_get_input_eager_size | HG_Core_class_get_input_eager_size(class: Token) -> u64, 0, {
-        Ok(CLASSES[V2].get(class)?.input_room() as u64)
+        Ok(CLASSES.get(class)?.input_room() as u64)
     }
 
     HG_Class_get_output_eager_size | HG_Core_class_get_output_eager_size(class: Token) -> u64, 0, {
-        Ok(CLASSES[V2].get(class)?.output_room() as u64)
+        Ok(CLASSES.get(class)?.output_room() as u64)
     }
 
     /// Attaches data that `free` gets when the class ends. Data attached before is not freed.
@@ -142,41 +142,41 @@ calls! { V2:
         data: *mut c_void,
         free: FreeCallback,
     ) {
-        let held = CLASSES[V2].get(class)?;
+        let held = CLASSES.get(class)?;
         Attached::overwrite(&held.data, Attached::new(data, free));
         Ok(())
     }
 
     HG_Class_get_data | HG_Core_class_get_data(class: Token) -> *mut c_void, ptr::null_mut(), {
-        let data = CLASSES[V2].get(class)?.data.lock().data();
+        let data = CLASSES.get(class)?.data.lock().data();
         Ok(data)
     }
 
     /// Sets the number of the program's own bytes before each encoded input.
     HG_Class_set_input_offset(class: Token, offset: u64) {
-        let held = CLASSES[V2].get(class)?;
+        let held = CLASSES.get(class)?;
         set_offset(held.input_room(), &held.in_offset, offset)
     }
 
     /// Sets the number of the program's own bytes before each encoded output.
     HG_Class_set_output_offset(class: Token, offset: u64) {
-        let held = CLASSES[V2].get(class)?;
+        let held = CLASSES.get(class)?;
         set_offset(held.output_room(), &held.out_offset, offset)
     }
 
     HG_Class_set_handle_create_callback(class: Token, callback: CreateCallback, arg: *mut c_void) {
-        *CLASSES[V2].get(class)?.on_create.lock() = OnCreate::new(callback, arg);
+        *CLASSES.get(class)?.on_create.lock() = OnCreate::new(callback, arg);
         Ok(())
     }
 
     HG_Class_get_counters | HG_Core_class_get_counters(class: Token, counters: *mut Counters) {
-        let held = CLASSES[V2].get(class)?;
+        let held = CLASSES.get(class)?;
         // SAFETY: by the call's contract, `counters` is null or valid for a write.
         *unsafe { place(counters, "counters") }? = Counters::from(&held.counts);
         Ok(())
     }
 
     HG_Core_class_get_na(class: Token) -> Token, ptr::null_mut(), {
-        CLASSES[V2].get(class).map(|_| class)
+        CLASSES.get(class).map(|_| class)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::handle::HANDLES;
 use crate::mercury::entry::maybe;
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::calls;
 use crate::mercury::objects::attached::{Attached, CreateCallback, FreeCallback, OnCreate};
 use crate::mercury::objects::context::{self, CONTEXTS};
 use crate::mercury::table::{Number, Token};
@@ -12,7 +12,7 @@ use std::ptr;
 
 /// Creates a context. It accepts calls when posted, or at once if `posted` and the class listens.
 fn create(class: Token, id: u8, posted: bool) -> Result<Token> {
-    context::create(V2, class, id, |class| posted && class.class.network().listens())
+    context::create(class, id, |class| posted && class.class.network().listens())
 }
 
 /// Fails if the context still has handles or bulk transfers under way.
@@ -20,7 +20,7 @@ fn destroy(token: Token) -> Result<()> {
     if token.is_null() {
         return Ok(());
     }
-    let held = CONTEXTS[V2].get(token)?;
+    let held = CONTEXTS.get(token)?;
     let (mut handles, mut calls) = (0, 0);
     HANDLES.each(|_, handle| {
         if handle.context == Number::of(token) {
@@ -41,13 +41,13 @@ fn destroy(token: Token) -> Result<()> {
     }
     held.context.clone().destroy()?; // on failure, nothing has changed
     shared.set_accepts(false);
-    CONTEXTS[V2].remove(token)?;
+    CONTEXTS.remove(token)?;
     Attached::replace(&held.data, Attached::default());
     Ok(())
 }
 
 fn accept(token: Token, accepts: bool) -> Result<()> {
-    CONTEXTS[V2].get(token)?.context.shared.set_accepts(accepts);
+    CONTEXTS.get(token)?.context.shared.set_accepts(accepts);
     Ok(())
 }
 
@@ -69,18 +69,18 @@ calls! { V2:
     HG_Context_unpost | HG_Core_context_unpost(context: Token) { accept(context, false) }
 
     HG_Core_context_post(context: Token) {
-        if !CONTEXTS[V2].get(context)?.class.class.network().listens() {
+        if !CONTEXTS.get(context)?.class.class.network().listens() {
             refuse!(OPNOTSUPPORTED, "the class does not listen, so no calls come");
         }
         accept(context, true)
     }
 
     HG_Context_get_class | HG_Core_context_get_class(context: Token) -> Token, ptr::null_mut(), {
-        Ok(CONTEXTS[V2].get(context)?.class_token.token())
+        Ok(CONTEXTS.get(context)?.class_token.token())
     }
 
     HG_Context_get_id | HG_Core_context_get_id(context: Token) -> u8, 0, {
-        Ok(CONTEXTS[V2].get(context)?.context.shared.id)
+        Ok(CONTEXTS.get(context)?.context.shared.id)
     }
 
     /// Attaches data that `free` gets when the context is destroyed. Earlier data is not freed.
@@ -89,7 +89,7 @@ calls! { V2:
         data: *mut c_void,
         free: FreeCallback,
     ) {
-        let held = CONTEXTS[V2].get(context)?;
+        let held = CONTEXTS.get(context)?;
         Attached::overwrite(&held.data, Attached::new(data, free));
         Ok(())
     }
@@ -97,17 +97,17 @@ calls! { V2:
     HG_Context_get_data | HG_Core_context_get_data(
         context: Token,
     ) -> *mut c_void, ptr::null_mut(), {
-        let data = CONTEXTS[V2].get(context)?.data.lock().data();
+        let data = CONTEXTS.get(context)?.data.lock().data();
         Ok(data)
     }
 
     HG_Core_context_get_na(context: Token) -> Token, ptr::null_mut(), {
-        CONTEXTS[V2].get(context).map(|_| context)
+        CONTEXTS.get(context).map(|_| context)
     }
 
     /// Returns the number of calls and callbacks that are queued for trigger.
     HG_Core_context_get_completion_count(context: Token) -> c_uint, 0, {
-        Ok(CONTEXTS[V2].get(context)?.context.shared.len() as c_uint)
+        Ok(CONTEXTS.get(context)?.context.shared.len() as c_uint)
     }
 
     HG_Core_context_set_handle_create_callback(
@@ -115,12 +115,12 @@ calls! { V2:
         callback: CreateCallback,
         arg: *mut c_void,
     ) {
-        *CONTEXTS[V2].get(context)?.on_create.lock() = OnCreate::new(callback, arg);
+        *CONTEXTS.get(context)?.on_create.lock() = OnCreate::new(callback, arg);
         Ok(())
     }
 
     HG_Progress | HG_Core_progress(context: Token, milliseconds: c_uint) {
-        context::progress(V2, context, milliseconds)
+        context::progress(context, milliseconds)
     }
 
     /// Makes progress first if none is queued and the timeout is not 0. Returns `HG_TIMEOUT` if
@@ -132,26 +132,26 @@ calls! { V2:
         actual: *mut c_uint,
     ) {
         // SAFETY: by the call's contract, `actual` is null or valid for a write.
-        unsafe { context::trigger(V2, context, Some(milliseconds), most, actual) }
+        unsafe { context::trigger(context, Some(milliseconds), most, actual) }
     }
 
     /// Returns a file descriptor that is readable when the context has work, or -1 if its network
     /// must be polled. The program calls `HG_Event_ready` before it waits for the descriptor.
     HG_Event_get_wait_fd | HG_Core_event_get_wait_fd(context: Token) -> c_int, -1, {
-        Ok(CONTEXTS[V2].get(context)?.context.shared.na.wait_descriptor()?.unwrap_or(-1))
+        Ok(CONTEXTS.get(context)?.context.shared.na.wait_descriptor()?.unwrap_or(-1))
     }
 
     /// Returns whether the program should make progress now instead of waiting for the file
     /// descriptor. Always true without a descriptor.
     HG_Event_ready | HG_Core_event_ready(context: Token) -> bool, false, {
-        let shared = CONTEXTS[V2].get(context)?.context.shared.clone();
+        let shared = CONTEXTS.get(context)?.context.shared.clone();
         Ok(!shared.na.arm(|| !shared.is_empty()))
     }
 
     HG_Event_progress | HG_Core_event_progress(context: Token, count: *mut c_uint) {
         // SAFETY: by the call's contract, `count` is null or valid for a write.
         let count = unsafe { maybe(count) };
-        let held = CONTEXTS[V2].get(context)?;
+        let held = CONTEXTS.get(context)?;
         let shared = &held.context.shared;
         shared.class.check_open()?;
         shared.class.na.shared.poll()?;
@@ -165,6 +165,6 @@ calls! { V2:
     /// Makes no progress, and succeeds even if none is queued.
     HG_Event_trigger | HG_Core_event_trigger(context: Token, most: c_uint, actual: *mut c_uint) {
         // SAFETY: by the call's contract, `actual` is null or valid for a write.
-        unsafe { context::trigger(V2, context, None, most, actual) }
+        unsafe { context::trigger(context, None, most, actual) }
     }
 }

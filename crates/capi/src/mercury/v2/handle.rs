@@ -239,10 +239,10 @@ fn keep(
 }
 
 pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token> {
-    let class = CLASSES[V2].get(class_token)?;
+    let class = CLASSES.get(class_token)?;
     let shared = target.context().clone();
     let mine = |held: &Arc<HeldContext>| Arc::ptr_eq(&held.context.shared, &shared);
-    let found = CONTEXTS[V2].search(|held| mine(held).then(|| *held.on_create.lock()));
+    let found = CONTEXTS.search(|held| mine(held).then(|| *held.on_create.lock()));
     let Some((context, on_create)) = found else {
         refuse!(FAIL, "a call arrived for a context that no longer exists");
     };
@@ -259,7 +259,7 @@ pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token
 /// # Safety
 /// `handle` must be null or valid for a write.
 unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Result<()> {
-    let held = CONTEXTS[V2].get(context)?;
+    let held = CONTEXTS.get(context)?;
     // SAFETY: by this function's contract, `handle` is null or valid for a write.
     let to = unsafe { place(handle, "handle") }?;
     if id != 0 {

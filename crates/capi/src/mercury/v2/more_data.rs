@@ -119,7 +119,7 @@ pub(super) fn acquire_input(handle: Token, run: impl FnOnce(Token) + Send + 'sta
 
 calls! { V2:
     HG_Core_set_more_data_callback(class: Token, acquire: Acquire, release: Release) {
-        *CLASSES[V2].get(class)?.more_data.lock() = Callbacks { acquire, release };
+        *CLASSES.get(class)?.more_data.lock() = Callbacks { acquire, release };
         Ok(())
     }
 }

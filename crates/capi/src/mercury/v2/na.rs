@@ -33,14 +33,14 @@ pub(super) fn na<T>(result: Result<T>) -> Result<T> {
 }
 
 pub(super) fn class(token: Token) -> Result<Class> {
-    match CLASSES[V2].get(token) {
+    match CLASSES.get(token) {
         Ok(held) => Ok(held.class.network().clone()),
         Err(_) => NA_CLASSES.get(token),
     }
 }
 
 pub(super) fn context(token: Token) -> Result<Context> {
-    match CONTEXTS[V2].get(token) {
+    match CONTEXTS.get(token) {
         Ok(held) => Ok(held.context.shared.na.clone()),
         Err(_) => NA_CONTEXTS.get(token),
     }

@@ -4,7 +4,7 @@ use super::class::name_of;
 use super::codes::name;
 use super::types::{Counters, ProtocolInfo};
 use crate::mercury::entry::{maybe, place, text};
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::calls;
 use crate::mercury::objects::class::CLASSES;
 use parking_lot::Mutex;
 use portolan_engine::runtime::log_sink;
@@ -251,7 +251,7 @@ calls! { V2:
     }
 
     HG_Diag_dump_counters() -> (), (), {
-        CLASSES[V2].each(|token, held| {
+        CLASSES.each(|token, held| {
             log::info!("class {token:?}: {:?}", Counters::from(&held.counts));
         });
         Ok(())

@@ -5,11 +5,10 @@ use super::codes::to_status;
 use super::handle::{self, HANDLES};
 use super::more_data;
 use crate::mercury::entry::{maybe, place, text};
-use crate::mercury::functions::RpcCallback;
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::calls;
 use crate::mercury::objects::attached::{Attached, FreeCallback};
 use crate::mercury::objects::class::{CLASSES, find_named, put_number};
-use crate::mercury::params::{ProcCallback, Procs, procs};
+use crate::mercury::params::{ProcCallback, Procs, RpcCallback, procs};
 use crate::mercury::table::{Number, Token};
 use portolan_rpc::failure::{Result, Status};
 use portolan_rpc::hg::target::{Function, Rpc, Target};
@@ -49,7 +48,7 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
 }
 
 fn register(class: Token, id: u64, procs: Procs, callback: RpcCallback) -> Result<()> {
-    let held = CLASSES[V2].get(class)?;
+    let held = CLASSES.get(class)?;
     let functions = &held.class.shared.functions;
     let (rpc, procs) = (serving(class, callback), Some(Arc::new(procs) as _));
     match functions.numbered(id).filter(|known| known.name != format!("{id:#x}")) {
@@ -63,7 +62,7 @@ fn register(class: Token, id: u64, procs: Procs, callback: RpcCallback) -> Resul
 /// # Safety
 /// `flag` must be null or valid for a write.
 unsafe fn registered(class: Token, id: u64, flag: *mut u8) -> Result<Option<Arc<Function>>> {
-    let found = CLASSES[V2].get(class)?.class.shared.functions.numbered(id);
+    let found = CLASSES.get(class)?.class.shared.functions.numbered(id);
     // SAFETY: by this function's contract, `flag` is null or valid for a write.
     *unsafe { place(flag, "flag") }? = u8::from(found.is_some());
     Ok(found)
@@ -77,7 +76,7 @@ calls! { V2:
         output: ProcCallback,
         callback: RpcCallback,
     ) -> u64, 0, {
-        let held = CLASSES[V2].get(class)?;
+        let held = CLASSES.get(class)?;
         // SAFETY: by the call's contract, `name` is null or NUL-terminated.
         let name = unsafe { text(name, "function's name") }?;
         let procs = Arc::new(Procs { input, output });
@@ -88,7 +87,7 @@ calls! { V2:
     HG_Registered_name(class: Token, name: *const c_char, id: *mut u64, flag: *mut u8) {
         // SAFETY: by contract, `name` is null or terminated, and `id` and `flag` are null or valid.
         unsafe {
-            let held = CLASSES[V2].get(class)?;
+            let held = CLASSES.get(class)?;
             let found = find_named(&held.class, &text(name, "function's name")?, flag)?;
             put_number(id, found, Function::number);
         }
@@ -110,7 +109,7 @@ calls! { V2:
     }
 
     HG_Deregister | HG_Core_deregister(class: Token, id: u64) {
-        CLASSES[V2].get(class)?.deregister(id)
+        CLASSES.get(class)?.deregister(id)
     }
 
     HG_Registered | HG_Core_registered(class: Token, id: u64, flag: *mut u8) {
@@ -147,7 +146,7 @@ calls! { V2:
         data: *mut c_void,
         free: FreeCallback,
     ) {
-        let held = CLASSES[V2].get(class)?;
+        let held = CLASSES.get(class)?;
         held.set_function_data(&*held.function(id)?, Attached::new(data, free)).forget();
         Ok(())
     }
@@ -155,14 +154,14 @@ calls! { V2:
     HG_Registered_data | HG_Core_registered_data(
         class: Token,
         id: u64,
-    ) -> *mut c_void, ptr::null_mut(), { Ok(CLASSES[V2].get(class)?.function_data(id)) }
+    ) -> *mut c_void, ptr::null_mut(), { Ok(CLASSES.get(class)?.function_data(id)) }
 
     HG_Registered_disable_response | HG_Core_registered_disable_response(
         class: Token,
         id: u64,
         disable: u8,
     ) {
-        CLASSES[V2].get(class)?.function(id)?.set_quiet(disable != 0);
+        CLASSES.get(class)?.function(id)?.set_quiet(disable != 0);
         Ok(())
     }
 
@@ -171,7 +170,7 @@ calls! { V2:
         id: u64,
         disabled: *mut u8,
     ) {
-        let function = CLASSES[V2].get(class)?.function(id)?;
+        let function = CLASSES.get(class)?.function(id)?;
         // SAFETY: by the call's contract, `disabled` is null or valid for a write.
         *unsafe { place(disabled, "flag") }? = u8::from(function.is_quiet());
         Ok(())

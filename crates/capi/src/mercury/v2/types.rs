@@ -1,7 +1,6 @@
 //! The structs of the headers.
 
 use super::codes::to_code;
-pub(crate) use crate::mercury::callbacks::{BulkInfo, CB_BULK, CB_FORWARD, CB_LOOKUP, CB_RESPOND};
 use crate::mercury::objects::class::Counts;
 use crate::mercury::table::Token;
 use portolan_rpc::failure::Status;
@@ -125,6 +124,20 @@ pub(crate) struct BulkAttr {
     pub(super) mem_type: c_int,
     device: u64,
 }
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct BulkInfo {
+    pub(super) origin_handle: Token,
+    pub(super) local_handle: Token,
+    pub(super) op: c_int,
+    pub(super) size: u64,
+}
+
+pub(super) const CB_LOOKUP: c_int = 0;
+pub(super) const CB_FORWARD: c_int = 1;
+pub(super) const CB_RESPOND: c_int = 2;
+pub(super) const CB_BULK: c_int = 3;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
