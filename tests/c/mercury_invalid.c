@@ -96,6 +96,10 @@ static void make_handles(void)
 
   one_id = MERCURY_REGISTER("one", one_t, one_t, one_cb);
   kept_id = MERCURY_REGISTER("kept", one_t, one_t, keep_cb);
+  const hg_request_t unanswered = request_of(kept_id);
+  gone.served = kept;
+  MUST(HG_Handler_free(gone.served));
+  MUST(HG_Request_free(unanswered));
   good.request = request_of(one_id);
   gone.request = request_of(one_id);
   MUST(HG_Request_free(gone.request));

@@ -2,10 +2,9 @@
 
 use super::interface::Interface;
 use super::table::Token;
-use super::v2::codes::to_status;
 use portolan_engine::config::Config;
 use portolan_rpc::checksum::Method;
-use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::failure::{Failure, Result, refuse};
 use portolan_rpc::hg::payload::Encode;
 use portolan_rpc::hg::target::Function;
 use portolan_rpc::na::memory;
@@ -63,8 +62,8 @@ pub(super) struct Runner {
 pub(super) const EAGER: u8 = 2;
 
 /// Runs the procs of 2013, which have neither a class nor a handle.
-pub(super) const V1: Runner = Runner {
-    interface: Interface::V1,
+pub(super) const OF_2013: Runner = Runner {
+    interface: Interface::V2013,
     attached: Attached { class: ptr::null_mut(), handle: ptr::null_mut(), flags: 0 },
 };
 
@@ -83,10 +82,7 @@ impl Runner {
             return Err(fault.clone().into());
         }
         if code != 0 {
-            let status = match self.interface {
-                Interface::V1 => Status::PROTOCOL_ERROR,
-                Interface::V2 => to_status(code),
-            };
+            let status = self.interface.proc_status(code);
             let text = format!("the proc function of the parameters returns {code}");
             return Err(Failure::new(status, text));
         }
@@ -177,7 +173,7 @@ pub(super) unsafe fn encoder(over: ProcCallback, data: *mut c_void) -> impl Enco
         let Some(over) = over else { return Ok(Encoded::Fits(0)) };
         check(data)?;
         // SAFETY: `data` is not null, so by contract, it is the struct that `over` expects.
-        unsafe { V1.encode(over, buffer, method, data) }
+        unsafe { OF_2013.encode(over, buffer, method, data) }
     }
 }
 
@@ -203,7 +199,7 @@ pub(super) unsafe fn decode(
     };
     check(data)?;
     // SAFETY: `data` is not null, so by contract, it is the struct that `over` expects.
-    unsafe { V1.decode(over, bytes, method, data) }
+    unsafe { OF_2013.decode(over, bytes, method, data) }
 }
 
 /// Frees what decoding has allocated for 2013. A failure is only logged.
@@ -213,7 +209,7 @@ pub(super) unsafe fn decode(
 pub(super) unsafe fn free(over: ProcCallback, data: *mut c_void) {
     if let (Some(over), false) = (over, data.is_null()) {
         // SAFETY: `data` is not null, so the caller guarantees that `over` has decoded it.
-        let freed = unsafe { V1.free(over, data) };
+        let freed = unsafe { OF_2013.free(over, data) };
         if let Err(failure) = freed {
             log::warn!("parameters are not freed: {}", failure.text());
         }

@@ -4,7 +4,6 @@ use super::attached::{Attached, OnCreate};
 use super::context::CONTEXTS;
 use super::more_data::Callbacks;
 use crate::mercury::entry::{maybe, place, text};
-use crate::mercury::interface::Interface;
 use crate::mercury::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::checksum::Method;
@@ -95,7 +94,7 @@ pub(crate) fn finalize(token: Token) -> Result<()> {
         refuse!(BUSY, "the class has contexts; destroy them first");
     }
     held.class.finalize()?;
-    super::address::drop_those_of(Interface::V2, token);
+    super::address::drop_those_of(token);
     CLASSES.remove(token)?;
     // Another thread may hold the class for a moment. The data is freed now, outside the locks.
     let function_data = std::mem::take(&mut *held.function_data.lock());

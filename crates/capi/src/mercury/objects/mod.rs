@@ -5,4 +5,5 @@ pub(super) mod attached;
 pub(super) mod bulk;
 pub(super) mod class;
 pub(super) mod context;
+pub(super) mod memory;
 pub(super) mod more_data;

@@ -190,7 +190,7 @@ pub(super) unsafe fn set_level(level: *const c_char) -> Result<()> {
     Ok(())
 }
 
-calls! { V2:
+calls! { V2_4:
     /// Version 2.4.1. Null pointers are skipped.
     HG_Version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) {
         // SAFETY: by the call's contract, each pointer is null or valid for a write.

@@ -1,12 +1,12 @@
 //! `mercury_handler.h`: the server calls of 2013, three of them also under the names of 0.9.
 
-use super::entry::{maybe, place, timeout};
-use super::handles::{HANDLES, OUTPUT};
-use super::hg1_client::global;
-use super::interface::calls;
-use super::params;
-use super::table::Token;
+use super::client::global;
+use super::handle::{HANDLES, OUTPUT};
 use crate::boundary::array;
+use crate::mercury::entry::{maybe, place, timeout};
+use crate::mercury::interface::calls;
+use crate::mercury::params;
+use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::refuse;
 use portolan_rpc::na::memory;
@@ -17,7 +17,7 @@ use std::ptr;
 /// The largest number of calls that one `HG_Handler_process` runs.
 const AT_A_TIME: usize = 64;
 
-calls! { V1:
+calls! { V2013:
     HG_Handler_process(milliseconds: c_uint, status: *mut u8) {
         // SAFETY: by contract, `status` is null, `HG_STATUS_IGNORE` or valid for writes.
         let status = unsafe { maybe(status) };

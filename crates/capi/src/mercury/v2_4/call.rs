@@ -136,7 +136,7 @@ fn cancel(handle: Token) -> Result<()> {
     Ok(())
 }
 
-calls! { V2:
+calls! { V2_4:
     HG_Forward(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
         // SAFETY: by contract, `data` is null or the struct that the function's proc expects.
         unsafe { forward(handle, Callback::Hg(callback), arg, Payload::Struct(data), false) }

@@ -1,7 +1,7 @@
 //! `hg_proc_*` for the basic types.
 
-use super::proc::{HgProc, with};
-use super::types::HgReturn;
+use super::codes::HgReturn;
+use super::{HgProc, with};
 use portolan_rpc::proc::{Fault, Op};
 use std::os::raw::c_void;
 

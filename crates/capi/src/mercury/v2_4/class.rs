@@ -16,7 +16,8 @@ use std::os::raw::{c_char, c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const V2_4: c_uint = 2 << 16 | 4;
+/// Version 2.4, as `HG_VERSION` encodes it.
+const VERSION: c_uint = 2 << 16 | 4;
 /// `HG_CHECKSUM_RPC_PAYLOAD`.
 const PAYLOAD: i32 = 2;
 
@@ -29,7 +30,7 @@ unsafe fn init(
     version: c_uint,
     options: *const HgInitInfo,
 ) -> Result<Token> {
-    if version > V2_4 {
+    if version > VERSION {
         let (major, minor) = (version >> 16, version & 0xffff);
         refuse!(INVALID_ARG, "the program asks for Mercury {major}.{minor}; this is version 2.4");
     }
@@ -51,7 +52,7 @@ unsafe fn init(
             method = Method::default();
         }
         // SAFETY: `options` is not null, and the struct has this field from version 2.4 on.
-        no_overflow = version >= V2_4 && unsafe { (*options).no_overflow };
+        no_overflow = version >= VERSION && unsafe { (*options).no_overflow };
     }
     // SAFETY: by this function's contract, `info` is null or NUL-terminated.
     unsafe {
@@ -85,7 +86,7 @@ fn set_offset(room: usize, to: &AtomicUsize, offset: u64) -> Result<()> {
     Ok(())
 }
 
-calls! { V2:
+calls! { V2_4:
     HG_Init | HG_Core_init(info: *const c_char, listen: u8) -> Token, ptr::null_mut(), {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated; `options` is null.
         unsafe { init(info, listen, 0, ptr::null()) }

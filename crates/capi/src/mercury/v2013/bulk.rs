@@ -1,10 +1,12 @@
 //! `mercury_bulk.h`: bulk handles and transfers.
 
-use super::entry::{maybe, place, report, timeout};
-use super::interface::{Interface::V1, calls};
-use super::objects::address;
-use super::objects::bulk::{BULKS, access, create, deserialize, direction, release, serialize};
-use super::table::{NA_CLASSES, Number, Table, Token};
+use crate::mercury::entry::{maybe, place, report, timeout};
+use crate::mercury::interface::{Interface::V2013, calls};
+use crate::mercury::objects::address;
+use crate::mercury::objects::bulk::{
+    BULKS, access, create, deserialize, direction, release, serialize,
+};
+use crate::mercury::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::RwLock;
 use portolan_rpc::failure::{Result, Status, refuse};
 use portolan_rpc::na::blocking_wait::{Deadline, until};
@@ -92,7 +94,7 @@ pub(super) fn finalize() -> Result<()> {
     done
 }
 
-calls! { V1:
+calls! { V2013:
     HG_Bulk_init(na_class: Token) { init(na_class) }
 
     HG_Bulk_finalize() { finalize() }
@@ -118,10 +120,10 @@ calls! { V1:
     ) {
         global()?;
         // SAFETY: the caller guarantees what `create` requires.
-        unsafe { create(V1, ptr::null_mut(), count, (buf_ptrs, buf_sizes), flags, handle) }
+        unsafe { create(ptr::null_mut(), count, (buf_ptrs, buf_sizes), flags, handle) }
     }
 
-    HG_Bulk_handle_free | HG_Bulk_free(handle: Token) { release(V1, handle) }
+    HG_Bulk_handle_free | HG_Bulk_free(handle: Token) { release(handle) }
 
     /// The flags are ignored, because they restrict only other processes. Returns `HG_ACCESS` if
     /// the memory belongs to another process.
@@ -138,7 +140,7 @@ calls! { V1:
         let (range, to) = ((offset, size), (buf_ptrs, buf_sizes));
         // SAFETY: the caller guarantees that the arrays are null or have `max_count` elements, and
         // that `actual_count` is null or valid for writes.
-        unsafe { access(V1, handle, range, max_count, to, actual_count) }
+        unsafe { access(handle, range, max_count, to, actual_count) }
     }
 
     HG_Bulk_access(
@@ -154,33 +156,33 @@ calls! { V1:
         let (range, to) = ((offset, size), (buf_ptrs, buf_sizes));
         // SAFETY: the caller guarantees that the arrays are null or have `max_count` elements, and
         // that `actual_count` is null or valid for writes.
-        unsafe { access(V1, handle, range, max_count, to, actual_count) }
+        unsafe { access(handle, range, max_count, to, actual_count) }
     }
 
     HG_Bulk_handle_get_size | HG_Bulk_get_size(handle: Token) -> usize, 0, {
-        Ok(BULKS[V1].get(handle)?.bulk.len())
+        Ok(BULKS.get(handle)?.bulk.len())
     }
 
     HG_Bulk_get_segment_count(handle: Token) -> u32, 0, {
-        Ok(BULKS[V1].get(handle)?.bulk.segments() as u32)
+        Ok(BULKS.get(handle)?.bulk.segments() as u32)
     }
 
     HG_Bulk_handle_get_segment_count(handle: Token) -> usize, 0, {
-        Ok(BULKS[V1].get(handle)?.bulk.segments())
+        Ok(BULKS.get(handle)?.bulk.segments())
     }
 
     HG_Bulk_handle_get_serialize_size(handle: Token) -> usize, 0, {
-        Ok(BULKS[V1].get(handle)?.serialized_len(false))
+        Ok(BULKS.get(handle)?.serialized_len(false))
     }
 
     HG_Bulk_handle_serialize(buf: *mut c_void, buf_size: usize, handle: Token) {
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
-        unsafe { serialize(V1, buf, buf_size as u64, false, handle) }
+        unsafe { serialize(buf, buf_size as u64, false, handle) }
     }
 
     HG_Bulk_handle_deserialize(handle: *mut Token, buf: *const c_void, buf_size: usize) {
         // SAFETY: the caller guarantees what `deserialize` requires of `buf` and `handle`.
-        unsafe { deserialize(V1, ptr::null_mut(), handle, (buf, buf_size)) }
+        V2013.decoded(unsafe { deserialize(ptr::null_mut(), handle, (buf, buf_size)) })
     }
 
     HG_Bulk_transfer(
@@ -196,8 +198,8 @@ calls! { V1:
         let global = global()?;
         // SAFETY: the caller guarantees that `request` is null or valid for writes.
         let to = unsafe { place(request, "bulk request") }?;
-        let address = address::get(V1, origin_addr)?;
-        let (origin, local) = (BULKS[V1].get(origin_handle)?, BULKS[V1].get(local_handle)?);
+        let address = address::get(origin_addr)?;
+        let (origin, local) = (BULKS.get(origin_handle)?, BULKS.get(local_handle)?);
         let asked = Arc::new(BulkRequest {
             context: global.context.clone(),
             class: global.class.clone(),

@@ -9,7 +9,7 @@ use super::queries::{free_protocols, protocols, set_level, write_version};
 use super::types::{NaInitInfo, ProtocolInfo};
 use crate::boundary::array;
 use crate::mercury::entry::{maybe, place, put_bytes, text, timeout};
-use crate::mercury::interface::{Happened, Interface::V2, calls};
+use crate::mercury::interface::{Happened, calls};
 use crate::mercury::objects::address::{ADDRESSES, get, keep, release, share};
 use crate::mercury::objects::class::CLASSES;
 use crate::mercury::objects::context::CONTEXTS;
@@ -78,10 +78,10 @@ fn poll(class: Token, token: Token, time: Duration) -> Result<c_uint> {
 }
 
 fn text_of(class_token: Token, addr: Token) -> Result<String> {
-    Ok(class(class_token)?.text_of(&get(V2, addr)?))
+    Ok(class(class_token)?.text_of(&get(addr)?))
 }
 
-calls! { V2:
+calls! { V2_4:
     /// Version 6.0.0. Null pointers are skipped.
     NA_Version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) -> (), (), {
         // SAFETY: by the call's contract, each pointer is null or valid for a write.
@@ -132,7 +132,7 @@ calls! { V2:
             return Ok(());
         }
         na(NA_CLASSES.get(class)?.finalize())?;
-        crate::mercury::objects::address::drop_those_of(V2, class);
+        crate::mercury::objects::address::drop_those_of(class);
         NA_CLASSES.remove(class).map(drop)
     }
 
@@ -197,25 +197,25 @@ calls! { V2:
         let class = class(class_token)?;
         // SAFETY: by contract, `name` is null or NUL-terminated and `addr` is null or valid.
         let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
-        *addr = keep(V2, class_token, na(class.lookup(&name))?);
+        *addr = keep(class_token, na(class.lookup(&name))?);
         Ok(())
     }
 
     NA_Addr_free(class_token: Token, addr: Token) -> (), (), {
         class(class_token)?;
-        release(V2, addr)
+        release(addr)
     }
 
     /// Does nothing with the hint that the peer is gone: the library keeps no state for peers.
     NA_Addr_set_remove(class_token: Token, addr: Token) {
         class(class_token)?;
-        get(V2, addr).map(drop)
+        get(addr).map(drop)
     }
 
     NA_Addr_self(class_token: Token, addr: *mut Token) {
         let class = class(class_token)?;
         // SAFETY: by the call's contract, `addr` is null or valid for a write.
-        *unsafe { place(addr, "address") }? = keep(V2, class_token, class.own_address());
+        *unsafe { place(addr, "address") }? = keep(class_token, class.own_address());
         Ok(())
     }
 
@@ -223,7 +223,7 @@ calls! { V2:
         class(class_token)?;
         // SAFETY: by the call's contract, `to` is null or valid for a write.
         let to = unsafe { place(to, "address") }?;
-        share(V2, addr)?;
+        share(addr)?;
         *to = addr;
         Ok(())
     }
@@ -233,12 +233,12 @@ calls! { V2:
         if one.is_null() || other.is_null() {
             return Ok(one == other);
         }
-        Ok(ADDRESSES[V2].get(one)?.address == ADDRESSES[V2].get(other)?.address)
+        Ok(ADDRESSES.get(one)?.address == ADDRESSES.get(other)?.address)
     }
 
     NA_Addr_is_self(class_token: Token, addr: Token) -> bool, false, {
         class(class_token)?;
-        Ok(get(V2, addr)?.is_self())
+        Ok(get(addr)?.is_self())
     }
 
     NA_Addr_to_string(class_token: Token, buf: *mut c_char, buf_size: *mut u64, addr: Token) {
@@ -271,7 +271,7 @@ calls! { V2:
             let from = array(buf.cast::<u8>(), buf_size as usize, "the serialised address")?;
             (place(addr, "address")?, from)
         };
-        *addr = keep(V2, class_token, na(class.lookup(super::address::parse(from)?))?);
+        *addr = keep(class_token, na(class.lookup(super::address::parse(from)?))?);
         Ok(())
     }
 

@@ -3,15 +3,15 @@
 //! `HG_Init` creates one class and one context for the process. A wait for a request also runs
 //! calls from other processes, so a handler may forward a call and wait for it.
 
-use super::entry::{error_text, maybe, place, report, text, timeout};
-use super::handles;
-use super::hg1_bulk as bulk;
-use super::interface::{Interface::V1, calls};
-use super::objects::address;
-use super::objects::class::{find_named, put_number};
-use super::params::{self, ProcCallback, Procs, RpcCallback};
-use super::table::{NA_CLASSES, Number, Table, Token};
+use super::bulk;
+use super::handle;
 use crate::boundary::array;
+use crate::mercury::entry::{error_text, maybe, place, report, text, timeout};
+use crate::mercury::interface::calls;
+use crate::mercury::objects::address;
+use crate::mercury::objects::class::{find_named, put_number};
+use crate::mercury::params::{self, ProcCallback, Procs, RpcCallback};
+use crate::mercury::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::{Mutex, RwLock};
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::call_pool::CallPool;
@@ -76,18 +76,18 @@ fn check_initialized() -> Result<()> {
 fn serving(callback: RpcCallback) -> Option<Rpc> {
     let callback = callback?;
     Some(Arc::new(move |target: Arc<Target>| {
-        let handle = handles::hold(target);
+        let handle = handle::hold(target);
         // SAFETY: the program registered the callback for this signature, and `handle` is live.
         let code = unsafe { callback(handle) };
         if code != 0 {
             // The callback may already have freed the handle.
-            drop(handles::HANDLES.remove(handle));
+            drop(handle::HANDLES.remove(handle));
         }
         Status(code)
     }))
 }
 
-calls! { V1:
+calls! { V2013:
     HG_Init(na_class: Token) {
         let na = NA_CLASSES.get(na_class)?;
         let _turn = TURN.lock();
@@ -114,7 +114,7 @@ calls! { V1:
             request.origin.cancel();
         }
         SPARES.clear();
-        handles::drop_those_of(&global.context);
+        handle::drop_those_of(&global.context);
         let closed = global.class.finalize();
         let destroyed = global.context.destroy();
         if global.bulk_is_ours && bulk::is_initialized() {
@@ -168,7 +168,7 @@ calls! { V1:
         request: *mut Token,
     ) {
         check_initialized()?;
-        let address = address::get(V1, addr)?;
+        let address = address::get(addr)?;
         // SAFETY: the caller guarantees that `request` is null or valid for writes.
         let to = unsafe { place(request, "request") }?;
         let (origin, procs) = call_of(address, id)?;
@@ -208,7 +208,7 @@ impl CallRequest {
     }
 }
 
-calls! { V1:
+calls! { V2013:
     /// Without a status, returns `HG_TIMEOUT` if the call has not ended.
     HG_Wait(request: Token, milliseconds: c_uint, status: *mut u8) {
         // SAFETY: by contract, `status` is null, `HG_STATUS_IGNORE` or valid for writes.

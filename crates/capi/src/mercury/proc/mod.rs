@@ -1,10 +1,16 @@
-//! `hg_proc_*`: procs and their buffers.
+//! `hg_proc_*`: procs and their buffers. The exported calls are those of 2013; `v2_4::proc` has those
+//! of 2.4, which differ in their codes.
 //!
 //! An `hg_proc_t` is the address of a [`Proc`]. The program creates it with `hg_proc_create` or
 //! `hg_proc_create_set`, or the library passes it to a proc function for the current call.
 
-use super::types::{self, HG_FAIL, HG_INVALID, HG_SUCCESS, HgReturn};
+pub(crate) mod bulk;
+pub(crate) mod codes;
+pub(crate) mod numbers;
+pub(crate) mod string;
+
 use crate::boundary::{self, array, guard};
+use codes::{HG_FAIL, HG_INVALID, HG_SUCCESS, HgReturn};
 use portolan_engine::memory::large_buffer;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::proc::{Fault, Proc};
@@ -24,7 +30,7 @@ pub(super) fn checked(call: &'static str, body: impl FnOnce() -> Result<(), Faul
         || match body() {
             Ok(()) => Ok(HG_SUCCESS),
             Err(fault) => {
-                code.set(types::code(&fault));
+                code.set(codes::code(&fault));
                 Err(fault.into())
             }
         },
@@ -70,7 +76,7 @@ unsafe fn make(
     hash: c_int,
     trailer: bool,
 ) -> Result<Proc<'static>, Fault> {
-    let (op, method) = (types::op_from_c(op)?, types::hash_from_c(hash)?);
+    let (op, method) = (codes::op_from_c(op)?, codes::hash_from_c(hash)?);
     // SAFETY: the caller guarantees that the buffer is valid for `size` bytes while the proc lives.
     unsafe {
         let size = buffer(buf, size)?.len();
@@ -152,7 +158,7 @@ pub(crate) unsafe extern "C" fn hg_proc_reset(
     // SAFETY: the caller guarantees that `proc` is null or live, and that the buffer is valid.
     unsafe {
         with("hg_proc_reset", proc, |proc| {
-            let (op, size) = (types::op_from_c(op)?, buffer(buf, buf_size)?.len());
+            let (op, size) = (codes::op_from_c(op)?, buffer(buf, buf_size)?.len());
             proc.reset(buf.cast(), size, op);
             Ok(())
         })
@@ -187,7 +193,7 @@ pub(crate) unsafe extern "C" fn hg_proc_hash_from_name(
             return Err(Fault::argument("the pointer to the hash is null"));
         }
         // SAFETY: `hash` is not null, so the caller guarantees that it is valid for a write.
-        unsafe { *hash = types::hash_to_c(method) };
+        unsafe { *hash = codes::hash_to_c(method) };
         Ok(())
     })
 }
@@ -204,7 +210,7 @@ macro_rules! getters {
 }
 
 getters! {
-    hg_proc_get_op -> c_int, HG_INVALID, |p| types::op_to_c(p.op());
+    hg_proc_get_op -> c_int, HG_INVALID, |p| codes::op_to_c(p.op());
     hg_proc_get_class -> *mut c_void, ptr::null_mut(), |p| p.attached.class;
     hg_proc_get_handle -> *mut c_void, ptr::null_mut(), |p| p.attached.handle;
     hg_proc_get_flags -> u8, 0, |p| p.attached.flags;

@@ -1,34 +1,15 @@
 //! `na.h`: messages, memory handles, put and get.
 
-use super::entry::{place, put_bytes};
-use super::interface::{Interface, Interface::V1, calls};
 use super::na::{NOWHERE, NaCallback, OpIdPlace, both, calling, give_op};
-use super::objects::address;
-use super::table::{NA_CLASSES, Tables, Token};
 use crate::boundary::{array, collect};
+use crate::mercury::entry::put_bytes;
+use crate::mercury::interface::{Interface::V2013, calls};
+use crate::mercury::objects::address;
+use crate::mercury::objects::memory::{KIND, MEMORY, NaSegment, create, from_bytes};
+use crate::mercury::table::{NA_CLASSES, Token};
 use portolan_rpc::failure::{Result, refuse};
-use portolan_rpc::na::{Direction, Mem, Part, Permission, Run};
+use portolan_rpc::na::{Direction, Part, Run};
 use std::os::raw::{c_ulong, c_void};
-use std::sync::Arc;
-
-/// Memory handles of `na.h` of 2013 and of 2.4.
-pub(super) static MEMORY: Tables<Arc<Mem>> = Tables::new("memory handle", 0x14);
-
-/// Distinguishes NA's memory handles from serialised bulk handles.
-pub(super) const KIND: u8 = 0;
-
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct NaSegment {
-    address: u64,
-    size: u64,
-}
-
-impl NaSegment {
-    pub(super) fn run(&self) -> Run {
-        Run { address: self.address as usize, len: self.size as usize }
-    }
-}
 
 fn buffer(at: *mut c_void, size: u64) -> Result<OpIdPlace> {
     if at.is_null() && size > 0 {
@@ -37,7 +18,7 @@ fn buffer(at: *mut c_void, size: u64) -> Result<OpIdPlace> {
     Ok(OpIdPlace { at: at.cast(), len: size as usize })
 }
 
-calls! { V1:
+calls! { V2013:
     NA_Msg_send_unexpected(
         na_class: Token,
         context: Token,
@@ -50,7 +31,7 @@ calls! { V1:
         op_id: *mut Token,
     ) {
         let (_, context) = both(na_class, context)?;
-        let dest = address::get(V1, dest)?;
+        let dest = address::get(dest)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
         let op = context.send_unexpected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
@@ -87,7 +68,7 @@ calls! { V1:
         op_id: *mut Token,
     ) {
         let (_, context) = both(na_class, context)?;
-        let dest = address::get(V1, dest)?;
+        let dest = address::get(dest)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
         let op = context.send_expected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
@@ -108,7 +89,7 @@ calls! { V1:
         op_id: *mut Token,
     ) {
         let (_, context) = both(na_class, context)?;
-        let source = address::get(V1, source)?;
+        let source = address::get(source)?;
         let callback = calling(callback, arg, buffer(buf, buf_size)?);
         let op = context.recv_expected(&source, tag, callback)?;
         // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
@@ -117,45 +98,7 @@ calls! { V1:
     }
 }
 
-/// # Safety
-/// The runs must be valid for the accesses that the flags permit while the handle lives.
-/// `mem_handle` must be null or valid for writes.
-pub(super) unsafe fn create(
-    interface: Interface,
-    runs: Vec<Run>,
-    flags: c_ulong,
-    mem_handle: *mut Token,
-) -> Result<()> {
-    let access = Permission::from_flags(flags)?;
-    // SAFETY: by contract, `mem_handle` is null or valid, and the runs are valid for these accesses
-    // while the handle lives.
-    unsafe {
-        let to = place(mem_handle, "memory handle")?;
-        *to = MEMORY[interface].insert(Mem::expose(runs, access)?);
-    }
-    Ok(())
-}
-
-/// # Safety
-/// `mem_handle` must be null or valid for writes, `buf` null or readable for `buf_size` bytes.
-pub(super) unsafe fn from_bytes(
-    interface: Interface,
-    mem_handle: *mut Token,
-    buf: *const c_void,
-    buf_size: u64,
-) -> Result<()> {
-    // SAFETY: the caller guarantees that the pointers are null or valid.
-    let (to, from) = unsafe {
-        (
-            place(mem_handle, "memory handle")?,
-            array(buf.cast::<u8>(), buf_size as usize, "the serialised handle")?,
-        )
-    };
-    *to = MEMORY[interface].insert(interface.decoded(Mem::from_bytes(from, KIND))?);
-    Ok(())
-}
-
-calls! { V1:
+calls! { V2013:
     NA_Mem_handle_create(
         na_class: Token,
         buf: *mut c_void,
@@ -166,7 +109,7 @@ calls! { V1:
         NA_CLASSES.get(na_class)?;
         let run = Run { address: buf as usize, len: buf_size as usize };
         // SAFETY: the caller guarantees what `create` requires.
-        unsafe { create(V1, vec![run], flags, mem_handle) }
+        unsafe { create(vec![run], flags, mem_handle) }
     }
 
     NA_Mem_handle_create_segments(
@@ -180,35 +123,35 @@ calls! { V1:
         // SAFETY: the caller guarantees that `segments` is null or has `segment_count` elements.
         let segments = unsafe { array(segments, segment_count as usize, "the array of segments") }?;
         // SAFETY: the caller guarantees what `create` requires.
-        unsafe { create(V1, collect(segments.iter().map(NaSegment::run), "segments")?, flags, mem_handle) }
+        unsafe { create(collect(segments.iter().map(NaSegment::run), "segments")?, flags, mem_handle) }
     }
 
     NA_Mem_handle_free(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
-        MEMORY[V1].remove(mem_handle).map(|mem| mem.deregister())
+        MEMORY.remove(mem_handle).map(|mem| mem.deregister())
     }
 
     NA_Mem_register(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
-        MEMORY[V1].get(mem_handle)?.register();
+        MEMORY.get(mem_handle)?.register();
         Ok(())
     }
 
     NA_Mem_deregister(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
-        MEMORY[V1].get(mem_handle)?.deregister();
+        MEMORY.get(mem_handle)?.deregister();
         Ok(())
     }
 
     NA_Mem_handle_get_serialize_size(na_class: Token, mem_handle: Token) -> u64, 0, {
         NA_CLASSES.get(na_class)?;
-        Ok(MEMORY[V1].get(mem_handle)?.encoded_len() as u64)
+        Ok(MEMORY.get(mem_handle)?.encoded_len() as u64)
     }
 
     NA_Mem_handle_serialize(na_class: Token, buf: *mut c_void, buf_size: u64, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
-        unsafe { put_bytes(buf, buf_size, &MEMORY[V1].get(mem_handle)?.to_bytes(KIND)) }
+        unsafe { put_bytes(buf, buf_size, &MEMORY.get(mem_handle)?.to_bytes(KIND)) }
     }
 
     NA_Mem_handle_deserialize(
@@ -219,7 +162,7 @@ calls! { V1:
     ) {
         NA_CLASSES.get(na_class)?;
         // SAFETY: by contract, `mem_handle` is null or valid, `buf` null or has `buf_size` bytes.
-        unsafe { from_bytes(V1, mem_handle, buf, buf_size) }
+        V2013.decoded(unsafe { from_bytes(mem_handle, buf, buf_size) })
     }
 }
 
@@ -242,8 +185,8 @@ unsafe fn transfer(
     op_id: *mut Token,
 ) -> Result<()> {
     let (_, context) = both(class, context)?;
-    let (local, remote) = (MEMORY[V1].get(ends.local)?, MEMORY[V1].get(ends.remote)?);
-    let peer = address::get(V1, ends.peer)?;
+    let (local, remote) = (MEMORY.get(ends.local)?, MEMORY.get(ends.remote)?);
+    let peer = address::get(ends.peer)?;
     context.transfer_announced(
         (direction, &peer),
         Part { mem: &local, offset: ends.local_offset as usize },
@@ -256,7 +199,7 @@ unsafe fn transfer(
     Ok(())
 }
 
-calls! { V1:
+calls! { V2013:
     NA_Put(
         na_class: Token,
         context: Token,

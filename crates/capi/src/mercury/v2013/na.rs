@@ -1,9 +1,9 @@
 //! `na.h`: classes, contexts, addresses, progress, cancellation.
 
-use super::entry::{error_text, maybe, place, put_text, text, timeout};
-use super::interface::{Interface::V1, calls};
-use super::objects::address::{self, ADDRESSES};
-use super::table::{NA_CLASSES, NA_CONTEXTS, Token};
+use crate::mercury::entry::{error_text, maybe, place, put_text, text, timeout};
+use crate::mercury::interface::calls;
+use crate::mercury::objects::address;
+use crate::mercury::table::{NA_CLASSES, NA_CONTEXTS, Token};
 use portolan_rpc::failure::{Result, Status, refuse};
 use portolan_rpc::na::{Callback, Class, Context, Event, MAX_TAG, OpId, What};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
@@ -83,13 +83,13 @@ impl Caller {
         };
         let (kind, info) = match &event.what {
             What::Lookup(address) => {
-                let lookup = callback.map_or(ptr::null_mut(), |_| address::keep_v1(*address));
+                let lookup = callback.map_or(ptr::null_mut(), |_| address::keep_alone(*address));
                 (CallbackType::Lookup, Info { lookup })
             }
             What::RecvUnexpected { body, source, tag } => {
                 let actual_buf_size = received(body);
                 let wanted = callback.is_some() && event.status == Status::SUCCESS;
-                let source = if wanted { address::keep_v1(*source) } else { ptr::null_mut() };
+                let source = if wanted { address::keep_alone(*source) } else { ptr::null_mut() };
                 let recv_unexpected = RecvUnexpected { actual_buf_size, source, tag: *tag };
                 (CallbackType::RecvUnexpected, Info { recv_unexpected })
             }
@@ -138,7 +138,7 @@ pub(super) unsafe fn give_op(place: *mut Token, op: OpId) {
     }
 }
 
-calls! { V1:
+calls! { V2013:
     NA_Initialize(info_string: *const c_char, listen: u8) -> Token, ptr::null_mut(), {
         // SAFETY: the caller guarantees that `info_string` is null or a terminated string.
         let info = unsafe { text(info_string, "information string") }?;
@@ -187,38 +187,39 @@ calls! { V1:
         let class = NA_CLASSES.get(na_class)?;
         // SAFETY: by contract, `name` is null or a terminated string, and `addr` is null or valid.
         let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
-        *addr = address::keep_v1(class.lookup(&name)?);
+        *addr = address::keep_alone(class.lookup(&name)?);
         Ok(())
     }
 
     NA_Addr_free(na_class: Token, addr: Token) {
         NA_CLASSES.get(na_class)?;
-        ADDRESSES[V1].remove(addr).map(drop)
+        address::get(addr)?; // null is an error
+        address::release(addr)
     }
 
     NA_Addr_self(na_class: Token, addr: *mut Token) {
         let class = NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `addr` is null or valid for writes.
         let addr = unsafe { place(addr, "address") }?;
-        *addr = address::keep_v1(class.own_address());
+        *addr = address::keep_alone(class.own_address());
         Ok(())
     }
 
     NA_Addr_dup(na_class: Token, addr: Token, new_addr: *mut Token) {
         NA_CLASSES.get(na_class)?;
-        let address = address::get(V1, addr)?;
+        let address = address::get(addr)?;
         // SAFETY: the caller guarantees that `new_addr` is null or valid for writes.
-        *unsafe { place(new_addr, "address") }? = address::keep_v1(address);
+        *unsafe { place(new_addr, "address") }? = address::keep_alone(address);
         Ok(())
     }
 
     NA_Addr_is_self(na_class: Token, addr: Token) -> u8, 0, {
         NA_CLASSES.get(na_class)?;
-        Ok(u8::from(address::get(V1, addr)?.is_self()))
+        Ok(u8::from(address::get(addr)?.is_self()))
     }
 
     NA_Addr_to_string(na_class: Token, buf: *mut c_char, buf_size: u64, addr: Token) {
-        let text = NA_CLASSES.get(na_class)?.text_of(&address::get(V1, addr)?);
+        let text = NA_CLASSES.get(na_class)?.text_of(&address::get(addr)?);
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_text(buf, buf_size as usize, &text) }
     }

@@ -1,7 +1,7 @@
 //! Bulk handles. Unlike those of 2013, they can be bound to an address.
 
 use super::types::BulkAttr;
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::calls;
 use crate::mercury::objects::bulk::{self, BULKS, HeldBulk};
 use crate::mercury::objects::class::CLASSES;
 use crate::mercury::table::Token;
@@ -35,10 +35,10 @@ unsafe fn create(
 ) -> Result<()> {
     CLASSES.get(class)?;
     // SAFETY: by contract, the arguments suit `bulk::create`. A `u64` and a `usize` have 8 bytes.
-    unsafe { bulk::create(V2, class, count as usize, (ptrs, sizes.cast()), flags.into(), handle) }
+    unsafe { bulk::create(class, count as usize, (ptrs, sizes.cast()), flags.into(), handle) }
 }
 
-calls! { V2:
+calls! { V2_4:
     HG_Bulk_create(
         class: Token,
         count: u32,
@@ -77,10 +77,10 @@ calls! { V2:
         unsafe { create(class, count, (ptrs, sizes), flags, handle) }
     }
 
-    HG_Bulk_free(handle: Token) { bulk::release(V2, handle) }
+    HG_Bulk_free(handle: Token) { bulk::release(handle) }
 
     HG_Bulk_ref_incr(handle: Token) {
-        BULKS[V2].get(handle)?.hold();
+        BULKS.get(handle)?.hold();
         Ok(())
     }
 
@@ -89,11 +89,11 @@ calls! { V2:
 
     /// Returns the address that a handle is bound to, which is freed with the handle, or null.
     HG_Bulk_get_addr(handle: Token) -> Token, ptr::null_mut(), {
-        Ok(BULKS[V2].get(handle)?.bound().map_or(ptr::null_mut(), |bound| bound.addr))
+        Ok(BULKS.get(handle)?.bound().map_or(ptr::null_mut(), |bound| bound.addr))
     }
 
     HG_Bulk_get_context_id(handle: Token) -> u8, 0, {
-        Ok(BULKS[V2].get(handle)?.bound().map_or(0, |bound| bound.context))
+        Ok(BULKS.get(handle)?.bound().map_or(0, |bound| bound.context))
     }
 
     /// A range that exceeds the memory ends with it. If `size` or `most` is 0, nothing is written.
@@ -107,7 +107,7 @@ calls! { V2:
         sizes: *mut u64,
         actual: *mut u32,
     ) {
-        let held = BULKS[V2].get(handle)?;
+        let held = BULKS.get(handle)?;
         if size == 0 || most == 0 {
             return held.bulk.access(0, 0).map(drop);
         }
@@ -115,30 +115,31 @@ calls! { V2:
         let range = check(&held, offset, size.min(rest))?;
         // SAFETY: by the call's contract, the arrays are null or have `most` elements, and `actual`
         // is null or valid. A `u64` and a `usize` both have 8 bytes.
-        unsafe { bulk::access(V2, handle, range, most, (ptrs, sizes.cast()), actual) }
+        unsafe { bulk::access(handle, range, most, (ptrs, sizes.cast()), actual) }
     }
 
-    HG_Bulk_get_size(handle: Token) -> u64, 0, { Ok(BULKS[V2].get(handle)?.bulk.len() as u64) }
+    HG_Bulk_get_size(handle: Token) -> u64, 0, { Ok(BULKS.get(handle)?.bulk.len() as u64) }
 
     HG_Bulk_get_segment_count(handle: Token) -> u32, 0, {
-        Ok(BULKS[V2].get(handle)?.bulk.segments() as u32)
+        Ok(BULKS.get(handle)?.bulk.segments() as u32)
     }
 
     HG_Bulk_get_flags(handle: Token) -> u8, 0, {
-        Ok(BULKS[V2].get(handle)?.bulk.permission().flags())
+        Ok(BULKS.get(handle)?.bulk.permission().flags())
     }
 
     HG_Bulk_get_serialize_size(handle: Token, flags: c_ulong) -> u64, 0, {
-        Ok(BULKS[V2].get(handle)?.serialized_len(flags & EAGER != 0) as u64)
+        Ok(BULKS.get(handle)?.serialized_len(flags & EAGER != 0) as u64)
     }
 
     HG_Bulk_serialize(buf: *mut c_void, buf_size: u64, flags: c_ulong, handle: Token) {
         // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
-        unsafe { bulk::serialize(V2, buf, buf_size, flags & EAGER != 0, handle) }
+        unsafe { bulk::serialize(buf, buf_size, flags & EAGER != 0, handle) }
     }
 
     HG_Bulk_deserialize(class: Token, handle: *mut Token, buf: *const c_void, buf_size: u64) {
+        CLASSES.get(class)?; // without a class, this would be a handle of 2013
         // SAFETY: by contract, `handle` is null or valid, `buf` null or has `buf_size` bytes.
-        unsafe { bulk::deserialize(V2, class, handle, (buf, buf_size as usize)) }
+        unsafe { bulk::deserialize(class, handle, (buf, buf_size as usize)) }
     }
 }

@@ -3,8 +3,8 @@
 //! The C library's `malloc` allocates decoded strings, so that `free` can release them. Invariant:
 //! after decoding or freeing, the slot holds a string or null.
 
-use super::proc::{HgProc, checked, with};
-use super::types::HgReturn;
+use super::codes::HgReturn;
+use super::{HgProc, checked, with};
 use portolan_rpc::proc::{Fault, Op, Proc};
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_void};

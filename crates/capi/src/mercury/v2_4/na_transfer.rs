@@ -4,9 +4,9 @@ use super::codes::to_code;
 use super::na::{class, context_of, na, na_status};
 use crate::boundary::{array, collect};
 use crate::mercury::entry::{maybe, put_bytes};
-use crate::mercury::interface::{Interface::V2, calls};
-use crate::mercury::na_transfer::{MEMORY, NaSegment, create, from_bytes};
+use crate::mercury::interface::calls;
 use crate::mercury::objects::address::{get, keep};
+use crate::mercury::objects::memory::{KIND, MEMORY, NaSegment, create, from_bytes};
 use crate::mercury::table::{Number, Table, Token};
 use portolan_engine::memory::large_buffer;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
@@ -112,7 +112,7 @@ impl Caller {
         let Some(callback) = self.callback else { return };
         let source = match from {
             Some((source, _)) if event.status == Status::SUCCESS => {
-                keep(V2, self.class.token(), source)
+                keep(self.class.token(), source)
             }
             _ => ptr::null_mut(),
         };
@@ -158,7 +158,7 @@ fn begin(
 /// For operations that receive no message.
 const NOWHERE: (*mut c_void, u64) = (ptr::null_mut(), 0);
 
-calls! { V2:
+calls! { V2_4:
     /// Makes a handle for cancelling the operation that uses it. Returns null on failure.
     NA_Op_create(token: Token, _flags: c_ulong) -> Token, ptr::null_mut(), {
         class(token)?;
@@ -219,7 +219,7 @@ calls! { V2:
         tag: u32,
         op: Token,
     ) {
-        let (context, dest) = (context_of(class, context)?, get(V2, dest)?);
+        let (context, dest) = (context_of(class, context)?, get(dest)?);
         // SAFETY: by the call's contract, `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
         begin(class, (callback, arg), NOWHERE, op, |then| {
@@ -271,7 +271,7 @@ calls! { V2:
         tag: u32,
         op: Token,
     ) {
-        let (context, dest) = (context_of(class, context)?, get(V2, dest)?);
+        let (context, dest) = (context_of(class, context)?, get(dest)?);
         // SAFETY: by the call's contract, `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
         begin(class, (callback, arg), NOWHERE, op, |then| {
@@ -292,7 +292,7 @@ calls! { V2:
         tag: u32,
         op: Token,
     ) {
-        let (context, source) = (context_of(class, context)?, get(V2, source)?);
+        let (context, source) = (context_of(class, context)?, get(source)?);
         begin(class, (callback, arg), (buf, buf_size), op, |then| {
             context.recv_expected(&source, tag, then)
         })
@@ -308,7 +308,7 @@ calls! { V2:
         class(token)?;
         let run = Run { address: buf as usize, len: buf_size as usize };
         // SAFETY: by contract, the memory allows these accesses, and `mem_handle` is null or valid.
-        unsafe { create(V2, vec![run], flags, mem_handle) }
+        unsafe { create(vec![run], flags, mem_handle) }
     }
 
     NA_Mem_handle_create_segments(
@@ -323,7 +323,7 @@ calls! { V2:
         // allows the accesses of the flags, and `mem_handle` is null or valid for a write.
         unsafe {
             let segments = array(segments, count as usize, "the array of segments")?;
-            create(V2, collect(segments.iter().map(NaSegment::run), "segments")?, flags, mem_handle)
+            create(collect(segments.iter().map(NaSegment::run), "segments")?, flags, mem_handle)
         }
     }
 
@@ -332,7 +332,7 @@ calls! { V2:
         if mem_handle.is_null() {
             return Ok(());
         }
-        MEMORY[V2].remove(mem_handle).map(|mem| mem.deregister())
+        MEMORY.remove(mem_handle).map(|mem| mem.deregister())
     }
 
     /// The number is not limited.
@@ -341,7 +341,7 @@ calls! { V2:
     /// Lets other processes access the memory. Fails for memory of a device.
     NA_Mem_register(token: Token, mem_handle: Token, mem_type: c_int, _device: u64) {
         class(token)?;
-        let mem = MEMORY[V2].get(mem_handle)?;
+        let mem = MEMORY.get(mem_handle)?;
         if !super::bulk_handle::HOST.contains(&mem_type) {
             refuse!(OPNOTSUPPORTED, "memory of type {mem_type} is not supported; only host memory is");
         }
@@ -351,18 +351,18 @@ calls! { V2:
 
     NA_Mem_deregister(token: Token, mem_handle: Token) {
         class(token)?;
-        MEMORY[V2].get(mem_handle)?.deregister();
+        MEMORY.get(mem_handle)?.deregister();
         Ok(())
     }
 
     NA_Mem_handle_get_serialize_size(token: Token, mem_handle: Token) -> u64, 0, {
         class(token)?;
-        Ok(MEMORY[V2].get(mem_handle)?.encoded_len() as u64)
+        Ok(MEMORY.get(mem_handle)?.encoded_len() as u64)
     }
 
     NA_Mem_handle_serialize(token: Token, buf: *mut c_void, buf_size: u64, mem_handle: Token) {
         class(token)?;
-        let serialized = MEMORY[V2].get(mem_handle)?.to_bytes(crate::mercury::na_transfer::KIND);
+        let serialized = MEMORY.get(mem_handle)?.to_bytes(KIND);
         // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_bytes(buf, buf_size, &serialized) }
     }
@@ -376,7 +376,7 @@ calls! { V2:
         class(token)?;
         // SAFETY: by the call's contract, `mem_handle` is null or valid for a write, and `buf` is
         // null or valid for reads of `buf_size` bytes.
-        unsafe { from_bytes(V2, mem_handle, buf, buf_size) }
+        unsafe { from_bytes(mem_handle, buf, buf_size) }
     }
 }
 
@@ -397,8 +397,8 @@ fn transfer(
     op: Token,
 ) -> Result<()> {
     let context = context_of(class, context)?;
-    let (local, remote) = (MEMORY[V2].get(ends.local)?, MEMORY[V2].get(ends.remote)?);
-    let peer = get(V2, ends.peer)?;
+    let (local, remote) = (MEMORY.get(ends.local)?, MEMORY.get(ends.remote)?);
+    let peer = get(ends.peer)?;
     begin(class, callback, NOWHERE, op, |then| {
         let local = Part { mem: &local, offset: ends.local_offset as usize };
         let remote = Part { mem: &remote, offset: ends.remote_offset as usize };
@@ -406,7 +406,7 @@ fn transfer(
     })
 }
 
-calls! { V2:
+calls! { V2_4:
     NA_Put(
         class: Token,
         context: Token,

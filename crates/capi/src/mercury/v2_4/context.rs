@@ -51,7 +51,7 @@ fn accept(token: Token, accepts: bool) -> Result<()> {
     Ok(())
 }
 
-calls! { V2:
+calls! { V2_4:
     HG_Context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, true) }
 
     HG_Context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), {

@@ -8,7 +8,7 @@
 
 use super::codes::{to_code, to_status};
 use super::handle::{HANDLES, HandleEntry};
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::{Interface::V2_4, calls};
 use crate::mercury::objects::class::CLASSES;
 use crate::mercury::objects::more_data::{Acquire, Callbacks, Release};
 use crate::mercury::table::{Number, Token};
@@ -54,7 +54,7 @@ impl Acquisition {
 
 /// Ends an acquisition. The program calls this function once, from any thread.
 unsafe extern "C" fn done(handle: Token, code: c_int) {
-    V2.run("the callback for more data", || {
+    V2_4.run("the callback for more data", || {
         let held = HANDLES.get(handle)?;
         let Some(then) = held.acquisition.then.lock().take() else {
             refuse!(INVALID_ARG, "the program is not acquiring data for this handle");
@@ -117,7 +117,7 @@ pub(super) fn acquire_input(handle: Token, run: impl FnOnce(Token) + Send + 'sta
     Ok(())
 }
 
-calls! { V2:
+calls! { V2_4:
     HG_Core_set_more_data_callback(class: Token, acquire: Acquire, release: Release) {
         *CLASSES.get(class)?.more_data.lock() = Callbacks { acquire, release };
         Ok(())

@@ -3,8 +3,8 @@
 //! An operation handle is removed when the callback of its transfer is queued. A handle that the
 //! table no longer contains therefore belongs to a transfer that has ended.
 
-use super::entry::maybe;
-use super::table::{Number, Table, Token};
+use crate::mercury::entry::maybe;
+use crate::mercury::table::{Number, Table, Token};
 use portolan_rpc::failure::{Result, Status};
 use portolan_rpc::hg::context::{ContextShared, Work};
 use portolan_rpc::na::{Address, Callback, Direction, OpId, Part};

@@ -1,8 +1,7 @@
 //! Handles of 2013: calls that this process serves. The program frees each of them once.
 
-use super::interface::Interface::V1;
-use super::objects::address;
-use super::table::{Number, Table, Token};
+use crate::mercury::objects::address;
+use crate::mercury::table::{Number, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::failure::Result;
 use portolan_rpc::hg::Context;
@@ -41,7 +40,7 @@ pub(super) fn drop_those_of(context: &Context) {
 impl HandleEntry {
     /// Returns the handle of the peer's address, the same each time.
     pub(super) fn address(&self) -> Token {
-        let keep = || Number::of(address::keep_v1(self.target.source()));
+        let keep = || Number::of(address::keep_alone(self.target.source()));
         self.address.lock().get_or_insert_with(keep).token()
     }
 
@@ -58,7 +57,7 @@ impl Drop for HandleEntry {
     fn drop(&mut self) {
         if let Some(address) = self.address.get_mut() {
             // The program may have freed the address handle itself.
-            let _ = address::release(V1, address.token());
+            let _ = address::release(address.token());
         }
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod handle;
 pub(crate) mod more_data;
 pub(crate) mod na;
 pub(crate) mod na_transfer;
+mod operations;
 pub(crate) mod params;
 pub(crate) mod proc;
 pub(crate) mod queries;

@@ -3,12 +3,12 @@
 //! A handle is encoded as the size of its serialised form and that form, a null handle as size 0.
 //! Invariant: after decoding or freeing, the slot holds a handle or null.
 
-use super::interface::Interface;
-use super::objects::bulk::{self, BULKS};
-use super::params::EAGER;
-use super::proc::{HgProc, with};
-use super::table::Token;
-use super::types::HgReturn;
+use super::codes::HgReturn;
+use super::{HgProc, with};
+use crate::mercury::interface::Interface;
+use crate::mercury::objects::bulk::{self, BULKS};
+use crate::mercury::params::EAGER;
+use crate::mercury::table::Token;
 use portolan_rpc::failure::Failure;
 use portolan_rpc::proc::{Fault, Op, Proc};
 use std::os::raw::c_void;
@@ -17,7 +17,7 @@ use std::ptr;
 /// Longer memory is pulled, because a message copies its bytes more than once.
 const MOST_EAGER: usize = 4096;
 
-pub(super) fn go_over(
+pub(in crate::mercury) fn go_over(
     interface: Interface,
     proc: &mut Proc<'static>,
     slot: &mut Token,
@@ -27,8 +27,8 @@ pub(super) fn go_over(
     match proc.op() {
         Op::Encode if slot.is_null() => proc.put_size(0),
         Op::Encode => {
-            let held = BULKS[interface].get(*slot).map_err(|f| proc.fail(failed(f)))?;
-            super::v2::handle::lend(proc.attached.handle, *slot);
+            let held = BULKS.get(*slot).map_err(|f| proc.fail(failed(f)))?;
+            crate::mercury::v2_4::handle::lend(proc.attached.handle, *slot);
             // Mercury, too, sends short memory with its handle if it fits into the message.
             let with_data = proc.attached.flags & EAGER != 0
                 && held.bulk.len() <= MOST_EAGER
@@ -42,14 +42,16 @@ pub(super) fn go_over(
             let size = proc.take_size()?;
             if size > 0 {
                 let bytes = proc.take(size)?;
-                let class = proc.attached.class;
-                *slot = bulk::parse(interface, class, bytes).map_err(|f| proc.fail(failed(f)))?;
+                let class = match interface {
+                    Interface::V2013 => ptr::null_mut(),
+                    Interface::V2_4 => proc.attached.class,
+                };
+                let parsed = interface.decoded(bulk::parse(class, bytes));
+                *slot = parsed.map_err(|f| proc.fail(failed(f)))?;
             }
             Ok(())
         }
-        Op::Free => {
-            bulk::release(interface, std::mem::replace(slot, ptr::null_mut())).map_err(failed)
-        }
+        Op::Free => bulk::release(std::mem::replace(slot, ptr::null_mut())).map_err(failed),
     }
 }
 
@@ -61,7 +63,7 @@ pub(crate) unsafe extern "C" fn hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_voi
     // that holds a handle or null if it is read.
     unsafe {
         with("hg_proc_hg_bulk_t", proc, |proc| match data.cast::<Token>().as_mut() {
-            Some(slot) => go_over(Interface::V1, proc, slot),
+            Some(slot) => go_over(Interface::V2013, proc, slot),
             None => Err(proc.fail(Fault::argument("the bulk handle's address is null"))),
         })
     }

@@ -9,7 +9,7 @@ use super::more_data::{self, Acquisition};
 use super::references::References;
 use super::types::HgInfo;
 use crate::mercury::entry::place;
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::calls;
 use crate::mercury::objects::address;
 use crate::mercury::objects::attached::{Attached, FreeCallback, OnCreate};
 use crate::mercury::objects::class::{CLASSES, HeldClass as Class, count};
@@ -108,7 +108,7 @@ impl HandleEntry {
         if addr.is_null() {
             refuse!(INVALID_ARG, "the handle has no address; give it one by HG_Reset");
         }
-        let target = address::get(V2, addr)?;
+        let target = address::get(addr)?;
         let origin = Origin::new(&self.shared, target, self.class.function(id)?);
         Ok(made.insert(origin).clone())
     }
@@ -134,7 +134,7 @@ impl HandleEntry {
     pub(super) fn end_loans(&self) {
         for bulk in std::mem::take(&mut *self.lent.lock()) {
             // This cannot fail: the reference that is dropped keeps the handle in the table.
-            let _ = crate::mercury::objects::bulk::release(V2, bulk.token());
+            let _ = crate::mercury::objects::bulk::release(bulk.token());
         }
     }
 
@@ -155,7 +155,7 @@ impl HandleEntry {
         }
         let mut before = ptr::null_mut();
         if !addr.is_null() {
-            address::share(V2, addr)?;
+            address::share(addr)?;
             before = std::mem::replace(&mut self.info.lock().addr, addr);
         }
         let mut info = self.info.lock();
@@ -166,7 +166,7 @@ impl HandleEntry {
         drop(info);
         *self.origin.lock() = None;
         self.forget_answer();
-        address::release(V2, before)
+        address::release(before)
     }
 }
 
@@ -177,7 +177,7 @@ impl Drop for HandleEntry {
         }
         let addr = self.info.get_mut().addr;
         // An error means that the program has freed the address too often.
-        let _ = address::release(V2, addr);
+        let _ = address::release(addr);
     }
 }
 
@@ -185,7 +185,7 @@ impl Drop for HandleEntry {
 pub(in crate::mercury) fn lend(handle: Token, bulk: Token) {
     if let Ok(held) = HANDLES.get(handle)
         && held.target.is_none()
-        && let Ok(lent) = crate::mercury::objects::bulk::BULKS[V2].get(bulk)
+        && let Ok(lent) = crate::mercury::objects::bulk::BULKS.get(bulk)
     {
         lent.hold();
         held.lent.lock().push(Number::of(bulk));
@@ -251,7 +251,7 @@ pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token
     if target.input().len() > class.input_room() {
         count(&class.counts.req_extra);
     }
-    let addr = address::keep(V2, class_token, target.source());
+    let addr = address::keep(class_token, target.source());
     let callee = (addr, target.function().number(), target.origin_context());
     keep(class, (class_token, context), shared, Some(target), on_create, callee)
 }
@@ -266,7 +266,7 @@ unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Re
         held.class.function(id)?;
     }
     if !addr.is_null() {
-        address::share(V2, addr)?;
+        address::share(addr)?;
     }
     let (class, shared) = (held.class.clone(), held.context.shared.clone());
     let tokens = (held.class_token.token(), context);
@@ -335,7 +335,7 @@ pub(super) fn callback_returned(handle: Token) {
     let _ = drop_reference(handle, References::callback_returned);
 }
 
-calls! { V2:
+calls! { V2_4:
     /// A null address or an `id` of 0 can be set later by a reset.
     HG_Create | HG_Core_create(context: Token, addr: Token, id: u64, handle: *mut Token) {
         // SAFETY: by the call's contract, `handle` is null or valid for a write.

@@ -1,13 +1,13 @@
 //! Procs and parameter types: the calls of the 2013 interface with the codes and signatures of 2.4.
 
 use super::codes::to_code;
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::{Interface::V2_4, calls};
+use crate::mercury::proc::bulk;
+use crate::mercury::proc::codes::HgReturn;
+use crate::mercury::proc::numbers;
+use crate::mercury::proc::string::{self as strings, HgStringObject};
 use crate::mercury::proc::{self as entry, HgProc};
-use crate::mercury::proc_bulk;
-use crate::mercury::proc_string::{self as strings, HgStringObject};
-use crate::mercury::proc_types as numbers;
 use crate::mercury::table::Token;
-use crate::mercury::types::HgReturn;
 use portolan_rpc::failure::{Result, Status, refuse};
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr;
@@ -119,7 +119,7 @@ fn check_class(class: *mut c_void) -> Result<()> {
     Ok(())
 }
 
-calls! { V2:
+calls! { V2_4:
     /// Creates a proc without a buffer; `hg_proc_reset` sets one.
     hg_proc_create(class: *mut c_void, method: c_int, to: *mut HgProc) {
         check_class(class)?;
@@ -148,6 +148,6 @@ calls! { V2:
         let (Some(proc), Some(slot)) = (proc, slot) else {
             refuse!(INVALID_ARG, "the proc or the bulk handle's address is null");
         };
-        Ok(proc_bulk::go_over(V2, proc, slot)?)
+        Ok(bulk::go_over(V2_4, proc, slot)?)
     }
 }

@@ -11,7 +11,7 @@
 use super::handle::{End, HANDLES, HandleEntry, release};
 use crate::boundary::array;
 use crate::mercury::entry::{maybe, place};
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::{Interface::V2_4, calls};
 use crate::mercury::params::{EAGER, Runner, Which, check};
 use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
@@ -66,7 +66,7 @@ fn room(which: Which, held: &HandleEntry) -> usize {
 fn runner(handle: Token, held: &HandleEntry) -> Runner {
     let flags = if held.class.bulk_eager { EAGER } else { 0 };
     let attached = Attached { class: held.class_token(), handle, flags };
-    Runner { interface: V2, attached }
+    Runner { interface: V2_4, attached }
 }
 
 /// Parameters to send with a handle.
@@ -317,7 +317,7 @@ fn released(handle: Token) -> Result<()> {
     HANDLES.get(handle)?.target().map(drop)
 }
 
-calls! { V2:
+calls! { V2_4:
     HG_Get_input_payload_size | HG_Core_get_input_payload_size(handle: Token) -> u64, 0, {
         payload(Which::Input, handle)
     }

@@ -68,7 +68,7 @@ unsafe fn registered(class: Token, id: u64, flag: *mut u8) -> Result<Option<Arc<
     Ok(found)
 }
 
-calls! { V2:
+calls! { V2_4:
     HG_Register_name(
         class: Token,
         name: *const c_char,

@@ -1,13 +1,13 @@
 //! Bulk transfers. Their callbacks run in trigger.
 
 use super::bulk_handle::check;
+use super::operations::Operations;
 use super::types::{BulkInfo, CB_BULK, Callback, Caller, HgCallback, InfoOf};
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::calls;
 use crate::mercury::objects::address;
 use crate::mercury::objects::bulk::{BULKS, direction};
 use crate::mercury::objects::class::count;
 use crate::mercury::objects::context::CONTEXTS;
-use crate::mercury::operations::Operations;
 use crate::mercury::table::Token;
 use portolan_rpc::failure::{Result, refuse};
 use portolan_rpc::na::{Direction, Part};
@@ -29,7 +29,7 @@ unsafe fn transfer(
     op_id: *mut Token,
 ) -> Result<()> {
     let held = CONTEXTS.get(context)?;
-    let (origin, local) = (BULKS[V2].get(origin_handle)?, BULKS[V2].get(local_handle)?);
+    let (origin, local) = (BULKS.get(origin_handle)?, BULKS.get(local_handle)?);
     let addr = match (addr, origin.bound()) {
         (Some(addr), _) => addr,
         (None, Some(bound)) => bound.addr,
@@ -37,7 +37,7 @@ unsafe fn transfer(
             refuse!(INVALID_ARG, "the origin's handle carries no address: it was not bound")
         }
     };
-    let address = address::get(V2, addr)?;
+    let address = address::get(addr)?;
     let direction = direction(op)?;
     let (remote, here) = (origin.bulk.permission(), local.bulk.permission());
     let (theirs, ours) = match direction {
@@ -63,7 +63,7 @@ unsafe fn transfer(
     Ok(())
 }
 
-calls! { V2:
+calls! { V2_4:
     HG_Bulk_transfer(
         context: Token,
         callback: HgCallback,

@@ -4,8 +4,8 @@
 use super::types::{CB_LOOKUP, Callback, Caller, CoreCallback, HgCallback, InfoOf};
 use crate::boundary::array;
 use crate::mercury::entry::{place, put_bytes, text};
-use crate::mercury::interface::{Interface::V2, calls};
-use crate::mercury::objects::address::{ADDRESSES, HeldAddress, get, keep, lookup, own};
+use crate::mercury::interface::calls;
+use crate::mercury::objects::address::{ADDRESSES, HeldAddress, get, keep};
 use crate::mercury::objects::address::{release, share};
 use crate::mercury::objects::class::CLASSES;
 use crate::mercury::objects::context::CONTEXTS;
@@ -29,7 +29,7 @@ unsafe fn lookup1(
     let address = held.class.class.lookup(&unsafe { text(name, "name") }?)?;
     let handle = match callback.is_none() {
         true => ptr::null_mut(),
-        false => keep(V2, held.class_token.token(), address),
+        false => keep(held.class_token.token(), address),
     };
     let caller = Caller { callback, arg, kind: CB_LOOKUP, info: InfoOf { handle } };
     held.context.shared.push(Work::Run(Box::new(move || caller.notify(Status::SUCCESS))));
@@ -41,7 +41,7 @@ unsafe fn lookup1(
 unsafe fn dup(addr: Token, to: *mut Token) -> Result<()> {
     // SAFETY: by this function's contract, `to` is null or valid for a write.
     let to = unsafe { place(to, "address") }?;
-    share(V2, addr)?;
+    share(addr)?;
     *to = addr;
     Ok(())
 }
@@ -50,12 +50,12 @@ fn same(one: Token, other: Token) -> Result<u8> {
     if one.is_null() || other.is_null() {
         return Ok(u8::from(one == other));
     }
-    let (one, other) = (ADDRESSES[V2].get(one)?, ADDRESSES[V2].get(other)?);
+    let (one, other) = (ADDRESSES.get(one)?, ADDRESSES.get(other)?);
     Ok(u8::from(one.class == other.class && one.address == other.address))
 }
 
 fn text_of(addr: Token) -> Result<String> {
-    let HeldAddress { class, address, .. } = ADDRESSES[V2].get(addr)?;
+    let HeldAddress { class, address, .. } = ADDRESSES.get(addr)?;
     Ok(CLASSES.get(class.token())?.class.network().text_of(&address))
 }
 
@@ -100,7 +100,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
     Ok(text)
 }
 
-calls! { V2:
+calls! { V2_4:
     HG_Addr_lookup1(
         context: Token,
         callback: HgCallback,
@@ -124,28 +124,33 @@ calls! { V2:
     }
 
     HG_Addr_lookup2 | HG_Core_addr_lookup2(class: Token, name: *const c_char, addr: *mut Token) {
+        let held = CLASSES.get(class)?;
         // SAFETY: by contract, `name` is null or NUL-terminated and `addr` is null or valid.
-        unsafe { lookup(V2, class, name, addr) }
+        let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
+        *addr = keep(class, held.class.lookup(&name)?);
+        Ok(())
     }
 
     HG_Addr_free(class: Token, addr: Token) {
         CLASSES.get(class)?;
-        release(V2, addr)
+        release(addr)
     }
 
-    HG_Core_addr_free(addr: Token) { release(V2, addr) }
+    HG_Core_addr_free(addr: Token) { release(addr) }
 
     /// Does nothing with the hint that the peer is gone: the library keeps no state for peers.
     HG_Addr_set_remove(class: Token, addr: Token) {
         CLASSES.get(class)?;
-        get(V2, addr).map(drop)
+        get(addr).map(drop)
     }
 
-    HG_Core_addr_set_remove(addr: Token) { get(V2, addr).map(drop) }
+    HG_Core_addr_set_remove(addr: Token) { get(addr).map(drop) }
 
     HG_Addr_self | HG_Core_addr_self(class: Token, addr: *mut Token) {
+        let held = CLASSES.get(class)?;
         // SAFETY: by the call's contract, `addr` is null or valid for a write.
-        unsafe { own(V2, class, addr) }
+        *unsafe { place(addr, "address") }? = keep(class, held.class.own_address());
+        Ok(())
     }
 
     HG_Addr_dup(class: Token, addr: Token, to: *mut Token) {
@@ -166,7 +171,7 @@ calls! { V2:
 
     HG_Core_addr_cmp(one: Token, other: Token) -> u8, 0, { same(one, other) }
 
-    HG_Core_addr_is_self(addr: Token) -> bool, false, { Ok(get(V2, addr)?.is_self()) }
+    HG_Core_addr_is_self(addr: Token) -> bool, false, { Ok(get(addr)?.is_self()) }
 
     HG_Addr_to_string(class: Token, buf: *mut c_char, buf_size: *mut u64, addr: Token) {
         CLASSES.get(class)?;
@@ -179,7 +184,7 @@ calls! { V2:
         unsafe { to_string(buf, buf_size, addr) }
     }
 
-    HG_Core_addr_get_na(addr: Token) -> Token, ptr::null_mut(), { get(V2, addr).map(|_| addr) }
+    HG_Core_addr_get_na(addr: Token) -> Token, ptr::null_mut(), { get(addr).map(|_| addr) }
 
     HG_Core_addr_get_serialize_size(addr: Token, _flags: c_ulong) -> u64, 0, {
         Ok(text_of(addr)?.len() as u64 + 1)
@@ -205,7 +210,7 @@ calls! { V2:
             let from = array(buf.cast::<u8>(), buf_size as usize, "the serialised address")?;
             (place(addr, "address")?, from)
         };
-        *addr = keep(V2, class, held.class.lookup(parse(from)?)?);
+        *addr = keep(class, held.class.lookup(parse(from)?)?);
         Ok(())
     }
 }
