@@ -387,10 +387,10 @@ static void tables_of_faults(void)
 {
   if (LISTED)
     printf("# Bad input to Mercury 2.4\n\n"
-           "What each call of `mercury2/*.h` does with arguments that are wrong. tests/c/mercury2_invalid.c tests\n"
-           "every line, and this page is what `mercury2_invalid markdown` prints. A call that is refused starts\n"
-           "nothing and writes nothing; its text is `portolan_last_error()` of `portolan.h`. Calls without a code\n"
-           "return 0, -1 or `NULL` where the tables say `HG_INVALID_ARG` or `NA_INVALID_ARG`.\n"
+           "The tables list wrong arguments to the calls of `mercury2/*.h`, and the results. `mercury2_invalid\n"
+           "markdown` prints this page, and tests/c/mercury2_invalid.c tests every line. A call that is refused\n"
+           "starts nothing and writes nothing; its text is `portolan_last_error()` of `portolan.h`. Calls without\n"
+           "a code return 0, -1 or `NULL` instead of `HG_INVALID_ARG` or `NA_INVALID_ARG`.\n"
            "[errors-mercury-2013.md](errors-mercury-2013.md) has the calls of 2013.\n\n"
            "## Handles: mercury.h, mercury_bulk.h\n\n");
   calls_with_faults(hg_calls, hg_faults, good_input, "HG_");

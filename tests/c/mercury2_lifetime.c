@@ -198,7 +198,7 @@ static void one_way(void)
   }
 }
 
-/* Cancels a call that the server holds. The server's response later has no effect. */
+/* Cancels a call that the server holds. The late response is ignored. */
 static void cancelled_at_the_server(void)
 {
   hg_handle_t handle;

@@ -155,10 +155,10 @@ static void tables_of_faults(void)
 {
   if (LISTED)
     printf("# Bad input to Mercury of 2013\n\n"
-           "What each call of `na.h` and `mercury*.h` does with arguments that are wrong. tests/c/mercury_invalid.c tests every line,\n"
-           "and this page is what `mercury_invalid markdown` prints. A call that is refused starts nothing\n"
-           "and writes nothing; its text is `portolan_last_error()`. Calls without a code return 0 or\n"
-           "`NULL` where the tables say `NA_INVALID_ARG` or `HG_INVALID_ARG`.\n\n"
+           "The tables list wrong arguments to the calls of `na.h` and `mercury*.h`, and the results.\n"
+           "`mercury_invalid markdown` prints this page, and tests/c/mercury_invalid.c tests every line. A call\n"
+           "that is refused starts nothing and writes nothing; its text is `portolan_last_error()`. Calls without\n"
+           "a code return 0 or `NULL` instead of `NA_INVALID_ARG` or `HG_INVALID_ARG`.\n\n"
            "## Handles: na.h\n\n");
   calls_with_faults(na_calls, na_faults, good_input, "NA_");
   if (LISTED)

@@ -1,4 +1,4 @@
-//! The two C interfaces, and the export of their calls.
+//! The two C interfaces: what they convert differently, and the export of their calls.
 //!
 //! [`calls!`] declares calls of one interface. It catches panics, stores failures for
 //! `portolan_last_error`, and returns the interface's code. The calls of [`Interface::V2_4`] get the
@@ -9,7 +9,7 @@ use super::v2_4::codes;
 use portolan_rpc::failure::{Failure, Result, Status};
 use std::os::raw::c_int;
 
-/// The C interface that created an object.
+/// The C interface of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interface {
     /// Mercury of 2013, and `na.h`.

@@ -6,8 +6,9 @@ use crate::mercury::entry::{maybe, timeout};
 use crate::mercury::interface::Happened;
 use crate::mercury::table::{Number, Table, Token};
 use parking_lot::Mutex;
-use portolan_rpc::failure::Result;
+use portolan_rpc::failure::{Failure, Result, Status};
 use portolan_rpc::hg::Context;
+use portolan_rpc::hg::context::ContextShared;
 use std::os::raw::c_uint;
 use std::sync::Arc;
 
@@ -67,4 +68,14 @@ pub(crate) unsafe fn trigger(
         *actual = ran as c_uint;
     }
     Ok(Happened(ran > 0 || most == 0 || milliseconds.is_none()))
+}
+
+/// Returns the handle of a context, and its create callback. Fails with `FAIL` if it is destroyed.
+pub(crate) fn of_shared(shared: &Arc<ContextShared>) -> Result<(Token, OnCreate)> {
+    let mine = |held: &Arc<HeldContext>| Arc::ptr_eq(&held.context.shared, shared);
+    let found = CONTEXTS.search(|held| mine(held).then(|| *held.on_create.lock()));
+    found.ok_or_else(|| {
+        let text = "a call arrived for a context that no longer exists";
+        Failure::new(Status::FAIL, text)
+    })
 }

@@ -28,7 +28,7 @@ pub(in crate::mercury) fn go_over(
         Op::Encode if slot.is_null() => proc.put_size(0),
         Op::Encode => {
             let held = BULKS.get(*slot).map_err(|f| proc.fail(failed(f)))?;
-            crate::mercury::v2_4::handle::lend(proc.attached.handle, *slot);
+            crate::mercury::objects::handle::lend(proc.attached.handle, *slot);
             // Mercury, too, sends short memory with its handle if it fits into the message.
             let with_data = proc.attached.flags & EAGER != 0
                 && held.bulk.len() <= MOST_EAGER

@@ -1,5 +1,5 @@
-//! `hg_proc_*`: procs and their buffers. The exported calls are those of 2013; `v2_4::proc` has those
-//! of 2.4, which differ in their codes.
+//! `hg_proc_*`: procs and their buffers. Exports the calls of 2013; `v2_4::proc` exports the same
+//! calls with the codes of 2.4.
 //!
 //! An `hg_proc_t` is the address of a [`Proc`]. The program creates it with `hg_proc_create` or
 //! `hg_proc_create_set`, or the library passes it to a proc function for the current call.

@@ -4,29 +4,35 @@
 //! calls from other processes, so a handler may forward a call and wait for it.
 
 use super::bulk;
-use super::handle;
 use crate::boundary::array;
 use crate::mercury::entry::{error_text, maybe, place, report, text, timeout};
 use crate::mercury::interface::calls;
 use crate::mercury::objects::address;
-use crate::mercury::objects::class::{find_named, put_number};
+use crate::mercury::objects::attached::OnCreate;
+use crate::mercury::objects::class::{self, CLASSES, HeldClass, find_named, put_number};
+use crate::mercury::objects::context::{self, CONTEXTS};
+use crate::mercury::objects::handle;
+use crate::mercury::objects::references::References;
 use crate::mercury::params::{self, ProcCallback, Procs, RpcCallback};
 use crate::mercury::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::{Mutex, RwLock};
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::hg::Context;
 use portolan_rpc::hg::call_pool::CallPool;
 use portolan_rpc::hg::origin::Origin;
 use portolan_rpc::hg::target::{Rpc, Target};
-use portolan_rpc::hg::{Class, Context};
-use portolan_rpc::na::Address;
+use portolan_rpc::na::{Address, Options};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 #[derive(Debug)]
 pub(super) struct Global {
-    pub class: Class,
+    class: Arc<HeldClass>,
+    class_token: Number,
+    context_token: Number,
     pub context: Context,
     na: Number,
     bulk_is_ours: bool,
@@ -72,11 +78,31 @@ fn check_initialized() -> Result<()> {
     if INITIALIZED.load(Ordering::Acquire) { Ok(()) } else { global().map(drop) }
 }
 
+impl Global {
+    fn over(class_token: Token, na_class: Token) -> Result<Global> {
+        let class = CLASSES.get(class_token)?;
+        class.class.set_inline(true);
+        let context_token = context::create(class_token, 0, |_| true)?;
+        let context = CONTEXTS.get(context_token)?.context.clone();
+        let bulk_is_ours = bulk::init_unless(na_class).inspect_err(|_| {
+            let _ = CONTEXTS.remove(context_token).and_then(|held| held.context.clone().destroy());
+        })?;
+        let [class_token, context_token, na] =
+            [class_token, context_token, na_class].map(Number::of);
+        Ok(Global { class, class_token, context_token, context, na, bulk_is_ours })
+    }
+}
+
 /// Wraps a program's callback. If it returns an error, its handle is freed.
-fn serving(callback: RpcCallback) -> Option<Rpc> {
+fn serving(class: Number, context: Number, callback: RpcCallback) -> Option<Rpc> {
     let callback = callback?;
     Some(Arc::new(move |target: Arc<Target>| {
-        let handle = handle::hold(target);
+        let owner = (context.token(), OnCreate::default());
+        let references = References::of_program();
+        let handle = match handle::of_target(class.token(), owner, target, references) {
+            Ok(handle) => handle,
+            Err(failure) => return failure.status(),
+        };
         // SAFETY: the program registered the callback for this signature, and `handle` is live.
         let code = unsafe { callback(handle) };
         if code != 0 {
@@ -89,17 +115,19 @@ fn serving(callback: RpcCallback) -> Option<Rpc> {
 
 calls! { V2013:
     HG_Init(na_class: Token) {
-        let na = NA_CLASSES.get(na_class)?;
+        NA_CLASSES.get(na_class)?; // null would create a network
         let _turn = TURN.lock();
         if GLOBAL.read().is_some() {
             refuse!(BUSY, "Mercury is initialised already; call HG_Finalize first");
         }
-        let class = Class::over(&na, params::checksum_method()?)?;
-        class.set_inline(true);
-        let context = class.context()?;
-        let bulk_is_ours = bulk::init_unless(na_class)?;
-        let made = Arc::new(Global { class, context, na: Number::of(na_class), bulk_is_ours });
-        *GLOBAL.write() = Some(made);
+        let method = params::checksum_method()?;
+        let no_info = (ptr::null(), false, Options::default());
+        // SAFETY: the information string is null.
+        let class_token = unsafe { class::create(no_info, na_class, method, (false, false)) }?;
+        let made = Global::over(class_token, na_class).inspect_err(|_| {
+            let _ = class::finalize(class_token);
+        })?;
+        *GLOBAL.write() = Some(Arc::new(made));
         INITIALIZED.store(true, Ordering::Release);
         Ok(())
     }
@@ -114,9 +142,13 @@ calls! { V2013:
             request.origin.cancel();
         }
         SPARES.clear();
-        handle::drop_those_of(&global.context);
-        let closed = global.class.finalize();
-        let destroyed = global.context.destroy();
+        handle::drop_those_of(global.context_token.token());
+        // The class ends first: it waits for other processes to pull outputs.
+        let closed = global.class.class.finalize();
+        let destroyed = global.context.clone().destroy();
+        CONTEXTS.remove(global.context_token.token())?;
+        address::drop_those_of(global.class_token.token());
+        CLASSES.remove(global.class_token.token())?;
         if global.bulk_is_ours && bulk::is_initialized() {
             bulk::finalize()?;
         }
@@ -129,7 +161,7 @@ calls! { V2013:
         unsafe {
             *place(flag, "flag")? = u8::from(now.is_some());
             if let Some(to) = maybe(na_class) {
-                *to = now.map_or(std::ptr::null_mut(), |global| global.na.token());
+                *to = now.map_or(ptr::null_mut(), |global| global.na.token());
             }
         }
         Ok(())
@@ -144,8 +176,9 @@ calls! { V2013:
         // SAFETY: the caller guarantees that `func_name` is null or a terminated string.
         let name = unsafe { text(func_name, "function's name") }?;
         let procs = Arc::new(Procs { input: in_proc_cb, output: out_proc_cb });
-        let functions = &global()?.class.shared.functions;
-        Ok(functions.add(&name, serving(rpc_cb), Some(procs))?.id)
+        let global = global()?;
+        let rpc = serving(global.class_token, global.context_token, rpc_cb);
+        Ok(global.class.class.shared.functions.add(&name, rpc, Some(procs))?.id)
     }
 
     HG_Registered(func_name: *const c_char, flag: *mut u8, id: *mut u32) {
@@ -153,7 +186,7 @@ calls! { V2013:
         // the other pointers are null or valid for writes.
         unsafe {
             let name = text(func_name, "function's name")?;
-            let found = find_named(&global()?.class, &name, flag)?;
+            let found = find_named(&global()?.class.class, &name, flag)?;
             put_number(id, found, |function| function.id);
         }
         Ok(())
@@ -186,7 +219,7 @@ calls! { V2013:
 fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
     let global = GLOBAL.read();
     let Some(global) = &*global else { return Err(not_initialized()) };
-    let Some(function) = global.class.shared.functions.get(id) else {
+    let Some(function) = global.class.class.shared.functions.get(id) else {
         refuse!(NO_MATCH, "no function is registered here with the number {id:#x}");
     };
     let procs = params::procs(&function);

@@ -2,12 +2,12 @@
 //!
 //! A forwarded call, and a response with a callback, hold a reference until the callback has run.
 
-use super::handle::{End, HANDLES, release};
 use super::more_data;
 use super::params::{Payload, encoder};
 use super::types::{CB_FORWARD, CB_RESPOND, Callback, Caller, CoreCallback, HgCallback, InfoOf};
 use crate::mercury::interface::calls;
 use crate::mercury::objects::class::count;
+use crate::mercury::objects::handle::{End, HANDLES, release};
 use crate::mercury::params::Which;
 use crate::mercury::table::{Number, Token};
 use portolan_rpc::failure::{Result, Status, refuse};
@@ -41,7 +41,7 @@ unsafe fn forward(
         refuse!(BUSY, "the handle's call is under way; wait for its callback");
     }
     let function = origin.prepare(held.target_context(), more)?;
-    more_data::release(handle, &held);
+    crate::mercury::objects::more_data::release(handle, &held);
     held.forget_answer();
     let caller = Caller { callback, arg, kind: CB_FORWARD, info: InfoOf { handle } };
     let (of, class) = (Number::of(handle), held.class.clone());

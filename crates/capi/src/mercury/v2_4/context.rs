@@ -1,10 +1,10 @@
 //! Contexts: progress, trigger and events.
 
-use super::handle::HANDLES;
 use crate::mercury::entry::maybe;
 use crate::mercury::interface::calls;
 use crate::mercury::objects::attached::{Attached, CreateCallback, FreeCallback, OnCreate};
 use crate::mercury::objects::context::{self, CONTEXTS};
+use crate::mercury::objects::handle::HANDLES;
 use crate::mercury::table::{Number, Token};
 use portolan_rpc::failure::{Result, refuse};
 use std::os::raw::{c_int, c_uint, c_void};

@@ -27,7 +27,6 @@ mod operations;
 pub(crate) mod params;
 pub(crate) mod proc;
 pub(crate) mod queries;
-mod references;
 pub(crate) mod registry;
 pub(crate) mod request;
 pub(crate) mod types;

@@ -7,50 +7,19 @@
 //! release callback runs before the handle is freed or used for another call.
 
 use super::codes::{to_code, to_status};
-use super::handle::{HANDLES, HandleEntry};
 use crate::mercury::interface::{Interface::V2_4, calls};
 use crate::mercury::objects::class::CLASSES;
+use crate::mercury::objects::handle::{HANDLES, HandleEntry};
 use crate::mercury::objects::more_data::{Acquire, Callbacks, Release};
 use crate::mercury::table::{Number, Token};
-use parking_lot::Mutex;
 use portolan_rpc::failure::{Result, Status, refuse};
 use portolan_rpc::hg::context::Work;
 use std::os::raw::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// `HG_INPUT` and `HG_OUTPUT` of `hg_op_t`.
 pub(super) const INPUT: c_int = 1;
 pub(super) const OUTPUT: c_int = 2;
-
-type Then = Box<dyn FnOnce(Status) + Send>;
-
-#[derive(Default)]
-pub(super) struct Acquisition {
-    then: Mutex<Option<Then>>,
-    /// The release callback has to run.
-    acquired: AtomicBool,
-}
-
-impl std::fmt::Debug for Acquisition {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Acquisition").field("acquired", &self.acquired).finish_non_exhaustive()
-    }
-}
-
-impl Acquisition {
-    pub(super) fn is_under_way(&self) -> bool {
-        self.then.lock().is_some()
-    }
-
-    /// Returns whether the release callback has to run, and records that it runs.
-    pub(super) fn take_acquired(&self) -> bool {
-        self.acquired.load(Ordering::Acquire) && self.acquired.swap(false, Ordering::AcqRel)
-    }
-
-    pub(super) fn is_acquired(&self) -> bool {
-        self.acquired.load(Ordering::Acquire)
-    }
-}
 
 /// Ends an acquisition. The program calls this function once, from any thread.
 unsafe extern "C" fn done(handle: Token, code: c_int) {
@@ -88,18 +57,6 @@ pub(super) fn acquire(
     }
 }
 
-pub(super) fn release(handle: Token, held: &HandleEntry) {
-    if !held.acquisition.take_acquired() {
-        return;
-    }
-    // The callback may lock the callbacks of the class too.
-    let callbacks = *held.class.more_data.lock();
-    if let Some(release) = callbacks.release {
-        // SAFETY: the program has set this callback, and `handle` is live.
-        unsafe { release(handle) };
-    }
-}
-
 pub(super) fn acquire_input(handle: Token, run: impl FnOnce(Token) + Send + 'static) -> Result<()> {
     let held = HANDLES.get(handle)?;
     let (target, of) = (held.target()?.clone(), Number::of(handle));
@@ -109,10 +66,10 @@ pub(super) fn acquire_input(handle: Token, run: impl FnOnce(Token) + Send + 'sta
             return run(of.token());
         }
         target.set_failure(status);
-        super::handle::callback_returned(of.token());
+        crate::mercury::objects::handle::callback_returned(of.token());
         // The program has not seen the handle, so this drops its reference. It cannot fail: this
         // reference keeps the handle in the table.
-        let _ = super::handle::release(of.token());
+        let _ = crate::mercury::objects::handle::release(of.token());
     });
     Ok(())
 }

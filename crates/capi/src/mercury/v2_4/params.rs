@@ -8,10 +8,10 @@
 //! A proc may decode only the first parameters, for example a head that says how to decode the
 //! rest. The trailer is therefore checked over all parameters before the first proc runs.
 
-use super::handle::{End, HANDLES, HandleEntry, release};
 use crate::boundary::array;
 use crate::mercury::entry::{maybe, place};
 use crate::mercury::interface::{Interface::V2_4, calls};
+use crate::mercury::objects::handle::{End, HANDLES, HandleEntry, buffer_in, release};
 use crate::mercury::params::{EAGER, Runner, Which, check};
 use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
@@ -277,11 +277,7 @@ pub(super) unsafe fn buffer(
         with_body(which, &held, |_, bytes, _| Ok((bytes.as_ptr().cast_mut(), bytes.len())))?
     } else {
         let room = room(which, &held);
-        if buffer_of(which, &held).get().is_none() {
-            let _ = buffer_of(which, &held).set(ZeroedBuffer::new(room)?);
-        }
-        let own = buffer_of(which, &held).get().map_or(ptr::null_mut(), ZeroedBuffer::address);
-        (own, room)
+        (buffer_in(buffer_of(which, &held), room)?, room)
     };
     *at = address.cast();
     if let Some(size) = size {

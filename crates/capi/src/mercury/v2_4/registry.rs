@@ -2,12 +2,14 @@
 //! processes and interfaces agree on it.
 
 use super::codes::to_status;
-use super::handle::{self, HANDLES};
 use super::more_data;
 use crate::mercury::entry::{maybe, place, text};
 use crate::mercury::interface::calls;
 use crate::mercury::objects::attached::{Attached, FreeCallback};
 use crate::mercury::objects::class::{CLASSES, find_named, put_number};
+use crate::mercury::objects::context::of_shared;
+use crate::mercury::objects::handle::{self, HANDLES};
+use crate::mercury::objects::references::References;
 use crate::mercury::params::{ProcCallback, Procs, RpcCallback, procs};
 use crate::mercury::table::{Number, Token};
 use portolan_rpc::failure::{Result, Status};
@@ -23,7 +25,10 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
     let (callback, class) = (callback?, Number::of(class));
     Some(Arc::new(move |target: Arc<Target>| {
         let has_more = target.has_more_input();
-        let handle = match handle::of_target(class.token(), target) {
+        let references = References::of_target(target.is_quiet(), target.is_own());
+        let made = of_shared(target.context())
+            .and_then(|owner| handle::of_target(class.token(), owner, target, references));
+        let handle = match made {
             Ok(handle) => handle,
             Err(failure) => return failure.status(),
         };

@@ -10,21 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct HgInfo {
-    pub(super) hg_class: Token,
-    pub(super) context: Token,
-    pub(super) addr: Token,
-    pub(super) id: u64,
-    pub(super) context_id: u8,
-}
-
-// SAFETY: the handles are numbers, and they are never dereferenced.
-unsafe impl Send for HgInfo {}
-// SAFETY: the handles are numbers, and they are never dereferenced.
-unsafe impl Sync for HgInfo {}
-
-#[derive(Debug)]
-#[repr(C)]
 pub(crate) struct NaInitInfo {
     ip_subnet: *const c_char,
     /// The secret that both sides of a TCP connection must know, or null.

@@ -1,4 +1,4 @@
-//! The references to a handle.
+//! The references to a handle. A handle of 2013 has one, of the program.
 //!
 //! `HG_Ref_get` returns the numbers of 2.4, because programs decide by them. An incoming call has a
 //! reference of the program, one of the trigger that runs its callback, and one of the due
@@ -22,19 +22,20 @@ const ANSWERED: u8 = 4;
 const OWN: u8 = 8;
 
 #[derive(Debug)]
-pub(super) struct References {
+pub(crate) struct References {
     /// References of the program, of operations under way and of the trigger.
     held: AtomicI32,
     flags: AtomicU8,
 }
 
 impl References {
-    pub(super) fn of_origin() -> References {
+    /// One reference, of the program.
+    pub(crate) fn of_program() -> References {
         References { held: AtomicI32::new(1), flags: AtomicU8::new(ANSWERED) }
     }
 
     /// For an incoming call whose callback is about to run.
-    pub(super) fn of_target(is_quiet: bool, is_own: bool) -> References {
+    pub(crate) fn of_target(is_quiet: bool, is_own: bool) -> References {
         let mut flags = IN_CALLBACK;
         if is_own {
             flags |= OWN;
@@ -58,22 +59,22 @@ impl References {
         changed.unwrap_or_else(|flags| flags)
     }
 
-    pub(super) fn count(&self) -> i32 {
+    pub(crate) fn count(&self) -> i32 {
         let counted = i32::from(self.has(DUE)) + i32::from(self.has(OWN));
         self.held.load(Ordering::Acquire) + counted
     }
 
-    pub(super) fn is_unanswered(&self) -> bool {
+    pub(crate) fn is_unanswered(&self) -> bool {
         !self.has(ANSWERED)
     }
 
-    pub(super) fn hold(&self) {
+    pub(crate) fn hold(&self) {
         self.held.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Drops a reference, and returns whether it was the last one. Drops of the same handle must
     /// not run concurrently. Fails with `INVALID_ARG` if only the trigger holds the handle.
-    pub(super) fn release(&self) -> Result<bool> {
+    pub(crate) fn release(&self) -> Result<bool> {
         if self.has(IN_CALLBACK) && self.held.load(Ordering::Acquire) == 1 {
             if self.is_unanswered() && self.change(|flags| flags & !DUE) & DUE != 0 {
                 return Ok(false);
@@ -84,7 +85,7 @@ impl References {
     }
 
     /// Records that the callback has returned; the caller then drops the trigger's reference.
-    pub(super) fn callback_returned(&self) {
+    pub(crate) fn callback_returned(&self) {
         self.change(|flags| match flags & ANSWERED {
             0 => flags & !IN_CALLBACK,
             _ => flags & !(IN_CALLBACK | DUE),
@@ -93,19 +94,19 @@ impl References {
 
     /// Turns the reference of the response into one that keeps the handle until the program's
     /// callback for the response has run. Returns the state for [`References::response_failed`].
-    pub(super) fn hold_response(&self) -> u8 {
+    pub(crate) fn hold_response(&self) -> u8 {
         self.hold();
         self.change(|flags| (flags | ANSWERED) & !DUE) & (ANSWERED | DUE)
     }
 
     /// Undoes [`References::hold_response`], which returned `before`.
-    pub(super) fn response_failed(&self, before: u8) {
+    pub(crate) fn response_failed(&self, before: u8) {
         self.change(|flags| (flags & !(ANSWERED | DUE)) | before);
         self.held.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Records a response without a callback. As in 2.4, the callback of the call still counts it.
-    pub(super) fn answered(&self) {
+    pub(crate) fn answered(&self) {
         self.change(|flags| match flags & IN_CALLBACK {
             0 => (flags | ANSWERED) & !DUE,
             _ => flags | ANSWERED,
