@@ -348,7 +348,7 @@ static const struct refusals_call na_calls[] = { NA_CALLS(CALL_ROW) { NULL, 0, N
 #define HG_FAULTS(X)                                                       \
   FAULTS_OF(X, CLS, CLS_OR_NULL, "class", cls, ctx)                        \
   FAULTS_OF(X, CTX, CTX_OR_NULL, "context", ctx, cls)                      \
-  FAULTS_OF(X, ADDR, ADDR_OR_NULL | ADDR_COMPARED, "address", addr, bulk)  \
+  FAULTS_OF(X, ADDR, ADDR_OR_NULL | ADDR_COMPARED, "peer's address", addr, bulk) \
   FAULTS_OF(X, BULK, BULK_OR_NULL, "bulk handle", bulk, addr)              \
   FAULTS_OF(X, ORIGIN, 0, "origin's bulk handle", origin, mem)             \
   FAULTS_OF(X, SERVED, 0, "handle of a call that is served", served, bulk) \
@@ -358,7 +358,7 @@ static const struct refusals_call na_calls[] = { NA_CALLS(CALL_ROW) { NULL, 0, N
 #define NA_FAULTS(X)                                                       \
   FAULTS_OF(X, NCLS, NCLS_OR_NULL, "class", ncls, nctx)                    \
   FAULTS_OF(X, NCTX, NCTX_OR_NULL, "context", nctx, ncls)                  \
-  FAULTS_OF(X, NADDR, NADDR_COMPARED, "address", naddr, mem)               \
+  FAULTS_OF(X, NADDR, NADDR_COMPARED, "peer's address", naddr, mem)        \
   FAULTS_OF(X, MEM, 0, "memory handle", mem, naddr)                        \
   FAULTS_OF(X, REMOTE, 0, "memory handle of a transfer", remote, bulk)
 
@@ -372,7 +372,7 @@ static const struct refusals_fault hg_faults[] = {
   HG_FAULTS(HG_FAULT_ROW)
   FAULT("a null class, which the call allows", CLS_OR_NULL, HG_SUCCESS, spoil_cls_null),
   FAULT("a null context, which the call allows", CTX_OR_NULL, HG_SUCCESS, spoil_ctx_null),
-  FAULT("a null address, which these calls allow", ADDR_OR_NULL, HG_SUCCESS, spoil_addr_null),
+  FAULT("a null peer's address, which these calls allow", ADDR_OR_NULL, HG_SUCCESS, spoil_addr_null),
   FAULT("a null bulk handle, which the call allows", BULK_OR_NULL, HG_SUCCESS, spoil_bulk_null),
   FAULT("a null handle of a call, which the call allows", EITHER_OR_NULL, HG_SUCCESS, spoil_made_null),
   END_OF_FAULTS
