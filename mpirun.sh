@@ -100,8 +100,7 @@ build_c_example() { # main source, program
     read -ra after <<<"$("$GA_CONFIG" --ldflags --libs --flibs)"
   else
     # Link each interface by its own library name.
-    if includes 'mercury\w*\.h'; then after+=(-lmercury); fi
-    if includes 'na\.h'; then after+=(-lna); fi
+    if includes 'mercury\w*\.h'; then compiler+=("-I$PREFIX/include/mercury2") after+=(-lmercury2); fi
     if includes 'x10/\w+\.h'; then after+=(-lx10); fi
     if includes 'lapif?\.h'; then after+=(-llapi_r); fi
     if includes 'cp\.h'; then after+=(-lcompose); fi

@@ -5,7 +5,7 @@
 #ifndef MERCURY_BULK_H
 #define MERCURY_BULK_H
 
-#include "mercury.h" /* hg_bulk_op_t, and the types of current Mercury */
+#include "mercury_types.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,6 +15,11 @@ extern "C" {
 #define HG_BULK_READ_ONLY NA_MEM_READ_ONLY
 #define HG_BULK_WRITE_ONLY NA_MEM_WRITE_ONLY
 #define HG_BULK_READWRITE NA_MEM_READWRITE
+
+typedef enum hg_bulk_op {
+  HG_BULK_PUSH, /* to the origin */
+  HG_BULK_PULL  /* from the origin */
+} hg_bulk_op_t;
 
 /* Initialises the bulk interface. The class may differ from that of HG_Init. */
 HG_EXPORT hg_return_t HG_Bulk_init(na_class_t *na_class);
@@ -70,30 +75,13 @@ HG_EXPORT hg_return_t HG_Bulk_transfer(hg_bulk_op_t op, na_addr_t origin_addr,
 HG_EXPORT hg_return_t HG_Bulk_wait(hg_bulk_request_t request, unsigned int timeout,
                                    hg_status_t *status);
 
-/* ------------------------------------------------------------------ current Mercury */
-
-HG_EXPORT hg_return_t HG_Bulk_create(hg_class_t *hg_class, hg_uint32_t count, void **buf_ptrs,
-                                     const hg_size_t *buf_sizes, hg_uint8_t flags,
-                                     hg_bulk_t *handle);
+/* Names in Mercury 0.9 for HG_Bulk_handle_free, _get_size, _get_segment_count and _access. */
 HG_EXPORT hg_return_t HG_Bulk_free(hg_bulk_t handle);
-HG_EXPORT hg_return_t HG_Bulk_ref_incr(hg_bulk_t handle);
+HG_EXPORT hg_size_t HG_Bulk_get_size(hg_bulk_t handle);
+HG_EXPORT hg_uint32_t HG_Bulk_get_segment_count(hg_bulk_t handle);
 HG_EXPORT hg_return_t HG_Bulk_access(hg_bulk_t handle, hg_size_t offset, hg_size_t size,
                                      hg_uint8_t flags, hg_uint32_t max_count, void **buf_ptrs,
                                      hg_size_t *buf_sizes, hg_uint32_t *actual_count);
-HG_EXPORT hg_size_t HG_Bulk_get_size(hg_bulk_t handle);
-HG_EXPORT hg_uint32_t HG_Bulk_get_segment_count(hg_bulk_t handle);
-HG_EXPORT hg_size_t HG_Bulk_get_serialize_size(hg_bulk_t handle, unsigned long flags);
-HG_EXPORT hg_return_t HG_Bulk_serialize(void *buf, hg_size_t buf_size, unsigned long flags,
-                                        hg_bulk_t handle);
-HG_EXPORT hg_return_t HG_Bulk_deserialize(hg_class_t *hg_class, hg_bulk_t *handle,
-                                          const void *buf, hg_size_t buf_size);
-/* HG_Bulk_transfer(context, ...) of current Mercury. */
-HG_EXPORT hg_return_t HG_Bulk_transfer_cb(hg_context_t *context, hg_cb_t callback, void *arg,
-                                          hg_bulk_op_t op, hg_addr_t origin_addr,
-                                          hg_bulk_t origin_handle, hg_size_t origin_offset,
-                                          hg_bulk_t local_handle, hg_size_t local_offset,
-                                          hg_size_t size, hg_op_id_t *op_id);
-HG_EXPORT hg_return_t HG_Bulk_cancel(hg_op_id_t op_id);
 
 #ifdef __cplusplus
 }

@@ -42,6 +42,11 @@ HG_EXPORT hg_return_t HG_Handler_start_response(hg_handle_t handle, const void *
 
 HG_EXPORT hg_return_t HG_Handler_free(hg_handle_t handle);
 
+/* Names in Mercury 0.9 for HG_Handler_get_input, _free_input and _free. */
+HG_EXPORT hg_return_t HG_Get_input(hg_handle_t handle, void *in_struct);
+HG_EXPORT hg_return_t HG_Free_input(hg_handle_t handle, void *in_struct);
+HG_EXPORT hg_return_t HG_Destroy(hg_handle_t handle);
+
 #ifdef __cplusplus
 }
 #endif

@@ -23,19 +23,15 @@
 
 /*
  * MERCURY_REGISTER(func_name, in, out, rpc_cb), where in and out are structs with procs. Clients
- * may omit rpc_cb. With a class as the first argument it is the form of current Mercury.
+ * may omit rpc_cb.
  */
 #define MERCURY_REGISTER(...) \
-  HG_PP_PICK(__VA_ARGS__, HG_GEN_REGISTER_5, HG_GEN_REGISTER_4, HG_GEN_REGISTER_3, ~, ~, ~) \
-  (__VA_ARGS__)
-#define HG_PP_PICK(a, b, c, d, e, chosen, ...) chosen
+  HG_PP_PICK(__VA_ARGS__, HG_GEN_REGISTER_4, HG_GEN_REGISTER_3, ~)(__VA_ARGS__)
+#define HG_PP_PICK(a, b, c, d, chosen, ...) chosen
 #define HG_GEN_REGISTER_3(func_name, in, out) \
   HG_Register(func_name, HG_PP_CAT(hg_proc_, in), HG_PP_CAT(hg_proc_, out), NULL)
 #define HG_GEN_REGISTER_4(func_name, in, out, rpc_cb) \
   HG_Register(func_name, HG_PP_CAT(hg_proc_, in), HG_PP_CAT(hg_proc_, out), rpc_cb)
-#define HG_GEN_REGISTER_5(hg_class, func_name, in, out, rpc_cb)                                \
-  HG_Register_name(hg_class, func_name, HG_PP_CAT(hg_proc_, in), HG_PP_CAT(hg_proc_, out), \
-                   rpc_cb)
 
 /* Like MERCURY_REGISTER, for a server. The callback is the second argument. */
 #define MERCURY_HANDLER_REGISTER(func_name, func_callback, in, out) \

@@ -14,7 +14,7 @@ typedef void *hg_proc_t;           /* an encoder or decoder of parameters */
 typedef void *hg_bulk_t;           /* registered memory */
 typedef void *hg_bulk_request_t;   /* a transfer in progress */
 
-typedef struct hg_class hg_class_t; /* a class of functions, for the calls of current Mercury */
+typedef struct hg_class hg_class_t; /* a class of functions, as a proc knows it */
 
 #define HG_REQUEST_NULL ((hg_request_t)0)
 #define HG_HANDLE_NULL ((hg_handle_t)0)

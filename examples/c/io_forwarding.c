@@ -75,10 +75,8 @@ void give_up(const char *what, const char *why)
 
 void must(hg_return_t code, const char *call)
 {
-  if (code != HG_SUCCESS) {
-    fprintf(stderr, "rank %d: %s\n", job.rank, portolan_last_error());
+  if (code != HG_SUCCESS)
     give_up(call, HG_Error_to_string(code));
-  }
 }
 
 double seconds(void)
@@ -88,7 +86,7 @@ double seconds(void)
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-void register_calls(int serving)
+static void register_calls(int serving)
 {
 #define REGISTER(name) \
   MERCURY_REGISTER(job.hg, "io." #name, name##_in_t, name##_out_t, serving ? name##_called : NULL)
@@ -103,9 +101,33 @@ void register_calls(int serving)
   job.calls.end = MERCURY_REGISTER(job.hg, "io.end", void, void, serving ? end_called : NULL);
   if (!job.calls.open || !job.calls.write || !job.calls.read || !job.calls.stat || !job.calls.close ||
       !job.calls.leave || !job.calls.end)
-    give_up("MERCURY_REGISTER", portolan_last_error());
+    give_up("MERCURY_REGISTER", "a call cannot be registered");
 #undef REGISTER
 #undef REGISTER_MOVE
+}
+
+void open_network(const char *info, int serving)
+{
+  job.hg = HG_Init(info, serving ? HG_TRUE : HG_FALSE);
+  job.context = job.hg ? HG_Context_create(job.hg) : NULL;
+  if (!job.context)
+    give_up(info, "the network cannot be opened");
+  register_calls(serving);
+}
+
+void close_network(void)
+{
+  MUST(HG_Context_destroy(job.context));
+  MUST(HG_Finalize(job.hg));
+}
+
+void own_address(char text[ADDRESS_SIZE])
+{
+  hg_size_t size = ADDRESS_SIZE;
+  hg_addr_t own;
+  MUST(HG_Addr_self(job.hg, &own));
+  MUST(HG_Addr_to_string(job.hg, text, &size, own));
+  MUST(HG_Addr_free(job.hg, own));
 }
 
 /* -------------------------------------------------------------------------------- job */
@@ -209,6 +231,20 @@ static int assign_roles(void)
   return serving;
 }
 
+/* Gathers the addresses of the I/O ranks. */
+static void share_addresses(void)
+{
+  char own[ADDRESS_SIZE] = "", (*all)[ADDRESS_SIZE] = calloc((size_t)job.ranks, sizeof *all);
+  job.addresses = calloc((size_t)job.server_count, sizeof *job.addresses);
+  if (!all || !job.addresses)
+    give_up("the addresses", "no memory");
+  own_address(own);
+  MPI_Allgather(own, ADDRESS_SIZE, MPI_CHAR, all, ADDRESS_SIZE, MPI_CHAR, MPI_COMM_WORLD);
+  for (int i = 0; i < job.server_count; i++)
+    memcpy(job.addresses[i], all[job.servers[i]], ADDRESS_SIZE);
+  free(all);
+}
+
 /* Reduces and prints the results of all ranks. Returns the exit code. */
 static int summary(void)
 {
@@ -270,11 +306,8 @@ int main(int argc, char **argv)
     return code;
   }
   serving = assign_roles();
-  job.hg = HG_Init_opt("mpi", HG_TRUE, NULL);
-  job.context = job.hg ? HG_Context_create(job.hg) : NULL;
-  if (!job.context)
-    give_up("HG_Init_opt", portolan_last_error());
-  register_calls(serving);
+  open_network("mpi+static", 1); /* Mercury's name for the ranks of one job */
+  share_addresses();
   if (serving)
     server_start();
   if (job.rank == 0) {
@@ -286,16 +319,16 @@ int main(int argc, char **argv)
   }
   MPI_Barrier(MPI_COMM_WORLD); /* all ranks have now registered the calls that they serve */
   if (!serving || job.ranks == 1)
-    run_client(NULL);
+    run_client();
   if (serving) {
     while (!server_is_done())
       server_step(100);
     server_stop();
   }
   code = summary();
-  MUST(HG_Context_destroy(job.context));
-  MUST(HG_Class_finalize(job.hg));
+  close_network();
   MPI_Finalize();
+  free(job.addresses);
   free(job.servers);
   free(job.clients);
   return code;

@@ -8,8 +8,10 @@
 #include <mercury.h>
 #include <mercury_bulk.h>
 #include <mercury_macros.h>
-#include <portolan.h>
+#include <mercury_proc_string.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ------------------------------------------------------------------ remote calls */
 
@@ -40,10 +42,13 @@ struct options {
   size_t size, files, io_ranks, segment, chunk, buffer, window;
 };
 
+enum { ADDRESS_SIZE = 512 };
+
 struct job {
   int by_hand; /* this process was started by hand, and does not use MPI */
   int rank, ranks;
   int *servers, server_count;
+  char (*addresses)[ADDRESS_SIZE]; /* of the I/O ranks, or of the server */
   int *clients, client_count;
   struct options options;
   hg_class_t *hg;
@@ -68,8 +73,12 @@ extern volatile sig_atomic_t terminated;
 /* Parses the options after the first word. Returns an exit code, or -1 to continue. */
 int parse_options(int argc, char **argv);
 
-/* Registers the calls. The calls of a server run in server_step. */
-void register_calls(int serving);
+/* Opens the network and registers the calls. The calls of a server run in server_step. */
+void open_network(const char *info, int serving);
+void close_network(void);
+
+/* Writes the own address as text. */
+void own_address(char text[ADDRESS_SIZE]);
 
 /* Runs a server or a client that was started by hand. The first word says which. Returns the exit
  * code. */
@@ -86,9 +95,8 @@ double seconds(void);
 
 /* ---------------------------------------------------------------------- compute rank */
 
-/* Does all work of the client, then announces to the I/O ranks that it leaves. address is that of the
- * server, or NULL if the I/O ranks serve. */
-void run_client(const char *address);
+/* Does all work of the client, then announces to the I/O ranks that it leaves. */
+void run_client(void);
 
 /* Prints the errno values that were returned as expected. */
 void print_errors(void);

@@ -186,11 +186,11 @@ static void transfer(struct slot *slot)
 {
   const struct move *move = slot->move;
   const hg_return_t code =
-      HG_Bulk_transfer_cb(job.context, moved, slot, move->write ? HG_BULK_PULL : HG_BULK_PUSH,
+      HG_Bulk_transfer(job.context, moved, slot, move->write ? HG_BULK_PULL : HG_BULK_PUSH,
                           HG_Get_info(move->handle)->addr, move->in.data, slot->at, slot->bulk, 0,
                           slot->size, HG_OP_ID_IGNORE);
   if (code != HG_SUCCESS) {
-    fprintf(stderr, "a transfer of %zu bytes is refused: %s\n", slot->size, portolan_last_error());
+    fprintf(stderr, "a transfer of %zu bytes is refused: %s\n", slot->size, HG_Error_to_string(code));
     release(slot, code == HG_PERMISSION ? EACCES : EIO);
   }
 }

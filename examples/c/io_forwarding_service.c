@@ -7,33 +7,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { ADDRESS_SIZE = 512 };
-
-static void open_network(const char *info, int serving)
-{
-  job.hg = HG_Init_opt(info, serving ? HG_TRUE : HG_FALSE, NULL);
-  job.context = job.hg ? HG_Context_create(job.hg) : NULL;
-  if (!job.context)
-    give_up(info, portolan_last_error());
-  register_calls(serving);
-}
-
-static void close_network(void)
-{
-  MUST(HG_Context_destroy(job.context));
-  MUST(HG_Class_finalize(job.hg));
-}
-
 /* Writes the own address into the file. A client never reads half an address. */
 static void publish(const char *file)
 {
   char text[ADDRESS_SIZE], new[4096];
-  hg_size_t size = sizeof text;
-  hg_addr_t own;
   FILE *out;
-  MUST(HG_Addr_self(job.hg, &own));
-  MUST(HG_Addr_to_string(job.hg, text, &size, own));
-  MUST(HG_Addr_free(job.hg, own));
+  own_address(text);
   snprintf(new, sizeof new, "%s.new", file);
   out = fopen(new, "w");
   if (!out || fputs(text, out) < 0 || fclose(out) != 0 || rename(new, file) != 0)
@@ -41,15 +20,17 @@ static void publish(const char *file)
 }
 
 /* Reads the server's address, and opens the network in it. */
-static void connect_to(const char *file, char address[ADDRESS_SIZE])
+static void connect_to(const char *file)
 {
+  static char address[1][ADDRESS_SIZE];
   char network[ADDRESS_SIZE];
   FILE *in = fopen(file, "r");
-  if (!in || !fgets(address, ADDRESS_SIZE, in))
+  if (!in || !fgets(address[0], ADDRESS_SIZE, in))
     give_up(file, "cannot be read; start the server first");
   fclose(in);
-  snprintf(network, sizeof network, "%.*s", (int)strcspn(address, ":"), address);
+  snprintf(network, sizeof network, "%.*s", (int)strcspn(address[0], ":"), address[0]);
   open_network(network, 0);
+  job.addresses = address;
 }
 
 static int serve(void)
@@ -67,11 +48,10 @@ static int serve(void)
 
 static int client(void)
 {
-  char address[ADDRESS_SIZE];
   /* The number of the process makes the names of the files unique. */
   job.rank = (int)getpid();
-  connect_to(job.options.address, address);
-  run_client(address);
+  connect_to(job.options.address);
+  run_client();
   close_network();
   print_errors();
   if (report.differ || report.failed)
@@ -91,15 +71,14 @@ static hg_return_t ended(const struct hg_cb_info *info)
 
 static int end(void)
 {
-  char address[ADDRESS_SIZE];
   hg_addr_t server;
   hg_handle_t handle;
   int done = 0;
   unsigned int ran;
-  connect_to(job.options.address, address);
-  MUST(HG_Addr_lookup2(job.hg, address, &server));
+  connect_to(job.options.address);
+  MUST(HG_Addr_lookup2(job.hg, job.addresses[0], &server));
   MUST(HG_Create(job.context, server, job.calls.end, &handle));
-  MUST(HG_Forward_handle(handle, ended, &done, NULL));
+  MUST(HG_Forward(handle, ended, &done, NULL));
   while (!done) {
     HG_Progress(job.context, 1000);
     HG_Trigger(job.context, 0, 1, &ran);

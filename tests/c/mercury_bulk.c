@@ -460,82 +460,6 @@ static void own_class(void)
   MUST(NA_Finalize(other));
 }
 
-/* -------------------------------------------------------------------- current calls */
-
-static hg_bulk_t ended_local;
-static int ended, ended_code;
-
-static hg_return_t note(const struct hg_cb_info *info)
-{
-  CHECK_EQ(info->type, HG_CB_BULK);
-  CHECK(info->info.bulk.local_handle == ended_local, "another handle");
-  CHECK_EQ(info->info.bulk.size, 200 << 20);
-  ended_code = info->ret;
-  ended++;
-  return HG_SUCCESS;
-}
-
-static void today(void)
-{
-  const hg_size_t size = 200 << 20;
-  hg_class_t *class = HG_Init_opt("self", HG_FALSE, NULL);
-  hg_context_t *turn = HG_Context_create(class);
-  hg_bulk_t source, back = HG_BULK_NULL;
-  unsigned char bytes[256];
-  hg_size_t room;
-  hg_addr_t self;
-  hg_op_id_t op;
-  unsigned int count;
-  void *at;
-  hg_size_t got;
-  hg_uint32_t pieces;
-
-  MUST(HG_Addr_self(class, &self));
-  MUST(HG_Bulk_create(class, 1, NULL, &size, HG_BULK_READWRITE, &source));
-  MUST(HG_Bulk_create(class, 1, NULL, &size, HG_BULK_READWRITE, &ended_local));
-  MUST(HG_Bulk_access(source, size - 1, 1, HG_BULK_READWRITE, 1, &at, &got, &pieces));
-  *(unsigned char *)at = 99;
-  for (int cancel = 1; cancel >= 0; cancel--) {
-    const int before = ended;
-    MUST(HG_Bulk_transfer_cb(turn, note, NULL, HG_BULK_PULL, self, source, 0, ended_local, 0, size,
-                             &op));
-    if (cancel)
-      MUST(HG_Bulk_cancel(op));
-    CHECK_EQ(ended, before);
-    while (ended == before) {
-      HG_Progress(turn, 100);
-      HG_Trigger(turn, 0, 10, &count);
-    }
-    CHECK_EQ(ended_code, cancel ? HG_CANCELED : HG_SUCCESS);
-    MUST(HG_Bulk_cancel(op)); /* already ended */
-    MUST(HG_Bulk_access(ended_local, size - 1, 1, HG_BULK_READ_ONLY, 1, &at, &got, &pieces));
-    CHECK_EQ(*(unsigned char *)at, cancel ? 0 : 99);
-  }
-  CHECK_EQ(HG_Bulk_get_segment_count(source), 1);
-  room = HG_Bulk_get_serialize_size(source, 0);
-  CHECK(room > 0 && room <= sizeof bytes, "a handle of one segment has %d bytes", (int)room);
-  MUST_BE(HG_OVERFLOW, HG_Bulk_serialize(bytes, room - 1, 0, source));
-  MUST(HG_Bulk_serialize(bytes, room, 0, source));
-  MUST(HG_Bulk_deserialize(class, &back, bytes, room));
-  CHECK_EQ(HG_Bulk_get_size(back), size);
-  MUST(HG_Bulk_free(back));
-  back = HG_BULK_NULL;
-  bytes[room / 2] ^= 1;
-  CHECK(HG_Bulk_deserialize(class, &back, bytes, room) != HG_SUCCESS, "damaged bytes");
-  bytes[room / 2] ^= 1;
-  MUST_BE(HG_INVALID_PARAM, HG_Bulk_deserialize(NULL, &back, bytes, room));
-  CHECK(back == HG_BULK_NULL, "a handle of a call that failed");
-  MUST(HG_Bulk_ref_incr(source));
-  MUST(HG_Bulk_free(source));
-  CHECK_EQ(HG_Bulk_get_size(source), size);
-  MUST(HG_Bulk_free(source));
-  CHECK_EQ(HG_Bulk_get_size(source), 0);
-  MUST(HG_Bulk_free(ended_local));
-  MUST(HG_Addr_free(class, self));
-  MUST(HG_Context_destroy(turn));
-  MUST(HG_Class_finalize(class));
-}
-
 int main(int argc, char **argv)
 {
   start_network("mercury_bulk", &argc, &argv);
@@ -560,7 +484,6 @@ int main(int argc, char **argv)
   serve_barrier();
   if (check_over_mpi()) {
     own_class();
-    today();
   } else {
     MUST(HG_Finalize());
   }

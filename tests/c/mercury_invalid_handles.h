@@ -13,12 +13,11 @@ enum { ROOM = 256 };
 static unsigned char here[ROOM], packed[ROOM], packed_bulk[ROOM];
 static size_t packed_size, packed_bulk_size;
 static int ended;                   /* callbacks that ran */
-static hg_id_t one_id, today_id, kept_id, page_id;
-static int pages_came;
+static hg_id_t one_id, kept_id;
 static hg_handle_t kept;            /* a call that its handler has not answered */
 
-/* A handle of each kind. NA: class, context, address, memory. HG 2013: request, bulk request,
- * bulk handle, handle of a served call, handle of a forwarded call. Current HG: class, context. */
+/* A handle of each kind. NA: class, context, address, memory. HG: request, bulk request, bulk
+ * handle, handle of a served call. */
 struct handles {
   na_class_t *cls;
   na_context_t *ctx;
@@ -27,9 +26,7 @@ struct handles {
   hg_request_t request;
   hg_bulk_request_t transfer;
   hg_bulk_t bulk, origin;
-  hg_handle_t served, made;
-  hg_class_t *hcls;
-  hg_context_t *hctx;
+  hg_handle_t served;
 };
 static struct handles good, gone, in;
 
@@ -58,26 +55,6 @@ static na_return_t na_ended(const struct na_cb_info *info)
   (void)info;
   ended++;
   return NA_SUCCESS;
-}
-
-static hg_return_t hg_ended(const struct hg_cb_info *info)
-{
-  (void)info;
-  ended++;
-  return HG_SUCCESS;
-}
-
-/* A one-way call with an input of some length. */
-typedef struct { char bytes[2048]; } page_t;
-static hg_return_t proc_page(hg_proc_t proc, void *page)
-{
-  return hg_proc_raw(proc, page, sizeof(page_t));
-}
-
-static hg_return_t page_cb(hg_handle_t handle)
-{
-  pages_came++;
-  return HG_Destroy(handle);
 }
 
 static hg_return_t one_cb(hg_handle_t handle)
@@ -119,24 +96,14 @@ static int on_served(hg_return_t (*call)(hg_handle_t))
 
 static hg_return_t start_output(hg_handle_t h) { return HG_Handler_start_output(h, &out.params); }
 static hg_return_t start_response(hg_handle_t h) { return HG_Handler_start_response(h, NULL, 8); }
-static hg_return_t respond(hg_handle_t h) { return HG_Respond(h, NULL, NULL, &out.params); }
-
-static hg_handle_t another_made(void)
-{
-  hg_handle_t handle;
-  MUST(HG_Create(good.hctx, good.addr, today_id, &handle));
-  return handle;
-}
 
 /* Calls that return no code report a rejection by 0 or NULL. */
 static int no(int is) { return is ? HG_SUCCESS : HG_INVALID_ARG; }
 static int at_its_time(int rc) { return rc == HG_TIMEOUT ? HG_SUCCESS : rc; }
 
 static int context_made(na_context_t *made) { return made == NULL ? NA_INVALID_ARG : NA_Context_destroy(good.cls, made); }
-static int hg_context_made(hg_context_t *made) { return made == NULL ? HG_INVALID_ARG : HG_Context_destroy(made); }
 static int addr_made(int rc) { return rc ? rc : NA_Addr_free(good.cls, out.addr); }
 static int mem_made(int rc) { return rc ? rc : NA_Mem_handle_free(good.cls, out.mem); }
-static int bulk_made(int rc) { return rc ? rc : HG_Bulk_free(out.bulk); }
 
 /* Calls that consume a good handle get a fresh one instead. */
 static int all_good(void) { return memcmp(&in, &good, sizeof in) == 0; }
@@ -178,9 +145,8 @@ static hg_bulk_request_t spare_transfer(void)
 }
 
 enum { CLS = 1, CTX = 2, ADDR = 4, MEM = 8, REMOTE = 16, REQUEST = 32, TRANSFER = 64, BULK = 128, ORIGIN = 256,
-       SERVED = 512, MADE = 1024, EITHER = 2048, HCLS = 4096, HCTX = 8192,
-       /* null is legal: nothing to free, or supplied later */
-       ADDR_OR_NULL = 1 << 14, BULK_OR_NULL = 1 << 15, EITHER_OR_NULL = 1 << 16 };
+       SERVED = 512,
+       BULK_OR_NULL = 1024 };       /* null is legal: nothing to free */
 
 #define NA_CALLS(X)                                                                                       \
   X(NA_Finalize, CLS, NA_Finalize(in.cls == good.cls ? NA_Initialize("self", NA_FALSE) : in.cls))         \
@@ -246,97 +212,24 @@ enum { NA_ENDS = 7 };               /* callbacks that these calls run with good 
   X(HG_Bulk_handle_serialize, BULK, HG_Bulk_handle_serialize(packed_bulk, sizeof packed_bulk, in.bulk))   \
   X(HG_Bulk_transfer, ADDR | BULK | ORIGIN,                                                               \
     moved(HG_Bulk_transfer(HG_BULK_PULL, in.addr, in.origin, 0, in.bulk, 0, 8, &out.ptr)))                \
-  X(HG_Bulk_wait, TRANSFER, HG_Bulk_wait(spare_transfer(), 10000, &out.status))
-
-#define TODAY_CALLS(X)                                                                                    \
-  X(HG_Class_finalize, HCLS,                                                                              \
-    HG_Class_finalize(in.hcls == good.hcls ? HG_Init_opt("self", HG_FALSE, NULL) : in.hcls))              \
-  X(HG_Context_create, HCLS, hg_context_made(HG_Context_create(in.hcls)))                                 \
-  X(HG_Context_destroy, HCTX, HG_Context_destroy(in.hctx == good.hctx ? HG_Context_create(good.hcls) : in.hctx)) \
-  X(HG_Context_get_class, HCTX, no(HG_Context_get_class(in.hctx) != NULL))                                \
-  X(HG_Progress, HCTX, at_its_time(HG_Progress(in.hctx, 0)))                                              \
-  X(HG_Trigger, HCTX, at_its_time(HG_Trigger(in.hctx, 0, 1, &out.count)))                                 \
-  X(HG_Register_name, HCLS, no(HG_Register_name(in.hcls, "spare", NULL, NULL, NULL) != 0))                \
-  X(HG_Registered_name, HCLS, HG_Registered_name(in.hcls, "spare", &out.id, &out.flag))                   \
-  X(HG_Register_data, HCLS, HG_Register_data(in.hcls, today_id, here, NULL))                              \
-  X(HG_Registered_disable_response, HCLS, HG_Registered_disable_response(in.hcls, today_id, HG_FALSE))    \
-  X(HG_Deregister, HCLS, HG_Deregister(in.hcls, HG_Register_name(good.hcls, "spare", NULL, NULL, NULL)))  \
-  X(HG_Addr_lookup1, HCTX, HG_Addr_lookup1(in.hctx, hg_ended, NULL, "mpi://0", HG_OP_ID_IGNORE))          \
-  X(HG_Addr_lookup2, HCLS, addr_made(HG_Addr_lookup2(in.hcls, "mpi://0", &out.addr)))                     \
-  X(HG_Addr_free, HCLS | ADDR_OR_NULL, HG_Addr_free(in.hcls, spare_addr()))                                       \
-  X(HG_Addr_self, HCLS, addr_made(HG_Addr_self(in.hcls, &out.addr)))                                      \
-  X(HG_Addr_dup, HCLS | ADDR, addr_made(HG_Addr_dup(in.hcls, in.addr, &out.addr)))                        \
-  X(HG_Addr_cmp, HCLS | ADDR, no(HG_Addr_cmp(in.hcls, in.addr, good.addr)))                               \
-  X(HG_Addr_to_string, HCLS | ADDR,                                                                       \
-    HG_Addr_to_string(in.hcls, out.text, &(hg_size_t){ sizeof out.text }, in.addr))                       \
-  X(HG_Create, HCTX | ADDR_OR_NULL, create())                                                                     \
-  X(HG_Destroy, EITHER_OR_NULL, HG_Destroy(in.made == good.made ? another_made() : in.made))                      \
-  X(HG_Reset, MADE, HG_Reset(in.made, good.addr, today_id))                                               \
-  X(HG_Ref_incr, EITHER, ref_taken(HG_Ref_incr(in.made)))                                                 \
-  X(HG_Ref_get, EITHER, no(HG_Ref_get(in.made) != 0))                                                     \
-  X(HG_Get_info, EITHER, no(HG_Get_info(in.made) != NULL))                                                \
-  X(HG_Set_data, EITHER, HG_Set_data(in.made, here, data_freed))                                          \
-  X(HG_Get_data, EITHER, no(HG_Get_data(in.made) != NULL))                                                \
+  X(HG_Bulk_wait, TRANSFER, HG_Bulk_wait(spare_transfer(), 10000, &out.status))                           \
+  /* the names of Mercury 0.9 */                                                                          \
   X(HG_Get_input, SERVED, HG_Get_input(in.served, &out.params))                                           \
   X(HG_Free_input, SERVED, HG_Free_input(in.served, &out.params))                                         \
-  X(HG_Respond, SERVED, on_served(respond))                                                               \
-  X(HG_Forward_handle, MADE, forwarded(HG_Forward_handle(in.made, hg_ended, NULL, &out.params)))          \
-  X(HG_Get_output, MADE, HG_Get_output(in.made, &out.params))                                             \
-  X(HG_Free_output, MADE, HG_Free_output(in.made, &out.params))                                           \
-  X(HG_Cancel, MADE, HG_Cancel(in.made))                                                                  \
-  X(HG_Bulk_create, HCLS,                                                                                 \
-    bulk_made(HG_Bulk_create(in.hcls, 1, NULL, &(hg_size_t){ 8 }, HG_BULK_READWRITE, &out.bulk)))         \
-  X(HG_Bulk_free, BULK_OR_NULL, HG_Bulk_free(spare_bulk()))                                                       \
-  X(HG_Bulk_ref_incr, BULK, bulk_ref_taken(HG_Bulk_ref_incr(in.bulk)))                                    \
+  X(HG_Destroy, SERVED, on_served(HG_Destroy))                                                            \
+  X(HG_Bulk_free, BULK_OR_NULL, HG_Bulk_free(spare_bulk()))                                               \
   X(HG_Bulk_access, BULK, HG_Bulk_access(in.bulk, 0, 8, HG_BULK_READWRITE, 1, &out.ptr, &out.size, &out.count)) \
   X(HG_Bulk_get_size, BULK, no(HG_Bulk_get_size(in.bulk) != 0))                                           \
-  X(HG_Bulk_get_segment_count, BULK, no(HG_Bulk_get_segment_count(in.bulk) != 0))                         \
-  X(HG_Bulk_get_serialize_size, BULK, no(HG_Bulk_get_serialize_size(in.bulk, 0) != 0))                    \
-  X(HG_Bulk_serialize, BULK, HG_Bulk_serialize(packed_bulk, sizeof packed_bulk, 0, in.bulk))              \
-  X(HG_Bulk_deserialize, HCLS,                                                                            \
-    bulk_made(HG_Bulk_deserialize(in.hcls, &out.bulk, packed_bulk, packed_bulk_size)))                    \
-  X(HG_Bulk_transfer_cb, HCTX | ADDR | BULK | ORIGIN,                                                     \
-    until_moved(HG_Bulk_transfer_cb(in.hctx, hg_ended, NULL, HG_BULK_PULL, in.addr, in.origin, 0, in.bulk, 0, 8, NULL)))
+  X(HG_Bulk_get_segment_count, BULK, no(HG_Bulk_get_segment_count(in.bulk) != 0))
 
 static int request_made(int rc) { return rc ? rc : HG_Request_free(out.request); }
-static int create(void)             /* leaves no trace if it succeeds, as an address may be null */
-{
-  const hg_handle_t was = out.handle;
-  const int rc = HG_Create(in.hctx, in.addr, today_id, &out.handle);
-  if (rc != HG_SUCCESS)
-    return rc;
-  const hg_handle_t made = out.handle;
-  out.handle = was;
-  return HG_Destroy(made);
-}
-static int ref_taken(int rc) { return rc ? rc : HG_Destroy(in.made); }
-static int bulk_ref_taken(int rc) { return rc ? rc : HG_Bulk_free(in.bulk); }
-static void data_freed(void *data) { (void)data, ended += 100; }
-
-/* Makes progress until one more callback has run in the context of the current interface. */
-static int one_more(int rc)
-{
-  const int until = ended + 1;
-  const double begun = check_seconds();
-  while (rc == HG_SUCCESS && ended < until) {
-    HG_Progress(good.hctx, 20);
-    HG_Trigger(good.hctx, 0, 100, NULL);
-    CHECK(check_seconds() - begun < CHECK_HANG, "a callback does not run");
-  }
-  return rc;
-}
-
-static int forwarded(int rc) { return one_more(rc); }
-static int until_moved(int rc) { return one_more(rc); }
 
 #define DEFINE_CALL(name, traits, expression) static int run_##name(void) { return expression; }
 NA_CALLS(DEFINE_CALL)
 HG_CALLS(DEFINE_CALL)
-TODAY_CALLS(DEFINE_CALL)
 #define CALL_ROW(name, traits, expression) { #name, traits, run_##name },
 static const struct refusals_call na_calls[] = { NA_CALLS(CALL_ROW) { NULL, 0, NULL } };
 static const struct refusals_call hg_calls[] = { HG_CALLS(CALL_ROW) { NULL, 0, NULL } };
-static const struct refusals_call today_calls[] = { TODAY_CALLS(CALL_ROW) { NULL, 0, NULL } };
 
 /* ------------------------------------------------------------------- faults */
 
@@ -356,20 +249,13 @@ static const struct refusals_call today_calls[] = { TODAY_CALLS(CALL_ROW) { NULL
   FAULTS_OF(X, MEM, "memory handle", mem, addr)                   \
   FAULTS_OF(X, REMOTE, "remote memory handle", remote, bulk)
 #define HG_FAULTS(X)                                              \
-  FAULTS_OF(X, HCLS, "class", hcls, cls)                          \
-  FAULTS_OF(X, HCTX, "context", hctx, ctx)                        \
-  X(addr_null, "a null peer's address", ADDR, in.addr = NULL)     \
-  FAULTS_BUT_NULL(X, ADDR | ADDR_OR_NULL, "peer's address", addr, bulk) \
+  FAULTS_OF(X, ADDR, "peer's address", addr, bulk)                \
   FAULTS_OF(X, REQUEST, "request", request, bulk)                 \
   FAULTS_OF(X, TRANSFER, "bulk request", transfer, request)       \
   X(bulk_null, "a null bulk handle", BULK, in.bulk = NULL)        \
   FAULTS_BUT_NULL(X, BULK | BULK_OR_NULL, "bulk handle", bulk, mem) \
   FAULTS_OF(X, ORIGIN, "origin's bulk handle", origin, remote)    \
-  FAULTS_OF(X, SERVED, "handle of a call that is served", served, request)  \
-  X(served_made, "a handle of a call of one's own for it", SERVED, in.served = good.made) \
-  X(made_null, "a null handle of a call of one's own", MADE | EITHER, in.made = NULL) \
-  FAULTS_BUT_NULL(X, MADE | EITHER | EITHER_OR_NULL, "handle of a call of one's own", made, request) \
-  X(made_served, "a handle of a call that is served for it", MADE, in.made = good.served)
+  FAULTS_OF(X, SERVED, "handle of a call that is served", served, request)
 
 #define DEFINE_FAULT(id, name, traits, statement) static void spoil_##id(void) { statement; }
 #define DEFINE_NA_FAULT(id, name, traits, statement) DEFINE_FAULT(na_##id, name, traits, statement)
@@ -381,9 +267,7 @@ HG_FAULTS(DEFINE_HG_FAULT)
 static const struct refusals_fault na_faults[] = { NA_FAULTS(NA_FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
 static const struct refusals_fault hg_faults[] = {
   HG_FAULTS(HG_FAULT_ROW)
-  FAULT("a null peer's address, which these calls allow", ADDR_OR_NULL, HG_SUCCESS, spoil_hg_addr_null),
   FAULT("a null bulk handle, which these calls allow", BULK_OR_NULL, HG_SUCCESS, spoil_hg_bulk_null),
-  FAULT("a null handle of a call, which these calls allow", EITHER_OR_NULL, HG_SUCCESS, spoil_hg_made_null),
   { NULL, 0, 0, NULL, NULL, NULL }
 };
 

@@ -37,8 +37,6 @@ static void na_names(void)
     }
     LOOK("NA_Addr_lookup_wait", NA_Addr_lookup_wait(network, bad[i].name, &out.addr))
     LOOK("NA_Addr_lookup", NA_Addr_lookup(network, context, na_ended, NULL, bad[i].name, &op))
-    LOOK("HG_Addr_lookup2", HG_Addr_lookup2(good.hcls, bad[i].name, &out.addr))
-    LOOK("HG_Addr_lookup1", HG_Addr_lookup1(good.hctx, hg_ended, NULL, bad[i].name, &op))
   }
 }
 
@@ -117,11 +115,7 @@ static void na_memory(void)
   SEGMENTS("a null array with a count", NA_INVALID_ARG, NULL, 1);
   SEGMENTS("no segments", NA_INVALID_ARG, &segment, 0);
   /* The bytes of the array wrap around to 0, or exceed every memory. */
-  SEGMENTS("2^63 segments", NA_INVALID_ARG, &segment, (na_size_t)1 << 63);
   SEGMENTS("2^60 segments", NA_INVALID_ARG, &segment, (na_size_t)1 << 60);
-  SEGMENTS("2^59 segments", NA_INVALID_ARG, &segment, (na_size_t)1 << 59);
-  SEGMENTS("2^63 - 1 segments", NA_INVALID_ARG, &segment, INT64_MAX);
-  SEGMENTS("UINT64_MAX segments", NA_INVALID_ARG, &segment, UINT64_MAX);
   SEGMENTS("2^58 segments, more than memory can list", NA_NOMEM, &segment, (na_size_t)1 << 58);
   SEGMENTS("an array that is not aligned", NA_INVALID_ARG, (struct na_segment *)(void *)((char *)&segment + 4), 1);
   SEGMENTS("a segment that leaves the address space", NA_INVALID_ARG, &wrapping, 1);
@@ -209,7 +203,6 @@ static void bulk_arguments(void)
 {
   void *blocks[2] = { here, NULL };
   size_t sizes[2] = { 8, 8 }, huge[1] = { SIZE_MAX }, much[1] = { (size_t)1 << 50 };
-  hg_size_t today_sizes[1] = { 8 };
   rows_begin("mercury_bulk.h");
   HG("Bulk_init", "a null class", HG_INVALID_ARG, Bulk_init(NULL));
   HG("Bulk_init", "a second time", HG_BUSY, Bulk_init(network));
@@ -237,8 +230,7 @@ static void bulk_arguments(void)
   HG("Bulk_handle_serialize", "a buffer that is too short", HG_OVERFLOW,
      Bulk_handle_serialize(packed_bulk, packed_bulk_size - 1, good.bulk));
 #define UNPACK_BULK(fault, code, to, buf, size) \
-  HG("Bulk_handle_deserialize", fault, code, Bulk_handle_deserialize(to, buf, size)); \
-  HG("Bulk_deserialize", fault, code, Bulk_deserialize(good.hcls, to, buf, size))
+  HG("Bulk_handle_deserialize", fault, code, Bulk_handle_deserialize(to, buf, size))
   UNPACK_BULK("a null pointer for the result", HG_INVALID_ARG, NULL, packed_bulk, packed_bulk_size);
   UNPACK_BULK("a null buffer with a size", HG_INVALID_ARG, &out.bulk, NULL, packed_bulk_size);
   UNPACK_BULK("a size of SIZE_MAX", HG_INVALID_ARG, &out.bulk, packed_bulk, SIZE_MAX);
@@ -247,10 +239,8 @@ static void bulk_arguments(void)
   UNPACK_BULK("bytes that are damaged", HG_CHECKSUM_ERROR, &out.bulk,
               spoilt(packed_bulk, packed_bulk_size, packed_bulk_size / 2), packed_bulk_size);
   UNPACK_BULK("bytes of another kind", HG_PROTOCOL_ERROR, &out.bulk, packed, packed_size);
-#define TRANSFER_ROWS(fault, code, op, origin, at, local, from, size)                                      \
-  HG("Bulk_transfer", fault, code, Bulk_transfer(op, good.addr, origin, at, local, from, size, &out.ptr)); \
-  HG("Bulk_transfer_cb", fault, code,                                                                      \
-     Bulk_transfer_cb(good.hctx, hg_ended, NULL, op, good.addr, origin, at, local, from, size, NULL))
+#define TRANSFER_ROWS(fault, code, op, origin, at, local, from, size) \
+  HG("Bulk_transfer", fault, code, Bulk_transfer(op, good.addr, origin, at, local, from, size, &out.ptr))
   TRANSFER_ROWS("an operation that is none", HG_INVALID_ARG, (hg_bulk_op_t)2, good.origin, 0, good.bulk, 0, 8);
   TRANSFER_ROWS("operation -1", HG_INVALID_ARG, (hg_bulk_op_t)-1, good.origin, 0, good.bulk, 0, 8);
   TRANSFER_ROWS("an offset past the origin's end", HG_OVERFLOW, HG_BULK_PULL, good.origin, 17, good.bulk, 0, 8);
@@ -261,110 +251,6 @@ static void bulk_arguments(void)
   TRANSFER_ROWS("pulling into what is read-only", HG_PERMISSION, HG_BULK_PULL, good.origin, 0, read_only_bulk, 0, 8);
   HG("Bulk_transfer", "no place for the request", HG_INVALID_ARG,
      Bulk_transfer(HG_BULK_PULL, good.addr, good.origin, 0, good.bulk, 0, 8, NULL));
-  HG("Bulk_create", "null sizes", HG_INVALID_ARG, Bulk_create(good.hcls, 1, blocks, NULL, HG_BULK_READWRITE, &out.bulk));
-  HG("Bulk_create", "flags 8", HG_INVALID_ARG, Bulk_create(good.hcls, 1, blocks, today_sizes, 8, &out.bulk));
-  HG("Bulk_create", "a null pointer for the result", HG_INVALID_ARG,
-     Bulk_create(good.hcls, 1, blocks, today_sizes, HG_BULK_READWRITE, NULL));
-  HG("Bulk_cancel", "a null operation", HG_INVALID_ARG, Bulk_cancel(NULL));
-  HG("Bulk_cancel", "an address of memory for the operation", HG_INVALID_ARG, Bulk_cancel((hg_op_id_t)(void *)here));
-}
-
-/* ------------------------------------------------------------- current calls */
-
-static int never_forwarded(void)
-{
-  const hg_handle_t handle = another_made();
-  const int rc = HG_Get_output(handle, &out.params);
-  MUST(HG_Destroy(handle));
-  return rc;
-}
-
-/* Makes a second call on a handle whose call is under way: HG_Forward_handle if `again`, else
- * HG_Reset. */
-static int under_way(int again)
-{
-  const hg_handle_t handle = another_made();
-  MUST(HG_Forward_handle(handle, hg_ended, NULL, &out.params));
-  const int rc = again ? HG_Forward_handle(handle, hg_ended, NULL, &out.params)
-                       : HG_Reset(handle, good.addr, today_id);
-  MUST(one_more(HG_SUCCESS));
-  MUST(HG_Destroy(handle));
-  ended--;
-  return rc;
-}
-
-/* Each rank makes one-way calls to the next, which makes no progress meanwhile, until one is
- * refused. Then it makes progress until all calls of the previous rank have come. */
-static int flooded(void)
-{
-  enum { MOST = 1 << 17 };
-  static page_t page;
-  const int to = (me + 1) % nproc, from = (me + nproc - 1) % nproc;
-  int sent = 0, coming, rc = HG_SUCCESS;
-  while (rc == HG_SUCCESS && sent < MOST) {
-    hg_handle_t handle;
-    MUST(HG_Create(good.hctx, next, page_id, &handle));
-    rc = HG_Forward_handle(handle, NULL, NULL, &page);
-    MUST(HG_Destroy(handle));
-    sent += rc == HG_SUCCESS;
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  MPI_Sendrecv(&sent, 1, MPI_INT, to, 0, &coming, 1, MPI_INT, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  const double begun = check_seconds();
-  while (pages_came < coming && check_seconds() - begun < CHECK_HANG) {
-    HG_Progress(good.hctx, 10);
-    HG_Trigger(good.hctx, 0, MOST, NULL);
-  }
-  CHECK_EQ(pages_came, coming);
-  return rc;
-}
-
-static hg_class_t *opened(const char *info, const char *checksum, na_class_t *na)
-{
-  const struct hg_init_info options = { na, checksum };
-  return HG_Init_opt(info, HG_FALSE, &options);
-}
-
-static void today_arguments(void)
-{
-  rows_begin("mercury.h: today's calls");
-  GIVES("HG_Init_opt", "a null information string", "`NULL`", HG_Init_opt(NULL, HG_FALSE, NULL) == NULL);
-  GIVES("HG_Init_opt", "a network that is none", "`NULL`", HG_Init_opt("verbs", HG_FALSE, NULL) == NULL);
-  GIVES("HG_Init_opt", "an unknown checksum", "`NULL`", opened("self", "md5", NULL) == NULL);
-  GIVES("HG_Init_opt", "a network class that was finalised", "`NULL`", opened("self", NULL, gone.cls) == NULL);
-  HG("Class_finalize", "a class that has contexts", HG_BUSY, Class_finalize(good.hcls));
-  GIVES("HG_Register_name", "a null name", "0", HG_Register_name(good.hcls, NULL, NULL, NULL, NULL) == 0);
-  GIVES("HG_Register_name", "an empty name", "0", HG_Register_name(good.hcls, "", NULL, NULL, NULL) == 0);
-  HG("Registered_name", "a null name", HG_INVALID_ARG, Registered_name(good.hcls, NULL, &out.id, &out.flag));
-  HG("Registered_name", "no place for the flag", HG_INVALID_ARG, Registered_name(good.hcls, "one", &out.id, NULL));
-  HG("Deregister", "a number of an unregistered function", HG_NO_MATCH, Deregister(good.hcls, 123456));
-  HG("Register_data", "a number of an unregistered function", HG_NO_MATCH, Register_data(good.hcls, 123456, here, data_freed));
-  GIVES("HG_Registered_data", "a number of an unregistered function", "`NULL`", HG_Registered_data(good.hcls, 123456) == NULL);
-  GIVES("HG_Registered_data", "a null class", "`NULL`", HG_Registered_data(NULL, today_id) == NULL);
-  HG("Registered_disable_response", "a number of an unregistered function", HG_NO_MATCH,
-     Registered_disable_response(good.hcls, 123456, HG_TRUE));
-  HG("Addr_lookup2", "a null pointer for the result", HG_INVALID_ARG, Addr_lookup2(good.hcls, "mpi://0", NULL));
-  HG("Addr_self", "a null pointer for the result", HG_INVALID_ARG, Addr_self(good.hcls, NULL));
-  HG("Addr_dup", "a null pointer for the result", HG_INVALID_ARG, Addr_dup(good.hcls, good.addr, NULL));
-  HG("Addr_to_string", "a null pointer for the size", HG_INVALID_ARG, Addr_to_string(good.hcls, out.text, NULL, good.addr));
-  HG("Addr_to_string", "a buffer of 3 bytes", HG_OVERFLOW,
-     Addr_to_string(good.hcls, out.text, &(hg_size_t){ 3 }, good.addr));
-  HG("Create", "a number of an unregistered function", HG_NO_MATCH, Create(good.hctx, good.addr, 123456, &out.handle));
-  HG("Create", "a null pointer for the result", HG_INVALID_ARG, Create(good.hctx, good.addr, today_id, NULL));
-  HG("Reset", "a number of an unregistered function", HG_NO_MATCH, Reset(good.made, good.addr, 123456));
-  HG("Reset", "a peer's address that was freed", HG_INVALID_ARG, Reset(good.made, gone.addr, today_id));
-  HG("Forward_handle", "a null input", HG_INVALID_ARG, Forward_handle(good.made, hg_ended, NULL, NULL));
-  REFUSED("HG_Forward_handle", "a call that is under way", HG_BUSY, under_way(1));
-  if (LISTED || nproc > 1) /* calls to this rank wait nowhere */
-    REFUSED("HG_Forward_handle", "64 MiB of one-way calls wait until the peer consumes earlier ones", HG_AGAIN,
-            flooded());
-  REFUSED("HG_Reset", "a call that is under way", HG_BUSY, under_way(0));
-  REFUSED("HG_Get_output", "a call that was never forwarded", HG_INVALID_ARG, never_forwarded());
-  HG("Get_output", "a null pointer for the output", HG_INVALID_ARG, Get_output(good.made, NULL));
-  HG("Free_output", "a null output", HG_INVALID_ARG, Free_output(good.made, NULL));
-  HG("Get_input", "a null pointer for the input", HG_INVALID_ARG, Get_input(good.served, NULL));
-  HG("Free_input", "a null input", HG_INVALID_ARG, Free_input(good.served, NULL));
-  HG("Respond", "a null output", HG_INVALID_ARG, Respond(good.served, NULL, NULL, NULL));
 }
 
 #endif /* MERCURY_INVALID_OTHERS_H */

@@ -1,35 +1,43 @@
-//! The two C interfaces, and the export of their calls.
+//! The two C interfaces: what they convert differently, and the export of their calls.
 //!
 //! [`calls!`] declares calls of one interface. It catches panics, stores failures for
-//! `portolan_last_error`, and returns the interface's code. The calls of [`Interface::V2`] get the
-//! prefix `mercury2_`, because the plain names belong to [`Interface::V1`].
+//! `portolan_last_error`, and returns the interface's code. The calls of [`Interface::V2_4`] get the
+//! prefix `mercury2_`, because the plain names belong to [`Interface::V2013`].
 
 use super::entry;
-use super::v2::codes;
+use super::v2_4::codes;
 use portolan_rpc::failure::{Failure, Result, Status};
 use std::os::raw::c_int;
 
-/// The C interface that created an object.
+/// The C interface of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interface {
     /// Mercury of 2013, and `na.h`.
-    V1,
+    V2013,
     /// Mercury 2.4.
-    V2,
+    V2_4,
 }
 
 impl Interface {
     pub(super) fn code(self, status: Status) -> c_int {
         match self {
-            Interface::V1 => status.0,
-            Interface::V2 => codes::to_code(status),
+            Interface::V2013 => status.0,
+            Interface::V2_4 => codes::to_code(status),
+        }
+    }
+
+    /// Converts what a program's proc returned, other than 0.
+    pub(super) fn proc_status(self, code: c_int) -> Status {
+        match self {
+            Interface::V2013 => Status::PROTOCOL_ERROR,
+            Interface::V2_4 => codes::to_status(code),
         }
     }
 
     /// Converts a failed decoding of a memory handle. In 2013, missing bytes have another code.
     pub(super) fn decoded<T>(self, handle: Result<T>) -> Result<T> {
         handle.map_err(|failure| match failure.status() {
-            Status::OVERFLOW if self == Interface::V1 => {
+            Status::OVERFLOW if self == Interface::V2013 => {
                 Failure::new(Status::PROTOCOL_ERROR, failure.text())
             }
             _ => failure,
@@ -74,8 +82,8 @@ impl Outcome for Happened {
 /// Exports calls of an interface. The first form returns a code. The second form returns another
 /// type and states the value for a failed call. Two names separated by `|` have the same body.
 macro_rules! calls {
-    (V1: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "" V1; $($items)* } };
-    (V2: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "mercury2_" V2; $($items)* } };
+    (V2013: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "" V2013; $($items)* } };
+    (V2_4: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "mercury2_" V2_4; $($items)* } };
     (@ $prefix:literal $of:ident;) => {};
     (@ $prefix:literal $of:ident;
         $(#[$doc:meta])* $name:ident | $other:ident $args:tt $body:block $($rest:tt)*) => {

@@ -1,54 +1,34 @@
-//! The two C interfaces of Mercury: `mercury*.h` of 2013 with `na.h`, and `mercury2/*.h` of 2.4.
+//! The two C interfaces of Mercury: [`v2013`] (`mercury*.h` and `na.h`) and [`v2_4`]
+//! (`mercury2/*.h`).
 //!
-//! Both drive the same engine (`portolan_rpc`) and share its objects (`objects`), the tables of
-//! handles ([`table`]), the procs of functions ([`params`], [`proc_bulk`]), transfers that can be
-//! cancelled (`operations`), and the conversion of arguments, panics and errors ([`entry`]).
-//! [`interface`] exports the calls. The modules `hg1_*`, [`na`], [`na_transfer`], [`proc`] and its
-//! types, [`checksum`], [`handles`], [`functions`] and [`callbacks`] belong to 2013, the modules
-//! `hg2_*` to the calls of Mercury 2 beside it, and [`v2`] to 2.4.
+//! Both drive the same engine (`portolan_rpc`) and share one set of objects (`objects`) with one table
+//! of handles for each kind ([`table`]), the procs of functions ([`params`], [`proc`]) and the
+//! conversion of arguments, panics and errors ([`entry`]). [`interface`] exports the calls.
 //!
-//! **Invariant.** An object belongs to the interface that created it, and so does every object
-//! reachable from it. Each kind of object has one [`Tables`](table::Tables) with a table for each
-//! interface, and each interface refuses the handles of the other. The state and the code that
-//! changes it are shared. A module of an interface converts names, codes and structs, and decides
-//! what differs:
+//! **Invariant.** The state of an object and the code that changes it are shared, whichever interface
+//! created the object. A module of an interface converts names, codes and structs, and decides what
+//! differs:
 //!
 //! | | 2013 | 2.4 |
 //! |---|---|---|
-//! | codes | the numbers of [`Status`](portolan_rpc::failure::Status) | `v2::codes` |
+//! | codes | the numbers of [`Status`](portolan_rpc::failure::Status) | `v2_4::codes` |
 //! | numbers of functions | 32 bits | 64 bits |
-//! | address | has a handle for each duplicate, belongs to no class | counts references, ends with its class |
+//! | address | a duplicate has a handle of its own; belongs to no class | a duplicate is a reference; ends with its class |
 //! | bulk handle | is never bound; a transfer does not check permissions at its start | can be bound; does check them |
-//! | call handle | counts references and pending callbacks apart, names its peer on demand | counts both together, has an address and buffers from the start |
-//! | context | is destroyed with its calls and handles | is not destroyed while it has handles |
+//! | call | a request at its origin, a handle at its target | a handle with an address, buffers and references |
 //! | function without a proc | has no parameters | refuses to decode them |
+//! | missing bytes of a serialised handle | `PROTOCOL_ERROR` | `OVERFLOW` |
 //!
 //! **Errors.** A call that returns an error code changes no state unless its documentation says
 //! otherwise. `portolan_last_error` returns the reason.
 
 #![allow(non_snake_case, reason = "the names of the calls of C")]
 
-pub(crate) mod callbacks;
-pub(crate) mod checksum;
 pub(crate) mod entry;
-pub(crate) mod functions;
-pub(crate) mod handles;
-pub(crate) mod hg1_bulk;
-pub(crate) mod hg1_client;
-pub(crate) mod hg1_server;
-pub(crate) mod hg2_bulk;
-pub(crate) mod hg2_class;
-pub(crate) mod hg2_handle;
 pub(crate) mod interface;
-pub(crate) mod na;
-pub(crate) mod na_transfer;
 mod objects;
-mod operations;
 pub(crate) mod params;
 pub(crate) mod proc;
-pub(crate) mod proc_bulk;
-pub(crate) mod proc_string;
-pub(crate) mod proc_types;
 pub(crate) mod table;
-pub(crate) mod types;
-pub(crate) mod v2;
+pub(crate) mod v2013;
+pub(crate) mod v2_4;

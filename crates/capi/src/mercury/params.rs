@@ -1,10 +1,10 @@
 //! Parameters in C structs: a function's procs encode, decode and free them.
 
 use super::interface::Interface;
-use super::v2::codes::to_status;
+use super::table::Token;
 use portolan_engine::config::Config;
 use portolan_rpc::checksum::Method;
-use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::failure::{Failure, Result, refuse};
 use portolan_rpc::hg::payload::Encode;
 use portolan_rpc::hg::target::Function;
 use portolan_rpc::na::memory;
@@ -15,6 +15,9 @@ use std::ptr;
 
 pub(crate) type ProcCallback =
     Option<unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int>;
+
+/// Runs a call at its target.
+pub(crate) type RpcCallback = Option<unsafe extern "C-unwind" fn(Token) -> c_int>;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Procs {
@@ -59,8 +62,8 @@ pub(super) struct Runner {
 pub(super) const EAGER: u8 = 2;
 
 /// Runs the procs of 2013, which have neither a class nor a handle.
-pub(super) const V1: Runner = Runner {
-    interface: Interface::V1,
+pub(super) const OF_2013: Runner = Runner {
+    interface: Interface::V2013,
     attached: Attached { class: ptr::null_mut(), handle: ptr::null_mut(), flags: 0 },
 };
 
@@ -79,10 +82,7 @@ impl Runner {
             return Err(fault.clone().into());
         }
         if code != 0 {
-            let status = match self.interface {
-                Interface::V1 => Status::PROTOCOL_ERROR,
-                Interface::V2 => to_status(code),
-            };
+            let status = self.interface.proc_status(code);
             let text = format!("the proc function of the parameters returns {code}");
             return Err(Failure::new(status, text));
         }
@@ -173,7 +173,7 @@ pub(super) unsafe fn encoder(over: ProcCallback, data: *mut c_void) -> impl Enco
         let Some(over) = over else { return Ok(Encoded::Fits(0)) };
         check(data)?;
         // SAFETY: `data` is not null, so by contract, it is the struct that `over` expects.
-        unsafe { V1.encode(over, buffer, method, data) }
+        unsafe { OF_2013.encode(over, buffer, method, data) }
     }
 }
 
@@ -199,7 +199,7 @@ pub(super) unsafe fn decode(
     };
     check(data)?;
     // SAFETY: `data` is not null, so by contract, it is the struct that `over` expects.
-    unsafe { V1.decode(over, bytes, method, data) }
+    unsafe { OF_2013.decode(over, bytes, method, data) }
 }
 
 /// Frees what decoding has allocated for 2013. A failure is only logged.
@@ -209,19 +209,16 @@ pub(super) unsafe fn decode(
 pub(super) unsafe fn free(over: ProcCallback, data: *mut c_void) {
     if let (Some(over), false) = (over, data.is_null()) {
         // SAFETY: `data` is not null, so the caller guarantees that `over` has decoded it.
-        let freed = unsafe { V1.free(over, data) };
+        let freed = unsafe { OF_2013.free(over, data) };
         if let Err(failure) = freed {
             log::warn!("parameters are not freed: {}", failure.text());
         }
     }
 }
 
+/// Fails with `INVALID_ARG` if no method has the name that is set.
 pub(super) fn checksum_method() -> Result<Method> {
-    method_named(&Config::from_env()?.rpc_checksum)
-}
-
-/// Fails with `INVALID_ARG` if no method has this name.
-pub(super) fn method_named(name: &str) -> Result<Method> {
+    let name = &Config::from_env()?.rpc_checksum;
     match Method::from_name(name) {
         Some(method) => Ok(method),
         None => refuse!(

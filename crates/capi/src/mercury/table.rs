@@ -3,12 +3,10 @@
 //! A C handle is a handle of [`Handles`] with the kind of the object in its upper byte. A handle
 //! that was freed, belongs to another table or is garbage is therefore refused.
 
-use super::interface::Interface;
 use portolan_engine::handles::Handles;
 use portolan_engine::sync::biased_lock::BiasedLock;
 use portolan_rpc::failure::{Failure, Result, Status};
 use portolan_rpc::na::{Class, Context};
-use std::ops::Index;
 use std::os::raw::c_void;
 use std::sync::LazyLock;
 
@@ -40,26 +38,6 @@ type Things<T> = Handles<T, 32, 24>;
 
 pub(super) static NA_CLASSES: Table<Class> = Table::new("NA class", 0x11);
 pub(super) static NA_CONTEXTS: Table<Context> = Table::new("NA context", 0x12);
-
-/// The tables of one kind of object, one for each interface, whose handles differ in kind.
-#[derive(Debug)]
-pub(crate) struct Tables<T>([Table<T>; 2]);
-
-impl<T> Tables<T> {
-    /// Creates empty tables. `kind` must be below 64. No other table may use it or `kind + 64`.
-    pub(crate) const fn new(what: &'static str, kind: u8) -> Tables<T> {
-        Tables([Table::new(what, kind), Table::new(what, kind | 0x40)])
-    }
-}
-
-impl<T> Index<Interface> for Tables<T> {
-    type Output = Table<T>;
-
-    #[inline]
-    fn index(&self, interface: Interface) -> &Table<T> {
-        &self.0[interface as usize]
-    }
-}
 
 impl<T> Table<T> {
     /// Creates an empty table. `kind` must be below 128, and no other table may use it.
@@ -192,14 +170,5 @@ mod tests {
         }
         assert_eq!(a.drain(), [30]);
         assert!(a.get(z).is_err());
-    }
-
-    #[test]
-    fn each_interface_refuses_the_handles_of_the_other() {
-        let things = Tables::new("thing", 1);
-        let (x, y) = (things[Interface::V1].insert(10), things[Interface::V2].insert(20));
-        assert_eq!(things[Interface::V1].get(x).unwrap(), 10);
-        assert_eq!(things[Interface::V2].get(y).unwrap(), 20);
-        assert!(things[Interface::V1].get(y).is_err() && things[Interface::V2].get(x).is_err());
     }
 }

@@ -34,16 +34,6 @@ impl<R> std::fmt::Debug for Function<R> {
 }
 
 impl<R> Function<R> {
-    /// Creates a function without a name, whose number is 0.
-    pub fn unnamed() -> Function<R> {
-        let (name, quiet) = ("no function".into(), AtomicBool::new(false));
-        Function { id: 0, check: 0, name, rpc: None, extra: None, quiet }
-    }
-
-    pub fn is_none(&self) -> bool {
-        self.number() == 0
-    }
-
     pub fn number(&self) -> u64 {
         u64::from(self.check) << 32 | u64::from(self.id)
     }

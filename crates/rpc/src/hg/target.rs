@@ -16,8 +16,8 @@ use crate::na::wire::Kind;
 use crate::proc::Encoded;
 use portolan_engine::am::Data;
 use scopeguard::{ScopeGuard, guard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, LazyLock};
 
 /// Runs a call at its server and answers through the target, now or later. If it returns a status
 /// other than success, that status is the answer, unless the call was answered.
@@ -25,13 +25,6 @@ pub type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
 
 pub type Function = registry::Function<Rpc>;
 pub type Registry = registry::Registry<Rpc>;
-
-impl Function {
-    pub fn none() -> Arc<Function> {
-        static NONE: LazyLock<Arc<Function>> = LazyLock::new(|| Arc::new(Function::unnamed()));
-        NONE.clone()
-    }
-}
 
 #[derive(Debug)]
 pub struct Target {

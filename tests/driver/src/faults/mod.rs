@@ -73,8 +73,13 @@ fn build(tools: &Tools, bin: &Path) -> Result<(), String> {
     let programs = [("faults", "armci", "")].iter().chain(PAGES);
     for (name, library, _) in programs {
         let (prefix, source) = (tools.prefix.display(), format!("tests/c/{name}.c"));
+        let own = if *library == "mercury2" {
+            format!("-I{prefix}/include/mercury2")
+        } else {
+            String::new()
+        };
         let flags = format!(
-            "-std=c99 -O1 -g -Wall -Wextra -Werror -I{prefix}/include {source} -o {}/{name} \
+            "-std=c99 -O1 -g -Wall -Wextra -Werror {own} -I{prefix}/include {source} -o {}/{name} \
              -L{prefix}/lib -Wl,-rpath,{prefix}/lib -l{library} -lpthread",
             bin.display()
         );

@@ -56,7 +56,8 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("x10_invalid", "x10", "errors-x10"),
     ("lapi_invalid", "lapi_r", "errors-lapi"),
     ("cp_invalid", "compose", "errors-compose"),
-    ("mercury_invalid", "mercury", "errors-mercury"),
+    ("mercury_invalid", "mercury", "errors-mercury-2013"),
+    ("mercury2_invalid", "mercury2", "errors-mercury"),
 ];
 
 struct Table {

@@ -162,7 +162,11 @@ impl<'a> Builder<'a> {
                 let parts: Vec<_> = parts.iter().filter(|part| part.exists()).collect();
                 let mut files: Vec<String> = parts.iter().map(|p| p.display().to_string()).collect();
                 files.extend(["-o".into(), out]);
-                let libraries = words(if parts.len() > 1 { "-lmercury" } else { "-larmci -lm" });
+                let of_mercury = parts.len() > 1;
+                if of_mercury {
+                    include.insert(0, format!("-I{}", prefix.join("include/mercury2").display()));
+                }
+                let libraries = words(if of_mercury { "-lmercury2" } else { "-larmci -lm" });
                 [vec![self.tools.cc.clone()], words("-O2 -g -Wall -Wextra -Werror -pthread"), include, files, link, libraries]
                     .concat()
             }

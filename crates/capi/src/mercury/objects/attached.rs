@@ -1,7 +1,7 @@
 //! Pointers and callbacks that programs attach to objects.
 
 use crate::mercury::table::Token;
-use crate::mercury::v2::codes::to_status;
+use crate::mercury::v2_4::codes::to_status;
 use parking_lot::Mutex;
 use portolan_rpc::failure::Status;
 use std::os::raw::{c_int, c_void};

@@ -2,15 +2,14 @@
 //!
 //! Both interfaces serialise an unbound handle alike. A bound handle (`HG_Bulk_bind` of 2.4) has a
 //! prefix with the address to transfer from: magic number (4 bytes), number of the context (1),
-//! zero (1), length of the address (2), address as text. The interface of 2013 refuses that form.
+//! zero (1), length of the address (2), address as text. Without a class, that form is refused.
 
 use super::address;
 use super::class::CLASSES;
 use super::context::CONTEXTS;
 use crate::boundary::{array, collect};
 use crate::mercury::entry::{maybe, place, put_bytes};
-use crate::mercury::interface::Interface::{self, V2};
-use crate::mercury::table::{Number, Tables, Token};
+use crate::mercury::table::{Number, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::bulk::Bulk;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
@@ -38,19 +37,19 @@ unsafe impl Send for Bound {}
 #[derive(Debug)]
 pub(crate) struct HeldBulk {
     pub bulk: Bulk,
-    /// Null for some calls of 2013.
+    /// Null in the interface of 2013.
     class: Number,
     bound: Mutex<Option<Bound>>,
     holders: AtomicUsize,
 }
 
-pub(crate) static BULKS: Tables<Arc<HeldBulk>> = Tables::new("bulk handle", 0x23);
+pub(crate) static BULKS: Table<Arc<HeldBulk>> = Table::new("bulk handle", 0x23);
 
 impl Drop for HeldBulk {
     fn drop(&mut self) {
         if let Some(bound) = self.bound.get_mut().take() {
             // An error means that the program has freed the address too often.
-            let _ = address::release(V2, bound.addr);
+            let _ = address::release(bound.addr);
         }
     }
 }
@@ -86,10 +85,10 @@ impl HeldBulk {
     }
 }
 
-fn keep(interface: Interface, class: Token, bulk: Bulk, bound: Option<Bound>) -> Token {
+fn keep(class: Token, bulk: Bulk, bound: Option<Bound>) -> Token {
     let (class, bound) = (Number::of(class), Mutex::new(bound));
     let holders = AtomicUsize::new(1);
-    BULKS[interface].insert(Arc::new(HeldBulk { bulk, class, bound, holders }))
+    BULKS.insert(Arc::new(HeldBulk { bulk, class, bound, holders }))
 }
 
 /// Creates a handle for `count` segments. If `ptrs` is null, allocates zeroed memory that is freed
@@ -99,7 +98,6 @@ fn keep(interface: Interface, class: Token, bulk: Bulk, bound: Option<Bound>) ->
 /// `sizes`, and `ptrs` if it is not null, must have `count` elements; `handle` must be null or
 /// valid for a write. The segments must allow the access in `flags` while the handle exists.
 pub(crate) unsafe fn create(
-    interface: Interface,
     class: Token,
     count: usize,
     (ptrs, sizes): (*mut *mut c_void, *const usize),
@@ -120,18 +118,18 @@ pub(crate) unsafe fn create(
         // SAFETY: by contract, the segments allow the access in `flags` while the handle exists.
         unsafe { Bulk::expose(runs, access) }?
     };
-    *to = keep(interface, class, bulk, None);
+    *to = keep(class, bulk, None);
     Ok(())
 }
 
 /// Drops a reference; the last one frees the handle. Null is accepted. A transfer of this process
 /// that uses the handle continues, but other processes have no access any more.
-pub(crate) fn release(interface: Interface, handle: Token) -> Result<()> {
+pub(crate) fn release(handle: Token) -> Result<()> {
     if handle.is_null() {
         return Ok(());
     }
     let last = |held: &mut Arc<HeldBulk>| Ok(held.holders.fetch_sub(1, Ordering::AcqRel) <= 1);
-    if let Some(held) = BULKS[interface].remove_if(handle, last)? {
+    if let Some(held) = BULKS.remove_if(handle, last)? {
         held.bulk.withdraw();
     }
     Ok(())
@@ -144,14 +142,13 @@ pub(crate) fn release(interface: Interface, handle: Token) -> Result<()> {
 /// # Safety
 /// Each array must be null or have `most` elements. `actual` must be null or valid for a write.
 pub(crate) unsafe fn access(
-    interface: Interface,
     handle: Token,
     (offset, size): (usize, usize),
     most: c_uint,
     (ptrs, sizes): (*mut *mut c_void, *mut usize),
     actual: *mut c_uint,
 ) -> Result<()> {
-    let runs = BULKS[interface].get(handle)?.bulk.access(offset, size)?;
+    let runs = BULKS.get(handle)?.bulk.access(offset, size)?;
     let given = runs.len().min(most as usize);
     for (n, run) in runs.iter().take(given).enumerate() {
         // SAFETY: an array that is not null has `most` elements, and `n` is less.
@@ -182,13 +179,12 @@ pub(crate) fn direction(op: c_int) -> Result<Direction> {
 /// # Safety
 /// `buf` must be null or valid for writes of `size` bytes.
 pub(crate) unsafe fn serialize(
-    interface: Interface,
     buf: *mut c_void,
     size: u64,
     with_data: bool,
     handle: Token,
 ) -> Result<()> {
-    let serialized = BULKS[interface].get(handle)?.serialized(with_data);
+    let serialized = BULKS.get(handle)?.serialized(with_data);
     // SAFETY: by this function's contract, `buf` is null or valid for writes of `size` bytes.
     unsafe { put_bytes(buf, size, &serialized) }
 }
@@ -196,7 +192,6 @@ pub(crate) unsafe fn serialize(
 /// # Safety
 /// `buf` must be null or valid for reads of `size` bytes, `handle` null or valid for a write.
 pub(crate) unsafe fn deserialize(
-    interface: Interface,
     class: Token,
     handle: *mut Token,
     (buf, size): (*const c_void, usize),
@@ -205,18 +200,15 @@ pub(crate) unsafe fn deserialize(
     let (to, from) = unsafe {
         (place(handle, "bulk handle")?, array(buf.cast::<u8>(), size, "the serialised handle")?)
     };
-    *to = parse(interface, class, from)?;
+    *to = parse(class, from)?;
     Ok(())
 }
 
-pub(crate) fn parse(interface: Interface, class: Token, bytes: &[u8]) -> Result<Token> {
-    let held = match interface {
-        Interface::V1 => None,
-        Interface::V2 => Some(CLASSES[interface].get(class)?),
-    };
+pub(crate) fn parse(class: Token, bytes: &[u8]) -> Result<Token> {
+    let held = if class.is_null() { None } else { Some(CLASSES.get(class)?) };
     let Some(held) = held.filter(|_| bytes.starts_with(&MAGIC.to_le_bytes())) else {
-        let bulk = interface.decoded(Bulk::from_bytes(bytes))?;
-        return Ok(keep(interface, class, bulk, None));
+        let bulk = Bulk::from_bytes(bytes)?;
+        return Ok(keep(class, bulk, None));
     };
     let cut = || Failure::new(Status::OVERFLOW, "bytes of a bound bulk handle are missing");
     let head = bytes.get(..HEAD).ok_or_else(cut)?;
@@ -225,14 +217,14 @@ pub(crate) fn parse(interface: Interface, class: Token, bytes: &[u8]) -> Result<
     let Ok(text) = str::from_utf8(text).map(str::to_string) else {
         refuse!(PROTOCOL_ERROR, "the address of a bound bulk handle is not UTF-8");
     };
-    let bulk = interface.decoded(Bulk::from_bytes(bulk))?;
-    let addr = address::keep(interface, class, held.class.lookup(&text)?);
-    Ok(keep(interface, class, bulk, Some(Bound { addr, text, context })))
+    let bulk = Bulk::from_bytes(bulk)?;
+    let addr = address::keep(class, held.class.lookup(&text)?);
+    Ok(keep(class, bulk, Some(Bound { addr, text, context })))
 }
 
 /// Binds a local handle of 2.4 to the address of this process and the number of the context.
 pub(crate) fn bind(handle: Token, context: Token) -> Result<()> {
-    let (held, context) = (BULKS[V2].get(handle)?, CONTEXTS[V2].get(context)?);
+    let (held, context) = (BULKS.get(handle)?, CONTEXTS.get(context)?);
     if !held.bulk.is_local() {
         refuse!(INVALID_ARG, "the handle is for memory of another process; its owner binds it");
     }
@@ -242,10 +234,10 @@ pub(crate) fn bind(handle: Token, context: Token) -> Result<()> {
     let class = &context.class.class;
     let address = class.own_address();
     let text = class.network().text_of(&address);
-    let addr = address::keep(V2, held.class.token(), address);
+    let addr = address::keep(held.class.token(), address);
     let bound = Bound { addr, text, context: context.context.shared.id };
     if let Some(before) = held.bound.lock().replace(bound) {
-        address::release(V2, before.addr)?;
+        address::release(before.addr)?;
     }
     Ok(())
 }
@@ -257,17 +249,15 @@ mod tests {
 
     #[test]
     fn the_last_reference_withdraws_the_memory_even_in_a_transfer() {
-        for interface in [Interface::V1, V2] {
-            let bulk = Bulk::allocate(&[8], Permission::ReadWrite).unwrap();
-            let handle = keep(interface, ptr::null_mut(), bulk, None);
-            // A transfer in progress holds the object like this.
-            let held = BULKS[interface].get(handle).unwrap();
-            held.hold();
-            release(interface, handle).unwrap();
-            assert!(held.bulk.mem().is_registered());
-            release(interface, handle).unwrap();
-            assert!(!held.bulk.mem().is_registered());
-            assert_eq!(release(interface, handle).unwrap_err().status(), Status::INVALID_ARG);
-        }
+        let bulk = Bulk::allocate(&[8], Permission::ReadWrite).unwrap();
+        let handle = keep(ptr::null_mut(), bulk, None);
+        // A transfer in progress holds the object like this.
+        let held = BULKS.get(handle).unwrap();
+        held.hold();
+        release(handle).unwrap();
+        assert!(held.bulk.mem().is_registered());
+        release(handle).unwrap();
+        assert!(!held.bulk.mem().is_registered());
+        assert_eq!(release(handle).unwrap_err().status(), Status::INVALID_ARG);
     }
 }

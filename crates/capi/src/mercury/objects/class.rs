@@ -4,8 +4,7 @@ use super::attached::{Attached, OnCreate};
 use super::context::CONTEXTS;
 use super::more_data::Callbacks;
 use crate::mercury::entry::{maybe, place, text};
-use crate::mercury::interface::Interface;
-use crate::mercury::table::{NA_CLASSES, Number, Tables, Token};
+use crate::mercury::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
@@ -38,7 +37,7 @@ pub(crate) struct HeldClass {
 }
 
 /// Classes, except the one of `HG_Init` of 2013, which has no handle.
-pub(crate) static CLASSES: Tables<Arc<HeldClass>> = Tables::new("class", 0x31);
+pub(crate) static CLASSES: Table<Arc<HeldClass>> = Table::new("class", 0x31);
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -61,7 +60,6 @@ pub(crate) fn count(counter: &AtomicU64) {
 /// # Safety
 /// `info` must be null or a NUL-terminated string.
 pub(crate) unsafe fn create(
-    interface: Interface,
     (info, listen, options): (*const c_char, bool, Options<'_>),
     network: Token,
     method: Method,
@@ -74,7 +72,7 @@ pub(crate) unsafe fn create(
     } else {
         Class::over(&NA_CLASSES.get(network)?, method)?
     };
-    Ok(CLASSES[interface].insert(Arc::new(HeldClass {
+    Ok(CLASSES.insert(Arc::new(HeldClass {
         class,
         in_offset: AtomicUsize::new(0),
         out_offset: AtomicUsize::new(0),
@@ -90,14 +88,14 @@ pub(crate) unsafe fn create(
 
 /// Finalises a class and frees the data attached to it and to its functions. Fails with `BUSY` if
 /// the class has contexts, or the error of the network. The class then stays open.
-pub(crate) fn finalize(interface: Interface, token: Token) -> Result<()> {
-    let held = CLASSES[interface].get(token)?;
-    if CONTEXTS[interface].find(|context| context.class_token == Number::of(token)).is_some() {
+pub(crate) fn finalize(token: Token) -> Result<()> {
+    let held = CLASSES.get(token)?;
+    if CONTEXTS.find(|context| context.class_token == Number::of(token)).is_some() {
         refuse!(BUSY, "the class has contexts; destroy them first");
     }
     held.class.finalize()?;
-    super::address::drop_those_of(interface, token);
-    CLASSES[interface].remove(token)?;
+    super::address::drop_those_of(token);
+    CLASSES.remove(token)?;
     // Another thread may hold the class for a moment. The data is freed now, outside the locks.
     let function_data = std::mem::take(&mut *held.function_data.lock());
     drop(function_data);
@@ -155,11 +153,6 @@ impl HeldClass {
         self.class.shared.functions.numbered(id).ok_or_else(|| unknown(id))
     }
 
-    /// Takes the number in the interface of 2013. Fails with `NO_MATCH` if it is not registered.
-    pub(crate) fn short_numbered(&self, id: u32) -> Result<Arc<Function>> {
-        self.class.shared.functions.get(id).ok_or_else(|| unknown(id.into()))
-    }
-
     /// Removes a function and frees its attached data. Fails with `NO_MATCH` if there is none.
     pub(crate) fn deregister(&self, id: u64) -> Result<()> {
         self.class.shared.functions.remove_numbered(id)?;
@@ -179,6 +172,6 @@ impl HeldClass {
 }
 
 #[cold]
-pub(crate) fn unknown(id: u64) -> Failure {
+fn unknown(id: u64) -> Failure {
     Failure::new(Status::NO_MATCH, format!("no function has the number {id:#x}"))
 }

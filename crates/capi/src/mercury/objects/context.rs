@@ -1,13 +1,12 @@
-//! Contexts: creation, progress and trigger. The interfaces destroy contexts differently: 2013
-//! cancels the calls of a context and frees its handles, 2.4 refuses while there are any.
+//! Contexts: creation, progress and trigger.
 
 use super::attached::{Attached, OnCreate};
 use super::class::{CLASSES, HeldClass};
 use crate::mercury::entry::{maybe, timeout};
-use crate::mercury::interface::{Happened, Interface};
-use crate::mercury::table::{Number, Tables, Token};
+use crate::mercury::interface::Happened;
+use crate::mercury::table::{Number, Table, Token};
 use parking_lot::Mutex;
-use portolan_rpc::failure::Result;
+use portolan_rpc::failure::{Failure, Result, Status};
 use portolan_rpc::hg::Context;
 use portolan_rpc::hg::context::ContextShared;
 use std::os::raw::c_uint;
@@ -23,34 +22,25 @@ pub(crate) struct HeldContext {
 }
 
 /// Contexts, except the one of `HG_Init` of 2013, which has no handle.
-pub(crate) static CONTEXTS: Tables<Arc<HeldContext>> = Tables::new("context", 0x32);
-
-pub(crate) fn token_of(interface: Interface, shared: &Arc<ContextShared>) -> Option<Token> {
-    CONTEXTS[interface].find(|held| Arc::ptr_eq(&held.context.shared, shared))
-}
+pub(crate) static CONTEXTS: Table<Arc<HeldContext>> = Table::new("context", 0x32);
 
 /// Creates a context with a number. `accepts` says whether it accepts calls at once.
 pub(crate) fn create(
-    interface: Interface,
     class_token: Token,
     id: u8,
     accepts: impl FnOnce(&HeldClass) -> bool,
 ) -> Result<Token> {
-    let class = CLASSES[interface].get(class_token)?;
+    let class = CLASSES.get(class_token)?;
     let context = class.class.context_numbered(id)?;
     context.shared.set_accepts(accepts(&class));
     let class_token = Number::of(class_token);
     let (on_create, data) = (Mutex::default(), Mutex::default());
     let held = HeldContext { class, class_token, context, on_create, data };
-    Ok(CONTEXTS[interface].insert(Arc::new(held)))
+    Ok(CONTEXTS.insert(Arc::new(held)))
 }
 
-pub(crate) fn progress(
-    interface: Interface,
-    token: Token,
-    milliseconds: c_uint,
-) -> Result<Happened> {
-    CONTEXTS[interface].get(token)?.context.progress(timeout(milliseconds)).map(Happened)
+pub(crate) fn progress(token: Token, milliseconds: c_uint) -> Result<Happened> {
+    CONTEXTS.get(token)?.context.progress(timeout(milliseconds)).map(Happened)
 }
 
 /// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. If
@@ -60,7 +50,6 @@ pub(crate) fn progress(
 /// # Safety
 /// `actual` must be null or valid for a write.
 pub(crate) unsafe fn trigger(
-    interface: Interface,
     token: Token,
     milliseconds: Option<c_uint>,
     most: c_uint,
@@ -68,7 +57,7 @@ pub(crate) unsafe fn trigger(
 ) -> Result<Happened> {
     // SAFETY: by this function's contract, `actual` is null or valid for a write.
     let actual = unsafe { maybe(actual) };
-    let held = CONTEXTS[interface].get(token)?;
+    let held = CONTEXTS.get(token)?;
     if let Some(milliseconds @ 1..) = milliseconds
         && most > 0
     {
@@ -79,4 +68,14 @@ pub(crate) unsafe fn trigger(
         *actual = ran as c_uint;
     }
     Ok(Happened(ran > 0 || most == 0 || milliseconds.is_none()))
+}
+
+/// Returns the handle of a context, and its create callback. Fails with `FAIL` if it is destroyed.
+pub(crate) fn of_shared(shared: &Arc<ContextShared>) -> Result<(Token, OnCreate)> {
+    let mine = |held: &Arc<HeldContext>| Arc::ptr_eq(&held.context.shared, shared);
+    let found = CONTEXTS.search(|held| mine(held).then(|| *held.on_create.lock()));
+    found.ok_or_else(|| {
+        let text = "a call arrived for a context that no longer exists";
+        Failure::new(Status::FAIL, text)
+    })
 }

@@ -5,7 +5,7 @@ use super::context::{self, ContextShared, Work};
 use super::payload::{Encode, Kept, Payload, with_scratch};
 use super::target::{Function, Target};
 use super::wire::{CallRequest, REQUEST};
-use crate::failure::{Failure, Result, Status, refuse};
+use crate::failure::{Result, Status, refuse};
 use crate::na::Address;
 use crate::na::address::Peer;
 use crate::na::blocking_wait::Deadline;
@@ -31,7 +31,7 @@ enum Phase {
 }
 
 struct CallState {
-    target: Option<Address>,
+    target: Address,
     /// The number of the context that runs the call at the target.
     target_context: u8,
     /// Whether the target acquires more data than the input.
@@ -59,15 +59,6 @@ impl CallState {
             refuse!(BUSY, "the call has ended, but its callback has not run; trigger it first");
         }
         Ok(())
-    }
-
-    #[inline]
-    fn callee(&self) -> Result<Address> {
-        if self.function.is_none() {
-            refuse!(INVALID_ARG, "the call has no function yet; reset it with one");
-        }
-        let none = || Failure::new(Status::INVALID_ARG, "the call has no address yet; reset it");
-        self.target.ok_or_else(none)
     }
 }
 
@@ -129,23 +120,6 @@ impl Origin {
         target: Address,
         function: Arc<Function>,
     ) -> Arc<Origin> {
-        Origin::of(context, Some(target), function)
-    }
-
-    /// Creates a call whose function and target can be set later by [`Origin::reset`].
-    pub fn blank(
-        context: &Arc<ContextShared>,
-        target: Option<Address>,
-        function: Option<Arc<Function>>,
-    ) -> Arc<Origin> {
-        Origin::of(context, target, function.unwrap_or_else(Function::none))
-    }
-
-    fn of(
-        context: &Arc<ContextShared>,
-        target: Option<Address>,
-        function: Arc<Function>,
-    ) -> Arc<Origin> {
         Arc::new(Origin {
             context: context.clone(),
             state: Mutex::new(CallState {
@@ -174,11 +148,6 @@ impl Origin {
         &self.context
     }
 
-    pub fn address(&self) -> Option<Address> {
-        self.state.lock().target
-    }
-
-    /// Returns the function, or [`Function::none`] if it is not set.
     pub fn function(&self) -> Arc<Function> {
         self.state.lock().function.clone()
     }
@@ -197,20 +166,10 @@ impl Origin {
         Ok(state.function.clone())
     }
 
-    /// Changes target and function of the call. Returns `BUSY` like [`Origin::prepare`].
-    pub fn reset(&self, target: impl Into<Option<Address>>, function: Arc<Function>) -> Result<()> {
-        let mut state = self.state.lock();
-        state.check_free()?;
-        (state.target, state.function, state.phase) = (target.into(), function, Phase::Idle);
-        state.body = None;
-        self.stage.store(stage::IDLE, Ordering::Release);
-        Ok(())
-    }
-
     /// Resets the call as if it had never been forwarded; requires exclusive access.
     pub(super) fn renew(&mut self, target: Address, function: Arc<Function>) {
         let state = self.state.get_mut();
-        (state.target, state.target_context, state.function) = (Some(target), 0, function);
+        (state.target, state.target_context, state.function) = (target, 0, function);
         (state.more_input, state.more_output) = (false, None);
         (state.phase, state.status) = (Phase::Idle, Status::SUCCESS);
         *self.stage.get_mut() = stage::IDLE;
@@ -239,8 +198,7 @@ impl Origin {
 
     /// Encodes the input and sends the request. The token of the answer is registered before the
     /// request leaves, so that the answer finds it. Returns `BUSY` if the call is under way,
-    /// `INVALID_ARG` if the class is finalised, the context is destroyed, or function or target is
-    /// not set, `ADDRNOTAVAIL` if the target is an address of another class, `AGAIN` if too many
+    /// `INVALID_ARG` if the class is finalised or the context is destroyed, `ADDRNOTAVAIL` if the target is an address of another class, `AGAIN` if too many
     /// one-way calls to the target have not left, or the error of encoding or sending. Nothing has
     /// been sent then.
     pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
@@ -251,7 +209,7 @@ impl Origin {
         let (target, request) = {
             let mut state = self.state.lock();
             state.check_free()?;
-            let target = state.callee()?;
+            let target = state.target;
             let peer = class.na.shared.peer(&target)?;
             // A one-way call needs no token.
             let (quiet, more) = (state.function.is_quiet(), state.more_input);
@@ -428,8 +386,7 @@ impl Origin {
             }
             (state.token, state.kept.take(), state.target)
         };
-        let peer = target.map_or(Peer::Own, |target| target.peer);
-        let unsent = self.class().na.shared.withdraw_call(peer, token);
+        let unsent = self.class().na.shared.withdraw_call(target.peer, token);
         self.class().abandon(token, kept.filter(|_| !unsent));
         self.complete(Status::CANCELED, Payload::Empty);
     }
