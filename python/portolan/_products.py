@@ -1,8 +1,8 @@
 """Products of matrices, vectors and arrays of more axes.
 
 A product of a matrix and a vector multiplies the own elements of each rank by the elements of the
-vector that belong to them. Ranks that share rows store their parts side by side, and the owners of
-the result add these in a fixed order, so the result does not depend on the timing. All other
+vector that belong to them. If ranks share rows, they store their parts side by side, and the owners
+of the result add these in a fixed order, so the result does not depend on the timing. All other
 products are transposes, reshapes and products of two matrices.
 """
 
@@ -106,6 +106,12 @@ def _matrix_vector(matrix: Any, vector: Any, axis: int) -> Any:
     has_any = len(rows) > 0 and len(summed) > 0
     firsts = group.all_gather(int(summed[0]) if has_any else -1)
     columns = sorted(set(firsts) - {-1})
+    if len(columns) == 1:
+        # Each rank has the sums of its rows.
+        if has_any:
+            put_box(made, [rows], own)
+        made.sync()
+        return made
     parts = type(matrix)((max(len(columns), 1), *made.shape), made.dtype, group=matrix._group)
     if has_any:
         put_box(parts, [np.array([columns.index(firsts[group.rank])]), rows], own[np.newaxis])

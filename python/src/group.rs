@@ -19,12 +19,12 @@
 //! communicators, is limited by the number of different lists of ranks.
 
 use crate::Dist;
-use crate::call::{Error_, Pinned, enter, raise, runtime, wait};
+use crate::call::{Error_, Pinned, raise, runtime, wait};
 use crate::dtype::{DType, Op, Scalar, with_type};
 use crate::elements::{self, Elements};
 use portolan::Group;
 use portolan::internals::binding::{self, are_distributed_alike};
-use portolan::reduce::Min;
+use portolan::reduce::{Max, Min};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::borrow::Cow;
@@ -254,6 +254,19 @@ impl Home {
         }
     }
 
+    /// Makes equal what has to agree on all ranks, after a call that was not made by all. Spare arrays
+    /// may differ, so they are left to the end of the runtime. Collective.
+    fn level(&self, py: Python<'_>) -> PyResult<()> {
+        let group = self.group()?;
+        let mut most = [self.created.get(), self.live.get() as u64, self.requested.get() as u64];
+        wait(py, || group.all_reduce(&mut most, Max))?;
+        self.created.set(most[0]);
+        self.live.set(most[1] as usize);
+        self.requested.set(most[2] as usize);
+        std::mem::forget(self.spares.take());
+        Ok(())
+    }
+
     /// Returns the numbers of the objects that all ranks have dropped. Collective.
     fn common(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         let group = self.group()?;
@@ -333,7 +346,13 @@ impl PyGroup {
     }
 
     fn home(&self) -> PyResult<&Rc<Home>> {
-        let request = self.0.get()?;
+        self.0.get()?;
+        self.known_home()
+    }
+
+    /// Returns the home for a query.
+    fn known_home(&self) -> PyResult<&Rc<Home>> {
+        let request = self.0.peek();
         match request.freed.get() {
             true => Err(Error_::new_err("the group has been freed")),
             false => Ok(&request.home),
@@ -367,19 +386,19 @@ impl PyGroup {
     /// The number of this rank in the group.
     #[getter]
     fn rank(&self) -> PyResult<usize> {
-        Ok(self.group()?.rank())
+        Ok(self.known_home()?.group()?.rank())
     }
 
     /// The number of ranks.
     #[getter]
     fn size(&self) -> PyResult<usize> {
-        Ok(self.group()?.size())
+        Ok(self.known_home()?.group()?.size())
     }
 
     /// The world ranks of the members, in the order of the group.
     #[getter]
     fn members(&self) -> PyResult<Vec<usize>> {
-        Ok(self.group()?.members().to_vec())
+        Ok(self.known_home()?.group()?.members().to_vec())
     }
 
     /// Complete the operations of all ranks of the group, and wait for all of them. Collective.
@@ -400,6 +419,18 @@ impl PyGroup {
             }
         }
         Ok(freed)
+    }
+
+    /// Make collective calls possible again after a mismatch that all ranks have caught. Collective.
+    ///
+    /// The group's arrays can be used again, too. Arrays that only some ranks were about to free stay.
+    /// Raises Error if no calls have differed, or if the mismatch was in the creation or the free of a
+    /// group.
+    fn resume(&self, py: Python<'_>) -> PyResult<()> {
+        let home = self.home()?;
+        let group = home.group()?;
+        wait(py, || group.resume())?;
+        home.level(py)
     }
 
     /// Free the group. Its arrays stay valid until they are freed or dropped. Collective. Raises
@@ -457,13 +488,13 @@ impl PyGroup {
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         match other.cast::<PyGroup>() {
-            Ok(other) => Ok(Rc::ptr_eq(&self.0.get()?.home, &other.get().0.get()?.home)),
+            Ok(other) => Ok(Rc::ptr_eq(&self.0.peek().home, &other.get().0.peek().home)),
             Err(_) => Ok(false),
         }
     }
 
     fn __hash__(&self) -> PyResult<usize> {
-        Ok(Rc::as_ptr(&self.0.get()?.home).addr())
+        Ok(Rc::as_ptr(&self.0.peek().home).addr())
     }
 }
 
@@ -489,8 +520,7 @@ fn first_failure(
     Ok(Some((first, broadcast(group, first, mine.unwrap_or_default())?)))
 }
 
-/// Makes an error of the library an exception, for calls that do not wait.
+/// Makes an error of the library an exception, for queries.
 pub fn at_once<R>(result: portolan::Result<R>) -> PyResult<R> {
-    enter()?;
     result.map_err(|error| raise(error.into()))
 }

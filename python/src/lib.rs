@@ -7,7 +7,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `call` | the thread of the runtime, the interpreter lock, interrupts, errors |
+//! | `call` | turns of threads, the interpreter lock, interrupts, errors |
 //! | `dtype`, `boolean` | element types |
 //! | `index` | NumPy's notation of indices |
 //! | `elements` | arrays of an element type that is known only at run time |
@@ -18,6 +18,7 @@
 //! | `access`, `apply` | accesses and views, functions of NumPy on own elements |
 //! | `group` | groups, and dropped arrays |
 //! | `sync`, `tiles` | counters, mutexes, work sharing |
+//! | `text` | the library's texts in Python's notation |
 
 mod access;
 mod apply;
@@ -30,6 +31,7 @@ mod elements;
 mod group;
 mod index;
 mod sync;
+mod text;
 mod tiles;
 mod transfer;
 mod values;

@@ -159,6 +159,10 @@ impl PyMutexes {
 
     fn _lock(&self, py: Python<'_>, rank: usize, index: usize) -> PyResult<()> {
         let set = self.set()?;
+        if self.0.get()?.guards.borrow().contains_key(&(rank, index)) {
+            // Another thread cannot unlock it while this one waits.
+            return Err(Error_::new_err("this rank already holds the mutex"));
+        }
         let guard = wait(py, || set.lock(rank, index))?;
         self.0.get()?.guards.borrow_mut().insert((rank, index), guard);
         Ok(())

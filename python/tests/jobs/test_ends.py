@@ -170,7 +170,7 @@ UPDATES = """
         "mine.indices(0)",
         "mine.finish_update()",
         "mine.start_update()",
-        "mine.stencil(its, print)",
+        "mine._stencil(its, print)",
         "mine.release()",
         "mine.__exit__(None, None, None)",
         "mine.__exit__(KeyError, None, None); a.sum()",
