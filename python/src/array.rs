@@ -16,7 +16,7 @@ use portolan::array::{Boundary, DistArray, Distribution, Options};
 use portolan::internals::binding::are_distributed_alike;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PySlice, PyTuple};
+use pyo3::types::{PyEllipsis, PySlice, PyTuple};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -212,6 +212,11 @@ impl PyArray {
         match found {
             Some(found) => Ok(found),
             None => {
+                let shape = self.shape(py)?;
+                let values = py.import("portolan._values")?;
+                if values.call_method1("is_dense", (shape, index))?.extract()? {
+                    return self.__getitem__(py, &PyEllipsis::get(py).to_owned())?.get_item(index);
+                }
                 let lists = self.lists(index)?;
                 let shape = &lists.shape;
                 let found = self.core()?.with(|a| a.gather(py, &lists.listed()?))?;
