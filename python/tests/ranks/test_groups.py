@@ -70,8 +70,11 @@ def test_the_words_of_mpi4py():
 def test_the_operators_of_mpi4py():
     MPI = pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
     for name in ("SUM", "PROD", "MIN", "MAX", "LAND", "BAND", "LOR", "BOR", "LXOR", "BXOR"):
-        op = getattr(MPI, name)
-        assert pt.world.allreduce(pt.rank() + 2, op) == MPI.COMM_WORLD.allreduce(pt.rank() + 2, op), name
+        found, expected = [
+            comm.allreduce(pt.rank() + 2, getattr(MPI, name)) for comm in (pt.world, MPI.COMM_WORLD)
+        ]
+        # mpi4py returns the value of a single rank as it is.
+        assert (bool(found) == bool(expected)) if name.startswith("L") else found == expected, name
     with pytest.raises(TypeError, match="operator"):
         pt.world.allreduce(1, MPI.MAXLOC)
     own = np.array([1.0, 2.0])
