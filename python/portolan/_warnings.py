@@ -17,6 +17,11 @@ except ImportError:  # before NumPy 1.25
     from numpy import ComplexWarning  # type: ignore[no-redef,attr-defined,unused-ignore]
 
 
+#: NumPy's modes unless the program changes them, and the modes that call a function instead.
+_USUAL = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+_CALLS: Any = {"divide": "call", "over": "call", "invalid": "call"}
+
+
 def warn(text: str, category: type[Warning]) -> None:
     """Warn at the innermost line outside of this package and NumPy."""
     frame, level = sys._getframe(0), 1
@@ -31,11 +36,13 @@ def reported(name: str) -> Any:
     It changes only errors of which NumPy warns.
     """
     modes = np.geterr()
-    if "call" in modes.values() or "log" in modes.values():
-        return contextlib.nullcontext()  # the program has its own function
 
     def call(error: str, _: int) -> None:
         warn(f"{error} encountered in {name}", RuntimeWarning)
 
+    if modes == _USUAL:
+        return np.errstate(call=call, **_CALLS)
+    if "call" in modes.values() or "log" in modes.values():
+        return contextlib.nullcontext()  # the program has its own function
     changed: Any = {kind: "call" for kind, mode in modes.items() if mode == "warn"}
     return np.errstate(call=call, **changed)
