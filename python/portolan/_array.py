@@ -195,7 +195,7 @@ class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # t
         if mode == "raise":
             places = _positions(places, size, 0)
         else:
-            places = np.ravel_multi_index((places.astype(np.intp),), (size,), mode)  # type: ignore[call-overload]
+            places = np.ravel_multi_index((places.astype(np.intp),), (size,), mode)  # type: ignore
         self[np.unravel_index(places, self.shape)] = np.resize(values, places.size)
 
     def item(self, *index: Any) -> Any:

@@ -175,11 +175,11 @@ def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, *inputs, **options: function(np.asarray(a), *inputs, **options)
 
 
-def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
     if isinstance(a, Array):
         a.put(ind, v, mode)
     else:
-        np.put(a, np.asarray(ind), np.asarray(v), mode)  # type: ignore[call-overload]
+        np.put(a, np.asarray(ind), np.asarray(v), mode)
 
 
 #: Functions of NumPy that give distributed arrays, do not need all elements on one rank, or would

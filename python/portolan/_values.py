@@ -88,13 +88,9 @@ def lists(
 
 def is_dense(shape: tuple[int, ...], index: Any) -> bool:
     """Return whether an index is a mask of so many elements that a get of all takes less time."""
-    return (
-        isinstance(index, np.ndarray)
-        and index.dtype == np.bool_
-        and index.shape == shape
-        and np.count_nonzero(index) * 4 >= index.size > 0
-        and not _LOOKS_FOR_RACES
-    )
+    if not isinstance(index, np.ndarray) or index.dtype != np.bool_ or index.shape != shape:
+        return False
+    return not _LOOKS_FOR_RACES and index.size > 0 and bool(4 * int(np.count_nonzero(index)) >= index.size)
 
 
 def _item(item: Any) -> Any:

@@ -11,11 +11,8 @@ import numpy as np
 
 from ._values import _LIBRARIES
 
-try:
-    from numpy.exceptions import ComplexWarning
-except ImportError:  # before NumPy 1.25
-    from numpy import ComplexWarning  # type: ignore[no-redef,attr-defined,unused-ignore]
-
+#: Before NumPy 1.25, it is an attribute of the package.
+ComplexWarning: type[Warning] = getattr(np, "exceptions", np).ComplexWarning
 
 #: NumPy's modes unless the program changes them, and the modes that call a function instead.
 _USUAL = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
