@@ -3,7 +3,7 @@
 //! The array object, its access, its views and its transfers share a [`Core`], so the memory lives
 //! as long as the last of them. The core counts views and transfers, and refuses to free the array
 //! while there are some. Views become read-only at the end of the access. When the last reference is dropped, the array goes to the list of its group
-//! ([`crate::group`]).
+//! ([`crate::home`]).
 //!
 //! A call borrows the array while it runs code of Python, such as a conversion or a garbage
 //! collection. This code may use the same array. Every borrow therefore goes through
@@ -14,7 +14,7 @@ use crate::access::Lease;
 use crate::call::{Error_, Turn, caught};
 use crate::dtype::DType;
 use crate::elements::Elements;
-use crate::group::Home;
+use crate::home::Home;
 use crate::views::seal;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;

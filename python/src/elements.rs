@@ -7,19 +7,18 @@
 
 use crate::Dist;
 use crate::call::{raise, transfer, wait};
-use crate::dtype::{Outcome, Scalar, scalar};
+use crate::dtype::{Scalar, scalar};
 use crate::index::Selection;
 use crate::text::Tuple;
+use crate::transfer::{Flight, Moved, Transfer};
 use crate::views::{Keeper, SOURCE, bytes_of, elements, elements_mut, flat, lend, seal};
 use ndarray::{Array, ArrayView2, ArrayViewMut, IxDyn};
-use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods};
+use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
 use portolan::Group;
 use portolan::array::{Matmul, Patch, Tiles};
 use portolan::internals::binding::{self, AnyArray};
-use portolan::transfer::Pending;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use std::any::Any;
 use std::ops::Range;
 use std::path::Path;
@@ -31,13 +30,6 @@ pub struct Facts<'a> {
     pub grid: &'a [usize],
     pub ghosts: &'a [usize],
     pub group: &'a Group<'static>,
-}
-
-/// A transfer in progress.
-pub trait Transfer {
-    fn is_done(&self) -> portolan::Result<bool>;
-    /// Returns the result of a get, and None for other transfers.
-    fn finish<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 }
 
 /// A distributed array.
@@ -180,37 +172,6 @@ fn alpha_of<T: Scalar>(alpha: Option<&Bound<'_, PyAny>>) -> PyResult<T> {
     alpha.map_or(Ok(T::ONE), T::from_py)
 }
 
-struct Moving<'a, T: Scalar> {
-    pending: Pending<'a, Array<T, IxDyn>>,
-    result: Moved,
-}
-
-/// How the elements of a transfer become its result.
-enum Moved {
-    Nothing,
-    Patch(Selection),
-    List,
-}
-
-impl<T: Scalar> Transfer for Moving<'_, T> {
-    fn is_done(&self) -> portolan::Result<bool> {
-        self.pending.is_done()
-    }
-
-    fn finish<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Moving { pending, result } = *self;
-        let array = wait(py, || pending.wait())?;
-        let array = match result {
-            Moved::Nothing => return Ok(py.None().into_bound(py)),
-            Moved::Patch(selection) => selection.to_result(array),
-            Moved::List => array,
-        };
-        let is_scalar = array.ndim() == 0;
-        let found = array.into_pyarray(py);
-        if is_scalar { found.get_item(PyTuple::empty(py)) } else { Ok(found.into_any()) }
-    }
-}
-
 impl<T: Scalar> Elements for Dist<T> {
     fn as_any(&self) -> &dyn Any {
         self
@@ -312,7 +273,7 @@ impl<T: Scalar> Elements for Dist<T> {
 
     fn start_get(&self, py: Python<'_>, selection: Selection) -> PyResult<Box<dyn Transfer + '_>> {
         let pending = wait(py, || self.start_get(selection.patch()?))?;
-        Ok(Box::new(Moving { pending, result: Moved::Patch(selection) }))
+        Ok(Box::new(Flight { pending, result: Moved::Patch(selection) }))
     }
 
     fn start_put(
@@ -322,7 +283,7 @@ impl<T: Scalar> Elements for Dist<T> {
     ) -> PyResult<Box<dyn Transfer + '_>> {
         let copy = selection.to_patch(elements::<T>(source, SOURCE)?).to_owned();
         let pending = wait(source.py(), || self.start_put(selection.patch()?, copy))?;
-        Ok(Box::new(Moving { pending, result: Moved::Nothing }))
+        Ok(Box::new(Flight { pending, result: Moved::Nothing }))
     }
 
     fn start_add(
@@ -335,7 +296,7 @@ impl<T: Scalar> Elements for Dist<T> {
         let copy: Array<T, IxDyn> = selection.to_patch(elements::<T>(source, SOURCE)?).to_owned();
         let start = || self.start_accumulate(selection.patch()?, alpha, copy);
         let pending = wait(source.py(), start)?;
-        Ok(Box::new(Moving { pending, result: Moved::Nothing }))
+        Ok(Box::new(Flight { pending, result: Moved::Nothing }))
     }
 
     fn gather<'py>(&self, py: Python<'py>, list: &Listed<'_>) -> PyResult<Bound<'py, PyAny>> {
@@ -374,7 +335,7 @@ impl<T: Scalar> Elements for Dist<T> {
     ) -> PyResult<Box<dyn Transfer + '_>> {
         let target = Array::from_elem(IxDyn(shape), T::zeroed());
         let pending = wait(py, || self.start_gather_runs(list.starts, list.len, target))?;
-        Ok(Box::new(Moving { pending, result: Moved::List }))
+        Ok(Box::new(Flight { pending, result: Moved::List }))
     }
 
     fn start_scatter(
@@ -384,7 +345,7 @@ impl<T: Scalar> Elements for Dist<T> {
     ) -> PyResult<Box<dyn Transfer + '_>> {
         let copy = elements::<T>(values, SOURCE)?.to_owned();
         let pending = wait(values.py(), || self.start_scatter_runs(list.starts, list.len, copy))?;
-        Ok(Box::new(Moving { pending, result: Moved::Nothing }))
+        Ok(Box::new(Flight { pending, result: Moved::Nothing }))
     }
 
     fn start_scatter_add(
@@ -396,7 +357,7 @@ impl<T: Scalar> Elements for Dist<T> {
         let (copy, alpha) = (elements::<T>(values, SOURCE)?.to_owned(), alpha_of(alpha)?);
         let start = || self.start_scatter_add_runs(list.starts, list.len, alpha, copy);
         let pending = wait(values.py(), start)?;
-        Ok(Box::new(Moving { pending, result: Moved::Nothing }))
+        Ok(Box::new(Flight { pending, result: Moved::Nothing }))
     }
 
     fn fetch_add<'py>(
@@ -531,23 +492,4 @@ fn resumed<T: Scalar>(
 ) -> PyResult<portolan::array::Access<'_, 'static, T, IxDyn>> {
     binding::resume(array)
         .ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
-}
-
-/// Returns the combined values of all ranks, as a new array of the same shape. `call` describes the
-/// call of the program that this is a part of.
-pub fn all_reduce<'py, T: Scalar>(
-    group: &Group<'static>,
-    values: &Bound<'py, PyAny>,
-    op: crate::dtype::Op,
-    call: Option<&str>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = values.py();
-    let mut copy = elements::<T>(values, SOURCE)?.as_standard_layout().into_owned();
-    let combined = copy.as_slice_mut().expect("the standard layout is contiguous");
-    let mut reduce = || -> Outcome<()> { T::all_reduce(group, combined, op) };
-    wait(py, || match call {
-        Some(call) => group.described(call, reduce),
-        None => reduce(),
-    })?;
-    Ok(copy.into_pyarray(py).into_any())
 }

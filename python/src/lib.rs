@@ -16,7 +16,7 @@
 //! | `values` | indices and values as transfers need them |
 //! | `transfer` | transfers in progress |
 //! | `access`, `apply` | accesses and views, functions of NumPy on own elements |
-//! | `group` | groups, and dropped arrays |
+//! | `group`, `home` | groups, and dropped arrays |
 //! | `sync`, `tiles` | counters, mutexes, work sharing |
 //! | `text` | the library's texts in Python's notation |
 
@@ -29,6 +29,7 @@ mod core;
 mod dtype;
 mod elements;
 mod group;
+mod home;
 mod index;
 mod sync;
 mod text;

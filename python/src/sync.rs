@@ -1,7 +1,8 @@
 //! Counters and mutexes.
 
 use crate::call::{Error_, Pinned, wait};
-use crate::group::{Home, PyGroup, home_of};
+use crate::group::{PyGroup, home_of};
+use crate::home::Home;
 use portolan::Segment;
 use portolan::mutex::{MutexGuard, MutexSet};
 use pyo3::prelude::*;

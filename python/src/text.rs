@@ -17,7 +17,7 @@ impl Display for Tuple<'_> {
     }
 }
 
-/// What is before a list of integers that is a tuple in Python.
+/// The texts before lists of integers that are tuples in Python.
 const BEFORE: [&str; 3] = ["shape [", "index [", "\" ["];
 
 /// Writes shapes and indices, which are lists in Rust, as tuples.

@@ -162,9 +162,8 @@ impl Group {
         Ok((full_key(first, all[0][0]), tag))
     }
 
-    /// Makes collectives possible again after a mismatch, which has left those of the members out
-    /// of step. Collective over the members. Fails with `State` if there was no mismatch, or if the
-    /// group was freed.
+    /// Makes collectives possible again after a mismatch. Collective over the members. Fails with
+    /// `State` if there was no mismatch, or if the group was freed.
     pub fn resume(
         &self,
         topology: &Topology,

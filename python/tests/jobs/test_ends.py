@@ -136,6 +136,14 @@ def test_ctrl_c_interrupts_a_mutex(jobs):
     assert ended.code != 0 and "KeyboardInterrupt" in ended.err
 
 
+def test_ctrl_c_interrupts_a_thread_that_waits_for_another_one(jobs):
+    wait = (
+        "import threading; threading.Thread(target=pt.barrier, daemon=True).start(); time.sleep(0.2); a[0]"
+    )
+    ended = interrupt(jobs, wait)
+    assert ended.code != 0 and "KeyboardInterrupt" in ended.err, ended.text
+
+
 UPDATES = """
     import os, threading, time
     import portolan as pt

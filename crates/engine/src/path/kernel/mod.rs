@@ -201,7 +201,7 @@ pub fn with_vectors<R>(body: impl FnOnce() -> R) -> R {
 /// Distance in bytes at which a reduction prefetches. The end of a page is reached before it.
 const LATER: usize = 4 * FAR;
 
-/// Prefetches as many bytes as a slice has, at a distance behind it. There may be none.
+/// Prefetches a part of the length of a slice, at a distance behind it. The memory may end before.
 #[inline(always)]
 pub fn prefetch_after<T>(slice: &[T]) {
     let first = slice.as_ptr().cast::<u8>().wrapping_add(LATER);
