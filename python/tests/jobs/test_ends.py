@@ -112,10 +112,12 @@ def test_queries_work_after_an_interrupt(jobs):
             a.sync()
         finally:
             print("known:", pt.rank(), a.shape, repr(a), flush=True)
+            print("more:", pt.world.size, pt.world.members, a.bounds(0), a.owner(0), flush=True)
         """
     ended = interrupt(jobs, wait.strip())
     assert ended.code != 0 and "KeyboardInterrupt" in ended.err, ended.text
     assert "known: 1 (4,) <portolan.Array" in ended.out, ended.text
+    assert "more: 2 [0, 1] (slice(0, 2, 1),) 0" in ended.out, ended.text
 
 
 def test_ctrl_c_interrupts_other_waits(jobs):
