@@ -27,16 +27,18 @@ pub trait Element: Pod {}
 #[diagnostic::do_not_recommend]
 impl<T: Pod> Element for T {}
 
-mod sealed {
+/// Bindings implement [`Accumulate`] for truth values.
+pub(crate) mod sealed {
+    /// Seals the trait.
     pub trait Sealed {}
 }
 
-/// An [`Element`] that can be accumulated: the six types of ARMCI (`i32`, `i64`, `f32`, `f64`,
-/// `Complex<f32>`, `Complex<f64>`), and `u32`, `u64`, `isize` and `usize`. Integer sums wrap.
+/// An [`Element`] that can be accumulated: integers, floats and complex numbers of these. Integer
+/// sums wrap.
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` cannot be accumulated",
     label = "no element type of accumulates",
-    note = "accumulates add `i32`, `u32`, `i64`, `u64`, `isize`, `usize`, `f32`, `f64`, `Complex<f32>` and `Complex<f64>`"
+    note = "accumulates add integers of up to 64 bits, `f32`, `f64`, `Complex<f32>` and `Complex<f64>`"
 )]
 pub trait Accumulate: Element + sealed::Sealed {
     /// The neutral scale factor.
@@ -62,6 +64,10 @@ macro_rules! accumulate {
 }
 
 accumulate! {
+    i8: 1, |s| Scale::Byte(s);
+    u8: 1, |s| Scale::Byte(s as i8);
+    i16: 1, |s| Scale::Short(s);
+    u16: 1, |s| Scale::Short(s as i16);
     i32: 1, |s| Scale::Int(s);
     u32: 1, |s| Scale::Int(s as i32);
     i64: 1, |s| Scale::Long(s);
@@ -116,6 +122,10 @@ mod tests {
             assert_eq!(T::ONE.scale().element(), size_of::<T>());
             assert!(T::ONE.scale().is_one());
         }
+        size::<i8>();
+        size::<u8>();
+        size::<i16>();
+        size::<u16>();
         size::<i32>();
         size::<u32>();
         size::<i64>();

@@ -19,7 +19,8 @@ use std::sync::Arc;
 /// kind of each call, its object, type, length, operator and root. If these differ, the call fails
 /// with [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) on all ranks and delivers no result. A
 /// rank that only provides data, such as the root of a broadcast, does not wait for the others and
-/// gets the error from its next collective call. After a mismatch the group can no longer be used.
+/// gets the error from its next collective call. After a mismatch the group makes no collective call
+/// until all of its ranks [resume](Group::resume) it.
 #[derive(Debug, Clone)]
 #[must_use = "a group does nothing by itself"]
 pub struct Group<'rt> {
@@ -109,6 +110,28 @@ impl<'rt> Group<'rt> {
             let made = self.engine().create_group(&self.inner, &ranks)?;
             Ok(made.map(|inner| Group { rt: self.rt, inner }))
         })
+    }
+
+    /// Makes collective calls possible again after one has failed with
+    /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) on all ranks: the group, its clones and
+    /// the objects that belong to it. Collective. The ranks must agree, by their program, on what
+    /// they do next. Objects that only some of them were about to create or to free do not exist, or
+    /// stay.
+    ///
+    /// # Errors
+    /// Returns `State` if no calls have differed, or if the group was freed. Returns `Mismatch` if
+    /// the creation or the free of a group was one of the different calls.
+    #[track_caller]
+    pub fn resume(&self) -> Result<()> {
+        public("Group::resume", || self.engine().resume_group(&self.inner))?;
+        #[cfg(feature = "array")]
+        self.rt.level_barriers(self)?;
+        Ok(())
+    }
+
+    /// Returns whether collective calls have differed, and the group has not been resumed.
+    pub fn has_mismatch(&self) -> bool {
+        self.inner.has_mismatch()
     }
 
     /// Frees the group. Its segments stay valid until they are freed. Collective.

@@ -9,6 +9,8 @@ pub mod binding {
     #[cfg(feature = "array")]
     pub use crate::binding::resume;
     pub use crate::binding::{caller, finalize_borrowed, interrupted, keeps_mapped};
+    pub use crate::element::sealed::Sealed;
+    pub use portolan_engine::path::kernel::Scale;
 }
 
 #[cfg(feature = "array")]

@@ -277,6 +277,17 @@ impl Runtime {
         }
     }
 
+    /// Makes the number of counted barriers equal on all ranks, and larger than before. Collective.
+    #[cfg(feature = "array")]
+    pub(crate) fn level_barriers(&self, group: &crate::Group<'_>) -> Result<()> {
+        if self.engine.config.check_races {
+            let own = self.barriers.lock().get(&group.key()).copied().unwrap_or_default();
+            let most = group.all_reduce_value(own, crate::reduce::Max)?;
+            self.barriers.lock().insert(group.key(), most + 1);
+        }
+        Ok(())
+    }
+
     #[cfg(feature = "array")]
     pub(crate) fn barriers(&self, group: &Arc<portolan_engine::group::Group>) -> u64 {
         let counts = self.barriers.lock();

@@ -19,7 +19,7 @@ def solve(b, tolerance=1e-10):
     x, r, ap = pt.zeros_like(b, name="x"), b.copy("r"), pt.zeros_like(b, name="A p")
     p, rr = r.copy("p"), np.vdot(b, b)
     for iteration in range(1, 500):
-        p.stencil(ap, laplace)
+        pt.stencil(p, ap, laplace)
         alpha = rr / np.vdot(p, ap)
         x += alpha * p
         r -= alpha * ap

@@ -21,7 +21,7 @@ An uncaught exception on one rank ends the job.
 """
 
 from . import _start, random
-from ._array import Access, Array, Transfer, cyclic, grid, irregular
+from ._array import Access, Array, Transfer, cyclic, grid, irregular, stencil
 from ._create import (
     array,
     empty,
@@ -31,7 +31,6 @@ from ._create import (
     load,
     ones,
     ones_like,
-    stencil,
     zeros,
     zeros_like,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional, Union
 
@@ -20,6 +19,8 @@ from ._operands import Agreement, is_comparable, promoted, raise_file_error
 from ._reductions import axes_of
 from ._start import _native
 from ._ufuncs import array_ufunc
+from ._values import _positions
+from ._warnings import ComplexWarning, reported, warn
 
 _new = _native.ArrayBase.__new__
 Access = _native.Access
@@ -177,12 +178,25 @@ class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # t
 
     # Transfers, in addition to those of the native class
 
-    def read_inc(self, index: Any, value: Any = 1) -> Any:
-        """Add to an element of int32, int64, uint32 or uint64, and return its previous value.
+    def put(self, ind: Any, v: Any, mode: str = "raise") -> None:
+        """Set the elements at positions in row-major order, as `numpy.put` does. Not collective.
 
-        Atomic with respect to other ranks. Not collective.
+        Values are repeated if there are fewer than positions. `a[index] = value` is faster.
         """
-        return self._read_inc(index, value)
+        places = np.asarray(ind).reshape(-1)
+        values = np.asarray(v).reshape(-1)
+        if not places.size or not values.size:
+            return
+        if not np.can_cast(places.dtype, np.intp, "same_kind"):
+            raise TypeError(f"positions of {places.dtype!r} are not integers")
+        if self.size == 0:
+            raise IndexError(f'array "{self.name}" is empty: it has no element to put')
+        size = int(self.size)
+        if mode == "raise":
+            places = _positions(places, size, 0)
+        else:
+            places = np.ravel_multi_index((places.astype(np.intp),), (size,), mode)  # type: ignore
+        self[np.unravel_index(places, self.shape)] = np.resize(values, places.size)
 
     def item(self, *index: Any) -> Any:
         """Return one element as a number of Python. Not collective.
@@ -216,7 +230,7 @@ class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # t
 
         The result is a context manager. Its attributes `local` and `padded` (with ghost cells) are
         numpy arrays over the memory of the distributed array. The access ends, collectively, at the
-        end of the block or by `release`, which raises BufferError while such arrays are alive.
+        end of the block or by `release`. Such arrays can be read afterwards, but not written.
         """
         return Access(self)
 
@@ -242,11 +256,14 @@ class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # t
     def astype(self, dtype: Any, name: str = "") -> "Array":
         """Return a copy with another dtype. Collective."""
         made = self._like(dtype, name)
-        with Agreement(self.group):
+        drops_imaginary = self.dtype.kind == "c" and made.dtype.kind not in "cb"
+        with Agreement(self.group), reported("cast"):
+            if drops_imaginary:
+                warn("Casting complex values to real discards the imaginary part", ComplexWarning)
             mine = self.access()
             its = made.access()
             try:
-                its.local[...] = mine.local.astype(dtype)
+                its.local[...] = (mine.local.real if drops_imaginary else mine.local).astype(dtype)
             finally:
                 its.release()
                 mine.release()
@@ -304,30 +321,6 @@ class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # t
         )
         made.copy_from(self)
         return made
-
-    def stencil(self, to: "Array", step: Callable[..., None]) -> None:
-        """Compute `to` from the elements of this array and their neighbours. Collective.
-
-        Updates the ghost cells of this array. `step(old, new, first)` is called with boxes that
-        together cover this rank's elements once, the interior while the ghost cells are in flight.
-        `new` is a box of `to`, and `first` is the index of its first element. `old` is the same box
-        of this array, extended on all sides by the width of the ghost cells.
-
-        Raises ValueError if the arrays are not distributed alike or are block-cyclic, and TypeError
-        if their dtypes differ.
-        """
-        # All ranks release, also if the step raises on some of them.
-        with contextlib.ExitStack() as accesses:
-            mine = self.access()
-            accesses.callback(mine.release)
-            its = to.access()
-            accesses.callback(its.release)
-            try:
-                mine.stencil(its, step)
-            except BaseException as error:
-                # The frames of the step refer to its boxes, which must not outlive the access.
-                traceback.clear_frames(error.__traceback__)
-                raise
 
     # Results of all elements
 
@@ -420,3 +413,23 @@ class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # t
         from ._functions import array_function
 
         return array_function(function, inputs, options)
+
+
+def stencil(old: Array, new: Array, step: Callable[..., None]) -> None:
+    """Compute `new` from the elements of `old` and their neighbours. Collective.
+
+    Updates the ghost cells of `old`. `step(old, new, first)` is called with boxes that together cover
+    this rank's elements once, the interior while the ghost cells are in flight. Its `new` is a box of
+    the array `new`, and `first` is the index of the first element. Its `old` is the same box of the
+    array `old`, extended on all sides by the width of the ghost cells.
+
+    Raises ValueError if the arrays are not distributed alike or are block-cyclic, and TypeError if
+    their dtypes differ.
+    """
+    # All ranks release, also if the step raises on some of them.
+    with contextlib.ExitStack() as accesses:
+        mine = old.access()
+        accesses.callback(mine.release)
+        its = new.access()
+        accesses.callback(its.release)
+        mine._stencil(its, step)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -59,10 +58,6 @@ def on_own(array: Any, function: Callable[[Any], Any]) -> Any:
         mine = array.access()
         try:
             return function(mine)
-        except BaseException as error:
-            # The frames refer to views, which must not outlive the access.
-            traceback.clear_frames(error.__traceback__)
-            raise
         finally:
             mine.release()
 
@@ -96,13 +91,9 @@ def apply(name: str, function: Callable[..., Any], operands: Sequence[Any], dtyp
         try:
             for key, x in (*distinct.items(), (id(made), made)):
                 accesses[key] = x.access()
-            # The views die with the call, before the releases.
             accesses[id(made)].local[...] = function(
                 *[accesses[id(x)].local if id(x) in accesses else x for x in parts]
             )
-        except BaseException as error:
-            traceback.clear_frames(error.__traceback__)
-            raise
         finally:
             for access in accesses.values():
                 access.release()

@@ -175,6 +175,13 @@ def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, *inputs, **options: function(np.asarray(a), *inputs, **options)
 
 
+def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
+    if isinstance(a, Array):
+        a.put(ind, v, mode)
+    else:
+        np.put(a, np.asarray(ind), np.asarray(v), mode)
+
+
 #: Functions of NumPy that give distributed arrays, do not need all elements on one rank, or would
 #: get them one by one.
 BY_FUNCTION: dict[Any, Callable[..., Any]] = {
@@ -183,6 +190,7 @@ BY_FUNCTION: dict[Any, Callable[..., Any]] = {
     np.full_like: _full_like,
     np.empty_like: _empty_like,
     np.copy: lambda a, order="K", subok=False: a.copy(),
+    np.put: _put,
     np.linalg.norm: norm,
     np.nanmin: _nan_extremum(FMIN),
     np.nanmax: _nan_extremum(FMAX),
@@ -191,8 +199,3 @@ BY_FUNCTION: dict[Any, Callable[..., Any]] = {
 if hasattr(np.linalg, "vector_norm"):  # NumPy 2
     BY_FUNCTION[np.linalg.vector_norm] = vector_norm
     BY_FUNCTION[np.linalg.matrix_norm] = matrix_norm
-
-
-def stencil(old: Array, new: Array, step: Callable[..., None]) -> None:
-    """Compute `new` from the elements of `old` and their neighbours; see `Array.stencil`."""
-    old.stencil(new, step)

@@ -5,13 +5,11 @@ Each function warns once, if the elements take more memory than a limit.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any, Optional
 
 import numpy as np
 
-from ._values import _LIBRARIES
+from ._warnings import warn
 
 _limit: Optional[int] = 1 << 24
 _warned: set[str] = set()
@@ -49,12 +47,8 @@ def note(array: Any) -> None:
     if not _running or _limit is None or array.nbytes <= _limit or _running[0] in _warned:
         return
     _warned.add(_running[0])
-    frame, level = sys._getframe(0), 1
-    while frame.f_code.co_filename.startswith(_LIBRARIES) and frame.f_back is not None:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(
+    warn(
         f'{_running[0]} gets all {array.nbytes} bytes of array "{array.name}" to the calling rank; '
         "portolan.warn_of_gathers() sets the limit of this warning",
         GatherWarning,
-        stacklevel=level,
     )

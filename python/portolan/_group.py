@@ -10,6 +10,7 @@ from typing import Any, Optional, Union, cast
 
 import numpy as np
 
+from ._communicator import Communicator
 from ._operands import Agreement
 from ._start import _native, is_child
 from ._values import source
@@ -17,7 +18,7 @@ from ._values import source
 Counter = _native.Counter
 
 
-class Group(_native.Group):  # type: ignore[misc,name-defined]
+class Group(_native.Group, Communicator):  # type: ignore[misc,name-defined]
     """An ordered set of ranks that communicate collectively. `portolan.world` has all ranks.
 
     `Group(parent, ranks)` is `parent.subgroup(ranks)`, and raises Error on ranks that are not in the

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._norms import norm
+from ._warnings import reported
 from ._reductions import ALL, ANY, MAX, MIN, PRODUCT, SUM, count, position, reduce, variance
 
 
@@ -61,7 +62,8 @@ class Reductions:
             dtype = np.float64
         total = self.sum(axis, dtype, out, keepdims, where=where)
         number = count(self, axis, keepdims, where)
-        mean = np.true_divide(total, number, out=out, casting="unsafe")
+        with reported("mean"):
+            mean = np.true_divide(total, number, out=out, casting="unsafe")
         # NumPy 1 divides a float32 by an integer as float64.
         return mean if out is not None else mean.astype(total.dtype)
 

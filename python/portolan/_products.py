@@ -1,8 +1,8 @@
 """Products of matrices, vectors and arrays of more axes.
 
 A product of a matrix and a vector multiplies the own elements of each rank by the elements of the
-vector that belong to them. Ranks that share rows store their parts side by side, and the owners of
-the result add these in a fixed order, so the result does not depend on the timing. All other
+vector that belong to them. If ranks share rows, they store their parts side by side, and the owners
+of the result add these in a fixed order, so the result does not depend on the timing. All other
 products are transposes, reshapes and products of two matrices.
 """
 
@@ -92,8 +92,13 @@ def vectors(a: Any, b: Any) -> Any:
 
 def _matrix_vector(matrix: Any, vector: Any, axis: int) -> Any:
     """Return the product of a matrix and a vector, whose index is that of an axis of the matrix."""
-    made = make(matrix, (matrix.shape[1 - axis],), matrix.dtype, "matmul", distribution="block")
-    group = matrix.group
+    inner = matrix.shape[axis]
+    group, shape = matrix.group, (matrix.shape[1 - axis],)
+    if vector.shape == shape and vector._spec == ("block",) and not any(vector.ghosts):
+        # It may take over the memory of an earlier result.
+        made = vector._like(matrix.dtype, "matmul", accessed=True)
+    else:
+        made = make(matrix, shape, matrix.dtype, "matmul", distribution="block")
     vector.sync()
 
     def multiplied(mine: Any) -> Any:
@@ -104,7 +109,18 @@ def _matrix_vector(matrix: Any, vector: Any, axis: int) -> Any:
     rows, summed, own = on_own(matrix, multiplied)
     # Ranks with the same first index along the axis have different rows.
     has_any = len(rows) > 0 and len(summed) > 0
-    firsts = group.all_gather(int(summed[0]) if has_any else -1)
+    bounds = [matrix.bounds(rank) for rank in range(group.size)]
+    if None in bounds:
+        firsts = group.all_gather(int(summed[0]) if has_any else -1)
+    else:
+        # Without a message.
+        is_empty = [any(along.start == along.stop for along in box) for box in bounds]
+        firsts = [-1 if empty else box[axis].start for box, empty in zip(bounds, is_empty)]
+        of_made = [made.bounds(rank)[0] for rank in range(group.size)]
+        if inner and of_made == [box[1 - axis] for box in bounds]:
+            # Each rank has the sums of its own elements of the result.
+            on_own(made, lambda mine: mine.local.__setitem__(..., own))
+            return made
     columns = sorted(set(firsts) - {-1})
     parts = type(matrix)((max(len(columns), 1), *made.shape), made.dtype, group=matrix._group)
     if has_any:

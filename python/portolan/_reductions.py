@@ -15,6 +15,7 @@ import numpy as np
 
 from ._operands import mask
 from ._start import _native
+from ._warnings import reported
 
 try:
     from numpy.lib.array_utils import normalize_axis_tuple
@@ -145,7 +146,8 @@ def variance(
     place(array, part, kept, squares, mask("var", where, array))
     total = array.group.all_reduce(part, SUM.op)
     freedom = np.maximum(count(array, axis, where=where) - ddof, 0)
-    found = np.true_divide(total, freedom).astype(part.dtype)  # NumPy 1 may give float64
+    with reported("var"):
+        found = np.true_divide(total, freedom).astype(part.dtype)  # NumPy 1 may give float64
     return result(array, np.asarray(np.sqrt(found) if root else found), axes, keepdims, out)
 
 

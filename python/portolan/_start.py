@@ -45,9 +45,19 @@ if threading.current_thread() is not threading.main_thread():
 is_child = multiprocessing.parent_process() is not None or hasattr(
     multiprocessing.current_process(), "_inheriting"
 )
+
+
+def _end() -> None:
+    try:
+        _native.end()
+    except Error as error:
+        print(f"portolan cannot end, so it aborts the job: {error}", file=sys.stderr)
+        abort()
+
+
 if not is_child:
     _native.start()
-    atexit.register(_native.end)
+    atexit.register(_end)
 
 _print_exception = sys.excepthook
 

@@ -14,6 +14,7 @@ from ._operands import mask, part, promoted
 from ._products import matmul
 from ._reductions import BY_UFUNC, reduce
 from ._start import _native
+from ._warnings import reported
 
 _HALF = np.dtype("f2")
 _SCALARS = (int, float, complex, bool)
@@ -61,7 +62,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
             for target, dtype in zip(given, dtypes)
         ]
     )
-    _native._apply(ufunc, parts, outs, chosen, options | loop or None)
+    with reported(name):
+        _native._apply(ufunc, parts, outs, chosen, options | loop or None)
     return outs[0] if ufunc.nout == 1 else outs
 
 
@@ -101,7 +103,8 @@ def _known(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -
             or not model._is_alike(target)
         ):
             return None
-    _native._apply(ufunc, inputs, outs, None, loop or None)
+    with reported(ufunc.__name__):
+        _native._apply(ufunc, inputs, outs, None, loop or None)
     return outs[0]
 
 

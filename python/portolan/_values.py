@@ -86,6 +86,13 @@ def lists(
     return rows, math.prod(counts), (*selected, *counts)
 
 
+def is_dense(shape: tuple[int, ...], index: Any) -> bool:
+    """Return whether an index is a mask of so many elements that a get of all takes less time."""
+    if not isinstance(index, np.ndarray) or index.dtype != np.bool_ or index.shape != shape:
+        return False
+    return not _LOOKS_FOR_RACES and index.size > 0 and bool(4 * int(np.count_nonzero(index)) >= index.size)
+
+
 def _item(item: Any) -> Any:
     """Return an item of an index as NumPy's indexing takes it."""
     if item is None:
@@ -163,6 +170,8 @@ def _positions(index: np.ndarray[Any, Any], n: int, axis: int) -> np.ndarray[Any
     return np.where(index < 0, index + n, index) if least < 0 else index
 
 
+#: Gets of elements that are not selected would count as uses of them.
+_LOOKS_FOR_RACES = os.environ.get("PORTOLAN_CHECK", "0") not in ("", "0")
 #: Folders of the package, and of NumPy, whose operators call the package.
 _LIBRARIES = tuple(os.path.dirname(module) + os.sep for module in (__file__, np.__file__))
 #: Lines in the notation of reports, by file, line and function: a trace asks for each call.

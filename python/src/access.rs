@@ -1,8 +1,9 @@
 //! Accesses, and the views of own elements.
 //!
 //! Every NumPy array over a rank's own elements has a [`Lease`] as its base. The lease counts the
-//! view and keeps the array, so the memory stays mapped while any view lives, and the access cannot
-//! be released meanwhile.
+//! view and keeps the array, so the memory stays mapped while any view lives. At the end of the access,
+//! the views that it has given to the program become read-only, because other ranks may write to the
+//! elements then.
 
 use crate::array::PyArray;
 use crate::call::{Error_, Pinned, VIEWS, was_interrupted};
@@ -55,13 +56,16 @@ impl PyAccess {
     }
 
     fn view<'py>(&self, py: Python<'py>, padded: bool) -> PyResult<Bound<'py, PyAny>> {
-        self.open()?.view(py, padded)
+        let core = self.open()?;
+        let view = core.view(py, padded)?;
+        core.give(&view)?;
+        Ok(view)
     }
 
     /// Stores a value in a view. The value may be such a view that was changed in place.
     fn assign(&self, value: &Bound<'_, PyAny>, padded: bool) -> PyResult<()> {
         let py = value.py();
-        let view = self.view(py, padded)?;
+        let view = self.open()?.view(py, padded)?;
         let is_view = match value.cast::<PyUntypedArray>() {
             Ok(array) => is_same(array, view.cast()?),
             Err(_) => false,
@@ -139,7 +143,7 @@ impl PyAccess {
     /// Start to fill the ghost cells. Collective. Raises BufferError while views are alive.
     ///
     /// `local` and `padded` wait until the ghost cells are filled. To compute meanwhile, use
-    /// `stencil` instead.
+    /// `portolan.stencil` instead.
     fn start_update(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.open()?;
         core.no_views("an update of ghost cells is started")?;
@@ -151,11 +155,7 @@ impl PyAccess {
         self.open()?.with_mut(|a| a.finish_update(py))
     }
 
-    /// Compute the elements of another access from those of this one; see `Array.stencil`.
-    ///
-    /// Collective. Raises ValueError if the arrays are not distributed alike or are block-cyclic,
-    /// and TypeError if their dtypes differ.
-    fn stencil(
+    fn _stencil(
         &self,
         py: Python<'_>,
         to: &Bound<'_, PyAccess>,
@@ -168,7 +168,7 @@ impl PyAccess {
         from.with_mut(|a| to.with_mut(|b| a.stencil(b, step, keepers)))
     }
 
-    /// End the access. Collective. Raises BufferError while views of own elements are alive.
+    /// End the access. Collective. `local` and `padded` that are alive become read-only.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         if was_interrupted() {
             return Ok(()); // so that `finally` lets the exception of the signal handler pass

@@ -10,12 +10,13 @@ use crate::group::{PyGroup, at_once, home_of};
 use crate::index::Key;
 use crate::tiles::PyTiles;
 use crate::transfer::PyTransfer;
+use crate::values::Place;
 use ndarray::IxDyn;
 use portolan::array::{Boundary, DistArray, Distribution, Options};
 use portolan::internals::binding::are_distributed_alike;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PySlice, PyTuple};
+use pyo3::types::{PyEllipsis, PySlice, PyTuple};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -98,52 +99,52 @@ impl PyArray {
     /// The name, for errors and reports.
     #[getter]
     fn name(&self) -> PyResult<String> {
-        self.0.peek()?.with(|a| Ok(a.facts().name.to_string()))
+        self.0.peek().query(|a| Ok(a.facts().name.to_string()))
     }
 
     /// The number of elements along each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.0.peek()?.with(|a| PyTuple::new(py, a.facts().shape))
+        self.0.peek().query(|a| PyTuple::new(py, a.facts().shape))
     }
 
     /// The number of axes.
     #[getter]
     fn ndim(&self) -> PyResult<usize> {
-        self.0.peek()?.with(|a| Ok(a.facts().shape.len()))
+        self.0.peek().query(|a| Ok(a.facts().shape.len()))
     }
 
     /// The number of elements.
     #[getter]
     fn size(&self) -> PyResult<usize> {
-        self.0.peek()?.with(|a| Ok(a.facts().shape.iter().product()))
+        self.0.peek().query(|a| Ok(a.facts().shape.iter().product()))
     }
 
     /// The number of ranks along each axis.
     #[getter]
     fn grid<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.0.peek()?.with(|a| PyTuple::new(py, a.facts().grid))
+        self.0.peek().query(|a| PyTuple::new(py, a.facts().grid))
     }
 
     /// The width of the ghost cells along each axis.
     #[getter]
     fn ghosts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.0.peek()?.with(|a| PyTuple::new(py, a.facts().ghosts))
+        self.0.peek().query(|a| PyTuple::new(py, a.facts().ghosts))
     }
 
     /// The element type.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArrayDescr>> {
-        Ok(with_type!(self.0.peek()?.dtype, T => numpy::dtype::<T>(py)))
+        Ok(with_type!(self.0.peek().dtype, T => numpy::dtype::<T>(py)))
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        self.0.peek()?.with(|a| Ok(a.facts().shape[0]))
+        self.0.peek().query(|a| Ok(a.facts().shape[0]))
     }
 
     /// Return the rank, in the array's group, that owns an element.
     fn owner(&self, index: &Bound<'_, PyAny>) -> PyResult<usize> {
-        self.core()?.with(|a| match self.key(a, index)? {
+        self.0.peek().query(|a| match self.key(a, index)? {
             Key::Element(index) => at_once(a.owner(&index)),
             _ => Err(PyTypeError::new_err("owner() needs the index of one element")),
         })
@@ -153,7 +154,7 @@ impl PyArray {
     ///
     /// The index of the patch must have no arrays.
     fn owners(&self, index: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-        self.core()?.with(|a| {
+        self.0.peek().query(|a| {
             let selection = self.selection(a, index)?;
             at_once(selection.patch().and_then(|patch| a.owners(patch)))
         })
@@ -168,7 +169,7 @@ impl PyArray {
         py: Python<'py>,
         rank: Option<usize>,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.core()?.with(|a| {
+        self.0.peek().query(|a| {
             let rank = rank.unwrap_or_else(|| a.facts().group.rank());
             let slice =
                 |r: std::ops::Range<usize>| PySlice::new(py, r.start as isize, r.end as isize, 1);
@@ -211,6 +212,11 @@ impl PyArray {
         match found {
             Some(found) => Ok(found),
             None => {
+                let shape = self.shape(py)?;
+                let values = py.import("portolan._values")?;
+                if values.call_method1("is_dense", (shape, index))?.extract()? {
+                    return self.__getitem__(py, &PyEllipsis::get(py).to_owned())?.get_item(index);
+                }
                 let lists = self.lists(index)?;
                 let shape = &lists.shape;
                 let found = self.core()?.with(|a| a.gather(py, &lists.listed()?))?;
@@ -230,13 +236,18 @@ impl PyArray {
             let put = core.with(|a| a.put_value(value, &index));
             return put.map_err(|error| self.named(value.py(), error));
         }
-        self.write(index, value, |a, list, values| a.scatter(list, values), |a, s, v| a.put(s, v))
+        let place = self.place(index)?;
+        let source = self.source_of(&place, value)?;
+        core.with(|a| match &place {
+            Place::Patch(selection) => a.put(selection, &source),
+            Place::Lists(lists) => a.scatter(&lists.listed()?, &source),
+        })
     }
 
     /// Add `alpha` times a value to the elements that an index selects, each atomically.
     ///
     /// The value broadcasts to the shape of the selection. Index arrays may name an element more
-    /// than once. Raises TypeError for bool, int8, uint8, int16 and uint16, and Error during an
+    /// than once. Sums of integers wrap, and a sum of bools is a logical or. Raises Error during an
     /// access. Not collective; `sync` makes the sums visible to all ranks.
     #[pyo3(signature = (index, value, alpha=None))]
     fn add(
@@ -245,12 +256,12 @@ impl PyArray {
         value: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.write(
-            index,
-            value,
-            |a, list, values| a.scatter_add(list, values, alpha),
-            |a, selection, source| a.add(selection, source, alpha),
-        )
+        let place = self.place(index)?;
+        let source = self.source_of(&place, value)?;
+        self.core()?.with(|a| match &place {
+            Place::Patch(selection) => a.add(selection, &source, alpha),
+            Place::Lists(lists) => a.scatter_add(&lists.listed()?, &source, alpha),
+        })
     }
 
     /// Return the elements that an index selects, as `a[index]` does.
@@ -270,20 +281,21 @@ impl PyArray {
         }
     }
 
-    /// Set the elements that an index selects, as `a[index] = value` does. Not collective.
-    fn put(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.__setitem__(index, value)
-    }
-
-    /// Start to get the elements that an index without arrays selects. Not collective.
+    /// Start to get the elements that an index selects. Not collective.
     ///
-    /// `Transfer.wait` returns them as a numpy array.
+    /// `Transfer.wait` returns what `a[index]` does.
     fn start_get(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>) -> PyResult<PyTransfer> {
         let py = slf.py();
-        PyTransfer::new(slf, |a| a.start_get(py, slf.get().selection(a, index)?))
+        match slf.get().place(index)? {
+            Place::Patch(selection) => PyTransfer::new(slf, |a| a.start_get(py, selection)),
+            Place::Lists(lists) => {
+                let shape: Vec<usize> = lists.shape.extract()?;
+                PyTransfer::new(slf, |a| a.start_gather(py, &lists.listed()?, &shape))
+            }
+        }
     }
 
-    /// Start to put a copy of a value to the elements that an index without arrays selects.
+    /// Start to put a copy of a value to the elements that an index selects.
     ///
     /// Not collective. The elements are visible to all ranks after `sync`.
     fn start_put(
@@ -291,10 +303,12 @@ impl PyArray {
         index: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<PyTransfer> {
-        let this = slf.get();
-        let selection = this.core()?.with(|a| this.selection(a, index))?;
-        let source = this.source(value, &selection.shape())?;
-        PyTransfer::new(slf, |a| a.start_put(selection, &source))
+        let place = slf.get().place(index)?;
+        let source = slf.get().source_of(&place, value)?;
+        PyTransfer::new(slf, |a| match place {
+            Place::Patch(selection) => a.start_put(selection, &source),
+            Place::Lists(lists) => a.start_scatter(&lists.listed()?, &source),
+        })
     }
 
     /// Start to add `alpha` times a copy of a value, atomically; see `add`. Not collective.
@@ -305,21 +319,26 @@ impl PyArray {
         value: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTransfer> {
-        let this = slf.get();
-        let selection = this.core()?.with(|a| this.selection(a, index))?;
-        let source = this.source(value, &selection.shape())?;
-        PyTransfer::new(slf, |a| a.start_add(selection, &source, alpha))
+        let place = slf.get().place(index)?;
+        let source = slf.get().source_of(&place, value)?;
+        PyTransfer::new(slf, |a| match place {
+            Place::Patch(selection) => a.start_add(selection, &source, alpha),
+            Place::Lists(lists) => a.start_scatter_add(&lists.listed()?, &source, alpha),
+        })
     }
 
-    #[pyo3(signature = (index, value))]
-    fn _read_inc<'py>(
+    /// Add to an element of int32, int64, uint32 or uint64, and return its previous value.
+    ///
+    /// The default is one. Atomic with respect to other ranks. Not collective.
+    #[pyo3(signature = (index, value=None))]
+    fn fetch_add<'py>(
         &self,
         index: &Bound<'py, PyAny>,
-        value: &Bound<'py, PyAny>,
+        value: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.core()?.with(|a| match self.key(a, index)? {
-            Key::Element(index) => a.read_inc(&index, value),
-            _ => Err(PyTypeError::new_err("read_inc() needs the index of one element")),
+            Key::Element(at) => a.fetch_add(index.py(), &at, value),
+            _ => Err(PyTypeError::new_err("fetch_add() needs the index of one element")),
         })
     }
 

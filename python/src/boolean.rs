@@ -9,9 +9,10 @@ use crate::dtype::{Op, Outcome, Scalar};
 use bytemuck::{Pod, Zeroable};
 use num_traits::{One, Zero};
 use numpy::PyArrayDescr;
-use portolan::Group;
 use portolan::array::{Extremum, Magnitude, NpyElement};
+use portolan::internals::binding::{Scale, Sealed};
 use portolan::reduce::{And, Or, Xor};
+use portolan::{Accumulate, Group};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use std::ops::{Add, Div, Mul, Sub};
@@ -108,9 +109,18 @@ impl Magnitude for Bool {
     }
 }
 
+impl Sealed for Bool {}
+
+impl Accumulate for Bool {
+    const ONE: Bool = Bool(1);
+
+    fn scale(self) -> Scale {
+        Scale::Bool(self.get())
+    }
+}
+
 impl Scalar for Bool {
     const NAME: &'static str = "bool";
-    const ONE: Bool = Bool(1);
 
     /// Takes bools, and the integers 0 and 1.
     fn from_py(value: &Bound<'_, PyAny>) -> PyResult<Bool> {

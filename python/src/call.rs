@@ -1,29 +1,33 @@
-//! Calls into the library: the thread that may make them, the global interpreter lock, interrupts,
-//! and errors.
+//! Calls into the library: one thread at a time, the global interpreter lock, interrupts, and errors.
 //!
-//! The runtime and all objects that borrow from it belong to the thread that imported the package.
-//! [`Pinned`] holds such an object in a Python object, which any thread can reach. A call passes
-//! [`enter`] first, which refuses other threads, calls after the end, and calls that a signal
-//! handler makes inside another call. [`wait`] then runs the call without the interpreter lock.
-//! [`transfer`] keeps the lock for short transfers in shared memory: they do not wait, and another
-//! Python thread that takes the lock keeps it for milliseconds.
+//! The runtime and all objects that borrow from it are used by one thread at a time: the one that has
+//! the [`Turn`]. [`Pinned`] holds such an object in a Python object, which any thread can reach. A
+//! call passes [`enter`] first, which waits for the turn of another thread to end. It refuses calls
+//! after the end, calls that a signal handler makes inside another call, and calls of other threads
+//! if MPI permits only one. [`wait`] then runs the call without the interpreter lock. [`transfer`]
+//! keeps the lock for short transfers in shared memory: they do not wait, and another Python thread
+//! that takes the lock keeps it for milliseconds.
 //!
-//! Invariants: while [`wait`] or [`transfer`] runs, no other code of this thread uses the library.
-//! A panic becomes a `portolan.Error` ([`caught`]), because `except Exception` of a program does not
-//! catch the `PanicException` of PyO3.
+//! Invariants: a thread takes its turn, uses a [`Pinned`] value and drops one only with the
+//! interpreter lock. It gives the lock up only during its turn. So no other thread uses the values
+//! meanwhile. A thread waits for its turn without the lock. A panic becomes a `portolan.Error`
+//! ([`caught`]), because `except Exception` of a program does not catch the `PanicException` of PyO3.
 
 use crate::dtype::Failure;
+use crate::text::with_tuples;
 use portolan::internals::binding;
-use portolan::{Error, ErrorKind, OnPanic, Runtime, TransferPath};
+use portolan::{Error, ErrorKind, OnPanic, Runtime, ThreadLevel, TransferPath};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Condvar, Mutex, OnceLock};
+use std::time::Duration;
 
 mod exception {
     pyo3::create_exception!(
@@ -46,8 +50,21 @@ static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
 static TRACED: AtomicBool = AtomicBool::new(false);
 /// Whether this rank reaches the memory of all ranks by load and store.
 static DIRECT: AtomicBool = AtomicBool::new(false);
-/// The address of the thread-local data of the runtime's thread.
-static THREAD: AtomicUsize = AtomicUsize::new(0);
+/// The thread that has imported the package: the main thread, which Python's signal handlers use.
+static MAIN: AtomicUsize = AtomicUsize::new(0);
+/// Whether MPI permits calls of other threads.
+static ANY_THREAD: AtomicBool = AtomicBool::new(false);
+/// The thread that has the turn, or 0.
+static TURN: AtomicUsize = AtomicUsize::new(0);
+/// The number of threads that wait for their turn, and the event of its end.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+static ENDS: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
+/// The thread that had the last turn.
+static LAST: AtomicUsize = AtomicUsize::new(0);
+/// Between looks for signals while a thread waits for its turn.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// The longest time that a thread leaves the next turn to threads that wait for one.
+const COURTESY: Duration = Duration::from_millis(1);
 static RUNTIME: OnceLock<Pinned<&'static Runtime>> = OnceLock::new();
 /// Maximum size in bytes of a short transfer.
 const SHORT: usize = 64 << 10;
@@ -55,7 +72,10 @@ const SHORT: usize = 64 << 10;
 pub static VIEWS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
+    /// Whether this thread is in a call of the library.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// The number of turns of this thread, one in the other.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// The exception of a signal handler that ended a wait.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
     /// The line that makes the current call, if a trace is written.
@@ -80,14 +100,27 @@ fn this_thread() -> usize {
     INSIDE.with(|inside| std::ptr::from_ref(inside).addr())
 }
 
-fn is_own_thread() -> bool {
-    THREAD.load(Ordering::Relaxed) == this_thread()
+fn is_main() -> bool {
+    MAIN.load(Ordering::Relaxed) == this_thread()
 }
 
-/// Checks that this thread may call the library now.
+fn may_call() -> bool {
+    ANY_THREAD.load(Ordering::Relaxed) || is_main()
+}
+
+/// Returns whether no other thread has the turn.
+fn is_my_turn() -> bool {
+    let turn = TURN.load(Ordering::Acquire);
+    turn == 0 || turn == this_thread()
+}
+
+/// Waits until no other thread has the turn, and checks that this thread may call the library now.
 #[inline]
 pub fn enter() -> PyResult<()> {
-    if phase() == RUNNING && is_own_thread() && !INSIDE.get() {
+    if !is_my_turn() {
+        await_turn()?;
+    }
+    if phase() == RUNNING && may_call() && !INSIDE.get() {
         if DROPPED_NUMBER.load(Ordering::Relaxed) > 0 {
             drop_here();
         }
@@ -102,23 +135,97 @@ fn refusal() -> PyErr {
         BEFORE => "portolan has not started",
         ENDED => "portolan has ended",
         INTERRUPTED => "a call of portolan was interrupted, so this rank can only end",
-        _ if is_own_thread() => {
+        _ if may_call() => {
             "another call of portolan is in progress: a signal handler or a stencil step calls it"
         }
-        _ => "portolan is used by a thread other than the one that imported it",
+        _ => {
+            "MPI was initialised below MPI_THREAD_SERIALIZED, so only the thread that imported \
+             portolan may call it"
+        }
     })
 }
 
-/// A value that only the runtime's thread uses. If another thread drops it, for example in a
-/// garbage collection, or a signal handler does so inside a call, the runtime's thread drops it at
-/// its next call. After the end it is leaked.
+/// Waits until no thread has the turn. The caller holds the interpreter lock.
+#[cold]
+fn await_turn() -> PyResult<()> {
+    Python::attach(|py| {
+        while !is_my_turn() {
+            WAITING.fetch_add(1, Ordering::SeqCst);
+            py.detach(|| {
+                if let Ok(held) = ENDS.0.lock()
+                    && !is_my_turn()
+                {
+                    drop(ENDS.1.wait_timeout(held, PATIENCE));
+                }
+            });
+            WAITING.fetch_sub(1, Ordering::SeqCst);
+            py.check_signals()?;
+        }
+        Ok(())
+    })
+}
+
+/// Gives up the interpreter lock between two turns. A thread that makes one call after the other
+/// would otherwise have a turn whenever another thread has the lock.
+#[cold]
+fn let_others_begin() {
+    Python::attach(|py| {
+        py.detach(|| {
+            if let Ok(held) = ENDS.0.lock() {
+                drop(ENDS.1.wait_timeout(held, COURTESY));
+            }
+        });
+    });
+}
+
+/// The turn of this thread, in which no other thread uses the library. Turns of a thread nest.
+pub struct Turn(PhantomData<*const ()>);
+
+impl Turn {
+    /// The caller holds the interpreter lock, here and when the turn ends.
+    #[inline]
+    pub fn take() -> PyResult<Turn> {
+        let me = this_thread();
+        if DEPTH.get() == 0 {
+            if WAITING.load(Ordering::Relaxed) > 0 && LAST.load(Ordering::Relaxed) == me {
+                let_others_begin();
+            }
+            if !is_my_turn() {
+                await_turn()?;
+            }
+            TURN.store(me, Ordering::Release);
+            LAST.store(me, Ordering::Relaxed);
+        }
+        DEPTH.set(DEPTH.get() + 1);
+        Ok(Turn(PhantomData))
+    }
+}
+
+impl Drop for Turn {
+    #[inline]
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+        if DEPTH.get() == 0 {
+            TURN.store(0, Ordering::SeqCst);
+            if WAITING.load(Ordering::SeqCst) > 0 {
+                let held = ENDS.0.lock();
+                ENDS.1.notify_all();
+                drop(held);
+            }
+        }
+    }
+}
+
+/// A value that one thread uses at a time. If a thread drops it during the turn of another thread,
+/// for example in a garbage collection, or a signal handler does so inside a call, the next call
+/// drops it. After the end it is leaked.
 pub struct Pinned<T: 'static>(ManuallyDrop<T>);
 
-/// Values that other threads or signal handlers have dropped, and their number.
+/// Values that were dropped during calls, and their number.
 static DROPPED: Mutex<Vec<Here<Box<dyn Any>>>> = Mutex::new(Vec::new());
 static DROPPED_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
-/// Drops what other threads and signal handlers have dropped.
+/// Drops what was dropped during calls.
 #[cold]
 fn drop_here() {
     let Ok(mut dropped) = DROPPED.lock() else { return };
@@ -128,11 +235,11 @@ fn drop_here() {
     drop(values); // without the lock: this may drop further values
 }
 
-// SAFETY: other threads can move, forget and drop a `Pinned`. They do not use the value: `get`
-// refuses them, and `drop` hands the value to the runtime's thread.
+// SAFETY: threads use and drop the value with the interpreter lock, and none of them does so in the
+// turn of another one (see the module).
 unsafe impl<T> Send for Pinned<T> {}
-// SAFETY: a shared reference gives access to the value only through `get`, which refuses other
-// threads.
+// SAFETY: a shared reference gives access to the value only through `get`, which waits for the turns
+// of other threads, and `peek`, whose callers read what does not change.
 unsafe impl<T> Sync for Pinned<T> {}
 
 impl<T> Pinned<T> {
@@ -147,11 +254,12 @@ impl<T> Pinned<T> {
         Ok(&self.0)
     }
 
-    /// Returns the value for a query, which makes no call of the library. Queries work after the end
-    /// and after an interrupt, too.
+    /// Returns the value for a query, which makes no call of the library and reads what does not
+    /// change. Queries work at any time: during calls of other threads, after the end, and after an
+    /// interrupt.
     #[inline]
-    pub fn peek(&self) -> PyResult<&T> {
-        if is_own_thread() { Ok(&self.0) } else { Err(refusal()) }
+    pub fn peek(&self) -> &T {
+        &self.0
     }
 }
 
@@ -162,7 +270,7 @@ impl<T> Drop for Pinned<T> {
         }
         // SAFETY: the value is not used after this drop.
         let value = unsafe { ManuallyDrop::take(&mut self.0) };
-        if is_own_thread() && !INSIDE.get() {
+        if may_call() && is_my_turn() && !INSIDE.get() {
             return drop(value);
         }
         let value: Here<Box<dyn Any>> = Here(Box::new(value));
@@ -181,7 +289,7 @@ pub fn start(py: Python<'_>) -> PyResult<&'static Runtime> {
     if PHASE.load(Ordering::Relaxed) != BEFORE {
         return Err(Error_::new_err("portolan has already been started"));
     }
-    THREAD.store(this_thread(), Ordering::Relaxed);
+    MAIN.store(this_thread(), Ordering::Relaxed);
     let builder = Runtime::builder().on_panic(OnPanic::Unwind);
     let builder = binding::caller(builder, python_line);
     let builder = binding::keeps_mapped(builder, || VIEWS.load(Ordering::Acquire) > 0);
@@ -190,6 +298,7 @@ pub fn start(py: Python<'_>) -> PyResult<&'static Runtime> {
     let builder = unsafe { binding::interrupted(builder, is_interrupted) };
     let runtime: &'static Runtime = Box::leak(Box::new(wait(py, || builder.init())?));
     RUNTIME.get_or_init(|| Pinned::new(runtime));
+    ANY_THREAD.store(runtime.thread_level() >= ThreadLevel::Serialized, Ordering::Relaxed);
     TRACED.store(runtime.is_traced(), Ordering::Relaxed);
     let direct = |rank| matches!(runtime.path_to(rank), Ok(TransferPath::Direct));
     DIRECT.store((0..runtime.size()).all(direct), Ordering::Relaxed);
@@ -205,15 +314,25 @@ pub fn runtime() -> PyResult<&'static Runtime> {
 
 /// Returns the runtime for a query.
 pub fn known_runtime() -> PyResult<&'static Runtime> {
-    RUNTIME.get().ok_or_else(refusal)?.peek().copied()
+    Ok(RUNTIME.get().ok_or_else(refusal)?.peek())
 }
 
 /// Ends the runtime, once. Collective. After an interrupt it ends the job instead.
 pub fn end(py: Python<'_>) -> PyResult<()> {
-    if PHASE.load(Ordering::Relaxed) == INTERRUPTED && is_own_thread() {
+    if PHASE.load(Ordering::Relaxed) == INTERRUPTED && is_main() {
         Runtime::abort(130);
     }
     let Ok(runtime) = runtime() else { return Ok(()) };
+    let world = runtime.world();
+    // After a mismatch, the ranks meet here again.
+    let met = wait(py, || match world.described("the end of the program", || world.barrier()) {
+        Err(error) if error.kind() == ErrorKind::Mismatch => world.resume(),
+        met => met,
+    });
+    if PHASE.load(Ordering::Relaxed) == INTERRUPTED {
+        Runtime::abort(130);
+    }
+    met?;
     PHASE.store(ENDED, Ordering::Relaxed);
     // SAFETY: from now on `enter` refuses all calls, and `Pinned` forgets the objects that borrow
     // from the runtime. Memory under live views stays mapped.
@@ -226,7 +345,7 @@ pub fn end(py: Python<'_>) -> PyResult<()> {
 
 /// Returns whether a signal handler has raised an exception. Runs on the thread that waits.
 fn is_interrupted() -> bool {
-    is_own_thread()
+    is_main()
         && Python::attach(|py| match py.check_signals() {
             Ok(()) => false,
             Err(raised) => {
@@ -238,7 +357,7 @@ fn is_interrupted() -> bool {
 
 /// Returns the line of the program that makes the current call, as `file:line (function)`.
 fn python_line() -> Option<String> {
-    if !is_own_thread() {
+    if !INSIDE.get() {
         return None;
     }
     LINE.with_borrow(Clone::clone).or_else(|| Python::attach(find_line))
@@ -255,7 +374,7 @@ struct Here<T>(T);
 
 // SAFETY: `wait` hands it to `Python::detach`, which runs it on the calling thread. The bound of
 // `detach` only keeps references to Python objects out, and the callers of `wait` pass none. Values
-// in `DROPPED` are moved there, and used only by the runtime's thread.
+// in `DROPPED` are dropped by a call, as a `Pinned` is.
 unsafe impl<T> Send for Here<T> {}
 
 impl<T> Deref for Here<T> {
@@ -322,6 +441,7 @@ fn run<R, E: Into<Failure>>(py: Python<'_>, body: impl FnOnce() -> Result<R, E>)
             INSIDE.set(false);
         }
     }
+    let turn = Turn::take()?;
     let traced = TRACED.load(Ordering::Relaxed);
     if traced {
         LINE.set(find_line(py));
@@ -336,6 +456,7 @@ fn run<R, E: Into<Failure>>(py: Python<'_>, body: impl FnOnce() -> Result<R, E>)
     if traced {
         LINE.take();
     }
+    drop(turn);
     result
 }
 
@@ -350,12 +471,16 @@ pub fn raise(failure: Failure) -> PyErr {
         PHASE.store(INTERRUPTED, Ordering::Relaxed);
         return raised;
     }
-    let text = error.detail().to_string();
+    let text = with_tuples(&error.detail().to_string());
     match error.kind() {
         ErrorKind::Address => PyIndexError::new_err(text),
         ErrorKind::Argument | ErrorKind::Rank => PyValueError::new_err(text),
         ErrorKind::Type => PyTypeError::new_err(text),
         ErrorKind::Memory => PyMemoryError::new_err(text),
+        ErrorKind::Mismatch => Error_::new_err(format!(
+            "{text}; if all ranks of the group catch this error, they can continue after resume() of \
+             the group"
+        )),
         _ => Error_::new_err(text),
     }
 }

@@ -1,21 +1,24 @@
 //! The owner of an array.
 //!
 //! The array object, its access, its views and its transfers share a [`Core`], so the memory lives
-//! as long as the last of them. The core counts views and transfers, and refuses calls that would
-//! invalidate them. When the last reference is dropped, the array goes to the list of its group
-//! ([`crate::group`]).
+//! as long as the last of them. The core counts views and transfers, and refuses to free the array
+//! while there are some. Views become read-only at the end of the access. When the last reference is dropped, the array goes to the list of its group
+//! ([`crate::home`]).
 //!
 //! A call borrows the array while it runs code of Python, such as a conversion or a garbage
 //! collection. This code may use the same array. Every borrow therefore goes through
 //! [`Core::with`] or [`Core::with_mut`], which fail if the array is in use and make a panic an error.
+//! They keep the turn of the thread ([`crate::call`]) until the call ends.
 
 use crate::access::Lease;
-use crate::call::{Error_, caught};
+use crate::call::{Error_, Turn, caught};
 use crate::dtype::DType;
 use crate::elements::Elements;
-use crate::group::Home;
+use crate::home::Home;
+use crate::views::seal;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
+use pyo3::types::PyWeakrefReference;
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +32,8 @@ pub struct Core {
     pub dtype: DType,
     /// The views of own elements that Python holds.
     pub views: Arc<AtomicUsize>,
+    /// The views that the access has given to the program, to find those that are alive at its end.
+    given: RefCell<Vec<Py<PyWeakrefReference>>>,
     /// The transfers in progress that Python holds.
     pub transfers: Cell<usize>,
     lent: Cell<Lent>,
@@ -70,6 +75,7 @@ impl Core {
             number,
             dtype,
             views: Arc::default(),
+            given: RefCell::default(),
             transfers: Cell::new(0),
             lent: Cell::new(Lent::No),
             opened: Cell::new(0),
@@ -82,6 +88,7 @@ impl Core {
             return Ok(None);
         }
         self.settle(py)?;
+        self.no_views("the array is freed")?;
         self.change("the array is freed", |_| Ok(()))?;
         self.home.freed();
         Ok(self.array.take())
@@ -89,14 +96,25 @@ impl Core {
 
     /// Runs a call that only reads the array or writes patches.
     pub fn with<R>(&self, body: impl FnOnce(&dyn Elements) -> PyResult<R>) -> PyResult<R> {
+        let _turn = Turn::take()?;
         match &*self.array.try_borrow().map_err(in_use)? {
             Some(array) => caught(|| body(&**array)),
             None => Err(Error_::new_err("the array has been freed")),
         }
     }
 
+    /// Runs a query, which reads what does not change. It does not wait for a call of another thread,
+    /// unless this call changes the whole array.
+    pub fn query<R>(&self, body: impl FnOnce(&dyn Elements) -> PyResult<R>) -> PyResult<R> {
+        match self.array.try_borrow() {
+            Ok(array) if array.is_some() => body(&**array.as_ref().expect("there is one")),
+            _ => self.with(body),
+        }
+    }
+
     /// Runs a call of the access, or one that needs the whole array.
     pub fn with_mut<R>(&self, body: impl FnOnce(&mut dyn Elements) -> PyResult<R>) -> PyResult<R> {
+        let _turn = Turn::take()?;
         match &mut *self.array.try_borrow_mut().map_err(in_use)? {
             Some(array) => caught(|| body(&mut **array)),
             None => Err(Error_::new_err("the array has been freed")),
@@ -111,7 +129,7 @@ impl Core {
     }
 
     fn name(&self) -> String {
-        self.with(|a| Ok(a.facts().name.to_string())).unwrap_or_default()
+        self.query(|a| Ok(a.facts().name.to_string())).unwrap_or_default()
     }
 
     /// Fails if views of own elements are alive.
@@ -147,7 +165,7 @@ impl Core {
         self.with_mut(body)
     }
 
-    /// Fails in an access, and if views are alive or transfers are in progress.
+    /// Fails in an access, and if transfers are in progress.
     pub fn may_change(&self, what: &str) -> PyResult<()> {
         if self.lent.get() != Lent::No {
             return Err(Error_::new_err(format!(
@@ -155,7 +173,6 @@ impl Core {
                 self.name()
             )));
         }
-        self.no_views(what)?;
         self.no_transfers(what)
     }
 
@@ -192,13 +209,29 @@ impl Core {
         })
     }
 
+    /// Notes that the program gets a view.
+    pub fn give(&self, view: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut given = self.given.borrow_mut();
+        if given.len() > 2 * self.views.load(Ordering::Acquire) + 8 {
+            given.retain(|weak| weak.bind(view.py()).upgrade().is_some());
+        }
+        given.push(PyWeakrefReference::new(view)?.unbind());
+        Ok(())
+    }
+
+    /// Makes the views that are alive read-only, before the access ends.
+    fn close_views(&self, py: Python<'_>) -> PyResult<()> {
+        let given = self.given.take();
+        given.iter().filter_map(|weak| weak.bind(py).upgrade()).try_for_each(|view| seal(&view))
+    }
+
     pub fn is_open(&self, number: u64) -> bool {
         self.lent.get() != Lent::No && self.opened.get() == number
     }
 
     /// Ends the access. Collective.
     pub fn release(&self, py: Python<'_>) -> PyResult<()> {
-        self.no_views("the access is released")?;
+        self.close_views(py)?;
         self.with_mut(|a| a.release(py))?;
         self.released();
         Ok(())

@@ -4,14 +4,12 @@
 //! [`DType`] is the value, [`Scalar`] the type. [`with_type`] goes from one to the other.
 
 use crate::Dist;
-use crate::elements::Listed;
-use ndarray::{Array, ArrayView, IxDyn, LinalgScalar};
+use ndarray::LinalgScalar;
 use num_complex::Complex;
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
-use portolan::array::{Extremum, Magnitude, NpyElement, Patch};
+use portolan::array::{Extremum, Magnitude, NpyElement};
 use portolan::reduce::{And, Max, Min, Or, Product, Sum, Xor};
-use portolan::transfer::Pending;
-use portolan::{Error, Group};
+use portolan::{Accumulate, Error, Group};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
@@ -62,10 +60,9 @@ impl Op {
 }
 
 /// An element type of arrays.
-pub trait Scalar: numpy::Element + NpyElement + Magnitude + LinalgScalar {
+pub trait Scalar: numpy::Element + NpyElement + Magnitude + LinalgScalar + Accumulate {
     /// NumPy's name.
     const NAME: &'static str;
-    const ONE: Self;
 
     /// Converts a Python or NumPy number that this type can hold.
     fn from_py(value: &Bound<'_, PyAny>) -> PyResult<Self>;
@@ -74,27 +71,8 @@ pub trait Scalar: numpy::Element + NpyElement + Magnitude + LinalgScalar {
         Err(Failure::Type(format!("elements of type {} {what}", Self::NAME)))
     }
 
-    fn accumulate(
-        _: &Dist<Self>,
-        _: Patch,
-        _alpha: Self,
-        _: &ArrayView<'_, Self, IxDyn>,
-    ) -> Outcome<()> {
-        Self::lacks(NO_ADD)
-    }
-    fn start_accumulate(
-        _: &Dist<Self>,
-        _: Patch,
-        _alpha: Self,
-        _: Array<Self, IxDyn>,
-    ) -> Outcome<Pending<'_, Array<Self, IxDyn>>> {
-        Self::lacks(NO_ADD)
-    }
-    fn scatter_add(_: &Dist<Self>, _: &Listed<'_>, _alpha: Self, _: &[Self]) -> Outcome<()> {
-        Self::lacks(NO_ADD)
-    }
-    fn read_inc(_: &Dist<Self>, _: &[usize], _value: Self) -> Outcome<Self> {
-        Self::lacks("have no read_inc; int32, int64, uint32 and uint64 have")
+    fn fetch_add(_: &Dist<Self>, _: &[usize], _value: Self) -> Outcome<Self> {
+        Self::lacks("have no fetch_add; int32, int64, uint32 and uint64 have")
     }
     fn extremum(_: &Dist<Self>, _max: bool) -> Outcome<Option<Extremum<Self>>> {
         Self::lacks("have no order")
@@ -134,14 +112,10 @@ fn out_of_bounds(error: PyErr, value: &Bound<'_, PyAny>, dtype: &str) -> PyErr {
     }
 }
 
-const NO_ADD: &str = "are not added atomically; int32, int64, uint32, uint64, float32, float64, \
-                      complex64 and complex128 are";
-
 macro_rules! scalar {
-    ($ty:ty, $name:literal, $one:expr, [$($what:ident)*], [$($op:ident)*]) => {
+    ($ty:ty, $name:literal, [$($what:ident)*], [$($op:ident)*]) => {
         impl Scalar for $ty {
             const NAME: &'static str = $name;
-            const ONE: Self = $one;
 
             fn from_py(value: &Bound<'_, PyAny>) -> PyResult<Self> {
                 let number = numpy_number(value, Self::NAME)?;
@@ -160,34 +134,8 @@ macro_rules! scalar {
             $(scalar!(@$what);)*
         }
     };
-    (@add) => {
-        fn accumulate(
-            array: &Dist<Self>,
-            patch: Patch,
-            alpha: Self,
-            source: &ArrayView<'_, Self, IxDyn>,
-        ) -> Outcome<()> {
-            Ok(array.accumulate(patch, alpha, source)?)
-        }
-        fn start_accumulate(
-            array: &Dist<Self>,
-            patch: Patch,
-            alpha: Self,
-            source: Array<Self, IxDyn>,
-        ) -> Outcome<Pending<'_, Array<Self, IxDyn>>> {
-            Ok(array.start_accumulate(patch, alpha, source)?)
-        }
-        fn scatter_add(
-            array: &Dist<Self>,
-            list: &Listed<'_>,
-            alpha: Self,
-            values: &[Self],
-        ) -> Outcome<()> {
-            Ok(array.scatter_add_runs(list.starts, list.len, alpha, values)?)
-        }
-    };
     (@atomic) => {
-        fn read_inc(array: &Dist<Self>, index: &[usize], value: Self) -> Outcome<Self> {
+        fn fetch_add(array: &Dist<Self>, index: &[usize], value: Self) -> Outcome<Self> {
             Ok(array.fetch_add(index, value)?)
         }
     };
@@ -198,18 +146,18 @@ macro_rules! scalar {
     };
 }
 
-scalar!(i8, "int8", 1, [order], [Sum Product Min Max And Or Xor]);
-scalar!(u8, "uint8", 1, [order], [Sum Product Min Max And Or Xor]);
-scalar!(i16, "int16", 1, [order], [Sum Product Min Max And Or Xor]);
-scalar!(u16, "uint16", 1, [order], [Sum Product Min Max And Or Xor]);
-scalar!(i32, "int32", 1, [order add atomic], [Sum Product Min Max And Or Xor]);
-scalar!(u32, "uint32", 1, [order add atomic], [Sum Product Min Max And Or Xor]);
-scalar!(i64, "int64", 1, [order add atomic], [Sum Product Min Max And Or Xor]);
-scalar!(u64, "uint64", 1, [order add atomic], [Sum Product Min Max And Or Xor]);
-scalar!(f32, "float32", 1.0, [order add], [Sum Product Min Max]);
-scalar!(f64, "float64", 1.0, [order add], [Sum Product Min Max]);
-scalar!(Complex<f32>, "complex64", Complex::new(1.0, 0.0), [add], [Sum Product]);
-scalar!(Complex<f64>, "complex128", Complex::new(1.0, 0.0), [add], [Sum Product]);
+scalar!(i8, "int8", [order], [Sum Product Min Max And Or Xor]);
+scalar!(u8, "uint8", [order], [Sum Product Min Max And Or Xor]);
+scalar!(i16, "int16", [order], [Sum Product Min Max And Or Xor]);
+scalar!(u16, "uint16", [order], [Sum Product Min Max And Or Xor]);
+scalar!(i32, "int32", [order atomic], [Sum Product Min Max And Or Xor]);
+scalar!(u32, "uint32", [order atomic], [Sum Product Min Max And Or Xor]);
+scalar!(i64, "int64", [order atomic], [Sum Product Min Max And Or Xor]);
+scalar!(u64, "uint64", [order atomic], [Sum Product Min Max And Or Xor]);
+scalar!(f32, "float32", [order], [Sum Product Min Max]);
+scalar!(f64, "float64", [order], [Sum Product Min Max]);
+scalar!(Complex<f32>, "complex64", [], [Sum Product]);
+scalar!(Complex<f64>, "complex128", [], [Sum Product]);
 
 macro_rules! dtypes {
     ($($variant:ident $ty:ty;)+) => {

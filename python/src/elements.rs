@@ -7,15 +7,16 @@
 
 use crate::Dist;
 use crate::call::{raise, transfer, wait};
-use crate::dtype::{Outcome, Scalar, scalar};
+use crate::dtype::{Scalar, scalar};
 use crate::index::Selection;
-use crate::views::{Keeper, SOURCE, bytes_of, elements, elements_mut, flat, lend};
-use ndarray::{Array, ArrayView2, ArrayViewMut, Axis, IxDyn};
-use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods};
+use crate::text::Tuple;
+use crate::transfer::{Flight, Moved, Transfer};
+use crate::views::{Keeper, SOURCE, bytes_of, elements, elements_mut, flat, lend, seal};
+use ndarray::{Array, ArrayView2, ArrayViewMut, IxDyn};
+use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
 use portolan::Group;
 use portolan::array::{Matmul, Patch, Tiles};
 use portolan::internals::binding::{self, AnyArray};
-use portolan::transfer::Pending;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::any::Any;
@@ -29,13 +30,6 @@ pub struct Facts<'a> {
     pub grid: &'a [usize],
     pub ghosts: &'a [usize],
     pub group: &'a Group<'static>,
-}
-
-/// A transfer in progress.
-pub trait Transfer {
-    fn is_done(&self) -> portolan::Result<bool>;
-    /// Returns the result of a get, and None for other transfers.
-    fn finish<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 }
 
 /// A distributed array.
@@ -84,10 +78,28 @@ pub trait Elements {
         values: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()>;
-    fn read_inc<'py>(
+    fn start_gather(
         &self,
+        py: Python<'_>,
+        list: &Listed<'_>,
+        shape: &[usize],
+    ) -> PyResult<Box<dyn Transfer + '_>>;
+    fn start_scatter(
+        &self,
+        list: &Listed<'_>,
+        values: &Bound<'_, PyAny>,
+    ) -> PyResult<Box<dyn Transfer + '_>>;
+    fn start_scatter_add(
+        &self,
+        list: &Listed<'_>,
+        values: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Box<dyn Transfer + '_>>;
+    fn fetch_add<'py>(
+        &self,
+        py: Python<'py>,
         index: &[usize],
-        value: &Bound<'py, PyAny>,
+        value: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>>;
 
     fn sync(&self, py: Python<'_>) -> PyResult<()>;
@@ -155,29 +167,9 @@ fn unlike<T: Scalar>(other: &dyn Elements) -> PyErr {
     PyTypeError::new_err(format!("array \"{name}\" has another dtype than {}", T::NAME))
 }
 
+/// Returns a number of the program, or one.
 fn alpha_of<T: Scalar>(alpha: Option<&Bound<'_, PyAny>>) -> PyResult<T> {
     alpha.map_or(Ok(T::ONE), T::from_py)
-}
-
-struct Moving<'a, T: Scalar> {
-    pending: Pending<'a, Array<T, IxDyn>>,
-    /// How the elements of a get become the result.
-    result: Option<Selection>,
-}
-
-impl<T: Scalar> Transfer for Moving<'_, T> {
-    fn is_done(&self) -> portolan::Result<bool> {
-        self.pending.is_done()
-    }
-
-    fn finish<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Moving { pending, result } = *self;
-        let array = wait(py, || pending.wait())?;
-        Ok(match result {
-            Some(selection) => selection.to_result(array).into_pyarray(py).into_any(),
-            None => py.None().into_bound(py),
-        })
-    }
 }
 
 impl<T: Scalar> Elements for Dist<T> {
@@ -244,9 +236,10 @@ impl<T: Scalar> Elements for Dist<T> {
             let shape = selection.shape();
             if view.shape() != &shape[..] {
                 return Err(PyValueError::new_err(format!(
-                    "array \"{}\": `out` of shape {:?} for elements of shape {shape:?}",
+                    "array \"{}\": `out` of shape {} for elements of shape {}",
                     self.name(),
-                    view.shape(),
+                    Tuple(view.shape()),
+                    Tuple(&shape),
                 )));
             }
             let view = selection.to_patch(view);
@@ -275,12 +268,12 @@ impl<T: Scalar> Elements for Dist<T> {
     ) -> PyResult<()> {
         let (array, alpha) = (elements::<T>(source, SOURCE)?, alpha_of(alpha)?);
         let view = selection.to_patch(array);
-        wait(source.py(), || T::accumulate(self, selection.patch()?, alpha, &view))
+        wait(source.py(), || self.accumulate(selection.patch()?, alpha, &view))
     }
 
     fn start_get(&self, py: Python<'_>, selection: Selection) -> PyResult<Box<dyn Transfer + '_>> {
         let pending = wait(py, || self.start_get(selection.patch()?))?;
-        Ok(Box::new(Moving { pending, result: Some(selection) }))
+        Ok(Box::new(Flight { pending, result: Moved::Patch(selection) }))
     }
 
     fn start_put(
@@ -290,7 +283,7 @@ impl<T: Scalar> Elements for Dist<T> {
     ) -> PyResult<Box<dyn Transfer + '_>> {
         let copy = selection.to_patch(elements::<T>(source, SOURCE)?).to_owned();
         let pending = wait(source.py(), || self.start_put(selection.patch()?, copy))?;
-        Ok(Box::new(Moving { pending, result: None }))
+        Ok(Box::new(Flight { pending, result: Moved::Nothing }))
     }
 
     fn start_add(
@@ -301,9 +294,9 @@ impl<T: Scalar> Elements for Dist<T> {
     ) -> PyResult<Box<dyn Transfer + '_>> {
         let alpha = alpha_of(alpha)?;
         let copy: Array<T, IxDyn> = selection.to_patch(elements::<T>(source, SOURCE)?).to_owned();
-        let start = || T::start_accumulate(self, selection.patch()?, alpha, copy);
+        let start = || self.start_accumulate(selection.patch()?, alpha, copy);
         let pending = wait(source.py(), start)?;
-        Ok(Box::new(Moving { pending, result: None }))
+        Ok(Box::new(Flight { pending, result: Moved::Nothing }))
     }
 
     fn gather<'py>(&self, py: Python<'py>, list: &Listed<'_>) -> PyResult<Bound<'py, PyAny>> {
@@ -331,16 +324,50 @@ impl<T: Scalar> Elements for Dist<T> {
     ) -> PyResult<()> {
         let (view, alpha) = (elements::<T>(values, SOURCE)?, alpha_of(alpha)?);
         let flat = flat(&view)?;
-        wait(values.py(), || T::scatter_add(self, list, alpha, flat))
+        wait(values.py(), || self.scatter_add_runs(list.starts, list.len, alpha, flat))
     }
 
-    fn read_inc<'py>(
+    fn start_gather(
         &self,
+        py: Python<'_>,
+        list: &Listed<'_>,
+        shape: &[usize],
+    ) -> PyResult<Box<dyn Transfer + '_>> {
+        let target = Array::from_elem(IxDyn(shape), T::zeroed());
+        let pending = wait(py, || self.start_gather_runs(list.starts, list.len, target))?;
+        Ok(Box::new(Flight { pending, result: Moved::List }))
+    }
+
+    fn start_scatter(
+        &self,
+        list: &Listed<'_>,
+        values: &Bound<'_, PyAny>,
+    ) -> PyResult<Box<dyn Transfer + '_>> {
+        let copy = elements::<T>(values, SOURCE)?.to_owned();
+        let pending = wait(values.py(), || self.start_scatter_runs(list.starts, list.len, copy))?;
+        Ok(Box::new(Flight { pending, result: Moved::Nothing }))
+    }
+
+    fn start_scatter_add(
+        &self,
+        list: &Listed<'_>,
+        values: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Box<dyn Transfer + '_>> {
+        let (copy, alpha) = (elements::<T>(values, SOURCE)?.to_owned(), alpha_of(alpha)?);
+        let start = || self.start_scatter_add_runs(list.starts, list.len, alpha, copy);
+        let pending = wait(values.py(), start)?;
+        Ok(Box::new(Flight { pending, result: Moved::Nothing }))
+    }
+
+    fn fetch_add<'py>(
+        &self,
+        py: Python<'py>,
         index: &[usize],
-        value: &Bound<'py, PyAny>,
+        value: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, value) = (value.py(), T::from_py(value)?);
-        scalar(py, wait(py, || T::read_inc(self, index, value))?)
+        let value = alpha_of(value)?;
+        scalar(py, wait(py, || T::fetch_add(self, index, value))?)
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
@@ -409,9 +436,7 @@ impl<T: Scalar> Elements for Dist<T> {
     }
 
     fn indices(&mut self, axis: usize) -> PyResult<Vec<isize>> {
-        let access = resumed(self)?;
-        let count = access.local().len_of(Axis(axis));
-        Ok((0..count).map(|i| access.global(axis, i) as isize).collect())
+        Ok(resumed(self)?.globals(axis).map(|index| index as isize).collect())
     }
 
     fn update_ghosts(&mut self, py: Python<'_>) -> PyResult<()> {
@@ -449,7 +474,10 @@ impl<T: Scalar> Elements for Dist<T> {
                         // SAFETY: both parts stay mapped and lent while the keepers live.
                         let (from, into) =
                             unsafe { (lend(&from, a, false)?, lend(&into.view(), b, true)?) };
-                        function.call1(py, (from, into, first.to_vec())).map(drop)
+                        let boxes = (from, &into, first.to_vec());
+                        let called = function.call1(py, boxes).map(drop);
+                        // The step may have kept the box.
+                        seal(&into).and(called)
                     });
                 }
             })
@@ -464,23 +492,4 @@ fn resumed<T: Scalar>(
 ) -> PyResult<portolan::array::Access<'_, 'static, T, IxDyn>> {
     binding::resume(array)
         .ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
-}
-
-/// Returns the combined values of all ranks, as a new array of the same shape. `call` describes the
-/// call of the program that this is a part of.
-pub fn all_reduce<'py, T: Scalar>(
-    group: &Group<'static>,
-    values: &Bound<'py, PyAny>,
-    op: crate::dtype::Op,
-    call: Option<&str>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = values.py();
-    let mut copy = elements::<T>(values, SOURCE)?.as_standard_layout().into_owned();
-    let combined = copy.as_slice_mut().expect("the standard layout is contiguous");
-    let mut reduce = || -> Outcome<()> { T::all_reduce(group, combined, op) };
-    wait(py, || match call {
-        Some(call) => group.described(call, reduce),
-        None => reduce(),
-    })?;
-    Ok(copy.into_pyarray(py).into_any())
 }

@@ -1,311 +1,17 @@
-//! Groups, and the arrays, counters and mutexes that Python has dropped.
-//!
-//! Freeing such an object is collective, but ranks drop their references at different times. A
-//! dropped object therefore goes to the list of its group. The next creation of an object in the
-//! group, which is collective, compares the lists of the ranks and frees the objects that all ranks
-//! have dropped, in the order of their numbers. The numbers count the creations, so they agree on
-//! all ranks.
-//!
-//! The result of a universal function takes over a small array of the same distribution that all
-//! ranks have dropped, instead of freeing it and creating another one. Such *spare* arrays belong to
-//! no object of Python. An array that is taken over begins with an access, whose barrier completes
-//! earlier writes to it. All ranks decide alike, because they compare only what is equal on all.
-//!
-//! If a group is freed before its objects, it ends when the last object is freed. The creation of
-//! an object in the world also collects the objects of such groups.
-//!
-//! Freeing a group is collective, too. A group that Python has dropped is therefore kept, and the
-//! next one of the same ranks is the same group. So the number of groups, and of MPI's
-//! communicators, is limited by the number of different lists of ranks.
+//! Groups of ranks.
 
-use crate::Dist;
-use crate::call::{Error_, Pinned, enter, raise, runtime, wait};
-use crate::dtype::{DType, Op, Scalar, with_type};
-use crate::elements::{self, Elements};
+use crate::call::{Error_, Pinned, raise, wait};
+use crate::dtype::{DType, Op, Outcome, Scalar, with_type};
+use crate::home::Home;
+use crate::views::{SOURCE, elements};
+use numpy::IntoPyArray;
 use portolan::Group;
-use portolan::internals::binding::{self, are_distributed_alike};
 use portolan::reduce::Min;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::OnceLock;
-
-/// Frees an object. Collective.
-pub type Free = Box<dyn FnOnce(Python<'_>) -> PyResult<()>>;
-
-/// An object that Python has dropped.
-enum Dropped {
-    Array(Spare),
-    Other(Free),
-}
-
-impl Dropped {
-    /// Collective.
-    fn free(self, py: Python<'_>) -> PyResult<()> {
-        match self {
-            Dropped::Array(spare) => spare.array.free(py),
-            Dropped::Other(free) => free(py),
-        }
-    }
-}
-
-/// An array without a Python object.
-struct Spare {
-    array: Box<dyn Elements>,
-    dtype: DType,
-}
-
-impl Spare {
-    /// Returns whether to keep the array. Arrays with ghost cells are freed, because ghost cells of a
-    /// new array are zero.
-    fn is_useful(&self) -> bool {
-        let facts = self.array.facts();
-        let bytes = with_type!(self.dtype, T => size_of::<T>());
-        facts.shape.iter().fold(bytes, |all, n| all.saturating_mul(*n)) <= SPARE_BYTES
-            && facts.ghosts.iter().all(|width| *width == 0)
-    }
-}
-
-/// Limit on the bytes of a spare array, on all ranks together.
-const SPARE_BYTES: usize = 1 << 20;
-/// Limit on the spare arrays of a group.
-const SPARES: usize = 16;
-/// Number of dropped objects that the ranks compare in one exchange of a message.
-const COMPARED: usize = 7;
-
-/// A group, and what belongs to it.
-pub struct Home {
-    group: RefCell<Option<Group<'static>>>,
-    /// Number of times that the group was requested and not freed. It changes only in collective
-    /// calls, so it agrees on all ranks.
-    requested: Cell<usize>,
-    created: Cell<u64>,
-    /// Number of objects that are not freed. It agrees on all ranks, too.
-    live: Cell<usize>,
-    dropped: RefCell<BTreeMap<u64, Dropped>>,
-    /// The oldest first.
-    spares: RefCell<VecDeque<Spare>>,
-}
-
-thread_local! {
-    /// The groups of this rank except the world, by the world ranks of their members. All members
-    /// have a group here, or none.
-    static HOMES: RefCell<BTreeMap<Vec<usize>, Rc<Home>>> = const { RefCell::new(BTreeMap::new()) };
-}
-
-static WORLD: OnceLock<Pinned<Rc<Home>>> = OnceLock::new();
-
-impl Home {
-    fn new(group: Group<'static>) -> Rc<Home> {
-        Rc::new(Home {
-            group: RefCell::new(Some(group)),
-            requested: Cell::new(1),
-            created: Cell::new(0),
-            live: Cell::new(0),
-            dropped: RefCell::default(),
-            spares: RefCell::default(),
-        })
-    }
-
-    /// Returns the group of all ranks.
-    pub fn world() -> PyResult<Rc<Home>> {
-        let group = runtime()?.world();
-        Ok(WORLD.get_or_init(|| Pinned::new(Home::new(group))).get()?.clone())
-    }
-
-    /// Returns the group of some ranks of a parent, a new one if there is none yet. Collective over
-    /// these ranks.
-    fn of(py: Python<'_>, parent: &Group<'static>, ranks: &[usize]) -> PyResult<Rc<Home>> {
-        let members: Option<Vec<usize>> =
-            ranks.iter().map(|rank| parent.members().get(*rank).copied()).collect();
-        let known = match members {
-            Some(members) if members.iter().copied().eq(0..runtime()?.size()) => {
-                Some(Home::world()?)
-            }
-            Some(members) => HOMES.with_borrow(|all| all.get(&members).cloned()),
-            None => None,
-        };
-        if let Some(home) = known {
-            home.collect(py)?;
-            home.requested.set(home.requested.get() + 1);
-            return Ok(home);
-        }
-        let Some(group) = wait(py, || parent.subgroup(ranks))? else {
-            return Err(Error_::new_err("this rank is not a member of the group"));
-        };
-        let (members, home) = (group.members().to_vec(), Home::new(group));
-        HOMES.with_borrow_mut(|all| all.insert(members, home.clone()));
-        Ok(home)
-    }
-
-    /// Withdraws a request of the group. Collective.
-    fn free(&self, py: Python<'_>) -> PyResult<()> {
-        self.collect(py)?;
-        self.requested.set(self.requested.get().saturating_sub(1));
-        self.end(py)
-    }
-
-    /// Frees the group if no request is left and nothing belongs to it. Collective.
-    fn end(&self, py: Python<'_>) -> PyResult<()> {
-        if self.requested.get() > 0 || self.live.get() > 0 {
-            return Ok(());
-        }
-        let group = self.group()?;
-        let members = group.members().to_vec();
-        wait(py, || group.free())?;
-        HOMES.with_borrow_mut(|all| all.remove(&members));
-        self.group.borrow_mut().take();
-        Ok(())
-    }
-
-    /// Returns the group, unless it was freed.
-    pub fn group(&self) -> PyResult<Group<'static>> {
-        let freed = || Error_::new_err("the group has been freed");
-        self.group.borrow().clone().ok_or_else(freed)
-    }
-
-    /// Returns the groups of this rank except the world, in the order that all ranks use.
-    fn others() -> Vec<Rc<Home>> {
-        HOMES.with_borrow(|all| all.values().cloned().collect())
-    }
-
-    /// Notes that an object was made. All ranks of the group make it.
-    pub fn made(&self) {
-        self.live.set(self.live.get() + 1);
-    }
-
-    /// Notes that an object was freed, other than by [`Home::collect`]. All ranks of the group free
-    /// it.
-    pub fn freed(&self) {
-        self.live.set(self.live.get().saturating_sub(1));
-    }
-
-    /// Returns the number of a new object. Collective, if it succeeds. The world also frees what
-    /// was dropped after its group was freed.
-    pub fn number(&self, py: Python<'_>) -> PyResult<u64> {
-        self.collect(py)?;
-        self.next(py)
-    }
-
-    fn next(&self, py: Python<'_>) -> PyResult<u64> {
-        if std::ptr::eq(self, &*Home::world()?) {
-            for other in Home::others().iter().filter(|home| home.requested.get() == 0) {
-                other.collect(py)?;
-                other.end(py)?;
-            }
-        }
-        self.created.set(self.created.get() + 1);
-        Ok(self.created.get())
-    }
-
-    /// Keeps an object that Python has dropped.
-    pub fn drop_later(&self, number: u64, free: Free) {
-        self.dropped.borrow_mut().insert(number, Dropped::Other(free));
-    }
-
-    /// Keeps an array that Python has dropped.
-    pub fn drop_array(&self, number: u64, array: Box<dyn Elements>, dtype: DType) {
-        self.dropped.borrow_mut().insert(number, Dropped::Array(Spare { array, dtype }));
-    }
-
-    /// Returns an array that is placed like `model`, and its number. Its elements are not set. With
-    /// `reuse`, the caller begins with an access to it. Collective.
-    pub fn like(
-        &self,
-        py: Python<'_>,
-        model: &dyn Elements,
-        dtype: DType,
-        name: &str,
-        reuse: bool,
-    ) -> PyResult<(Box<dyn Elements>, u64)> {
-        if !reuse {
-            let number = self.number(py)?;
-            return Ok((with_type!(dtype, T => placed_like::<T>(py, model, name)?), number));
-        }
-        for number in self.common(py)? {
-            let Some(dropped) = self.dropped.borrow_mut().remove(&number) else { continue };
-            self.freed();
-            match dropped {
-                Dropped::Array(spare) if spare.is_useful() => {
-                    let oldest = match self.spares.borrow_mut() {
-                        spares if spares.len() < SPARES => None,
-                        mut spares => spares.pop_front(),
-                    };
-                    self.spares.borrow_mut().push_back(spare);
-                    oldest.map_or(Ok(()), |spare| spare.array.free(py))?;
-                }
-                other => other.free(py)?,
-            }
-        }
-        let number = self.next(py)?;
-        let fits = |spare: &Spare| {
-            spare.dtype == dtype && are_distributed_alike(spare.array.as_part(), model.as_part())
-        };
-        let at = self.spares.borrow().iter().position(fits);
-        match at.and_then(|at| self.spares.borrow_mut().remove(at)) {
-            Some(mut spare) => {
-                spare.array.set_name(name);
-                Ok((spare.array, number))
-            }
-            None => Ok((with_type!(dtype, T => placed_like::<T>(py, model, name)?), number)),
-        }
-    }
-
-    /// Returns the numbers of the objects that all ranks have dropped. Collective.
-    fn common(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
-        let group = self.group()?;
-        let mine: Vec<u64> = self.dropped.borrow().keys().copied().collect();
-        wait(py, || -> portolan::Result<Vec<u64>> {
-            let mut few = [u64::MAX; COMPARED + 1];
-            few[0] = mine.len() as u64;
-            few[1..].iter_mut().zip(&mine).for_each(|(to, number)| *to = *number);
-            let all = group.all_gather(few)?;
-            if all.iter().any(|few| few[0] == 0) {
-                return Ok(Vec::new());
-            }
-            let of_all = |all: &[&[u64]]| {
-                mine.iter().copied().filter(|n| all.iter().all(|a| a.contains(n))).collect()
-            };
-            if all.iter().all(|few| few[0] <= COMPARED as u64) {
-                return Ok(of_all(&all.iter().map(|few| &few[1..]).collect::<Vec<_>>()));
-            }
-            let all = group.all_to_all_varied(&vec![&mine[..]; group.size()])?;
-            Ok(of_all(&all.iter().map(|a| &a[..]).collect::<Vec<_>>()))
-        })
-    }
-
-    /// Frees the objects that all ranks have dropped. Collective. Returns their number, with that
-    /// of spare arrays.
-    pub fn collect(&self, py: Python<'_>) -> PyResult<usize> {
-        let common = self.common(py)?;
-        for number in &common {
-            let dropped = self.dropped.borrow_mut().remove(number);
-            if let Some(dropped) = dropped {
-                self.freed();
-                dropped.free(py)?;
-            }
-        }
-        let spares = std::mem::take(&mut *self.spares.borrow_mut());
-        let number = common.len() + spares.len();
-        spares.into_iter().try_for_each(|spare| spare.array.free(py))?;
-        Ok(number)
-    }
-}
-
-/// Creates an array that is placed like another one, of another element type. Collective.
-fn placed_like<T: Scalar>(
-    py: Python<'_>,
-    model: &dyn Elements,
-    name: &str,
-) -> PyResult<Box<dyn Elements>> {
-    // Ghost cells beyond open edges are never written, so they start as zero.
-    let zeros = model.facts().ghosts.iter().any(|width| *width > 0);
-    let made: Dist<T> = wait(py, || binding::placed_like(model.as_part(), name, zeros))?;
-    Ok(Box::new(made))
-}
 
 /// A group of ranks, as one that requested it sees it.
 struct Request {
@@ -333,7 +39,13 @@ impl PyGroup {
     }
 
     fn home(&self) -> PyResult<&Rc<Home>> {
-        let request = self.0.get()?;
+        self.0.get()?;
+        self.known_home()
+    }
+
+    /// Returns the home for a query.
+    fn known_home(&self) -> PyResult<&Rc<Home>> {
+        let request = self.0.peek();
         match request.freed.get() {
             true => Err(Error_::new_err("the group has been freed")),
             false => Ok(&request.home),
@@ -367,19 +79,19 @@ impl PyGroup {
     /// The number of this rank in the group.
     #[getter]
     fn rank(&self) -> PyResult<usize> {
-        Ok(self.group()?.rank())
+        Ok(self.known_home()?.group()?.rank())
     }
 
     /// The number of ranks.
     #[getter]
     fn size(&self) -> PyResult<usize> {
-        Ok(self.group()?.size())
+        Ok(self.known_home()?.group()?.size())
     }
 
     /// The world ranks of the members, in the order of the group.
     #[getter]
     fn members(&self) -> PyResult<Vec<usize>> {
-        Ok(self.group()?.members().to_vec())
+        Ok(self.known_home()?.group()?.members().to_vec())
     }
 
     /// Complete the operations of all ranks of the group, and wait for all of them. Collective.
@@ -400,6 +112,18 @@ impl PyGroup {
             }
         }
         Ok(freed)
+    }
+
+    /// Make collective calls possible again after a mismatch that all ranks have caught. Collective.
+    ///
+    /// The group's arrays can be used again, too. Arrays that only some ranks were about to free stay.
+    /// Raises Error if no calls have differed, or if the mismatch was in the creation or the free of a
+    /// group.
+    fn resume(&self, py: Python<'_>) -> PyResult<()> {
+        let home = self.home()?;
+        let group = home.group()?;
+        wait(py, || group.resume())?;
+        home.level(py)
     }
 
     /// Free the group. Its arrays stay valid until they are freed or dropped. Collective. Raises
@@ -424,7 +148,7 @@ impl PyGroup {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (group, op) = (self.group()?, Op::of(op)?);
         let dtype = DType::of(&values.getattr("dtype")?)?;
-        with_type!(dtype, T => elements::all_reduce::<T>(&group, values, op, call))
+        with_type!(dtype, T => all_reduce::<T>(&group, values, op, call))
     }
 
     fn _broadcast<'py>(
@@ -457,14 +181,33 @@ impl PyGroup {
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         match other.cast::<PyGroup>() {
-            Ok(other) => Ok(Rc::ptr_eq(&self.0.get()?.home, &other.get().0.get()?.home)),
+            Ok(other) => Ok(Rc::ptr_eq(&self.0.peek().home, &other.get().0.peek().home)),
             Err(_) => Ok(false),
         }
     }
 
     fn __hash__(&self) -> PyResult<usize> {
-        Ok(Rc::as_ptr(&self.0.get()?.home).addr())
+        Ok(Rc::as_ptr(&self.0.peek().home).addr())
     }
+}
+
+/// Returns the combined values of all ranks, as a new array of the same shape. `call` describes the
+/// call of the program that this is a part of.
+fn all_reduce<'py, T: Scalar>(
+    group: &Group<'static>,
+    values: &Bound<'py, PyAny>,
+    op: Op,
+    call: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = values.py();
+    let mut copy = elements::<T>(values, SOURCE)?.as_standard_layout().into_owned();
+    let combined = copy.as_slice_mut().expect("the standard layout is contiguous");
+    let mut reduce = || -> Outcome<()> { T::all_reduce(group, combined, op) };
+    wait(py, || match call {
+        Some(call) => group.described(call, reduce),
+        None => reduce(),
+    })?;
+    Ok(copy.into_pyarray(py).into_any())
 }
 
 /// Returns the bytes of a rank. Collective.
@@ -489,8 +232,7 @@ fn first_failure(
     Ok(Some((first, broadcast(group, first, mine.unwrap_or_default())?)))
 }
 
-/// Makes an error of the library an exception, for calls that do not wait.
+/// Makes an error of the library an exception, for queries.
 pub fn at_once<R>(result: portolan::Result<R>) -> PyResult<R> {
-    enter()?;
     result.map_err(|error| raise(error.into()))
 }

@@ -6,6 +6,7 @@
 //! step is a positive one with the local array reversed. Index arrays are left to the Python part,
 //! which converts them to lists of indices.
 
+use crate::text::Tuple;
 use ndarray::{ArrayBase, Axis, IxDyn, OwnedRepr, RawData};
 use portolan::array::Patch;
 use pyo3::exceptions::PyIndexError;
@@ -42,7 +43,8 @@ pub struct Indexed<'a> {
 impl Indexed<'_> {
     pub fn error(&self, what: impl std::fmt::Display) -> PyErr {
         let Indexed { name, shape } = self;
-        PyIndexError::new_err(format!("array \"{name}\" of shape {shape:?}: {what}"))
+        let shape = Tuple(shape);
+        PyIndexError::new_err(format!("array \"{name}\" of shape {shape}: {what}"))
     }
 
     fn at(&self, axis: usize, index: isize) -> PyResult<usize> {

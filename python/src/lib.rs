@@ -7,7 +7,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `call` | the thread of the runtime, the interpreter lock, interrupts, errors |
+//! | `call` | turns of threads, the interpreter lock, interrupts, errors |
 //! | `dtype`, `boolean` | element types |
 //! | `index` | NumPy's notation of indices |
 //! | `elements` | arrays of an element type that is known only at run time |
@@ -16,8 +16,9 @@
 //! | `values` | indices and values as transfers need them |
 //! | `transfer` | transfers in progress |
 //! | `access`, `apply` | accesses and views, functions of NumPy on own elements |
-//! | `group` | groups, and dropped arrays |
+//! | `group`, `home` | groups, and dropped arrays |
 //! | `sync`, `tiles` | counters, mutexes, work sharing |
+//! | `text` | the library's texts in Python's notation |
 
 mod access;
 mod apply;
@@ -28,8 +29,10 @@ mod core;
 mod dtype;
 mod elements;
 mod group;
+mod home;
 mod index;
 mod sync;
+mod text;
 mod tiles;
 mod transfer;
 mod values;

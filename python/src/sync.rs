@@ -1,7 +1,8 @@
 //! Counters and mutexes.
 
 use crate::call::{Error_, Pinned, wait};
-use crate::group::{Home, PyGroup, home_of};
+use crate::group::{PyGroup, home_of};
+use crate::home::Home;
 use portolan::Segment;
 use portolan::mutex::{MutexGuard, MutexSet};
 use pyo3::prelude::*;
@@ -159,6 +160,10 @@ impl PyMutexes {
 
     fn _lock(&self, py: Python<'_>, rank: usize, index: usize) -> PyResult<()> {
         let set = self.set()?;
+        if self.0.get()?.guards.borrow().contains_key(&(rank, index)) {
+            // Another thread cannot unlock it while this one waits.
+            return Err(Error_::new_err("this rank already holds the mutex"));
+        }
         let guard = wait(py, || set.lock(rank, index))?;
         self.0.get()?.guards.borrow_mut().insert((rank, index), guard);
         Ok(())

@@ -1,10 +1,10 @@
 //! Tiles of an array, as an iterator.
 //!
 //! The end of the iteration frees the shared counters, which is collective. The counters of a loop
-//! that is left early are freed as a dropped array is ([`crate::group`]).
+//! that is left early are freed as a dropped array is ([`crate::home`]).
 
 use crate::call::{Error_, Pinned, wait};
-use crate::group::Home;
+use crate::home::Home;
 use portolan::array::Tiles;
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};

@@ -1,12 +1,57 @@
 //! Transfers in progress.
 
 use crate::array::PyArray;
-use crate::call::{Error_, Pinned, raise};
+use crate::call::{Error_, Pinned, raise, wait};
 use crate::core::Core;
-use crate::elements::{Elements, Transfer};
+use crate::dtype::Scalar;
+use crate::elements::Elements;
+use crate::index::Selection;
+use ndarray::{Array, IxDyn};
+use numpy::IntoPyArray;
+use portolan::transfer::Pending;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::cell::RefCell;
 use std::rc::Rc;
+
+/// A transfer in progress, of an array of any element type.
+pub trait Transfer {
+    fn is_done(&self) -> portolan::Result<bool>;
+    /// Returns the result of a get, and None for other transfers.
+    fn finish<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+}
+
+/// A transfer in progress.
+pub struct Flight<'a, T: Scalar> {
+    pub pending: Pending<'a, Array<T, IxDyn>>,
+    pub result: Moved,
+}
+
+/// How the elements of a transfer become its result.
+pub enum Moved {
+    Nothing,
+    Patch(Selection),
+    List,
+}
+
+impl<T: Scalar> Transfer for Flight<'_, T> {
+    fn is_done(&self) -> portolan::Result<bool> {
+        self.pending.is_done()
+    }
+
+    fn finish<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Flight { pending, result } = *self;
+        let array = wait(py, || pending.wait())?;
+        let array = match result {
+            Moved::Nothing => return Ok(py.None().into_bound(py)),
+            Moved::Patch(selection) => selection.to_result(array),
+            Moved::List => array,
+        };
+        let is_scalar = array.ndim() == 0;
+        let found = array.into_pyarray(py);
+        if is_scalar { found.get_item(PyTuple::empty(py)) } else { Ok(found.into_any()) }
+    }
+}
 
 /// A transfer in progress.
 #[pyclass(name = "Transfer", module = "portolan", frozen)]

@@ -23,6 +23,12 @@ pub struct Lists<'py> {
     pub shape: Bound<'py, PyTuple>,
 }
 
+/// The elements that an index selects.
+pub enum Place<'py> {
+    Patch(Selection),
+    Lists(Lists<'py>),
+}
+
 impl Lists<'_> {
     pub fn listed(&self) -> PyResult<Listed<'_>> {
         let starts = self.starts.as_array();
@@ -110,29 +116,26 @@ impl PyArray {
         }
     }
 
-    /// Writes a value to the elements that an index selects.
-    pub fn write(
+    /// Returns the elements that an index selects.
+    pub fn place<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Place<'py>> {
+        Ok(match self.core()?.with(|a| self.key(a, index))? {
+            Key::Element(index) => Place::Patch(Selection::element(&index)),
+            Key::Patch(selection) => Place::Patch(selection),
+            Key::Arrays => Place::Lists(self.lists(index)?),
+        })
+    }
+
+    /// Converts the value of a put to the elements of a place, in row-major order for lists.
+    pub fn source_of<'py>(
         &self,
-        index: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-        to_lists: impl FnOnce(&dyn Elements, &Listed<'_>, &Bound<'_, PyAny>) -> PyResult<()>,
-        to_patch: impl FnOnce(&dyn Elements, &Selection, &Bound<'_, PyAny>) -> PyResult<()>,
-    ) -> PyResult<()> {
-        let core = self.core()?;
-        match core.with(|a| self.key(a, index))? {
-            Key::Element(index) => {
-                let selection = Selection::element(&index);
-                core.with(|a| to_patch(a, &selection, &self.source(value, &[])?))
-            }
-            Key::Patch(selection) => {
-                let source = self.source(value, &selection.shape())?;
-                core.with(|a| to_patch(a, &selection, &source))
-            }
-            Key::Arrays => {
-                let lists = self.lists(index)?;
+        place: &Place<'_>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match place {
+            Place::Patch(selection) => self.source(value, &selection.shape()),
+            Place::Lists(lists) => {
                 let shape: Vec<usize> = lists.shape.extract()?;
-                let source = self.source(value, &shape)?.call_method1("ravel", ())?;
-                core.with(|a| to_lists(a, &lists.listed()?, &source))
+                self.source(value, &shape)?.call_method0("ravel")
             }
         }
     }

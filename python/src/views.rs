@@ -91,7 +91,12 @@ pub unsafe fn lend<'py, T: Scalar>(
     // SAFETY: by the contract of this function; NumPy keeps a reference to `keeper`.
     let array = unsafe { PyArrayDyn::borrow_from_array(view, keeper) }.into_any();
     if !writeable {
-        array.getattr("flags")?.setattr("writeable", false)?;
+        seal(&array)?;
     }
     Ok(array)
+}
+
+/// Makes a NumPy array read-only.
+pub fn seal(array: &Bound<'_, PyAny>) -> PyResult<()> {
+    array.getattr("flags")?.setattr("writeable", false)
 }

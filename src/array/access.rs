@@ -76,6 +76,17 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
         inner.layout.global(axis, inner.coords.as_ref().map_or(0, |c| c[axis]), local)
     }
 
+    /// Returns the global indices of this rank's elements on one axis.
+    ///
+    /// # Panics
+    /// Panics if the array does not have the axis.
+    pub fn globals(&self, axis: usize) -> impl ExactSizeIterator<Item = usize> {
+        let inner = &*self.array.inner;
+        let count = inner.layout.extents(inner.group.rank())[axis];
+        let coord = inner.coords.as_ref().map_or(0, |c| c[axis]);
+        (0..count).map(move |local| inner.layout.global(axis, coord, local))
+    }
+
     /// Returns a view of this rank's elements, without ghost cells. No element is copied.
     ///
     /// # Panics

@@ -5,8 +5,9 @@ use super::dist_array::DistArray;
 use super::distribution::Layout;
 use super::views::Runs;
 use crate::in_call::InCall;
+use crate::transfer::Pending;
 use crate::{Accumulate, Atomic, Element};
-use ndarray::{ArrayView2, Dimension, IntoDimension};
+use ndarray::{Array, ArrayView2, Dimension, IntoDimension};
 use portolan_engine::error::{Result, fail};
 use std::collections::HashMap;
 
@@ -97,6 +98,43 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.check_shared().in_call(CALL)?;
         let lists = self.runs_by_owner(indices, len, values.len(), Kind::Put).in_call(CALL)?;
         self.inner.part.scatter(lists, values).in_call(CALL)
+    }
+
+    /// Starts to get runs of elements into an array, whose elements are in row-major order; see
+    /// [`DistArray::gather_runs`]. [`Pending::wait`] returns the array.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`DistArray::gather_runs`], and `Argument` for an array of
+    /// another order.
+    #[track_caller]
+    pub fn start_gather_runs<E: Dimension>(
+        &self,
+        indices: ArrayView2<'_, usize>,
+        len: usize,
+        target: Array<T, E>,
+    ) -> Result<Pending<'_, Array<T, E>>> {
+        const CALL: &str = "DistArray::start_gather_runs";
+        let lists = self.runs_by_owner(indices, len, target.len(), Kind::Get).in_call(CALL)?;
+        self.inner.part.start_gather(lists, target).in_call(CALL)
+    }
+
+    /// Starts to put the elements of an array, in row-major order, as runs of elements; see
+    /// [`DistArray::scatter_runs`]. [`Pending::wait`] returns the array for reuse.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`DistArray::scatter_runs`], and `Argument` for an array of
+    /// another order.
+    #[track_caller]
+    pub fn start_scatter_runs<E: Dimension>(
+        &self,
+        indices: ArrayView2<'_, usize>,
+        len: usize,
+        values: Array<T, E>,
+    ) -> Result<Pending<'_, Array<T, E>>> {
+        const CALL: &str = "DistArray::start_scatter_runs";
+        self.check_shared().in_call(CALL)?;
+        let lists = self.runs_by_owner(indices, len, values.len(), Kind::Put).in_call(CALL)?;
+        self.inner.part.start_scatter(lists, values).in_call(CALL)
     }
 
     fn as_many(&self, indices: usize, values: usize) -> Result<()> {
@@ -285,6 +323,25 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         self.check_shared().in_call(CALL)?;
         let lists = self.runs_by_owner(indices, len, values.len(), Kind::Add).in_call(CALL)?;
         self.inner.part.scatter_add(lists, alpha, values).in_call(CALL)
+    }
+
+    /// Starts to add `alpha` times the elements of an array, in row-major order, to runs of
+    /// elements; see [`DistArray::scatter_add_runs`]. [`Pending::wait`] returns the array.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`DistArray::start_scatter_runs`].
+    #[track_caller]
+    pub fn start_scatter_add_runs<E: Dimension>(
+        &self,
+        indices: ArrayView2<'_, usize>,
+        len: usize,
+        alpha: T,
+        values: Array<T, E>,
+    ) -> Result<Pending<'_, Array<T, E>>> {
+        const CALL: &str = "DistArray::start_scatter_add_runs";
+        self.check_shared().in_call(CALL)?;
+        let lists = self.runs_by_owner(indices, len, values.len(), Kind::Add).in_call(CALL)?;
+        self.inner.part.start_scatter_add(lists, alpha, values).in_call(CALL)
     }
 }
 

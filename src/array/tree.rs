@@ -1,62 +1,82 @@
 //! Reductions of this rank's own elements, in place.
 //!
-//! The elements are split in halves down to [`LEAF`] elements, and the results of the halves are
-//! combined. So the rounding error of a sum grows with the logarithm of the number of elements, as
-//! in NumPy. The order depends only on the shape, so equal elements give equal bits. Leaves are
-//! slices with several independent lanes, which the compiler turns into vector instructions.
+//! Leaves of [`LEAF`] elements are combined in pairs, pairs of pairs, and so on. So the rounding error
+//! of a sum grows with the logarithm of the number of elements, as in NumPy. The order depends only on
+//! the shape, so equal elements give equal bits. Leaves are slices with several independent lanes,
+//! which the compiler turns into vector instructions. Shared memory has small pages, at whose ends the
+//! processor stops to prefetch, so each leaf prefetches a later one.
 
 use super::reductions::Magnitude;
 use crate::Element;
-use ndarray::{ArrayView, Axis, Dimension, LinalgScalar, aview1};
+use ndarray::{ArrayView, ArrayView1, Dimension, LinalgScalar};
+use portolan_engine::path::kernel::{prefetch_after, with_vectors};
+use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// Elements of a leaf.
 const LEAF: usize = 128;
 /// Independent lanes of a leaf.
 const LANES: usize = 8;
 
-/// Where to split `n` elements.
-fn middle(n: usize) -> usize {
-    let half = n / 2;
-    if half > LANES { half - half % LANES } else { half }
+/// Combines results in pairs, or returns `None` if there are none.
+#[inline(always)]
+fn in_pairs<R>(leaves: impl Iterator<Item = R>, join: impl Fn(R, R) -> R) -> Option<R> {
+    let mut parts: SmallVec<[R; 32]> = SmallVec::new();
+    for (n, leaf) in leaves.enumerate() {
+        let mut part = leaf;
+        // The parts have the sizes of the binary digits of `n`.
+        for _ in 0..n.trailing_ones() {
+            part = match parts.pop() {
+                Some(left) => join(left, part),
+                None => part,
+            };
+        }
+        parts.push(part);
+    }
+    parts.into_iter().rev().reduce(|right, left| join(left, right))
 }
 
-fn longest<T, D: Dimension>(view: &ArrayView<'_, T, D>) -> Axis {
-    // The outermost, because the rows of a part are contiguous.
-    Axis(view.shape().iter().position(|n| *n > 1).unwrap_or(0))
+/// Returns the elements of a row, copied if they are not contiguous.
+fn contiguous<T: Copy>(row: ArrayView1<'_, T>) -> Cow<'_, [T]> {
+    match row.to_slice() {
+        Some(slice) => Cow::Borrowed(slice),
+        None => Cow::Owned(row.to_vec()),
+    }
 }
 
-/// Combines the results of the leaves of a view, which has elements.
+/// Combines the results of the leaves of a view.
 fn of_view<T: Copy, D: Dimension, R>(
     view: ArrayView<'_, T, D>,
-    leaf: &impl Fn(&[T]) -> R,
-    join: &impl Fn(R, R) -> R,
-) -> R {
-    if let Some(slice) = view.as_slice() {
-        return of_slice(slice, leaf, join);
-    }
-    if view.len() <= LEAF {
-        return leaf(&view.iter().copied().collect::<Vec<T>>());
-    }
-    let axis = longest(&view);
-    let at = view.len_of(axis) / 2;
-    let (a, b) = view.split_at(axis, at);
-    join(of_view(a, leaf, join), of_view(b, leaf, join))
-}
-
-fn of_slice<T, R>(slice: &[T], leaf: &impl Fn(&[T]) -> R, join: &impl Fn(R, R) -> R) -> R {
-    if slice.len() <= LEAF {
-        return leaf(slice);
-    }
-    let (a, b) = slice.split_at(middle(slice.len()));
-    join(of_slice(a, leaf, join), of_slice(b, leaf, join))
+    leaf: impl Fn(&[T]) -> R,
+    join: impl Fn(R, R) -> R,
+) -> Option<R> {
+    let of_slice = |slice: &[T]| {
+        let leaves = slice.chunks(LEAF).map(|part| {
+            prefetch_after(part);
+            leaf(part)
+        });
+        in_pairs(leaves, &join)
+    };
+    with_vectors(|| match view.as_slice() {
+        Some(slice) => of_slice(slice),
+        None => {
+            let rows = view.rows().into_iter();
+            in_pairs(rows.filter_map(|row| of_slice(&contiguous(row))), &join)
+        }
+    })
 }
 
 /// Returns the sum of the elements.
 pub(super) fn sum<T: LinalgScalar, D: Dimension>(view: ArrayView<'_, T, D>) -> T {
-    if view.is_empty() {
-        return T::zero();
-    }
-    of_view(view, &|slice: &[T]| aview1(slice).sum(), &|a, b| a + b)
+    let leaf = |slice: &[T]| {
+        let (groups, rest) = slice.as_chunks::<LANES>();
+        let mut lanes = [T::zero(); LANES];
+        for group in groups {
+            lanes.iter_mut().zip(group).for_each(|(lane, x)| *lane = *lane + *x);
+        }
+        lanes.iter().chain(rest).fold(T::zero(), |sum, x| sum + *x)
+    };
+    of_view(view, leaf, |a, b| a + b).unwrap_or_else(T::zero)
 }
 
 /// Returns the sum of the products of corresponding elements of views of the same shape.
@@ -64,25 +84,27 @@ pub(super) fn dot<T: LinalgScalar, D: Dimension>(
     a: ArrayView<'_, T, D>,
     b: ArrayView<'_, T, D>,
 ) -> T {
-    if let (Some(a), Some(b)) = (a.as_slice(), b.as_slice()) {
-        return dot_of_slices(a, b);
-    }
-    if a.len() <= LEAF {
-        let copy = |view: &ArrayView<'_, T, D>| view.iter().copied().collect::<Vec<T>>();
-        return dot_of_slices(&copy(&a), &copy(&b));
-    }
-    let axis = longest(&a);
-    let at = a.len_of(axis) / 2;
-    let ((a, c), (b, d)) = (a.split_at(axis, at), b.split_at(axis, at));
-    dot(a, b) + dot(c, d)
+    let of_slices = |a: &[T], b: &[T]| {
+        let leaves = a.chunks(LEAF).zip(b.chunks(LEAF)).map(|(a, b)| {
+            prefetch_after(a);
+            prefetch_after(b);
+            dot_of_leaf(a, b)
+        });
+        in_pairs(leaves, |a, b| a + b)
+    };
+    let sum = with_vectors(|| match (a.as_slice(), b.as_slice()) {
+        (Some(a), Some(b)) => of_slices(a, b),
+        _ => {
+            let rows = a.rows().into_iter().zip(b.rows());
+            let of_rows = rows.filter_map(|(a, b)| of_slices(&contiguous(a), &contiguous(b)));
+            in_pairs(of_rows, |a, b| a + b)
+        }
+    });
+    sum.unwrap_or_else(T::zero)
 }
 
-fn dot_of_slices<T: LinalgScalar>(a: &[T], b: &[T]) -> T {
-    if a.len() > LEAF {
-        let at = middle(a.len());
-        let ((a, c), (b, d)) = (a.split_at(at), b.split_at(at));
-        return dot_of_slices(a, b) + dot_of_slices(c, d);
-    }
+#[inline(always)]
+fn dot_of_leaf<T: LinalgScalar>(a: &[T], b: &[T]) -> T {
     let ((groups, rest), (others, last)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     let mut lanes = [T::zero(); LANES];
     for (group, other) in groups.iter().zip(others) {
@@ -104,12 +126,14 @@ pub(super) fn squares<T: Magnitude, D: Dimension>(view: ArrayView<'_, T, D>) -> 
         }
         lanes.iter().sum::<f64>() + rest.iter().map(|x| x.squared()).sum::<f64>()
     };
-    if view.is_empty() { 0.0 } else { of_view(view, &leaf, &|a, b| a + b) }
+    of_view(view, leaf, |a, b| a + b).unwrap_or(0.0)
 }
 
 /// Returns whether a value cannot be ordered, such as NaN.
+#[inline(always)]
+#[expect(clippy::eq_op, reason = "such values differ from themselves")]
 pub(super) fn is_orderless<T: PartialOrd>(value: T) -> bool {
-    value.partial_cmp(&value).is_none()
+    value != value
 }
 
 /// The rank of values that cannot be ordered.
@@ -129,7 +153,7 @@ pub(super) fn best<T: Element + PartialOrd, D: Dimension>(
     orderless: Orderless,
 ) -> Option<(T, usize)> {
     if let Some(slice) = view.as_slice() {
-        return best_of_slice(slice, better, orderless);
+        return with_vectors(|| best_of_slice(slice, better, orderless));
     }
     let mut found: Option<(T, usize)> = None;
     let mut copy = Vec::new();
@@ -159,6 +183,7 @@ pub(super) fn wins<T: PartialOrd + Copy>(
 }
 
 /// First finds the best value of each leaf, without positions, and then the position in one leaf.
+#[inline(always)]
 fn best_of_slice<T: Element + PartialOrd>(
     slice: &[T],
     better: &impl Fn(T, T) -> bool,
@@ -170,6 +195,7 @@ fn best_of_slice<T: Element + PartialOrd>(
     let mut best = slice[place];
     for (n, leaf) in slice[place..].chunks(LEAF).enumerate() {
         let first = start.unwrap_or(0) + n * LEAF;
+        prefetch_after(leaf);
         // Without a branch for each element.
         let orderless = |found, x: &T| found | u64::from(is_orderless(*x));
         if is_best && leaf.iter().fold(0, orderless) != 0 {

@@ -330,9 +330,71 @@ impl<T: Element> Exclusive<'_, T> {
     unsafe fn vectors(
         &self,
         kind: TransferKind,
+        lists: Vec<Runs>,
+        first: *mut T,
+        len: usize,
+    ) -> Result<()> {
+        let counter = Arc::default();
+        // SAFETY: by contract, the elements are valid until this call returns. The wait below lasts
+        // until the transfers no longer access them.
+        let issued = unsafe { self.issue_runs(kind, lists, first, len, &counter) };
+        pending::wait_for(self.segment().engine(), &counter).and(issued)
+    }
+
+    /// Starts a transfer of runs between several ranks and the elements of an array, in row-major
+    /// order.
+    fn start_runs<D: Dimension>(
+        &self,
+        kind: TransferKind,
+        lists: Vec<Runs>,
+        buffer: Array<T, D>,
+    ) -> Result<Pending<'_, Array<T, D>>> {
+        if !buffer.is_standard_layout() {
+            fail!(Argument, "a local array whose elements are not in row-major order");
+        }
+        let (segment, counter) = (self.segment(), Arc::default());
+        pending::may_start(segment.engine())?;
+        // Created before the transfers are issued: if issuing fails half-way, the destructor waits.
+        let mut pending =
+            Pending::<Array<T, D>>::new(segment.engine(), Some(Arc::clone(&counter)), buffer);
+        let buffer = pending.buffer_mut();
+        let (first, len) = (buffer.as_mut_ptr(), buffer.len());
+        // SAFETY: the array has `len` elements from `first` on, because it is in row-major order.
+        // They lie on the heap, so moving the array does not move them. They are not accessed until
+        // the counter is done. If `pending` is forgotten, they stay allocated forever.
+        unsafe { self.issue_runs(kind, lists, first, len, &counter) }?;
+        Ok(pending)
+    }
+
+    pub(crate) fn start_gather<D: Dimension>(
+        &self,
+        lists: Vec<Runs>,
+        buffer: Array<T, D>,
+    ) -> Result<Pending<'_, Array<T, D>>> {
+        self.start_runs(TransferKind::Get, lists, buffer)
+    }
+
+    pub(crate) fn start_scatter<D: Dimension>(
+        &self,
+        lists: Vec<Runs>,
+        buffer: Array<T, D>,
+    ) -> Result<Pending<'_, Array<T, D>>> {
+        self.check_shared()?;
+        self.start_runs(TransferKind::Put, lists, buffer)
+    }
+
+    /// Issues transfers of runs of elements on `counter`.
+    ///
+    /// # Safety
+    /// `first` must be valid for `len` elements until the counter is done: for writes in a get,
+    /// otherwise for reads.
+    unsafe fn issue_runs(
+        &self,
+        kind: TransferKind,
         mut lists: Vec<Runs>,
         first: *mut T,
         len: usize,
+        counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let (segment, size) = (self.segment(), size_of::<T>());
         // Converts offsets and positions to addresses, in place.
@@ -353,16 +415,14 @@ impl<T: Element> Exclusive<'_, T> {
             offsets.iter_mut().for_each(|o| *o = at(base, *o));
             places.iter_mut().for_each(|p| *p = at(first as usize, *p));
         }
-        let counter = Arc::default();
-        let issued = lists.iter().try_for_each(|runs| {
+        lists.iter().try_for_each(|runs| {
             let world = segment.group().members()[runs.rank];
             let block = runs.len.wrapping_mul(size);
             let list = [Vector { block, local: &runs.places, remote: &runs.offsets }];
-            // SAFETY: the positions lie in the slice, which by contract is valid until this call
-            // returns. The wait below lasts until the transfers no longer access it.
-            unsafe { segment.engine().issue_vectors(kind, world, &list, &counter) }
-        });
-        pending::wait_for(segment.engine(), &counter).and(issued)
+            // SAFETY: the positions lie in the slice, which by contract is valid until the counter
+            // is done.
+            unsafe { segment.engine().issue_vectors(kind, world, &list, counter) }
+        })
     }
 }
 
@@ -388,6 +448,16 @@ impl<T: Accumulate> Exclusive<'_, T> {
     ) -> Result<Pending<'_, Array<T, D>>> {
         self.check_shared()?;
         self.start(TransferKind::Accumulate(scale.scale()), fragments, buffer)
+    }
+
+    pub(crate) fn start_scatter_add<D: Dimension>(
+        &self,
+        lists: Vec<Runs>,
+        scale: T,
+        buffer: Array<T, D>,
+    ) -> Result<Pending<'_, Array<T, D>>> {
+        self.check_shared()?;
+        self.start_runs(TransferKind::Accumulate(scale.scale()), lists, buffer)
     }
 
     /// Adds `scale` times the elements of `source` where [`Exclusive::scatter`] would put them.

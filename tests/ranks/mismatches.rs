@@ -143,13 +143,39 @@ fn one_differs(ctx: &Ctx, (common, odd): (Call, Call), which: usize, before: &[C
     let text = refused(ErrorKind::Mismatch, "different calls", made);
     assert!(text.contains(&format!("rank {which}: {}", odd.text())), "{text}");
     assert!(text.contains(&common.text()), "{text}");
-    // The group stays unusable and reports the same mismatch.
+    // The group reports the same mismatch until its ranks resume it.
     let again = refused(ErrorKind::Mismatch, "a broken group", group.barrier(&*ctx.engine));
     assert_eq!(again.split(": rank").nth(1), text.split(": rank").nth(1));
+    assert!(again.contains("an earlier mismatch"), "{again}");
     // Other groups are not affected.
+    ctx.barrier();
+    resumed(ctx, &group);
     ctx.barrier();
     ctx.engine.free_group(&group).expect("free");
     ctx.barrier();
+}
+
+/// All ranks resume the group. Messages and results of the different calls do not reach the next ones.
+fn resumed(ctx: &Ctx, group: &Arc<Group>) {
+    let engine = &*ctx.engine;
+    engine.resume_group(group).expect("resume");
+    assert!(!group.has_mismatch());
+    refused(ErrorKind::State, "a group without a mismatch", engine.resume_group(group));
+    for len in [1, 9000] {
+        let mut data = vec![ctx.me as f64; len];
+        group.reduce(engine, &mut data, Operator::Sum, None).expect("a sum");
+        assert!(data.iter().all(|x| *x == (ctx.n * (ctx.n - 1) / 2) as f64), "{data:?}");
+        let root = ctx.n - 1;
+        let mut bytes = vec![ctx.me as u8; 8 * len];
+        group.broadcast(engine, &mut bytes, root).expect("a broadcast");
+        assert!(bytes.iter().all(|x| *x == root as u8));
+    }
+    let all = group.allgather(engine, &(ctx.me as u64)).expect("a gather");
+    assert_eq!(all, (0..ctx.n as u64).collect::<Vec<_>>());
+    let sent: Vec<u64> = (0..ctx.n).map(|to| (100 * ctx.me + to) as u64).collect();
+    let found = group.all_to_all(engine, &sent).expect("an exchange");
+    assert_eq!(found, (0..ctx.n).map(|of| (100 * of + ctx.me) as u64).collect::<Vec<_>>());
+    group.barrier(engine).expect("a barrier");
 }
 
 /// Tests pairs of calls that were once accepted as matching, and random pairs.

@@ -182,6 +182,9 @@ pub fn scale(rng: &mut Rng, which: usize) -> Scale {
         1 => Scale::Long(if one { 1 } else { rng.next() as i64 }),
         2 => Scale::Float(small(rng) as f32),
         3 => Scale::Double(small(rng)),
+        6 => Scale::Bool(rng.one_in(2)),
+        7 => Scale::Byte(if one { 1 } else { rng.next() as i8 }),
+        8 => Scale::Short(if one { 1 } else { rng.next() as i16 }),
         4 => {
             let (re, im) = pair(rng);
             Scale::FloatComplex(Complex::new(re as f32, im as f32))
@@ -198,7 +201,8 @@ pub fn fill_elements(rng: &mut Rng, scale: Scale, out: &mut [u8]) {
     let mut small = || rng.below(101) as f64 - 50.0;
     for element in out.chunks_exact_mut(scale.element()) {
         match scale {
-            Scale::Int(_) | Scale::Long(_) => {
+            Scale::Bool(_) => element[0] = u8::from(small() > 0.0),
+            Scale::Byte(_) | Scale::Short(_) | Scale::Int(_) | Scale::Long(_) => {
                 let bits = (small() as i64).wrapping_mul(0x0123_4567_89ab_cdef);
                 let n = element.len();
                 element.copy_from_slice(&bits.to_ne_bytes()[..n]);
@@ -226,6 +230,9 @@ fn combine(scale: Scale, source: &[u8], target: &mut [u8]) {
         }
     }
     match scale {
+        Scale::Bool(s) => each(source, target, |y: u8, x: u8| y | u8::from(s && x != 0)),
+        Scale::Byte(s) => each(source, target, |y: i8, x: i8| y.wrapping_add(s.wrapping_mul(x))),
+        Scale::Short(s) => each(source, target, |y: i16, x: i16| y.wrapping_add(s.wrapping_mul(x))),
         Scale::Int(s) => each(source, target, |y: i32, x: i32| y.wrapping_add(s.wrapping_mul(x))),
         Scale::Long(s) => each(source, target, |y: i64, x: i64| y.wrapping_add(s.wrapping_mul(x))),
         Scale::Float(s) => each(source, target, |y: f32, x: f32| y + s * x),

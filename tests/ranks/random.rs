@@ -165,7 +165,7 @@ fn regions(world: &World, rng: &mut Rng) -> Vec<Region> {
             for pair in cuts.windows(2).filter(|p| p[0] < p[1]) {
                 let owner = match rng.below(8) {
                     0 => Owner::Nobody,
-                    1 => Owner::All(rng.below(6)),
+                    1 => Owner::All(rng.below(9)),
                     _ => Owner::Rank(*rng.pick(members)),
                 };
                 all.push(Region { segment, target, from: pair[0], to: pair[1], owner });
@@ -244,7 +244,7 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
                     0 => TransferKind::Put,
                     1 => TransferKind::Get,
                     _ => {
-                        let which = rng.below(6);
+                        let which = rng.below(9);
                         TransferKind::Accumulate(model::scale(rng, which))
                     }
                 },

@@ -138,19 +138,55 @@ impl Group {
         sharing: Sharing<'_>,
         progress: &dyn Progress,
     ) -> Result<Arc<Group>> {
-        let wire = self.team.wire();
-        let first = members[0];
-        let number = if first == topology.me() { next_key() } else { 0 };
-        // Yields the number of the first member and the largest tag, which is free on all members.
-        let all = wire.agree_on_group(&members, progress, &[number, wire.next_tag()])?;
-        let (key, tag) =
-            (full_key(first, all[0][0]), all.iter().map(|of| of[1]).max().unwrap_or(0));
+        let (key, tag) = self.agree_on_key(&members, topology, progress)?;
         // Different members may create groups at the same time. The MPI tag is a hash of the ranks,
         // so that different lists are unlikely to share it.
         let list = ranks.iter().fold(ranks.len(), |h, &r| (h * 31 + r) & 0x3fff);
         let comm = self.comm()?.create_group(ranks, list as i32)?;
+        let wire = self.team.wire();
         let team = Team::create(wire, (tag, key), members, topology, sharing, progress)?;
         Ok(Group::of(comm, team, key, topology))
+    }
+
+    /// Returns a new key, and a tag that is free on all members. Collective over the members.
+    fn agree_on_key(
+        &self,
+        members: &[usize],
+        topology: &Topology,
+        progress: &dyn Progress,
+    ) -> Result<(u64, u32)> {
+        let (wire, first) = (self.team.wire(), members[0]);
+        let number = if first == topology.me() { next_key() } else { 0 };
+        let all = wire.agree_on_group(members, progress, &[number, wire.next_tag()])?;
+        let tag = all.iter().map(|of| of[1]).max().unwrap_or(0);
+        Ok((full_key(first, all[0][0]), tag))
+    }
+
+    /// Makes collectives possible again after a mismatch. Collective over the members. Fails with
+    /// `State` if there was no mismatch, or if the group was freed.
+    pub fn resume(
+        &self,
+        topology: &Topology,
+        sharing: Sharing<'_>,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let team = self.live_team()?;
+        if !team.learns_of_mismatch() {
+            fail!(State, "the collective calls of the group's ranks have not differed");
+        }
+        let members = self.members().to_vec();
+        let list = format!("resumption of the group of the ranks {}", listed(&members));
+        collective::scope_of(Kind::Described, &list, || {
+            let (key, tag) = self.agree_on_key(&members, topology, progress)?;
+            let wire = self.team.wire();
+            team.succeed_by(Team::create(wire, (tag, key), members, topology, sharing, progress)?);
+            Ok(())
+        })
+    }
+
+    /// Returns whether collective calls have differed, and the group has not been resumed.
+    pub fn has_mismatch(&self) -> bool {
+        self.live_team().is_ok_and(Team::has_mismatch)
     }
 
     /// Unique among the groups of a job and the same on all members.
@@ -356,7 +392,7 @@ impl Group {
 
     pub(crate) fn live_team(&self) -> Result<&Team> {
         match &*self.comm.lock() {
-            Some(_) => Ok(&self.team),
+            Some(_) => Ok(self.team.latest()),
             None => fail!(State, "the group was freed"),
         }
     }

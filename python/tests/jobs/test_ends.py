@@ -112,10 +112,12 @@ def test_queries_work_after_an_interrupt(jobs):
             a.sync()
         finally:
             print("known:", pt.rank(), a.shape, repr(a), flush=True)
+            print("more:", pt.world.size, pt.world.members, a.bounds(0), a.owner(0), flush=True)
         """
     ended = interrupt(jobs, wait.strip())
     assert ended.code != 0 and "KeyboardInterrupt" in ended.err, ended.text
     assert "known: 1 (4,) <portolan.Array" in ended.out, ended.text
+    assert "more: 2 [0, 1] (slice(0, 2, 1),) 0" in ended.out, ended.text
 
 
 def test_ctrl_c_interrupts_other_waits(jobs):
@@ -134,6 +136,14 @@ def test_ctrl_c_interrupts_whole_array_functions(jobs):
 def test_ctrl_c_interrupts_a_mutex(jobs):
     ended = interrupt(jobs, "mutex.acquire()")
     assert ended.code != 0 and "KeyboardInterrupt" in ended.err
+
+
+def test_ctrl_c_interrupts_a_thread_that_waits_for_another_one(jobs):
+    wait = (
+        "import threading; threading.Thread(target=pt.barrier, daemon=True).start(); time.sleep(0.2); a[0]"
+    )
+    ended = interrupt(jobs, wait)
+    assert ended.code != 0 and "KeyboardInterrupt" in ended.err, ended.text
 
 
 UPDATES = """
@@ -170,7 +180,7 @@ UPDATES = """
         "mine.indices(0)",
         "mine.finish_update()",
         "mine.start_update()",
-        "mine.stencil(its, print)",
+        "mine._stencil(its, print)",
         "mine.release()",
         "mine.__exit__(None, None, None)",
         "mine.__exit__(KeyError, None, None); a.sum()",

@@ -149,3 +149,31 @@ def test_a_subinterpreter_cannot_import_the_package(jobs):
     )
     assert ended.code == 0 and "main interpreter" in ended.out, ended.text
     assert "sum 0.0" in ended.out, ended.text
+
+
+def test_threads_need_a_level_of_mpi(jobs):
+    jobs.needs_mpi4py()
+    ended = jobs.run(
+        """
+        import mpi4py, threading
+        mpi4py.rc.thread_level = "funneled"
+        from mpi4py import MPI
+        if MPI.Query_thread() > MPI.THREAD_FUNNELED:
+            print("refused: MPI_THREAD_SERIALIZED; found (4,)")  # more than requested
+        else:
+            import portolan as pt
+            a = pt.zeros(4)
+            def other():
+                try:
+                    a[0]
+                except pt.Error as error:
+                    print("refused:", error, "; found", a.shape)
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            assert a.sum() == 0
+        """
+    )
+    assert ended.code == 0, ended.text
+    lines = [line for line in ended.out.splitlines() if line.startswith("refused:")]
+    assert len(lines) == 2 and all("SERIALIZED" in n and "(4,)" in n for n in lines), ended.text

@@ -20,29 +20,47 @@ def test_views_are_the_memory():
             assert a[i, j] == 2 * (a.owner((i, j)) + 1)
 
 
-def test_a_view_that_is_alive_keeps_the_access():
+def test_views_are_read_only_after_the_access():
     a = pt.zeros((6, 8), name="plate")
-    mine = a.access()
-    view = mine.local
-    part = view[:1].T
-    del view
-    with pytest.raises(BufferError, match="plate"):
-        mine.release()
-    with pytest.raises((BufferError, pt.Error), match="plate"):
+    with a.access() as mine:
+        view, padded = mine.local, mine.padded
+        view[...] = 1
+    a.sync()
+    assert (view == 1).all() and (padded == 1).all()
+    for late in (view, padded, view[:1].T):
+        with pytest.raises(ValueError, match="read-only"):
+            late[...] = 2
+    # The memory is that of the array.
+    a.fill(3)
+    assert (view == 3).all() and a.norm() > 0
+    with a.access() as mine:
+        mine.local[...] = 4
+        with pytest.raises(ValueError, match="read-only"):
+            view[...] = 5
+    assert (view == 4).all()
+    with pytest.raises(BufferError, match="plate.*alive"):
         a.free()
-    if part.size:
-        part[...] = 5
-        assert (mine.local[:1] == 5).all()
-    del part
+    del view, padded, late
+    a.free()
+
+
+def test_an_access_ends_once():
+    a = pt.zeros((6, 8))
+    mine = a.access()
     mine.release()
     mine.release()
     with pytest.raises(pt.Error, match="released"):
         mine.local
-    with pytest.raises(BufferError):
-        with a.access() as mine:
-            view = mine.local
-    del view
-    mine.release()
+
+
+def test_many_views_of_an_access():
+    a = pt.zeros(8 * pt.size())
+    with a.access() as mine:
+        kept = [mine.local for _ in range(50)]
+        for _ in range(200):
+            mine.local[...] += 1
+    assert (a[...] == 200).all()
+    assert not any(view.flags.writeable for view in kept)
 
 
 def test_views_outlive_the_array_object():
@@ -142,45 +160,74 @@ def test_an_access_that_was_left_does_not_end_the_next_one():
     assert a.sum() == 18
 
 
-def test_a_view_that_is_alive_at_the_end_of_the_block():
-    a = pt.zeros((3, 3))
-    with pytest.raises(BufferError):
-        with a.access() as mine:
-            view = mine.local
-    with pytest.raises(BufferError, match="alive"):
-        a.fill(2)
-    del view
-    a.fill(2)
-    assert a.sum() == 18
-
-
 def test_a_view_that_is_alive_after_an_exception():
     a = pt.zeros((3, 3), name="plate")
     with pytest.raises(KeyError):
         with a.access() as mine:
             view = mine.local
             raise KeyError("in the block")
-    for call in (lambda: a.fill(2), lambda: a.norm(), mine.release):
-        with pytest.raises(BufferError, match="plate.*alive"):
-            call()
-    del view
     a.fill(2)
     assert a.norm() == 6
+    with pytest.raises(ValueError, match="read-only"):
+        view[...] = 1
 
 
-def test_other_threads_are_refused():
-    a, raised = pt.zeros(4), []
+def test_threads_call_one_at_a_time():
+    a, total = pt.zeros(4, "i8"), 200
+    x = pt.ones((40 * pt.size(), 5))
+    errors = []
+
+    def other(n):
+        try:
+            for k in range(total):
+                a.add(n, 1)
+                a.fetch_add(3, 1)
+                if k % 20 == 0:
+                    assert x[0, 0] == 1 and x.shape[1] == 5
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=other, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    # Collective calls of one thread meanwhile.
+    for _ in range(30):
+        assert x.sum() == x.size
+    for thread in threads:
+        thread.join()
+    assert not errors
+    a.sync()
+    assert a.tolist() == [total * pt.size()] * 3 + [3 * total * pt.size()]
+
+
+def test_another_thread_makes_the_collective_calls():
+    found = []
 
     def other():
-        try:
-            a[0]
-        except pt.Error as error:
-            raised.append(str(error))
+        with (made := pt.zeros(6 * pt.size())).access() as mine:
+            mine.local[...] = 2
+        found.append((made.sum(), pt.world.sum(1)))
 
     thread = threading.Thread(target=other)
     thread.start()
     thread.join()
-    assert raised and "thread" in raised[0]
+    assert found == [(12 * pt.size(), pt.size())]
+
+
+def test_a_mutex_belongs_to_the_rank():
+    mutex, errors = pt.Mutex(), []
+
+    def other():
+        try:
+            mutex.acquire()
+        except pt.Error as error:
+            errors.append(str(error))
+
+    with mutex:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert errors and "already holds" in errors[0]
 
 
 def test_ghost_cells():
@@ -262,24 +309,22 @@ def test_stencils():
 
 
 def test_what_a_stencil_step_may_not_do():
-    a, b = pt.zeros((8 * pt.size(), 4), ghosts=1, distribution="rows"), None
+    a = pt.zeros((8 * pt.size(), 4), ghosts=1, distribution="rows")
     b = pt.zeros(a.shape, distribution="rows")
     kept = []
-    with a.access() as old, b.access() as new:
-        with pytest.raises(ZeroDivisionError):
-            old.stencil(new, lambda *boxes: 1 // 0)
-        old.stencil(new, lambda o, n, first: kept.append(n))
-        with pytest.raises(BufferError):
-            new.release()
-        kept.clear()
+    with pytest.raises(ZeroDivisionError):
+        pt.stencil(a, b, lambda *boxes: 1 // 0)
+    pt.stencil(a, b, lambda o, n, first: kept.append(n))
+    with pytest.raises(ValueError, match="read-only"):
+        kept[0][...] = 1
 
-        def write_old(o, n, first):
-            o[...] = 1
+    def write_old(o, n, first):
+        o[...] = 1
 
-        with pytest.raises(ValueError, match="read-only"):
-            old.stencil(new, write_old)
-        with pytest.raises(pt.Error, match="progress"):
-            old.stencil(new, lambda o, n, first: a[0, 0])
+    with pytest.raises(ValueError, match="read-only"):
+        pt.stencil(a, b, write_old)
+    with pytest.raises(pt.Error, match="progress"):
+        pt.stencil(a, b, lambda o, n, first: a[0, 0])
     with pytest.raises(TypeError):
         pt.stencil(a, pt.zeros(a.shape, "i4", distribution="rows"), laplace)
 
@@ -313,9 +358,9 @@ def test_arrays_are_usable_after_a_step_that_raises():
         raise NameError("in the step")
 
     with pytest.raises(NameError, match="in the step"):
-        a.stencil(b, step)
+        pt.stencil(a, b, step)
     with pytest.raises(TypeError):
-        a.stencil(pt.zeros((8, 4), "i4", ghosts=1), step)
+        pt.stencil(a, pt.zeros((8, 4), "i4", ghosts=1), step)
     a.fill(2)
     a.free()
     b.free()

@@ -97,3 +97,27 @@ def test_an_open_access_leaves_the_other_operands_usable():
     b[0] = 2
     a.sync()
     assert (a + b)[0] == 5
+
+
+def test_warnings_point_at_the_line_of_the_program():
+    a = pt.zeros(4 * pt.size()) - 1
+    zero = pt.zeros(4 * pt.size())
+    calls = {
+        "divide by zero encountered in divide": lambda: 1 / zero,
+        "invalid value encountered in sqrt": lambda: np.sqrt(a),
+        "invalid value encountered in log": lambda: np.log(a, out=zero),
+        "invalid value encountered in mean": lambda: pt.zeros((0, 3)).mean(),
+        "Casting complex values to real": lambda: a.astype("c16").astype("f8"),
+    }
+    for text, call in calls.items():
+        for _ in range(2):  # the second call takes the plan of the first one
+            with pytest.warns(Warning, match=text) as found:
+                call()
+            assert [warning.filename for warning in found] == [__file__], text
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.sqrt(a)
+    kinds = []
+    with np.errstate(all="call", call=lambda kind, _: kinds.append(kind)):
+        np.sqrt(a)
+    assert kinds == ["invalid value"]

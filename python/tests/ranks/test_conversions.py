@@ -150,7 +150,7 @@ def test_a_conversion_may_use_the_array(dtype):
         a.fill(a)
     uses = [
         lambda: a[0, 0],
-        lambda: a.put((0, 0), 1),
+        lambda: a.put(0, 1),
         lambda: a.get((slice(0, 2), 0)),
         lambda: (a.name, a.shape, repr(a)),
         a.sync,
@@ -162,11 +162,11 @@ def test_a_conversion_may_use_the_array(dtype):
     ]
     calls = [
         a.fill,
-        lambda x: a.put((0, 0), x),
-        lambda x: a.put((slice(0, 2), 0), x),
+        lambda x: a.__setitem__((0, 0), x),
+        lambda x: a.__setitem__((slice(0, 2), 0), x),
         lambda x: a[x, 0],
         lambda x: a.add((0, 0), x),
-        lambda x: a.read_inc((0, 0), x),
+        lambda x: a.fetch_add((0, 0), x),
         lambda x: a.owner((x, 0)),
         lambda x: a.tiles((x, 2)).free(),
         lambda x: a.start_put((0, 0), x).wait(),

@@ -4,7 +4,8 @@
 //! is a text in the shared-memory collective area. Each other node receives a message on the
 //! communicator of the engine's collectives, in any rank that waits in a collective. A raised alarm
 //! ends every wait of a collective of the group, and every later one fails with the same text,
-//! because it is undecidable which of the next calls belong together.
+//! because it is undecidable which of the next calls belong together. If all ranks agree to continue
+//! ([`Group::resume`](crate::group::Group::resume)), they get new collectives without the alarm.
 //!
 //! Ranks that create a group have no common key yet, so their alarm disables the creation of groups
 //! for good on every rank that it reaches.
@@ -13,6 +14,7 @@ use super::slots::Slots;
 use super::wire::Wire;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::p2p;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// In bytes, in shared memory and in messages.
@@ -56,11 +58,14 @@ pub(super) struct Alarm {
     members: Arc<[usize]>,
     text: OnceLock<String>,
     slots: OnceLock<Arc<Slots>>,
+    /// A call of this rank has failed with the text.
+    told: AtomicBool,
 }
 
 impl Alarm {
     pub fn new(others: Option<(Arc<Wire>, Vec<usize>)>, key: Key, members: Arc<[usize]>) -> Alarm {
-        Alarm { others, key, members, text: OnceLock::new(), slots: OnceLock::new() }
+        let told = AtomicBool::new(false);
+        Alarm { others, key, members, text: OnceLock::new(), slots: OnceLock::new(), told }
     }
 
     pub(super) fn set_slots(&self, slots: Arc<Slots>) {
@@ -152,6 +157,10 @@ impl Alarm {
     fn error(&self) -> Error {
         let slots = || self.slots.get().map(|slots| slots.alarm()).unwrap_or_default();
         let text = self.text.get().cloned().unwrap_or_else(slots);
-        Error::new(ErrorKind::Mismatch, format!("the ranks' collective calls differ: {text}"))
+        let what = match self.told.swap(true, Ordering::Relaxed) {
+            false => "the ranks' collective calls differ",
+            true => "an earlier mismatch has ended the collectives of this group",
+        };
+        Error::new(ErrorKind::Mismatch, format!("{what}: {text}"))
     }
 }

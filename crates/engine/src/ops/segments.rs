@@ -143,17 +143,27 @@ impl Ops {
 
     /// Collective over `ranks`, which are ranks of `parent`. Returns `None` on any other rank.
     pub fn create_group(&self, parent: &Group, ranks: &[usize]) -> Result<Option<Arc<Group>>> {
-        let policy = self.memory.policy();
-        let crowded = self.is_crowded();
-        let sharing = Sharing { direct: policy.direct, dir: &policy.shm_dir, crowded };
         let group = self.observed(
             || CallInfo::new(Call::Other),
-            || parent.subgroup(ranks, &self.topology, sharing, self.core()),
+            || parent.subgroup(ranks, &self.topology, self.sharing(), self.core()),
         )?;
         if let Some(group) = &group {
             self.groups().lock().push(group.clone());
         }
         Ok(group)
+    }
+
+    fn sharing(&self) -> Sharing<'_> {
+        let policy = self.memory.policy();
+        Sharing { direct: policy.direct, dir: &policy.shm_dir, crowded: self.is_crowded() }
+    }
+
+    /// See [`Group::resume`]. Collective.
+    pub fn resume_group(&self, group: &Group) -> Result<()> {
+        self.observed(
+            || CallInfo::new(Call::Other),
+            || group.resume(&self.topology, self.sharing(), self.core()),
+        )
     }
 
     /// Collective. Segments of the group stay until they are freed. Fails with `Mismatch` if the

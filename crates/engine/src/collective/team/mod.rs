@@ -25,8 +25,8 @@ use crate::shm::SharedFile;
 use crate::topology::Topology;
 use crate::wait::Progress;
 use bytemuck::Pod;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Sharing<'a> {
@@ -54,6 +54,8 @@ pub struct Team {
     exchanges: AtomicU32,
     here: Vec<usize>,
     nodes: Option<Nodes>,
+    /// The team that takes the place of this one after a mismatch.
+    successor: OnceLock<Box<Team>>,
 }
 
 impl Team {
@@ -98,6 +100,7 @@ impl Team {
             exchanges: AtomicU32::new(0),
             members: members.clone(),
             nodes: None,
+            successor: OnceLock::new(),
         };
         if !sharing.direct || leaders.len() == team.size() {
             return Ok(team);
@@ -132,6 +135,29 @@ impl Team {
             }
         }
         Ok(team)
+    }
+
+    /// Returns the last successor of this team.
+    pub fn latest(&self) -> &Team {
+        let mut team = self;
+        while let Some(next) = team.successor.get() {
+            team = next;
+        }
+        team
+    }
+
+    /// Makes another team of the same members the successor of this one, which has none.
+    pub(crate) fn succeed_by(&self, team: Team) {
+        let _ = self.successor.set(Box::new(team));
+    }
+
+    pub(crate) fn has_mismatch(&self) -> bool {
+        self.alarm.is_raised()
+    }
+
+    /// Like [`Team::has_mismatch`], on a rank that may not have waited for others since.
+    pub(crate) fn learns_of_mismatch(&self) -> bool {
+        self.alarm.check_others().is_err()
     }
 
     /// World ranks.
@@ -435,6 +461,9 @@ impl Team {
 
     /// Releases the tag of a freed group, unless an alarm was raised: messages may be left.
     pub(crate) fn dissolve(&self) {
+        if let Some(successor) = self.successor.get() {
+            successor.dissolve();
+        }
         if !self.alarm.is_raised() {
             self.wire.give_tag_back(self.tag);
         }

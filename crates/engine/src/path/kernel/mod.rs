@@ -180,6 +180,34 @@ fn prefetch(at: *const u8) {
     let _ = at;
 }
 
+/// Runs loops that are inlined into `body`, compiled for the processor. All give the same bits,
+/// because they round the multiplication and the addition separately.
+#[inline]
+pub fn with_vectors<R>(body: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2")]
+        fn with_avx2<R>(body: impl FnOnce() -> R) -> R {
+            body()
+        }
+        if std::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2.
+            return unsafe { with_avx2(body) };
+        }
+    }
+    body()
+}
+
+/// Distance in bytes at which a reduction prefetches. The end of a page is reached before it.
+const LATER: usize = 4 * FAR;
+
+/// Prefetches a part of the length of a slice, at a distance behind it. The memory may end before.
+#[inline(always)]
+pub fn prefetch_after<T>(slice: &[T]) {
+    let first = slice.as_ptr().cast::<u8>().wrapping_add(LATER);
+    (0..size_of_val(slice)).step_by(64).for_each(|at| prefetch(first.wrapping_add(at)));
+}
+
 /// Keeps the compiler from unrolling or vectorizing the loop around the call.
 #[inline(always)]
 pub(super) fn keep_loop() {
@@ -190,9 +218,13 @@ pub(super) fn keep_loop() {
     }
 }
 
-/// The element type, as in C, and the scale of an accumulate: `target += scale * source`.
+/// The element type, as in C, and the scale of an accumulate: `target += scale * source`. Elements of
+/// `Bool` are bytes, true if not zero, and their sum is a disjunction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
+    Bool(bool),
+    Byte(i8),
+    Short(i16),
     Int(i32),
     Long(i64),
     Float(f32),
@@ -204,6 +236,8 @@ pub enum Scale {
 impl Scale {
     pub fn element(self) -> usize {
         match self {
+            Scale::Bool(_) | Scale::Byte(_) => 1,
+            Scale::Short(_) => 2,
             Scale::Int(_) | Scale::Float(_) => 4,
             Scale::Long(_) | Scale::Double(_) | Scale::FloatComplex(_) => 8,
             Scale::DoubleComplex(_) => 16,
@@ -213,11 +247,14 @@ impl Scale {
     #[inline]
     pub fn alignment(self) -> usize {
         match self {
+            Scale::Bool(_) | Scale::Byte(_) => 1,
+            Scale::Short(_) => 2,
             Scale::Int(_) | Scale::Float(_) | Scale::FloatComplex(_) => 4,
             Scale::Long(_) | Scale::Double(_) | Scale::DoubleComplex(_) => 8,
         }
     }
 
+    /// Returns whether read-modify-writes change elements of the type, too.
     #[inline]
     pub fn is_integer(&self) -> bool {
         matches!(self, Scale::Int(_) | Scale::Long(_))
@@ -225,6 +262,9 @@ impl Scale {
 
     pub fn is_one(self) -> bool {
         match self {
+            Scale::Bool(s) => s,
+            Scale::Byte(s) => s == 1,
+            Scale::Short(s) => s == 1,
             Scale::Int(s) => s == 1,
             Scale::Long(s) => s == 1,
             Scale::Float(s) => s == 1.0,
@@ -315,6 +355,13 @@ unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
     // SAFETY: the caller guarantees both sides.
     unsafe {
         match *scale {
+            Scale::Bool(s) => axpy(src, dst, bytes, |y: u8, x: u8| y | u8::from(s && x != 0)),
+            Scale::Byte(s) => {
+                axpy(src, dst, bytes, |y: i8, x: i8| y.wrapping_add(s.wrapping_mul(x)))
+            }
+            Scale::Short(s) => {
+                axpy(src, dst, bytes, |y: i16, x: i16| y.wrapping_add(s.wrapping_mul(x)))
+            }
             Scale::Int(s) => {
                 axpy(src, dst, bytes, |y: i32, x: i32| y.wrapping_add(s.wrapping_mul(x)))
             }
@@ -376,6 +423,9 @@ pub unsafe fn scaled(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
     // SAFETY: the caller guarantees both sides.
     unsafe {
         match scale {
+            Scale::Bool(s) => axpy(src, dst, bytes, |_: u8, x: u8| u8::from(s && x != 0)),
+            Scale::Byte(s) => axpy(src, dst, bytes, |_: i8, x: i8| s.wrapping_mul(x)),
+            Scale::Short(s) => axpy(src, dst, bytes, |_: i16, x: i16| s.wrapping_mul(x)),
             Scale::Int(s) => axpy(src, dst, bytes, |_: i32, x: i32| s.wrapping_mul(x)),
             Scale::Long(s) => axpy(src, dst, bytes, |_: i64, x: i64| s.wrapping_mul(x)),
             Scale::Float(s) => axpy(src, dst, bytes, |_: f32, x: f32| s * x),

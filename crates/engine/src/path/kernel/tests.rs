@@ -80,6 +80,10 @@ fn accumulates_scale_and_add() {
 #[test]
 fn long_accumulates_round_as_short_ones() {
     let scales = [
+        Scale::Bool(true),
+        Scale::Bool(false),
+        Scale::Byte(-3),
+        Scale::Short(1000),
         Scale::Int(-3),
         Scale::Long(1),
         Scale::Long(-(1 << 40) - 3),

@@ -243,6 +243,9 @@ impl RequestHeader {
             Scale::Double(s) => (3, [s.to_bits(), 0]),
             Scale::FloatComplex(s) => (4, [s.re.to_bits().into(), s.im.to_bits().into()]),
             Scale::DoubleComplex(s) => (5, [s.re.to_bits(), s.im.to_bits()]),
+            Scale::Bool(s) => (6, [u64::from(s), 0]),
+            Scale::Byte(s) => (7, [s as u8 as u64, 0]),
+            Scale::Short(s) => (8, [s as u16 as u64, 0]),
         };
         self.element = element;
         self.operand[..2].copy_from_slice(&operand);
@@ -261,6 +264,9 @@ impl RequestHeader {
                 f32::from_bits(b as u32),
             )),
             5 => Scale::DoubleComplex(Complex::new(f64::from_bits(a), f64::from_bits(b))),
+            6 => Scale::Bool(a != 0),
+            7 => Scale::Byte(a as u8 as i8),
+            8 => Scale::Short(a as u16 as i16),
             e => fail!(Internal, "an accumulate of unknown type {e}"),
         })
     }
@@ -384,6 +390,10 @@ mod tests {
             RequestHeader::new(RequestKind::Accumulate, 0).with_scale(scale).scale().unwrap(),
             scale
         );
+        for scale in [Scale::Bool(true), Scale::Byte(-9), Scale::Short(-9)] {
+            let header = RequestHeader::new(RequestKind::Accumulate, 0).with_scale(scale);
+            assert_eq!(header.scale().unwrap(), scale);
+        }
         let scale = Scale::Int(-9);
         assert_eq!(
             RequestHeader::new(RequestKind::Accumulate, 0).with_scale(scale).scale().unwrap(),
