@@ -21,6 +21,7 @@ An uncaught exception on one rank ends the job.
 """
 
 from . import _start, random
+from ._alignment import realignments
 from ._array import Access, Array, Transfer, cyclic, grid, irregular, stencil
 from ._create import (
     array,
@@ -90,6 +91,7 @@ __all__ = [
     "ones_like",
     "random",
     "rank",
+    "realignments",
     "size",
     "stencil",
     "tri",

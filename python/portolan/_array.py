@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from ._conversions import Conversions
 from ._derived import Derived
-from ._gather import note
 from ._group import world
 from ._methods import Reductions
-from ._operands import Agreement, is_comparable, promoted, raise_file_error
+from ._operands import Agreement, is_comparable, raise_file_error
 from ._reductions import axes_of
 from ._start import _native
 from ._ufuncs import array_ufunc
@@ -66,7 +66,13 @@ def _per_axis(value: Any, ndim: int, what: str) -> list[Any]:
     return values
 
 
-class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # type: ignore[misc,name-defined]
+class Array(
+    _native.ArrayBase,  # type: ignore[misc,name-defined]
+    Conversions,
+    Reductions,
+    Derived,
+    NDArrayOperatorsMixin,
+):
     """A dense array whose elements are distributed over the ranks of a group.
 
     `zeros`, `array`, `load` and similar functions create arrays; all are collective. An array that
@@ -149,20 +155,6 @@ class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # t
         """Whether the array is periodic along each axis."""
         return self._periodic
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all elements, on all ranks together."""
-        return int(self.size) * int(self.dtype.itemsize)
-
-    def __repr__(self) -> str:
-        try:
-            return (
-                f"<portolan.Array {self.name!r}, shape {self.shape}, {self.dtype}, "
-                f"{self._spec[0]} over {self.grid}>"
-            )
-        except _native.Error as error:
-            return f"<portolan.Array: {error}>"
-
     def _like(self, dtype: Any, name: str, *, accessed: bool = False) -> "Array":
         """Create an array of equal distribution, whose elements are not set. Collective.
 
@@ -197,31 +189,6 @@ class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # t
         else:
             places = np.ravel_multi_index((places.astype(np.intp),), (size,), mode)  # type: ignore
         self[np.unravel_index(places, self.shape)] = np.resize(values, places.size)
-
-    def item(self, *index: Any) -> Any:
-        """Return one element as a number of Python. Not collective.
-
-        The index is one integer for each axis, or the position of the element in row-major order. An
-        array of one element needs none. Raises ValueError for other arrays without an index.
-        """
-        if len(index) == 1 and isinstance(index[0], tuple):
-            index = index[0]
-        if not index and self.size != 1:
-            raise ValueError(f'array "{self.name}" has {self.size} elements; item() needs an index')
-        if len(index) < 2 and self.ndim != len(index):
-            position = operator.index(index[0]) if index else 0
-            if not -self.size <= position < self.size:
-                raise IndexError(
-                    f'array "{self.name}": {position} is out of bounds for {self.size} elements'
-                )
-            index = tuple(int(n) for n in np.unravel_index(position % self.size, self.shape))
-        if len(index) != self.ndim:
-            raise ValueError(f'array "{self.name}": {len(index)} indices for {self.ndim} axes')
-        return self[tuple(operator.index(n) for n in index)].item()
-
-    def tolist(self) -> list[Any]:
-        """Return all elements as nested lists of numbers of Python. Not collective."""
-        return list(self[...].tolist())
 
     # Own elements
 
@@ -361,50 +328,6 @@ class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # t
             raise OSError(failed)
 
     # NumPy's protocols
-
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over the first axis. The elements of a vector are fetched at once."""
-        return iter(self[...]) if self.ndim == 1 else (self[n] for n in range(len(self)))
-
-    def __contains__(self, value: Any) -> bool:
-        """Return whether an element equals the value. Collective."""
-        return bool((self == value).any())
-
-    def __bool__(self) -> bool:
-        """Return whether the only element is true. Raises ValueError for more or fewer elements."""
-        if self.size != 1:
-            raise ValueError(
-                f'the truth value of array "{self.name}" of {self.size} elements is ambiguous; use '
-                "any() or all()"
-            )
-        return bool(self[(0,) * self.ndim])
-
-    def _only(self, kind: str) -> Any:
-        if self.size != 1:
-            raise TypeError(
-                f'{kind}() of array "{self.name}" of {self.size} elements; use item(index), or '
-                f"{kind}(a[index])"
-            )
-        return self.item()
-
-    def __float__(self) -> float:
-        """Return the only element. Raises TypeError for more or fewer elements."""
-        return float(self._only("float"))
-
-    def __int__(self) -> int:
-        """Return the only element. Raises TypeError for more or fewer elements."""
-        return int(self._only("int"))
-
-    def __complex__(self) -> complex:
-        """Return the only element. Raises TypeError for more or fewer elements."""
-        return complex(self._only("complex"))
-
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
-        if copy is False:
-            raise ValueError("a distributed array cannot be converted without a copy")
-        note(self)
-        whole: np.ndarray[Any, Any] = self[...]
-        return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         return array_ufunc(ufunc, method, inputs, options)

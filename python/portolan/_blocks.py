@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ._operands import Agreement, part
+from ._operands import Agreement
 from ._start import _native
 
 Indices = Sequence[np.ndarray[Any, Any]]
@@ -77,32 +77,14 @@ def fill(made: Any, function: Callable[..., Any]) -> Any:
     return made
 
 
-def apply(name: str, function: Callable[..., Any], operands: Sequence[Any], dtype: Any) -> Any:
-    """Create an array of a function of the own elements of operands. Collective.
-
-    The operands are distributed alike, or are numpy arrays or scalars as for ufuncs.
-    """
-    model = next(x for x in operands if is_distributed(x))
-    parts = [part(name, x, model) for x in operands]
-    made = model._like(dtype, name)
-    distinct = {id(x): x for x in parts if is_distributed(x)}
-    accesses: dict[int, Any] = {}
-    with Agreement(made.group):
-        try:
-            for key, x in (*distinct.items(), (id(made), made)):
-                accesses[key] = x.access()
-            accesses[id(made)].local[...] = function(
-                *[accesses[id(x)].local if id(x) in accesses else x for x in parts]
-            )
-        finally:
-            for access in accesses.values():
-                access.release()
-    return made
-
-
 def _pieces(indices: np.ndarray[Any, Any]) -> list[tuple[slice, slice]]:
-    """Return the runs of consecutive indices: the slices of the indices, and of their positions."""
-    cuts = [0, *(np.flatnonzero(np.diff(indices) != 1) + 1).tolist(), len(indices)]
+    """Return the runs of indices: the slices of the indices, and of their positions."""
+    steps = np.diff(indices)
+    if len(steps) and steps[0] and (steps == steps[0]).all():
+        # Indices at equal distances are one slice.
+        first, step, end = int(indices[0]), int(steps[0]), int(indices[-1] + np.sign(steps[0]))
+        return [(slice(first, end if end >= 0 else None, step), slice(0, len(indices)))]
+    cuts = [0, *(np.flatnonzero(steps != 1) + 1).tolist(), len(indices)]
     return [
         (slice(int(indices[begin]), int(indices[begin]) + end - begin), slice(begin, end))
         for begin, end in zip(cuts, cuts[1:])

@@ -9,10 +9,10 @@ from typing import Any, Union
 import numpy as np
 
 from ._array import Array, Shape, _tuple
+from ._conversions import text
 from ._group import world
 from ._norms import matrix_norm, norm, vector_norm
 from ._operands import Agreement, raise_file_error
-from ._reductions import FMAX, FMIN, Reduction, reduce
 
 
 def zeros(shape: Shape, dtype: Any = float, **options: Any) -> Array:
@@ -156,25 +156,6 @@ def _np_shape(a: Array, shape: Any) -> None:
         )
 
 
-def _nan_extremum(how: Reduction) -> Callable[..., Any]:
-    def call(
-        a: Array,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: Any = True,
-    ) -> Any:
-        return reduce(a, how, axis, bool(keepdims), None, out, initial, where)
-
-    return call
-
-
-def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gets all elements at once, instead of one by one as NumPy's would."""
-    return lambda a, *inputs, **options: function(np.asarray(a), *inputs, **options)
-
-
 def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
     if isinstance(a, Array):
         a.put(ind, v, mode)
@@ -182,8 +163,7 @@ def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
         np.put(a, np.asarray(ind), np.asarray(v), mode)
 
 
-#: Functions of NumPy that give distributed arrays, do not need all elements on one rank, or would
-#: get them one by one.
+#: Functions of NumPy that give distributed arrays or do not need all elements on one rank.
 BY_FUNCTION: dict[Any, Callable[..., Any]] = {
     np.zeros_like: _zeros_like,
     np.ones_like: _ones_like,
@@ -192,10 +172,14 @@ BY_FUNCTION: dict[Any, Callable[..., Any]] = {
     np.copy: lambda a, order="K", subok=False: a.copy(),
     np.put: _put,
     np.linalg.norm: norm,
-    np.nanmin: _nan_extremum(FMIN),
-    np.nanmax: _nan_extremum(FMAX),
-    **{function: _of_all(function) for function in (np.array_repr, np.array_str, np.array2string)},
+    np.array2string: text,
+    np.array_str: text,
+    np.array_repr: lambda arr, *inputs, **options: repr(arr),
 }
+if hasattr(np, "astype"):  # NumPy 2.1
+    BY_FUNCTION[np.astype] = lambda x, dtype, /, *, copy=True, device=None: (
+        x if x.dtype == dtype and not copy else x.astype(dtype)
+    )
 if hasattr(np.linalg, "vector_norm"):  # NumPy 2
     BY_FUNCTION[np.linalg.vector_norm] = vector_norm
     BY_FUNCTION[np.linalg.matrix_norm] = matrix_norm

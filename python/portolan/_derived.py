@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from . import _elementwise, _products, _shapes, _sorting
+from . import _elementwise, _products, _sections, _shapes, _sorting
 
 
 class Derived:
     """A base of `Array`."""
 
     name: str
-    size: int
+    ndim: int
     _group: Any
     copy_from: Any
 
@@ -33,23 +33,22 @@ class Derived:
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         """Return a new array of another shape, with the elements in row-major order. Collective.
 
-        The shape is one argument for each axis, or a tuple. One length may be -1. Raises ValueError if
-        the number of elements differs.
+        The shape is one argument for each axis, or a tuple. One length may be -1. The order 'F' is
+        column-major. Without axes, the result is the element, a numpy array that all ranks get. Raises
+        ValueError if the number of elements differs.
         """
-        if order not in ("C", "A", "K"):
-            raise ValueError(f"the order {order!r} of a distributed array; elements are in the order 'C'")
-        return _shapes.reshape(self, shape[0] if len(shape) == 1 else shape)
+        return _shapes.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
     def ravel(self, order: str = "C") -> Any:
         """Return a new array of one axis, with the elements in row-major order. Collective."""
-        return self.reshape(-1 if self.size else 0, order=order)
+        return _shapes.ravel(self, order)
 
     def flatten(self, order: str = "C") -> Any:
         """Return a new array of one axis, with the elements in row-major order. Collective."""
         return self.ravel(order)
 
     def squeeze(self, axis: Any = None) -> Any:
-        """Return a new array without axes of length 1. Collective. One axis remains at least."""
+        """Return a new array without axes of length 1. Collective; see `reshape`."""
         return _shapes.squeeze(self, axis)
 
     def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
@@ -58,6 +57,42 @@ class Derived:
         All ranks pass the same indices, or a distributed array of them.
         """
         return _shapes.take(self, indices, axis, out, mode)
+
+    @property
+    def section(self) -> Any:
+        """Sections of the array: `a.section[10:20, ::2]` is a new distributed array. Collective.
+
+        The index has integers, slices, newaxis (None) and an ellipsis, and may have one array of
+        integers or bools of one axis. A distributed mask of the array's shape selects elements.
+        `a.section[index] = value` stores a value that all ranks have or a distributed array, which
+        broadcasts; its index has no arrays.
+        """
+        return _sections.Section(self)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """Return a new array in which two axes have changed places. Collective."""
+        return _shapes.swapaxes(self, axis1, axis2)
+
+    @property
+    def mT(self) -> Any:
+        """The transposes of the matrices in the last two axes, a new array. Collective."""
+        if self.ndim < 2:
+            raise ValueError(f'mT of array "{self.name}" of one axis')
+        return _shapes.swapaxes(self, -1, -2)
+
+    def repeat(self, repeats: Any, axis: Any = None) -> Any:
+        """Return a new array in which elements occur several times. Collective."""
+        return _shapes.repeat(self, repeats, axis)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """Return the elements of a diagonal, a new array. Collective."""
+        return _shapes.diagonal(self, offset, axis1, axis2)
+
+    def trace(
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """Return the sum of a diagonal. Collective. All ranks get the result."""
+        return _shapes.trace(self, offset, axis1, axis2, dtype, out)
 
     # Orders
 
@@ -101,12 +136,12 @@ class Derived:
     @property
     def real(self) -> Any:
         """The real parts, a new array. Collective."""
-        return _elementwise.real(self)
+        return np.real(self)
 
     @property
     def imag(self) -> Any:
         """The imaginary parts, a new array. Collective."""
-        return _elementwise.imag(self)
+        return np.imag(self)
 
     def conj(self) -> Any:
         """Return the complex conjugates, a new array. Collective."""

@@ -2,60 +2,96 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ._blocks import apply, check_group, fill, get_box, is_distributed, make, on_own
+from ._alignment import apply, into, on_parts
+from ._blocks import fill, get_box, is_distributed, make, on_own
 from ._gather import gathered
-from ._operands import check_alike
 from ._reductions import SUM, axes_of, reduce
 from ._shapes import concatenate
 from ._sorting import nonzero
 
 
-def _sample(x: Any) -> Any:
+def sample(x: Any) -> Any:
     """Return an object of the dtype of an operand, by which NumPy finds the dtype of a result."""
     return np.ones(1, x.dtype) if is_distributed(x) or np.ndim(x) else x
+
+
+def each(function: Any, number: int = 1) -> Callable[..., Any]:
+    """Return a function of NumPy that computes each element from those of its first operands.
+
+    The other operands are the same on all ranks.
+    """
+    name, signature = function.__name__, inspect.signature(function)
+
+    def call(*inputs: Any, **options: Any) -> Any:
+        given = signature.bind(*inputs, **options).arguments
+        own = [given.pop(key) for key in list(given)[:number]]
+        if any(map(is_distributed, given.values())) or not any(map(is_distributed, own)):
+            return gathered(function, inputs, options)
+        if given.get("copy") is False:
+            raise TypeError(f"{name} of a distributed array is a new array; assign the result")
+        dtype = function(*map(sample, own), **given).dtype
+        # Arrays cannot have the dtype float16.
+        dtype = "f4" if dtype == "f2" else dtype
+        return apply(name, lambda *own: function(*own, **given), own, dtype)
+
+    call.__doc__ = f"Return `numpy.{name}`, a new array. Collective."
+    return call
 
 
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return `numpy.where`, a distributed array. Collective.
 
-    The operands are distributed alike, or are numpy arrays or scalars as for ufuncs. With a condition
-    only, it is `nonzero`.
+    The operands broadcast, as for ufuncs. With a condition only, it is `nonzero`.
     """
     if x is None and y is None:
         return nonzero(condition)
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
-    dtype = np.where(*[_sample(z) for z in (condition, x, y)]).dtype
+    dtype = np.where(*[sample(z) for z in (condition, x, y)]).dtype
     return apply("where", np.where, (condition, x, y), dtype)
 
 
-def real(val: Any) -> Any:
-    """Return the real parts, a new array. Collective."""
-    return apply("real", np.real, (val,), np.real(np.empty(0, val.dtype)).dtype)
-
-
-def imag(val: Any) -> Any:
-    """Return the imaginary parts, a new array. Collective."""
-    return apply("imag", np.imag, (val,), np.imag(np.empty(0, val.dtype)).dtype)
-
-
-def angle(z: Any, deg: bool = False) -> Any:
-    """Return `numpy.angle`, a new array. Collective."""
-    dtype = np.angle(np.ones(1, z.dtype), deg).dtype
-    return apply("angle", lambda own: np.angle(own, deg), (z,), "f4" if dtype == "f2" else dtype)
+_round = each(np.round)
 
 
 def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Return `numpy.round`, a new array or the distributed array `out`. Collective."""
-    digits = operator.index(decimals)
-    dtype = np.round(np.ones(1, a.dtype), digits).dtype
-    found = apply("round", lambda own: np.round(own, digits), (a,), "f4" if dtype == "f2" else dtype)
-    return found if out is None else np.positive(found, out=out)
+    return into("round", out, _round(a, operator.index(decimals)))
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """Return `numpy.select`, a new array. Collective."""
+    count = len(condlist)
+
+    def chosen(*own: Any) -> Any:
+        return np.select(own[:count], own[count:-1], own[-1])
+
+    operands = [*condlist, *choicelist, default]
+    return apply("select", chosen, operands, chosen(*map(sample, operands)).dtype)
+
+
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """Return `numpy.choose`, a new array. Collective."""
+    dtype = np.result_type(*choices)
+    function: Any = np.choose
+    found = apply("choose", lambda at, *own: function(at, own, mode=mode), [a, *choices], dtype)
+    return into("choose", out, found)
+
+
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **options: Any) -> Any:
+    """Return `numpy.piecewise`, a new array. Collective."""
+
+    def own(values: Any, *conditions: Any) -> Any:
+        return np.piecewise(values, list(conditions), funclist, *args, **options)
+
+    return apply("piecewise", own, [x, *condlist], x.dtype)
 
 
 def tril(m: Any, k: int = 0) -> Any:
@@ -144,8 +180,7 @@ def histogram(
 ) -> Any:
     """Return `numpy.histogram`. Collective. All ranks get the result, two numpy arrays.
 
-    `weights` is distributed like `a`. If NumPy chooses the number of bins, the calling rank gets all
-    elements.
+    If NumPy chooses the number of bins, the calling rank gets all elements.
     """
     if not is_distributed(a) or isinstance(bins, str):
         return gathered(np.histogram, (a, bins, range, density, weights), {})
@@ -155,52 +190,28 @@ def histogram(
     if range is None and np.ndim(bins) == 0 and a.size:
         range = (a.min(), a.max())
     # NumPy checks the arguments and finds the dtypes and the edges.
-    none = None if weights is None else np.empty(0, np.asarray(_sample(weights)).dtype)
+    none = None if weights is None else np.empty(0, np.asarray(sample(weights)).dtype)
     total, edges = np.histogram(np.empty(0, a.dtype), bins, range, weights=none)
     if weights is not None and np.shape(weights) != a.shape:
         raise ValueError("weights should have the same shape as a.")
-    weights = _weights("histogram", weights, a)
 
-    def counts(own: Any, mine: Any) -> Any:
-        return np.histogram(own.local, bins, range, weights=None if mine is None else mine.local)[0]
+    def counts(own: Any, weights: Any = None) -> Any:
+        return np.histogram(own, bins, range, weights=weights)[0]
 
     # The group adds bools as integers.
-    total = a.group.all_reduce(_of_both(a, weights, counts), "sum").astype(total.dtype)
+    total = a.group.all_reduce(_of_both("histogram", counts, a, weights), "sum").astype(total.dtype)
     if density:
         return total / np.array(np.diff(edges), float) / total.sum(), edges
     return total, edges
 
 
-def _weights(name: str, weights: Any, model: Any) -> Any:
-    """Return weights that are distributed like an array, or None. Collective."""
-    if weights is None or weights is model:
-        return weights
-    if not is_distributed(weights):
-        from ._create import array
-
-        return array(weights, distribution=model.distribution, group=model._group)
-    check_group(name, model, weights)
-    try:
-        check_alike(name, model, weights)
-        return weights
-    except ValueError:
-        return weights.redistribute(model.distribution, group=model._group)
-
-
-def _of_both(a: Any, weights: Any, function: Any) -> Any:
-    """Return a function of this rank's accesses of an array and of weights, or None. Collective."""
-    if weights is None:
-        return on_own(a, lambda own: function(own, None))
-    if weights is a:
-        return on_own(a, lambda own: function(own, own))
-    return on_own(a, lambda own: on_own(weights, lambda mine: function(own, mine)))
+def _of_both(name: str, function: Any, a: Any, weights: Any) -> Any:
+    """Return a function of this rank's elements of an array and, if there are any, of their weights."""
+    return on_parts(name, function, (a,) if weights is None else (a, weights), a)
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
-    """Return `numpy.bincount`. Collective. All ranks get the result, a numpy array.
-
-    `weights` is distributed like `x`.
-    """
+    """Return `numpy.bincount`. Collective. All ranks get the result, a numpy array."""
     if not is_distributed(x):
         return gathered(np.bincount, (x, weights, minlength), {})
     if x.ndim != 1:
@@ -214,26 +225,34 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
         if x.min() < 0:
             raise ValueError("'list' argument must have no negative elements")
         length = max(length, int(x.max()) + 1)
-    if weights is not None:
-        if np.shape(weights) != x.shape:
-            raise ValueError("The weights and list don't have the same length.")
-    weights = _weights("bincount", weights, x)
+    if weights is not None and np.shape(weights) != x.shape:
+        raise ValueError("The weights and list don't have the same length.")
 
-    def counts(own: Any, mine: Any) -> Any:
-        return np.bincount(own.local, None if mine is None else mine.local, length)
+    def counts(own: Any, weights: Any = None) -> Any:
+        return np.bincount(own, weights, length)
 
     # Without elements, NumPy counts with integers.
     dtype = np.intp if weights is None or x.size == 0 else np.float64
-    return x.group.all_reduce(_of_both(x, weights, counts).astype(dtype), "sum")
+    return x.group.all_reduce(_of_both("bincount", counts, x, weights).astype(dtype), "sum")
 
 
-FUNCTIONS = {
+#: Functions that compute each element from those of one or two operands.
+_EACH = {
+    1: (
+        *(np.real, np.imag, np.angle, np.nan_to_num, np.interp, np.digitize, np.i0, np.sinc),
+        *(np.iscomplex, np.isreal, np.isneginf, np.isposinf, np.fix),
+    ),
+    2: (np.isclose,),
+}
+FUNCTIONS: dict[Any, Any] = {
+    **{function: each(function, number) for number, some in _EACH.items() for function in some},
     np.where: where,
-    np.real: real,
-    np.imag: imag,
-    np.angle: angle,
+    np.result_type: lambda *inputs: np.result_type(*[x.dtype if is_distributed(x) else x for x in inputs]),
     np.round: round_,
     np.around: round_,
+    np.select: select,
+    np.choose: choose,
+    np.piecewise: piecewise,
     np.tril: tril,
     np.triu: triu,
     np.diff: diff,

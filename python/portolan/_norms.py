@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ._gather import gathered
 from ._reductions import MAX, MIN, SUM, axes_of, has_elements, place, result
 
 
@@ -79,7 +80,7 @@ def _of_matrices(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord in (None, "fro", "f"):
         return _of_vectors(x, 2, axes, keepdims)
     if ord in (2, -2, "nuc"):
-        return np.linalg.norm(np.asarray(x), ord, axes, keepdims)
+        return gathered(np.linalg.norm, (x, ord, axes, keepdims), {})
     if ord not in (1, -1, math.inf, -math.inf):
         raise ValueError(f'norm of array "{x.name}": the order {ord!r} is not one of matrices')
     summed, other = axes if abs(ord) == 1 else axes[::-1]

@@ -13,62 +13,6 @@ import numpy as np
 from ._start import _native
 
 
-def check_alike(name: str, a: Any, b: Any) -> None:
-    """Raise ValueError unless two arrays are distributed alike."""
-    if a._is_alike(b):
-        return
-    if a.shape != b.shape:
-        raise ValueError(
-            f'operands could not be broadcast together: {name} of "{a.name}" {a.shape} '
-            f'and "{b.name}" {b.shape}'
-        )
-    if a.group != b.group:
-        raise ValueError(
-            f'{name}: "{a.name}" and "{b.name}" belong to different groups; use '
-            "redistribute() with group="
-        )
-    alike = a.grid == b.grid and a._has_blocks_of(b)
-    if not alike or (a.bounds() is None and a.distribution != b.distribution):
-        raise ValueError(
-            f'{name}: "{a.name}" and "{b.name}" are not distributed alike; use redistribute()'
-        )
-
-
-def part(name: str, value: Any, model: Any) -> Any:
-    """Return the part of an operand that belongs to this rank's elements of an array.
-
-    A distributed operand is returned as it is.
-    """
-    if isinstance(value, _native.ArrayBase):
-        if value is not model:
-            check_alike(name, model, value)
-        return value
-    if np.ndim(value) == 0:
-        return value
-    bounds = model.bounds()
-    if bounds is None:
-        raise TypeError(
-            f"{name}: numpy arrays do not combine with block-cyclic arrays; use portolan.array()"
-        )
-    found = np.asarray(value)
-    try:
-        return np.broadcast_to(found, model.shape)[bounds]
-    except ValueError:
-        raise ValueError(
-            f'operands could not be broadcast together: {name} of array "{model.name}" '
-            f"{model.shape} and a numpy array {found.shape}"
-        ) from None
-
-
-def mask(name: str, where: Any, model: Any) -> Any:
-    """Return the part of an argument `where`. Raises TypeError if it does not consist of bools."""
-    found = part(name, where, model)
-    dtype = found.dtype if hasattr(found, "dtype") else np.asarray(found).dtype
-    if dtype != np.bool_:
-        raise TypeError(f"{name}: `where` is not a bool or an array of bools")
-    return found
-
-
 def promoted(a: Any, b: Any) -> tuple[Any, Any]:
     """Return two arrays, converted to the dtype of their product if necessary. Collective."""
     dtype = np.result_type(a.dtype, b.dtype)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ._alignment import along, into, realigned
 from ._blocks import check_group, fill, get_box, is_distributed, make, on_own, put_box
 from ._gather import gathered
 from ._operands import promoted
@@ -48,12 +49,7 @@ def matmul(inputs: Any, options: dict[str, Any]) -> Any:
     if not any(map(is_distributed, inputs)):
         raise TypeError("matmul: `out` is a distributed array, and no factor is; use portolan.array()")
     a, b = _distributed("matmul", *inputs)
-    if a.ndim > 2 or b.ndim > 2:
-        raise ValueError(
-            f"@ needs matrices or vectors, not arrays of {a.ndim} and {b.ndim} axes; use "
-            "numpy.tensordot()"
-        )
-    inner = b.shape[0]
+    inner = b.shape[max(b.ndim - 2, 0)]
     if a.shape[-1] != inner:
         raise ValueError(
             f'matmul: "{a.name}" {a.shape} and "{b.name}" {b.shape} have a mismatch in the inner '
@@ -61,6 +57,8 @@ def matmul(inputs: Any, options: dict[str, Any]) -> Any:
         )
     a, b = promoted(a, b)
     target = outs[0]
+    if a.ndim > 2 or b.ndim > 2:
+        return into("matmul", target, _stacks(a, b))
     if a.ndim == b.ndim == 1:
         if target is not None:
             raise TypeError("the product of two vectors is a scalar, and has no `out`")
@@ -71,23 +69,43 @@ def matmul(inputs: Any, options: dict[str, Any]) -> Any:
         target.matmul_from(a, b)
         return target
     found = _matrix_vector(a, b, 1) if a.ndim == 2 else _matrix_vector(b, a, 0)
-    if target is None:
-        return found
-    if target.shape != found.shape:
-        raise ValueError(f"`out` of shape {target.shape} for a result of shape {found.shape}")
-    np.copyto(np.empty(0, target.dtype), np.empty(0, found.dtype), casting="same_kind")
-    target.copy_from(found if found.dtype == target.dtype else found.astype(target.dtype))
-    return target
+    return into("matmul", target, found)
+
+
+def _stacks(a: Any, b: Any) -> Any:
+    """Return the products of stacks of matrices, which broadcast. Collective.
+
+    Each rank gets the rows and the columns of its own elements.
+    """
+    left = a if a.ndim > 1 else reshape(a, (1, *a.shape))
+    right = b if b.ndim > 1 else reshape(b, (*b.shape, 1))
+    stack = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    whole = (*stack, left.shape[-2], right.shape[-1])
+    made = make(a if a.ndim == len(whole) else b, whole, a.dtype, "matmul")
+    summed = np.arange(left.shape[-1])
+    for x in (left, right):
+        x.sync()
+
+    def own(*at: Any) -> Any:
+        boxes = []
+        for x, core in ((left, [at[-2], summed]), (right, [summed, at[-1]])):
+            boxes.append(get_box(x, [*along(at[:-2], x.shape[:-2], stack), *core]))
+        return np.matmul(*boxes)
+
+    found = fill(made, own)
+    kept = list(whole)
+    if a.ndim == 1:
+        del kept[-2]
+    if b.ndim == 1:
+        del kept[-1]
+    return found if len(kept) == len(whole) else reshape(found, kept)
 
 
 def vectors(a: Any, b: Any) -> Any:
     """Return the sum of the products of two arrays of one dtype and shape. Collective."""
     if a.shape != b.shape:
         raise ValueError(f"shapes {a.shape} and {b.shape} of a product of two vectors are not equal")
-    alike = a.grid == b.grid and a._has_blocks_of(b)
-    if not alike or a.bounds() is None and a.distribution != b.distribution:
-        b = b.redistribute(a.distribution, group=a._group)
-    return a._dot(b)
+    return a._dot(realigned(b, a))
 
 
 def _matrix_vector(matrix: Any, vector: Any, axis: int) -> Any:
@@ -131,6 +149,19 @@ def _matrix_vector(matrix: Any, vector: Any, axis: int) -> Any:
     return fill(made, lambda n: np.add.reduce(get_box(parts, [every, n]), axis=0, dtype=made.dtype))
 
 
+def vecdot(x1: Any, x2: Any, /, out: Any = (None,), *, axis: int = -1, keepdims: bool = False) -> Any:
+    """Return `numpy.vecdot`: sums of products along an axis, the first conjugated. Collective.
+
+    All ranks get the result.
+    """
+    lengths = [np.shape(x)[axis] for x in (x1, x2)]
+    if lengths[0] != lengths[1]:
+        raise ValueError(f"vecdot: the lengths {lengths} along axis {axis} differ")
+    found = np.multiply(np.conjugate(x1), x2)
+    # The sum of small integers has their type, as of other products.
+    return found.sum(axis, found.dtype, out[0], keepdims)
+
+
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Return `numpy.dot`: the product of vectors or matrices, or the sum over the last axis of `a`
     and the last but one of `b`. Collective."""
@@ -159,6 +190,8 @@ def _stored(found: Any, out: Any) -> Any:
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Return `numpy.tensordot`, by a product of two matrices. Collective."""
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return np.multiply(a, b)
     a, b = _distributed("tensordot", a, b)
     if np.ndim(axes) == 0:
         number = operator.index(axes)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._operands import mask
+from ._alignment import broadcast_to, mask
 from ._start import _native
 from ._warnings import reported
 
@@ -108,7 +108,8 @@ def count(array: Any, axis: Any, keepdims: bool = False, where: Any = True) -> A
     Collective if `where` is a distributed array.
     """
     if isinstance(where, _native.ArrayBase):
-        mask("count", where, array)
+        if where.shape != array.shape:
+            where = broadcast_to(where, array.shape)
         return reduce(where, SUM, axis, keepdims)
     axes = axes_of(axis, array.ndim)
     if np.ndim(where) == 0:

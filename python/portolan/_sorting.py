@@ -1,4 +1,4 @@
-"""Sorting, and what follows from an order: unique, searchsorted, quantiles.
+"""Sorting, searches in sorted arrays, running sums, and the places of elements that are not zero.
 
 All elements are sorted by a sample sort. Each rank sorts its share, and regular samples of all shares
 give the splitters, which are elements with their rank and place, so equal elements are spread over
@@ -11,39 +11,56 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
-from ._blocks import apply, check_group, get_flat, is_distributed, make, offsets, on_own, put_flat, shares
+from ._alignment import apply, into
+from ._blocks import check_group, get_flat, is_distributed, make, offsets, on_own, put_flat, shares
 from ._gather import gathered
-from ._reductions import axes_of, result
-from ._shapes import reshape
+from ._reductions import axes_of
+from ._shapes import concatenate, take, unstack
 
 #: Samples of each rank for each bucket.
 _SAMPLES = 32
 
 
 class Bucket:
-    """The elements of this rank in the order of all elements, and their row-major positions."""
+    """The elements of this rank in the order of all elements, and their row-major positions.
+
+    The elements of a matrix may be its rows.
+    """
 
     def __init__(self, values: Any, positions: Any, first: int) -> None:
         self.values, self.positions, self.first = values, positions, first
 
 
-def sorted_bucket(array: Any, with_positions: bool = False) -> Bucket:
-    """Return this rank's part of the sorted elements of an array. Collective."""
+def keys(values: Any) -> Any:
+    """Return what orders elements, or rows in lexicographic order."""
+    if values.ndim == 1:
+        return values
+    fields = [(f"f{n}", values.dtype) for n in range(values.shape[1])]
+    return np.ascontiguousarray(values).view(fields).reshape(-1)
+
+
+def sorted_bucket(array: Any, with_positions: bool = False, rows: bool = False) -> Bucket:
+    """Return this rank's part of the sorted elements of an array, or rows of a matrix. Collective."""
     array.sync()
-    group, every = array.group, shares(array)
+    group = array.group
+    if rows:
+        total = array.shape[0]
+        every = [(total * n // group.size, total * (n + 1) // group.size) for n in range(group.size)]
+    else:
+        total, every = int(array.size), shares(array)
     begin, end = every[group.rank]
-    values = get_flat(array, begin, end)
+    values = array[begin:end] if rows else get_flat(array, begin, end)
     positions = None
-    if with_positions:
-        order = np.argsort(values, kind="stable")
+    if with_positions or rows:
+        order = np.argsort(keys(values), kind="stable")
         values, positions = values[order], order + begin
     else:
         values = np.sort(values)
-    cuts = _cuts(group, values, int(array.size))
+    cuts = _cuts(group, keys(values), total)
     all_cuts = group.all_gather(cuts)
     longest = max(last - first for first, last in every)
     rank = group.rank
@@ -52,7 +69,7 @@ def sorted_bucket(array: Any, with_positions: bool = False) -> Bucket:
     parts = [_exchanged(array, longest, values, own)]
     if positions is not None:
         parts.append(_exchanged(array, longest, positions, own))
-        order = np.argsort(parts[0], kind="stable")
+        order = np.argsort(keys(parts[0]), kind="stable")
         return Bucket(parts[0][order], parts[1][order], first)
     return Bucket(np.sort(parts[0]), None, first)
 
@@ -83,23 +100,23 @@ def _cuts(group: Any, values: Any, total: int) -> list[int]:
 
 def _exchanged(array: Any, longest: int, values: Any, own: list[tuple[int, int]]) -> Any:
     """Return the intervals of the values of all ranks, one after the other. Collective."""
-    rows = (len(own), max(longest, 1))
+    shape = (len(own), max(longest, 1), *values.shape[1:])
     room = type(array)(
-        rows, values.dtype, distribution="rows", group=array._group, _unfilled=True
+        shape, values.dtype, distribution="rows", group=array._group, _unfilled=True
     )
     if len(values):
         room[array.group.rank, : len(values)] = values
     room.sync()
     found = [room[rank, begin:end] for rank, (begin, end) in enumerate(own) if begin < end]
     room.sync()
-    return np.concatenate(found) if found else np.empty(0, values.dtype)
+    return np.concatenate([values[:0], *found])
 
 
 def stored(model: Any, values: Any, first: int, size: int, name: str) -> Any:
-    """Create an array of one axis of the parts of all ranks, which begin at positions. Collective."""
-    made = make(model, (size,), values.dtype, name)
+    """Create an array of the parts of all ranks, which begin at positions of the first axis. Collective."""
+    made = make(model, (size, *values.shape[1:]), values.dtype, name)
     if len(values):
-        put_flat(made, first, values)
+        made[first : first + len(values)] = values
     made.sync()
     return made
 
@@ -111,7 +128,7 @@ def along(array: Any, axis: int, function: Callable[[Any], Any], dtype: Any, nam
     """
     lines, whole = array, array.grid[axis] == 1
     if not whole:
-        lines = array.redistribute(_whole(array, axis))
+        lines = array.redistribute(whole_lines(array, axis))
     found = apply(name, function, [lines], dtype)
     if whole:
         return found
@@ -120,7 +137,7 @@ def along(array: Any, axis: int, function: Callable[[Any], Any], dtype: Any, nam
     return made
 
 
-def _whole(array: Any, axis: int) -> Any:
+def whole_lines(array: Any, axis: int) -> Any:
     """Return a distribution in which each line along an axis belongs to one rank."""
     others = [n for n in range(array.ndim) if n != axis]
     longest = max(others, key=lambda n: array.shape[n], default=None)
@@ -192,77 +209,45 @@ def accumulate(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, name: str) -> Any
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Return `numpy.cumsum`, a distributed array. Collective."""
-    _no_out("cumsum", out)
-    return accumulate(np.add, a, axis, dtype, "cumsum")
+    return into("cumsum", out, accumulate(np.add, a, axis, dtype, "cumsum"))
 
 
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Return `numpy.cumprod`, a distributed array. Collective."""
-    _no_out("cumprod", out)
-    return accumulate(np.multiply, a, axis, dtype, "cumprod")
+    return into("cumprod", out, accumulate(np.multiply, a, axis, dtype, "cumprod"))
 
 
-def _no_out(name: str, out: Any) -> None:
-    if out is not None:
-        raise TypeError(f"{name} of distributed arrays has no `out`; assign the result")
+def _cumulative(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
+    def call(
+        x: Any,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        include_initial: bool = False,
+    ) -> Any:
+        if axis is None and x.ndim > 1:
+            raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+        n = _axis(x, 0 if axis is None else axis)
+        found = accumulate(ufunc, x, n, dtype, name)
+        if include_initial:
+            shape = [1 if k == n else length for k, length in enumerate(x.shape)]
+            found = concatenate([np.full(shape, ufunc.identity, found.dtype), found], n)
+        return into(name, out, found)
+
+    return call
 
 
-def unique(
-    ar: Any,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: Any = None,
-    *,
-    equal_nan: bool = True,
-    **options: Any,
-) -> Any:
-    """Return `numpy.unique`, distributed arrays of one axis. Collective.
-
-    With `axis`, the calling rank gets all elements.
-    """
-    if axis is not None or not options.pop("sorted", True) or options:
-        # NumPy 1.23 has no `equal_nan`.
-        more = dict(axis=axis, **options) | ({} if equal_nan else {"equal_nan": False})
-        return gathered(np.unique, (ar, return_index, return_inverse, return_counts), more)
-    bucket = sorted_bucket(ar, return_index or return_inverse)
-    values, group = bucket.values, ar.group
-    lasts = group.all_gather(values[-1:])
-    before = np.concatenate(lasts[: group.rank] or [values[:0]])[-1:]
-    extended = np.concatenate([before, values])
-    is_new = extended[1:] != extended[:-1]
-    if equal_nan and values.dtype.kind in "fc":
-        is_new &= ~(np.isnan(extended[1:]) & np.isnan(extended[:-1]))
-    if not len(before) and len(values):
-        is_new = np.concatenate([[True], is_new])
-    places = np.flatnonzero(is_new)
-    first, total = offsets(group, len(places))
-
-    def listed(part: Any, name: str) -> Any:
-        return stored(ar, part, first, total, name)
-
-    found = [listed(values[places], "unique")]
-    if return_index:
-        found.append(listed(bucket.positions[places], "index"))
-    if return_inverse:
-        inverse = make(ar, (int(ar.size),), np.intp, "inverse")
-        if len(values):
-            inverse[bucket.positions] = first - 1 + np.cumsum(is_new)
-        inverse.sync()
-        found.append(_inverse(inverse, ar.shape))
-    if return_counts:
-        starts = bucket.first + places
-        following = group.all_gather(starts[:1])[group.rank + 1 :]
-        after = np.concatenate([*following, [int(ar.size)]])[:1]
-        counts = np.diff(np.concatenate([starts, after])) if len(starts) else starts
-        found.append(listed(counts.astype(np.intp), "counts"))
-    return found[0] if len(found) == 1 else tuple(found)
-
-
-def _inverse(inverse: Any, shape: tuple[int, ...]) -> Any:
-    """Return the inverse in the shape that this version of NumPy gives it."""
-    sample = np.unique(np.zeros((1,) * len(shape)), return_inverse=True)[1]
-    return inverse if sample.ndim == 1 else reshape(inverse, shape)
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """Return `numpy.lexsort` of keys of one axis, a distributed array. Collective."""
+    every = unstack(keys) if is_distributed(keys) else list(keys)
+    if any(np.ndim(key) != 1 for key in every):
+        raise TypeError("lexsort of distributed arrays takes keys of one axis")
+    order = np.argsort(every[0], kind="stable")
+    for key in every[1:]:
+        order = np.take(order, np.argsort(np.take(key, order), kind="stable"))
+    return order
 
 
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
@@ -272,10 +257,15 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """
     if side not in ("left", "right"):
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
+    if not is_distributed(a):
+        if sorter is not None:
+            a = np.take(a, sorter)  # NumPy's, if the sorter is none
+        if not is_distributed(a):
+            return apply("searchsorted", lambda own: np.searchsorted(a, own, side), [v], np.intp)
     if a.ndim != 1:
         raise ValueError(f'searchsorted needs an array of one axis, not "{a.name}" {a.shape}')
     if sorter is not None:
-        return gathered(np.searchsorted, (a, v, side, sorter), {})
+        a = take(a, sorter)
     dtype = np.promote_types(a.dtype, v.dtype if hasattr(v, "dtype") else np.asarray(v).dtype)
     if not is_distributed(v):
         # Own elements of a sorted array are sorted, for all distributions.
@@ -294,128 +284,6 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
         return found
 
     return apply("searchsorted", places, [v], np.intp)
-
-
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    **options: Any,
-) -> Any:
-    """Return `numpy.quantile`. Collective. All ranks get the result, a numpy array or a scalar.
-
-    For several axes, weights and uncommon methods, the calling rank gets all elements.
-    """
-    return _quantile(np.quantile, 1, a, q, axis, out, method, keepdims, options)
-
-
-def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    **options: Any,
-) -> Any:
-    """Return `numpy.percentile`; see `quantile`. Collective."""
-    return _quantile(np.percentile, 100, a, q, axis, out, method, keepdims, options)
-
-
-def median(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
-) -> Any:
-    """Return `numpy.median`; see `quantile`. Collective."""
-    function: Any = lambda x, q, axis=None, **_: np.median(x, axis)  # noqa: E731
-    return _quantile(function, 1, a, 0.5, axis, out, "linear", keepdims, {}, np.median)
-
-
-def _quantile(
-    function: Any,
-    whole: float,
-    a: Any,
-    q: Any,
-    axis: Any,
-    out: Any,
-    method: str,
-    keepdims: bool,
-    options: dict[str, Any],
-    original: Any = None,
-) -> Any:
-    given = {k: x for k, x in options.items() if x is not None}
-    method = given.pop("interpolation", method)
-    axes = axes_of(axis, a.ndim)
-    common = method in ("linear", "lower", "higher", "midpoint") and a.dtype.kind in "iuf"
-    if given or not common or a.size == 0 or len(axes) not in (1, a.ndim):
-        if original is not None:
-            return gathered(original, (a,), dict(axis=axis, out=out, keepdims=keepdims))
-        more = dict(axis=axis, out=out, method=method, keepdims=keepdims, **options)
-        return gathered(function, (a, q), more)
-    if len(axes) == a.ndim:
-        found = _of_all(function, whole, a, q, method)
-    else:
-        found = _of_lines(function, a, q, axes[0], method)
-    if keepdims:
-        kept = [1 if n in axes else a.shape[n] for n in range(a.ndim)]
-        found = np.reshape(found, [*np.shape(found)[: np.ndim(q)], *kept])
-    return result(a, np.asarray(found), axes, False, out)
-
-
-def _of_all(function: Any, whole: float, a: Any, q: Any, method: str) -> Any:
-    """Return quantiles of all elements, of the two elements around each."""
-    with np.errstate(all="ignore"):
-        fractions = np.asarray(q, np.float64) / whole
-    if not np.all((fractions >= 0) & (fractions <= 1)):
-        raise ValueError("quantiles must be in the range [0, 1], and percentiles in [0, 100]")
-    bucket = sorted_bucket(a)
-    size = int(a.size)
-    at = fractions.reshape(-1) * (size - 1)
-    low = np.floor(at).astype(np.intp)
-    # NaNs are the last ones, and then all results are NaN.
-    wanted = np.stack([low, np.minimum(low + 1, size - 1), np.full_like(low, size - 1)])
-    parts = np.zeros(wanted.shape, a.dtype)
-    mine = (wanted >= bucket.first) & (wanted < bucket.first + len(bucket.values))
-    parts[mine] = bucket.values[wanted[mine] - bucket.first]
-    # Only one rank has each of them, and the other parts are zero.
-    parts = _sum_of_parts(a.group, parts, mine)
-    found = [
-        function(pair if x > n else pair[:1], (x - n) * whole, method=method)
-        if last == last
-        else last
-        for *pair, last, x, n in zip(*parts, at, low)
-    ]
-    dtype = function(np.zeros(2, a.dtype), q, method=method).dtype
-    return np.asarray(found, dtype).reshape(np.shape(q))
-
-
-def _sum_of_parts(group: Any, parts: Any, mine: Any) -> Any:
-    every = group.all_gather((parts[mine], mine))
-    for values, where in every:
-        parts[where] = values
-    return parts
-
-
-def _of_lines(function: Any, a: Any, q: Any, axis: int, method: str) -> Any:
-    """Return quantiles of the lines along an axis."""
-    lines = a if a.grid[axis] == 1 else a.redistribute(_whole(a, axis))
-    kept = [n for n in range(a.ndim) if n != axis]
-    shape = [a.shape[n] for n in kept]
-    dtype = function(np.zeros(2, a.dtype), q, method=method).dtype
-    found = np.zeros((*np.shape(q), *shape), dtype)
-
-    def set_own(mine: Any) -> None:
-        box = np.ix_(*[np.arange(n) for n in np.shape(q)], *[mine.indices(n) for n in kept])
-        if mine.local.size:
-            found[box] = function(mine.local, q, axis=axis, method=method)
-
-    on_own(lines, set_own)
-    # Of the parts of the ranks, all but one are zero. NaNs remain NaN.
-    return a.group.all_reduce(found, "sum")
 
 
 def nonzero(a: Any) -> Any:
@@ -463,18 +331,21 @@ def extract(condition: Any, arr: Any) -> Any:
     return stored(arr, chosen, *offsets(arr.group, len(chosen)), "extract")
 
 
-FUNCTIONS: dict[Any, Optional[Callable[..., Any]]] = {
+FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.sort: sort,
     np.argsort: argsort,
+    # A sorted array is partitioned at all places.
+    np.partition: lambda a, kth, axis=-1, kind=None, order=None: sort(a, axis, kind, order),
+    np.argpartition: lambda a, kth, axis=-1, kind=None, order=None: argsort(a, axis, kind, order),
+    np.lexsort: lexsort,
     np.cumsum: cumsum,
     np.cumprod: cumprod,
-    np.unique: unique,
     np.searchsorted: searchsorted,
-    np.quantile: quantile,
-    np.percentile: percentile,
-    np.median: median,
     np.nonzero: nonzero,
     np.flatnonzero: flatnonzero,
     np.argwhere: argwhere,
     np.extract: extract,
 }
+if hasattr(np, "cumulative_sum"):  # NumPy 2.1
+    FUNCTIONS[np.cumulative_sum] = _cumulative(np.add, "cumulative_sum")
+    FUNCTIONS[np.cumulative_prod] = _cumulative(np.multiply, "cumulative_prod")

@@ -1,7 +1,8 @@
 """NumPy's universal functions on distributed arrays.
 
 A ufunc applies to the own elements of each rank, during an access of all arrays that take part
-(`_native._apply`). If the function raises on one rank, all raise.
+(`_native._apply`), and to the parts of operands that are distributed otherwise (`_alignment.part`). If
+the function raises on one rank, all raise.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ._operands import mask, part, promoted
-from ._products import matmul
+from ._alignment import mask, model_of, part
+from ._products import matmul, vecdot
 from ._reductions import BY_UFUNC, reduce
 from ._start import _native
 from ._warnings import reported
@@ -31,6 +32,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
         return known
     if ufunc is np.matmul and method == "__call__":
         return matmul(inputs, options)
+    if ufunc.__name__ == "vecdot" and method == "__call__":
+        return vecdot(*inputs, **options)
     if method == "reduce" and ufunc in BY_UFUNC:
         return _reduce(ufunc, *inputs, **options)
     if method != "__call__" or ufunc.signature is not None:
@@ -44,27 +47,35 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     given = options.pop("out", None) or (None,) * ufunc.nout
     _check_outs(ufunc, given)
     where = options.pop("where", True)
-    model = next(x for x in (*inputs, *given, where) if isinstance(x, _native.ArrayBase))
-    parts = tuple([x if type(x) in _SCALARS else part(name, x, model) for x in inputs])
-    dtypes, loop = _plan(ufunc, parts, options, model)
+    dtypes, loop = _plan(ufunc, inputs, options)
     for target, dtype in zip(given, dtypes):
-        if target is None:
-            continue
-        part(name, target, model)
-        if not np.can_cast(dtype, target.dtype, options.get("casting", "same_kind")):
+        if target is not None and not np.can_cast(
+            dtype, target.dtype, options.get("casting", "same_kind")
+        ):
             raise TypeError(
                 f"cannot cast ufunc '{name}' output from {dtype!r} to {target.dtype!r}"
             )
-    chosen = None if where is True else mask(name, where, model)
-    outs = tuple(
-        [
-            model._like(dtype, name, accessed=True) if target is None else target
-            for target, dtype in zip(given, dtypes)
-        ]
-    )
+    masks = () if where is True else (where,)
+    targets = [x for x in given if x is not None]
+    model, is_new = model_of(name, (*inputs, *masks), dtypes[0], targets)
+    parts = tuple([x if type(x) in _SCALARS else part(name, x, model) for x in inputs])
+    chosen = mask(name, where, model) if masks else None
+    outs: list[Any] = []
+    for target, dtype in zip(given, dtypes):
+        if target is None:
+            outs.append(model if is_new and not outs else model._like(dtype, name, accessed=True))
+        elif target is model or model._is_alike(target):
+            outs.append(target)
+        else:
+            outs.append(model._like(target.dtype, name))
+            outs[-1].copy_from(target)
     with reported(name):
-        _native._apply(ufunc, parts, outs, chosen, options | loop or None)
-    return outs[0] if ufunc.nout == 1 else outs
+        _native._apply(ufunc, parts, tuple(outs), chosen, options | loop or None)
+    for n, target in enumerate(given):
+        if target is not None and target is not outs[n]:
+            target.copy_from(outs[n])
+            outs[n] = target
+    return outs[0] if ufunc.nout == 1 else tuple(outs)
 
 
 def _known(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -> Any:
@@ -109,17 +120,17 @@ def _known(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -
 
 
 def _plan(
-    ufunc: np.ufunc, parts: tuple[Any, ...], options: dict[str, Any], model: Any
+    ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[list[np.dtype[Any]], dict[str, Any]]:
     """Return the dtypes of the results, and options that choose a loop of the function."""
-    kinds = None if options else [_kind(x) for x in parts]
+    kinds = None if options else [_kind(x) for x in inputs]
     # A dtype equals None.
     key = None if kinds is None or any(k is None for k in kinds) else (ufunc, *kinds)
     known = _plans.get(key)
     if known is not None:
         return known
     # NumPy finds the dtypes.
-    sample = [_sample(x, model.ndim) for x in parts]
+    sample = [_sample(x) for x in inputs]
     loop: dict[str, Any] = {}
     with np.errstate(all="ignore"):
         found = ufunc(*sample, **options)
@@ -176,8 +187,8 @@ def _check_outs(ufunc: np.ufunc, outs: Any) -> None:
         )
 
 
-def _sample(operand: Any, ndim: int) -> Any:
+def _sample(operand: Any) -> Any:
     # NumPy 1 looks at the value of an array without axes.
     if isinstance(operand, _native.ArrayBase) or isinstance(operand, np.ndarray) and operand.ndim:
-        return np.ones((1,) * ndim, operand.dtype)
+        return np.ones(1, operand.dtype)
     return operand

@@ -95,11 +95,7 @@ def is_dense(shape: tuple[int, ...], index: Any) -> bool:
 
 def _item(item: Any) -> Any:
     """Return an item of an index as NumPy's indexing takes it."""
-    if item is None:
-        raise IndexError(
-            "newaxis (None) is not supported; index the numpy array that a get returns"
-        )
-    if item is Ellipsis or isinstance(item, slice):
+    if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     found = np.asarray(item)
     # An empty list has no dtype of its own.
@@ -111,25 +107,28 @@ def _spread(shape: tuple[int, ...], items: list[Any]) -> tuple[list[Any], bool]:
     name, and the positions of the true elements for masks. Returns an index as it is, and False, if
     it is invalid or has bools without axes, which add axes to the selection."""
     axes = [
-        0 if x is Ellipsis else x.ndim if isinstance(x, np.ndarray) and x.dtype == np.bool_ else 1
+        x.ndim if isinstance(x, np.ndarray) and x.dtype == np.bool_ else x is not Ellipsis and x is not None
         for x in items
     ]
     missing = len(shape) - sum(axes)
     dots = [n for n, x in enumerate(items) if x is Ellipsis]
-    has_bools = any(n == 0 and x is not Ellipsis for n, x in zip(axes, items))
+    has_bools = any(isinstance(x, np.ndarray) and n == 0 for n, x in zip(axes, items))
     if missing < 0 or len(dots) > 1 or has_bools:
         return items, False
     at = dots[0] if dots else len(items)
     whole = slice(None)
     items = [*items[:at], *[whole] * missing, *items[at + len(dots) :]]
     found: list[Any] = []
+    axis = 0
     for x in items:
         if isinstance(x, np.ndarray) and x.dtype == np.bool_ and x.ndim:
-            if x.shape != shape[len(found) : len(found) + x.ndim]:
+            if x.shape != shape[axis : axis + x.ndim]:
                 return items, False
             found += np.nonzero(x)
+            axis += x.ndim
         else:
             found.append(x)
+            axis += x is not None
     return found, True
 
 

@@ -17,8 +17,9 @@ from typing import Any, Optional
 
 import numpy as np
 
+from ._alignment import apply
 from ._array import Array, Shape, _tuple
-from ._blocks import apply, fill_flat, is_distributed
+from ._blocks import fill_flat, is_distributed
 from ._create import array
 from ._group import Group, world
 from ._shapes import reshape, take

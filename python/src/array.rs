@@ -178,25 +178,11 @@ impl PyArray {
         })
     }
 
-    /// Return whether every rank owns the same elements in both arrays, of the same group. If the
-    /// answer is no, the arrays may still be alike.
+    /// Return whether both arrays have the same group, shape and distribution, so that every rank
+    /// owns the same elements in both.
     fn _is_alike(&self, other: &Bound<'_, PyArray>) -> PyResult<bool> {
         let other = other.get().core()?;
         self.core()?.with(|a| other.with(|b| Ok(are_distributed_alike(a.as_part(), b.as_part()))))
-    }
-
-    /// Whether every rank owns the same elements in both arrays, if they form one block. All ranks
-    /// compare the blocks of all ranks, so they get the same answer.
-    fn _has_blocks_of(&self, other: &Bound<'_, PyArray>) -> PyResult<bool> {
-        let other = other.get().core()?;
-        self.core()?.with(|a| {
-            other.with(|b| {
-                let same = |rank| Ok(a.bounds(rank)? == b.bounds(rank)?);
-                let found: portolan::Result<Vec<bool>> =
-                    (0..a.facts().group.size()).map(same).collect();
-                Ok(at_once(found)?.into_iter().all(|same| same))
-            })
-        })
     }
 
     fn __getitem__<'py>(

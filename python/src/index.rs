@@ -3,8 +3,8 @@
 //! [`parse`] handles integers, slices and Ellipsis. The result is a [`Selection`], which knows the
 //! patch of the array and how a NumPy array of the result's shape corresponds to it. A patch has
 //! one range for each axis, in ascending order: an integer is a range of length 1, and a negative
-//! step is a positive one with the local array reversed. Index arrays are left to the Python part,
-//! which converts them to lists of indices.
+//! step is a positive one with the local array reversed. `None` (newaxis) adds an axis of length 1 to
+//! the result. Index arrays are left to the Python part, which converts them to lists of indices.
 
 use crate::text::Tuple;
 use ndarray::{ArrayBase, Axis, IxDyn, OwnedRepr, RawData};
@@ -15,11 +15,12 @@ use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyTuple};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The selected indices of one axis.
+/// The selected indices of one axis, or an axis of length 1 that the result has in addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pick {
     At(usize),
     Slice { start: usize, count: usize, step: isize },
+    New,
 }
 
 /// A selection of elements by integers and slices.
@@ -71,11 +72,6 @@ impl Indexed<'_> {
             let start = if count == 0 { 0 } else { found.start as usize };
             return Ok(Some(Pick::Slice { start, count, step }));
         }
-        if item.is_none() {
-            return Err(self.error(
-                "newaxis (None) is not supported; index the numpy array that a get returns",
-            ));
-        }
         let is_array = item.is_instance_of::<PyList>()
             || item.is_instance_of::<PyTuple>()
             || item.is_instance_of::<PyBool>()
@@ -114,41 +110,51 @@ pub fn parse(key: &Bound<'_, PyAny>, of: &Indexed<'_>) -> PyResult<Key> {
     let ndim = of.shape.len();
     let whole = |axis: usize| Pick::Slice { start: 0, count: of.shape[axis], step: 1 };
     let (mut picks, mut has_dots) = (SmallVec::new(), key.is_instance_of::<PyEllipsis>());
+    let mut axis = 0;
     if let Ok(items) = key.cast::<PyTuple>() {
         let items: SmallVec<[_; 4]> = items.iter_borrowed().collect();
         let is_dots = |item: &Borrowed<'_, '_, PyAny>| item.is_instance_of::<PyEllipsis>();
         let dots = items.iter().filter(|item| is_dots(item)).count();
-        let given = items.len() - dots;
+        let given = items.len() - dots - items.iter().filter(|item| item.is_none()).count();
         has_dots = dots > 0;
         if dots > 1 {
             return Err(of.error("an index can have only one ellipsis (...)"));
         }
         for item in &items {
             if is_dots(item) {
-                let upto = (ndim + picks.len()).saturating_sub(given);
-                (picks.len()..upto.min(ndim)).for_each(|axis| picks.push(whole(axis)));
+                let upto = (ndim + axis).saturating_sub(given).min(ndim);
+                (axis..upto).for_each(|axis| picks.push(whole(axis)));
+                axis = axis.max(upto);
                 continue;
             }
-            if picks.len() == ndim && has_axis(item)? {
+            if item.is_none() {
+                picks.push(Pick::New);
+                continue;
+            }
+            if axis == ndim && has_axis(item)? {
                 return Err(
                     of.error(format_args!("too many indices: {given} were given for {ndim} axes"))
                 );
             }
-            match of.pick(picks.len().min(ndim - 1), item)? {
+            match of.pick(axis.min(ndim - 1), item)? {
                 Some(pick) => picks.push(pick),
                 None => return Ok(Key::Arrays),
             }
+            axis += 1;
         }
+    } else if key.is_none() {
+        picks.push(Pick::New);
     } else if !key.is_instance_of::<PyEllipsis>() {
         match of.pick(0, key)? {
             Some(pick) => picks.push(pick),
             None => return Ok(Key::Arrays),
         }
+        axis = 1;
     }
-    (picks.len()..ndim).for_each(|axis| picks.push(whole(axis)));
+    (axis..ndim).for_each(|axis| picks.push(whole(axis)));
     let element = |pick: &Pick| match pick {
         Pick::At(index) => Some(*index),
-        Pick::Slice { .. } => None,
+        Pick::Slice { .. } | Pick::New => None,
     };
     Ok(match picks.iter().map(element).collect() {
         // With an ellipsis, NumPy returns an array without axes.
@@ -168,39 +174,48 @@ impl Selection {
         let counts = self.0.iter().filter_map(|pick| match pick {
             Pick::At(_) => None,
             Pick::Slice { count, .. } => Some(*count),
+            Pick::New => Some(1),
         });
         counts.collect()
     }
 
+    /// Returns the selected indices of the axes of the array.
+    fn of_axes(&self) -> impl Iterator<Item = Pick> + '_ {
+        self.0.iter().copied().filter(|pick| *pick != Pick::New)
+    }
+
     pub fn patch(&self) -> portolan::Result<Patch> {
-        let range = |pick: &Pick| -> Range<usize> {
-            match *pick {
+        let range = |pick: Pick| -> Range<usize> {
+            match pick {
                 Pick::At(index) => index..index + 1,
-                Pick::Slice { count: 0, .. } => 0..0,
+                Pick::Slice { count: 0, .. } | Pick::New => 0..0,
                 Pick::Slice { start, count, step } => {
                     let reach = (count - 1) * step.unsigned_abs();
                     if step > 0 { start..start + reach + 1 } else { start - reach..start + 1 }
                 }
             }
         };
-        let step = |pick: &Pick| match pick {
-            Pick::At(_) | Pick::Slice { count: 0, .. } => 1,
-            Pick::Slice { step, .. } => step.unsigned_abs(),
+        let step = |pick: Pick| match pick {
+            Pick::Slice { count, step, .. } if count > 0 => step.unsigned_abs(),
+            _ => 1,
         };
-        let ranges: SmallVec<[Range<usize>; 4]> = self.0.iter().map(range).collect();
-        let steps: SmallVec<[usize; 4]> = self.0.iter().map(step).collect();
+        let ranges: SmallVec<[Range<usize>; 4]> = self.of_axes().map(range).collect();
+        let steps: SmallVec<[usize; 4]> = self.of_axes().map(step).collect();
         let patch = Patch::from(&ranges[..]);
         if steps.iter().all(|s| *s == 1) { Ok(patch) } else { patch.every(&steps) }
     }
 
     /// Converts a view of the result's shape to the axes and the order of the patch.
     pub fn to_patch<S: RawData>(&self, mut view: ArrayBase<S, IxDyn>) -> ArrayBase<S, IxDyn> {
-        for (axis, pick) in self.0.iter().enumerate() {
+        let mut axis = 0;
+        for pick in &self.0 {
             match pick {
                 Pick::At(_) => view = view.insert_axis(Axis(axis)),
                 Pick::Slice { step, .. } if *step < 0 => view.invert_axis(Axis(axis)),
                 Pick::Slice { .. } => {}
+                Pick::New => view = view.index_axis_move(Axis(axis), 0),
             }
+            axis += usize::from(*pick != Pick::New);
         }
         view
     }
@@ -210,11 +225,14 @@ impl Selection {
         &self,
         mut array: ArrayBase<OwnedRepr<T>, IxDyn>,
     ) -> ArrayBase<OwnedRepr<T>, IxDyn> {
-        for (axis, pick) in self.0.iter().enumerate().rev() {
+        let mut axis = array.ndim();
+        for pick in self.0.iter().rev() {
+            axis -= usize::from(*pick != Pick::New);
             match pick {
                 Pick::At(_) => array = array.index_axis_move(Axis(axis), 0),
                 Pick::Slice { step, .. } if *step < 0 => array.invert_axis(Axis(axis)),
                 Pick::Slice { .. } => {}
+                Pick::New => array = array.insert_axis(Axis(axis)),
             }
         }
         array

@@ -31,7 +31,7 @@ def test_equality_is_that_of_numpy():
     assert (a == np.timedelta64(2)).sum() == (X == 2).sum()
     assert "x" not in a and None not in a and 4 in a and 7 not in a
     assert (a == pt.array(X.astype("f4"), distribution="rows")).all()
-    for other in ([1, 2], ["a", "b"], np.zeros((2, 4, 3)), np.full((4, 4), "x")):
+    for other in ([1, 2], ["a", "b"], np.zeros((2, 4, 4)), np.full((4, 4), "x")):
         with pytest.raises(ValueError, match="broadcast"):
             a == other
     with pytest.raises(TypeError):

@@ -1,11 +1,14 @@
 """Byte orders, and conversions to objects of Python."""
 
 import contextlib
+import pickle
 
 import numpy as np
 import pytest
 
 import portolan as pt
+from portolan._conversions import unpickled
+from samples import distributions, same
 
 X = np.arange(35.0).reshape(5, 7) - 3
 DTYPES = ["i2", "u4", "i8", "f4", "f8", "c8", "c16"]
@@ -98,10 +101,89 @@ def test_texts(shape, monkeypatch):
     x = np.random.default_rng(5).normal(size=shape)
     a, get, gets = pt.array(x), pt.Array.__getitem__, []
     monkeypatch.setattr(pt.Array, "__getitem__", lambda b, index: gets.append(index) or get(b, index))
-    assert np.array_repr(a) == np.array_repr(x)
     assert np.array_str(a, precision=2) == np.array_str(x, precision=2)
     assert np.array2string(a, separator=",", threshold=7) == np.array2string(x, separator=",", threshold=7)
-    assert len(gets) == 3
+    assert np.array2string(a, threshold=3, edgeitems=1) == np.array2string(x, threshold=3, edgeitems=1)
+    assert str(a) == str(x) and str(x) in repr(a) and str(x.shape) in a._repr_html_()
+    assert np.array_repr(a) == repr(a)
+    assert len(gets) == 8
+
+
+def test_texts_get_edges_only(monkeypatch):
+    a, get, counts = pt.zeros((300, 200, 4)), pt.Array.__getitem__, []
+
+    def counting(b, index):
+        found = get(b, index)
+        counts.append(np.size(found))
+        return found
+
+    monkeypatch.setattr(pt.Array, "__getitem__", counting)
+    assert str(a) == str(np.zeros((300, 200, 4)))
+    assert sum(counts) == 7 * 7 * 4
+    # Only one rank asks for the text.
+    if pt.rank() == pt.size() - 1:
+        assert "300" in repr(a) and "unnamed" in a._repr_html_()
+
+
+@pytest.mark.parametrize("kind", range(6))
+def test_pickles(kind):
+    x = np.arange(24).reshape(4, 6)
+    a = pt.array(x, name="plate", distribution=distributions(x.shape)[kind])
+    for b in (pickle.loads(pickle.dumps(a)), pt.world.broadcast(a, pt.size() - 1)):
+        same(b, x)
+        assert b.name == "plate" and a._is_alike(b)
+    assert len(pt.world.all_gather(pt.array(x))) == pt.size()
+    # A distribution over more ranks.
+    values = ([1, 2], {"name": "b", "distribution": pt.grid(99), "ghosts": (0,), "periodic": (False,)})
+    same(unpickled(*values), np.array([1, 2]))
+    pt.warn_of_gathers(10)
+    with pytest.raises(pickle.PicklingError, match="save"):
+        pickle.dumps(a)
+    pt.warn_of_gathers(1 << 24)
+    if pt.size() > 1:
+        group = pt.world.subgroup(range(1, pt.size()))
+        if group is not None:
+            b = pt.zeros(3, group=group)
+            with pytest.raises(pickle.PicklingError, match="group"):
+                pickle.dumps(b)
+            b.free()
+            group.free()
+
+
+def test_dlpack():
+    a = pt.array(X)
+    np.testing.assert_array_equal(np.from_dlpack(a), X)
+    assert a.__dlpack_device__() == X.__dlpack_device__() and a.to_device(a.device) is a
+    with pytest.raises(BufferError):
+        a.__dlpack__(copy=False)
+    with pytest.raises(ValueError):
+        a.to_device("gpu")
+    with a.access() as mine:
+        own = np.from_dlpack(mine.local)
+        own += 1
+        del own
+    same(a, X + 1)
+
+
+def test_xarray():
+    xarray = pytest.importorskip("xarray")
+    a = xarray.DataArray(pt.array(X), dims=("x", "y"))
+    x = xarray.DataArray(X, dims=("x", "y"))
+    assert isinstance((a * 2 + 1).data, pt.Array)
+    for call in (
+        lambda z: z + z[0],
+        lambda z: np.sqrt(abs(z)),
+        lambda z: z.mean("x"),
+        lambda z: z.std(),
+        lambda z: z.transpose("y", "x"),
+        lambda z: z.where(z > 3),
+        lambda z: z.isel(x=slice(1, 4)),
+        lambda z: z.max("y") - z.min("y"),
+    ):
+        found, expected = call(a), call(x)
+        assert found.dims == expected.dims
+        np.testing.assert_allclose(np.asarray(found.data), expected.data)
+    assert "portolan" in repr(a)
 
 
 @pytest.mark.parametrize("dtype", ["i2", "f4", "c16"])

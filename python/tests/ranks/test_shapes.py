@@ -24,6 +24,8 @@ def test_reshapes(shape):
         for target in sorted(targets):
             same(a.reshape(target), x.reshape(target))
             same(np.reshape(a, target), x.reshape(target))
+            same(a.reshape(target, order="F"), x.reshape(target, order="F"))
+        same(a.ravel("F"), x.ravel("F"))
         for found in (a.ravel(), a.flatten(), np.ravel(a), a.reshape(-1) if x.size else a.ravel()):
             same(found, x.ravel())
         same(np.expand_dims(a, (0, -1)), np.expand_dims(x, (0, -1)))
@@ -35,18 +37,18 @@ def test_reshapes(shape):
 
 def test_refused_reshapes():
     a = pt.zeros((3, 4), name="plate")
-    for shape in ((5,), (-1, 5), (-1, -1), (-3, -4), ()):
+    for shape in ((5,), (-1, 5), (-1, -1), (-3, -4)):
         with pytest.raises(ValueError, match="plate"):
             a.reshape(shape)
     with pytest.raises(ValueError, match="order"):
-        a.reshape(12, order="F")
+        a.reshape(12, order="Z")
     with pytest.raises(TypeError):
         a.reshape(3.0, 4)
-    with pytest.raises(ValueError, match="axis"):
-        pt.zeros(1).reshape(())
+    for found in (pt.ones((1, 1)).reshape(()), pt.ones((1, 1)).squeeze()):
+        assert type(found) is np.ndarray and found.shape == () and found == 1
     with pytest.raises(ValueError, match="length 1"):
         a.squeeze(0)
-    assert a.reshape(2, -1).shape == (2, 6) and pt.ones((1, 1)).squeeze().shape == (1,)
+    assert a.reshape(2, -1).shape == (2, 6)
 
 
 @given(st.data())
@@ -99,6 +101,9 @@ def test_joins(number):
             call([a, c])
         with pytest.raises(TypeError, match="out"):
             call([a, a], out=x)
+        out = pt.zeros(call([x, x]).shape, distribution="rows")
+        assert call([a, a], out=out) is out
+        same(out, call([x, x]))
     with pytest.raises(TypeError, match="cast"):
         np.concatenate([a, b], dtype=int)
 
@@ -126,3 +131,78 @@ def test_takes(shape):
         with pytest.raises(IndexError):
             np.take(a, pt.array([0, 1, x.size]))
     assert pt.array(x.ravel()).take(3) == x.ravel()[3]
+
+
+@pytest.mark.parametrize("shape", [(12,), (7, 12), (3, 4, 5), (2, 0)])
+def test_moves_and_repetitions(shape):
+    x = RNG.random(shape)
+    for distribution in distributions(shape)[::2]:
+        a = pt.array(x, distribution=distribution)
+        for times in (0, 3, (2, 1), (2, 1, 1, 2)):
+            same(np.tile(a, times), np.tile(x, times))
+        same(np.repeat(a, 2), np.repeat(x, 2))
+        for axis in range(x.ndim):
+            same(a.repeat(3, axis), x.repeat(3, axis))
+            same(np.repeat(a, np.arange(shape[axis]), axis), np.repeat(x, np.arange(shape[axis]), axis))
+            same(a.swapaxes(0, axis), x.swapaxes(0, axis))
+            same(np.moveaxis(a, axis, -1), np.moveaxis(x, axis, -1))
+            for parts in (1, 2, [1, 2], [2, 1, 50]):
+                for found, expected in zip(np.array_split(a, parts, axis), np.array_split(x, parts, axis)):
+                    same(found, expected)
+            order = np.argsort(x, axis)
+            same(np.take_along_axis(a, pt.array(order), axis), np.sort(x, axis))
+            if hasattr(np, "unstack") and x.ndim > 1:
+                for found, expected in zip(np.unstack(a, axis=axis), np.unstack(x, axis=axis)):
+                    same(found, expected)
+        if x.ndim > 1:
+            for offset in (-2, 0, 1, 40):
+                same(np.diagonal(a, offset), np.diagonal(x, offset))
+                np.testing.assert_allclose(a.trace(offset), x.trace(offset))
+            same(a.mT, np.swapaxes(x, -1, -2))
+    same(np.split(pt.array(X), 4, 1)[1], np.split(X, 4, 1)[1])
+    with pytest.raises(ValueError, match="equal"):
+        np.split(pt.array(X), 5)
+    same(np.moveaxis(pt.array(CUBE), (0, 2), (1, 0)), np.moveaxis(CUBE, (0, 2), (1, 0)))
+    same(np.append(pt.array(X), X, 0), np.append(X, X, 0))
+    same(np.column_stack([pt.array(X[0]), X[1], X.T]), np.column_stack([X[0], X[1], X.T]))
+
+
+X, CUBE = RNG.random((7, 12)), RNG.random((2, 3, 4))
+WIDTHS = [1, (2, 3), ((0, 4),), 0]
+MODES = [
+    ("constant", {}),
+    ("constant", {"constant_values": (4, 6)}),
+    ("edge", {}),
+    ("reflect", {}),
+    ("symmetric", {}),
+    ("wrap", {}),
+    ("empty", {}),
+    ("maximum", {}),
+    ("minimum", {"stat_length": 2}),
+    ("mean", {"stat_length": ((1, 2),)}),
+    ("median", {}),
+    ("linear_ramp", {"end_values": (5, -4)}),
+    ("reflect", {"reflect_type": "odd"}),
+    ("symmetric", {"reflect_type": "odd"}),
+]
+
+
+@pytest.mark.parametrize("mode, options", MODES)
+def test_pads(mode, options):
+    for x in (RNG.random(9), RNG.random((4, 6)), RNG.integers(0, 90, (4, 5)), RNG.random((3, 4, 2)).astype("f4")):
+        for distribution in distributions(x.shape)[::2]:
+            a = pt.array(x, distribution=distribution)
+            for widths in WIDTHS:
+                found, expected = np.pad(a, widths, mode, **options), np.pad(x, widths, mode, **options)
+                if mode == "empty":
+                    assert found.shape == expected.shape
+                elif mode in ("mean", "median"):
+                    assert isinstance(found, pt.Array) and found.dtype == expected.dtype
+                    np.testing.assert_allclose(found[...], expected, rtol=1e-6)
+                else:
+                    same(found, expected)
+    same(np.pad(pt.zeros((0, 2)), 1, constant_values=3), np.pad(np.zeros((0, 2)), 1, constant_values=3))
+    assert np.pad(a, 1, lambda v, *_: v).shape == (5, 6, 4)
+    for widths, more in ((-1, {}), (1.5, {}), (1, {"mode": "none"}), (1, {"end_values": 1}), ((1, 2, 3), {})):
+        with pytest.raises((ValueError, TypeError)):
+            np.pad(a, widths, **more)

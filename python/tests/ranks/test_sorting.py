@@ -74,6 +74,16 @@ def test_running_sums(dtype):
             same(np.cumsum(a, 0), np.cumsum(x, 0))
     with pytest.raises(TypeError, match="out"):
         np.cumsum(a, out=x)
+    out = pt.zeros(x.shape, "c16", distribution="rows")
+    assert np.cumsum(a, 0, out=out) is out
+    np.testing.assert_array_equal(out[...], np.cumsum(x, 0))
+    if hasattr(np, "cumulative_sum"):
+        y = RNG.random((4, 5))
+        b = pt.array(y, distribution="rows")
+        for axis in (0, 1):
+            options = dict(axis=axis, include_initial=True)
+            same(np.cumulative_sum(b, **options), np.cumulative_sum(y, **options))
+            same(np.cumulative_prod(b, axis=axis), np.cumulative_prod(y, axis=axis))
     f = RNG.random(1000)
     np.testing.assert_allclose(pt.array(f).cumsum()[...], f.cumsum())
 
@@ -88,8 +98,12 @@ def test_unique_elements(shape, most):
         every = dict(return_index=True, return_inverse=True, return_counts=True)
         for found, expected in zip(np.unique(a, **every), np.unique(x, **every)):
             same(found, expected)
-    if x.ndim > 1 and x.size:
-        np.testing.assert_array_equal(np.unique(a, axis=0), np.unique(x, axis=0))
+        for axis in range(x.ndim if x.ndim > 1 and x.size else 0):
+            z = x % 2
+            b = pt.array(z, distribution=distribution)
+            for found, expected in zip(np.unique(b, axis=axis, **every), np.unique(z, axis=axis, **every)):
+                same(found, expected.reshape(found.shape))
+            same(np.unique(a.astype("f4"), axis=axis), np.unique(x.astype("f4"), axis=axis))
 
 
 @pytest.mark.parametrize("dtype", ["i4", "f8"])
@@ -105,6 +119,10 @@ def test_searches(dtype, other):
             np.testing.assert_array_equal(found, expected)
             same(np.searchsorted(a, pt.array(keys, distribution="rows"), side), expected)
             assert np.searchsorted(a, 3, side) == np.searchsorted(x, 3, side)
+    order = np.argsort(-x)
+    for sorter in (order[::-1], pt.array(order[::-1])):
+        same(np.searchsorted(pt.array(x), pt.array(keys), sorter=sorter[...]), np.searchsorted(x, keys, sorter=order[::-1]))
+    same(np.searchsorted(x, pt.array(keys)), np.searchsorted(x, keys))
     same(np.searchsorted(a, pt.zeros(0)), np.searchsorted(x, np.zeros(0)))
     same(np.searchsorted(pt.zeros(0), a), np.searchsorted(np.zeros(0), x))
     with pytest.raises(ValueError, match="side"):

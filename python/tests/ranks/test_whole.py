@@ -4,7 +4,6 @@ import contextlib
 import copy
 import gc
 import operator
-import pickle
 import warnings
 
 import numpy as np
@@ -109,9 +108,6 @@ def test_refused_outputs():
     square = pt.array(X @ X.T)
     with pytest.raises(ValueError, match="source and target"):
         square @= square
-    if pt.size() > 1:
-        with pytest.raises(ValueError, match="redistribute"):
-            np.negative(a, out=pt.zeros(X.shape, distribution=pt.grid(1, pt.size())))
     np.testing.assert_array_equal(a[...], X)
     np.testing.assert_array_equal(x, X)
     assert np.matmul(a, a.transpose(), out=square) is square
@@ -127,9 +123,6 @@ def test_refused_operands():
         i += 0.5
     with pytest.raises(TypeError):
         np.add.reduceat(a, [0])
-    if pt.size() > 1:
-        with pytest.raises(ValueError, match="redistribute"):
-            a + pt.array(X, distribution=pt.grid(1, pt.size()))
     np.testing.assert_array_equal(a[...], X)
 
 
@@ -261,8 +254,6 @@ def test_copies_and_likes():
         expected = X if b.dtype == X.dtype and b[0, 0] == X[0, 0] else np.full_like(X, b[0, 0])
         np.testing.assert_array_equal(b[...], expected)
     assert pt.full_like(a, 3)[1, 1] == 3 and pt.ones_like(a, "i2").dtype == np.int16
-    with pytest.raises(TypeError, match="pickle"):
-        pickle.dumps(a)
 
 
 def test_clip():
@@ -281,18 +272,6 @@ def test_halves_become_singles():
     root = np.sqrt(pt.array(x))
     assert root.dtype == np.float32
     np.testing.assert_allclose(root[...], np.sqrt(x), rtol=1e-3)
-
-
-def test_all_ranks_find_that_arrays_are_not_distributed_alike():
-    n = pt.size()
-    if n < 3:
-        pytest.skip("the first rank owns the same elements in both arrays")
-    starts = [3 * rank for rank in range(n)]
-    a = pt.zeros(3 * n, distribution=pt.irregular(starts))
-    b = pt.zeros(3 * n, distribution=pt.irregular([*starts[:-1], starts[-1] + 1]))
-    for call in (lambda: a + b, lambda: np.negative(a, out=b), lambda: pt.stencil(a, b, lambda *_: None)):
-        with pytest.raises(ValueError, match="alike"):
-            call()
 
 
 def test_an_error_of_one_rank_leaves_the_others_in_step():
@@ -392,6 +371,6 @@ def test_signatures_of_numpy():
     assert np.linalg.norm(x=a) == pytest.approx(np.linalg.norm(X))
     with pytest.raises(TypeError, match="matmul"):
         np.dot(X, X.T, out=pt.array(x))
-    for other in (np.zeros(3), np.zeros((2, 9, 7)), []):
+    for other in (np.zeros(3), np.zeros((2, 9, 8)), []):
         with pytest.raises(ValueError, match=r'add of array "plate" \(9, 7\) and a numpy array \('):
             a + other

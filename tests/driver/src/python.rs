@@ -10,7 +10,8 @@ Builds the wheel of the Python package (scripts/package.sh --wheel), installs it
 virtual environment, and runs python/tests with 1 to 4 ranks and on virtual nodes. The package's code
 does not depend on the MPI. Therefore, if there are several, the first one runs 1 to 3 ranks and the
 rma path, and the others run 4 ranks and the message path. With PORTOLAN_TEST_RELEASE, runs
-everything with each MPI, and three times as many random examples. Without it, the wheel has no build for abi, unless --mpi abi is given.
+everything with each MPI, three times as many random examples, and the tests of the array API
+standard if they can be fetched. Without it, the wheel has no build for abi, unless --mpi abi is given.
 
 Prints `skip python: ...` if python3 has no venv or pip, and `N passed, N failed` at the end.";
 
@@ -34,6 +35,8 @@ pub struct Options {
 
 /// The packages that the tests import.
 const NEEDED: [&str; 5] = ["pytest", "hypothesis", "mypy", "mpi4py", "matplotlib"];
+/// The packages that further tests import: of consumers, and of the array API standard.
+const RELEASE: [&str; 3] = ["xarray", "ndindex", "pytest-json-report"];
 
 pub fn main(options: &Options) -> Result<ExitCode, String> {
     let mpis = mpi::choose(&options.mpi)?;
@@ -67,7 +70,7 @@ pub fn main(options: &Options) -> Result<ExitCode, String> {
         }
         let words = selection.iter().copied().chain(["--"]);
         let words: Vec<&str> = words.chain(options.pytest.iter().map(String::as_str)).collect();
-        let (more_passed, more_failed) = test(name, &wheel, &words)?;
+        let (more_passed, more_failed) = test(name, &wheel, &words, release)?;
         (passed, failed) = (passed + more_passed, failed + more_failed);
     }
     println!("{passed} passed, {failed} failed");
@@ -85,7 +88,7 @@ fn newest_wheel() -> Result<PathBuf, String> {
 }
 
 /// Tests the wheel with an MPI, in an environment of its own. Returns the totals.
-fn test(name: &str, wheel: &Path, words: &[&str]) -> Result<(usize, usize), String> {
+fn test(name: &str, wheel: &Path, words: &[&str], release: bool) -> Result<(usize, usize), String> {
     // The MPI of a wheel is installed into the same environment, as users install it.
     let own = name.ends_with("-wheel") || name == "abi";
     let mut mpi = if own { Mpi::used(name)? } else { Mpi::complete(name)? };
@@ -95,6 +98,9 @@ fn test(name: &str, wheel: &Path, words: &[&str]) -> Result<(usize, usize), Stri
     let path = |program: &str| place.join("bin").join(program).display().to_string();
     output(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
     let mut packages = NEEDED.to_vec();
+    if release {
+        packages.extend(RELEASE);
+    }
     if own {
         packages.push(if name == "abi" { "mpich" } else { name.trim_end_matches("-wheel") });
         mpi.launcher[0] = path("mpiexec");
