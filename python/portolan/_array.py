@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ._derived import Derived
+from ._files import Files
 from ._gather import note
 from ._group import world
 from ._methods import Reductions
@@ -65,7 +66,7 @@ def _per_axis(value: Any, ndim: int, what: str) -> list[Any]:
     return values
 
 
-class Array(_native.ArrayBase, Reductions, Derived, NDArrayOperatorsMixin):  # type: ignore[misc,name-defined]
+class Array(_native.ArrayBase, Reductions, Derived, Files, NDArrayOperatorsMixin):  # type: ignore[misc,name-defined]
     """A dense array whose elements are distributed over the ranks of a group.
 
     `zeros`, `array`, `load` and similar functions create arrays; all are collective. An array that

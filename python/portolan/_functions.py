@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _create, _elementwise, _products, _shapes, _sorting
+from . import _create, _elementwise, _products, _shapes, _sorting, fft, linalg
 from ._gather import gathered
 
 _TABLES = (
@@ -13,6 +13,8 @@ _TABLES = (
     _products.FUNCTIONS,
     _shapes.FUNCTIONS,
     _sorting.FUNCTIONS,
+    fft.FUNCTIONS,
+    linalg.FUNCTIONS,
 )
 BY_FUNCTION: dict[Any, Any] = {function: f for table in _TABLES for function, f in table.items()}
 

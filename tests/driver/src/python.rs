@@ -33,7 +33,8 @@ pub struct Options {
 }
 
 /// The packages that the tests import.
-const NEEDED: [&str; 5] = ["pytest", "hypothesis", "mypy", "mpi4py", "matplotlib"];
+const NEEDED: [&str; 7] =
+    ["pytest", "hypothesis", "mypy", "mpi4py", "matplotlib", "h5py", "zarr"];
 
 pub fn main(options: &Options) -> Result<ExitCode, String> {
     let mpis = mpi::choose(&options.mpi)?;
