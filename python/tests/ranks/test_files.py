@@ -118,10 +118,10 @@ def test_zarr_distributions(shared_path, shape):
     pytest.importorskip("zarr")
     for n, kind in enumerate(distributions(shape)):
         x = values(shape) + n
-        for chunks in (None, (2,) * len(shape), (3,) * len(shape), (100,) * len(shape)):
-            place = str(shared_path / f"{n}.zarr")
-            pt.array(x, distribution=kind).to_zarr(place, "deep/a", mode="w", chunks=chunks)
-            same(pt.from_zarr(place, "deep/a", distribution=kind), x)
+        chunks = (None, (2,) * len(shape), (100,) * len(shape))[n % 3]
+        place = str(shared_path / f"{n}.zarr")
+        pt.array(x, distribution=kind).to_zarr(place, "deep/a", chunks=chunks)
+        same(pt.from_zarr(place, "deep/a", distribution=kind), x)
 
 
 def test_zarr_chunks_have_one_writer(shared_path):

@@ -6,7 +6,7 @@ import pytest
 import portolan as pt
 from portolan import _scalapack
 
-from samples import distributions
+import samples
 
 RNG = np.random.default_rng(56)
 DTYPES = ["f4", "f8", "c8", "c16"]
@@ -19,6 +19,12 @@ def _needs_scalapack():
     except ImportError as error:
         if pt.size() > 1:
             pytest.skip(str(error))
+
+
+def distributions(shape):
+    # ScaLAPACK sends messages for each block, and MPI polls without pause, so there are few blocks.
+    every = samples.distributions(shape)
+    return [every[0], every[3], every[4]]
 
 
 def values(shape, dtype="f8"):
@@ -50,7 +56,7 @@ def orthonormal(x):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 7, 40])
+@pytest.mark.parametrize("n", [1, 9])
 def test_solve(n, dtype):
     x, u, y = values((n, n), dtype) + n * np.eye(n, dtype=dtype), values(n, dtype), values((n, 3), dtype)
     for kind, other in zip(distributions((n, n)), distributions((n, 3))[::-1]):
@@ -69,8 +75,8 @@ def test_solve(n, dtype):
 
 def test_dtypes_of_solve():
     x, y = np.array([[3, 1], [1, 2]]), np.array([[9.0], [8]], "f4")
-    for left in ("?", "i1", "u8", "f4", "c8"):
-        for right in ("i4", "f4", "c8", "c16"):
+    for left in ("?", "u8", "f4", "c8"):
+        for right in ("i4", "f4", "c16"):
             expected = np.linalg.solve(np.triu(x).astype(left), y.astype(right))
             close(np.linalg.solve(pt.array(np.triu(x).astype(left)), pt.array(y.astype(right))), expected)
 
@@ -99,7 +105,7 @@ def test_singular():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 6, 33])
+@pytest.mark.parametrize("n", [1, 9])
 def test_cholesky(n, dtype):
     x = positive(n, dtype)
     for kind in distributions((n, n)):
@@ -114,7 +120,7 @@ def test_cholesky(n, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(7, 7), (20, 5), (5, 20), (1, 4), (4, 1)])
+@pytest.mark.parametrize("shape", [(7, 7), (11, 4), (4, 11), (1, 3)])
 def test_qr(shape, dtype):
     x = values(shape, dtype)
     for k, kind in enumerate(distributions(shape)):
@@ -132,7 +138,7 @@ def test_qr(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(9, 9), (17, 4), (4, 17), (1, 3), (3, 1)])
+@pytest.mark.parametrize("shape", [(7, 7), (11, 4), (4, 11), (3, 1)])
 def test_svd(shape, dtype):
     x = values(shape, dtype)
     s = np.linalg.svd(x, compute_uv=False)
@@ -151,7 +157,7 @@ def test_svd(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 2, 12, 31])
+@pytest.mark.parametrize("n", [1, 2, 9])
 def test_eigh(n, dtype):
     x = hermitian(n, dtype)
     expected = np.linalg.eigvalsh(x)
@@ -238,12 +244,23 @@ def test_groups():
         close(np.linalg.svd(a).S, np.linalg.svd(x)[1])
 
 
-def test_many_calls():
-    # More than MPI has communicators.
-    a, b = pt.array(np.eye(3)), pt.array(np.ones(3))
-    for _ in range(1000):
-        found = np.linalg.solve(a, b)
-    close(found, np.ones(3))
+@pytest.mark.skipif(pt.size() == 1, reason="one rank needs no ScaLAPACK")
+def test_communicators_are_freed(monkeypatch):
+    # MPI and BLACS give the numbers of freed ones again.
+    comms, contexts = set(), set()
+    create = _scalapack._communicator
+
+    def recorded(members):
+        made = create(members)
+        comms.add(made.value)
+        return made
+
+    monkeypatch.setattr(_scalapack, "_communicator", recorded)
+    a = pt.array(np.eye(3), distribution=pt.cyclic((2, 2)))
+    for _ in range(40):
+        with _scalapack.matrices(a) as (x,):
+            contexts.add(int(x.descriptor[1]))
+    assert len(comms) < 20 and len(contexts) == 1
 
 
 @pytest.mark.skipif(pt.size() == 1, reason="one rank needs no ScaLAPACK")
