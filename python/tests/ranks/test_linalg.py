@@ -55,8 +55,7 @@ def orthonormal(x):
     close(x.conj().T @ x, np.eye(x.shape[1], dtype=x.dtype))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 9])
+@pytest.mark.parametrize("n, dtype", list(zip([9, 9, 9, 9, 1], [*DTYPES, "f8"])))
 def test_solve(n, dtype):
     x, u, y = values((n, n), dtype) + n * np.eye(n, dtype=dtype), values(n, dtype), values((n, 3), dtype)
     for kind, other in zip(distributions((n, n)), distributions((n, 3))[::-1]):
@@ -104,8 +103,7 @@ def test_singular():
         np.linalg.solve(pt.array(stack), pt.array(np.ones((6, 3, 1))))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 9])
+@pytest.mark.parametrize("n, dtype", list(zip([9, 9, 9, 9, 1], [*DTYPES, "f8"])))
 def test_cholesky(n, dtype):
     x = positive(n, dtype)
     for kind in distributions((n, n)):
@@ -119,8 +117,7 @@ def test_cholesky(n, dtype):
         np.linalg.cholesky(pt.array(-x))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(7, 7), (11, 4), (4, 11), (1, 3)])
+@pytest.mark.parametrize("shape, dtype", list(zip([(7, 7), (11, 4), (4, 11), (1, 3), (11, 4)], [*DTYPES, "c16"])))
 def test_qr(shape, dtype):
     x = values(shape, dtype)
     for k, kind in enumerate(distributions(shape)):
@@ -137,8 +134,7 @@ def test_qr(shape, dtype):
         np.linalg.qr(a, "raw")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(7, 7), (11, 4), (4, 11), (3, 1)])
+@pytest.mark.parametrize("shape, dtype", list(zip([(11, 4), (7, 7), (4, 11), (11, 4), (3, 1)], [*DTYPES, "f8"])))
 def test_svd(shape, dtype):
     x = values(shape, dtype)
     s = np.linalg.svd(x, compute_uv=False)
@@ -156,8 +152,7 @@ def test_svd(shape, dtype):
     close(pt.linalg.svdvals(a), s)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 2, 9])
+@pytest.mark.parametrize("n, dtype", list(zip([9, 9, 9, 9, 2, 1], [*DTYPES, "f8", "c8"])))
 def test_eigh(n, dtype):
     x = hermitian(n, dtype)
     expected = np.linalg.eigvalsh(x)
