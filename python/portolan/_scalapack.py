@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import glob
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -27,6 +26,8 @@ from ._operands import Agreement
 
 #: The letters of ScaLAPACK's names for the types of elements.
 LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
+
+_loaded: Optional[tuple[Any, Any, str]] = None
 
 
 def _libraries(kind: str, mpi: str) -> Iterator[str]:
@@ -43,14 +44,17 @@ def _libraries(kind: str, mpi: str) -> Iterator[str]:
                         yield path
 
 
-@functools.lru_cache(None)
 def library() -> tuple[Any, Any, str]:
     """Load ScaLAPACK. Return it, the MPI and its interface. Raises ImportError if there is none."""
+    global _loaded
+    if _loaded is not None:
+        return _loaded
     kind, path = _mpi.already_loaded() or ("", "")
     failures = []
     for found in _libraries(kind, path) if kind else ():
         try:
-            return ctypes.CDLL(found), ctypes.CDLL(path), kind
+            _loaded = ctypes.CDLL(found), ctypes.CDLL(path), kind
+            return _loaded
         except OSError as error:
             failures.append(str(error))
     name = {"mpich": "MPICH", "openmpi": "Open MPI"}.get(kind, "this MPI")

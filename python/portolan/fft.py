@@ -122,9 +122,9 @@ class _Step(NamedTuple):
 
     function: Callable[..., Any]
     axis: int
-    #: The length of NumPy's argument `n`, and the number of results.
+    #: NumPy's argument `n`, and the number of results.
     length: int
-    count: int
+    results: int
 
 
 def _check(name: str, a: Any, out: Any) -> None:
@@ -143,8 +143,8 @@ def _step(name: str, a: Any, n: Any, axis: int) -> _Step:
         length = 2 * (length - 1)
     if length < 1:
         raise ValueError(f"Invalid number of FFT data points ({length}) specified.")
-    count = length // 2 + 1 if name in ("rfft", "ihfft") else length
-    return _Step(getattr(np.fft, name), axis, length, count)
+    results = length // 2 + 1 if name in ("rfft", "ihfft") else length
+    return _Step(getattr(np.fft, name), axis, length, results)
 
 
 def _along_axis(name: str, a: Any, n: Any, axis: int, norm: Any, out: Any) -> Any:
@@ -180,7 +180,7 @@ def _transformed(name: str, a: Any, steps: Sequence[_Step], norm: Any) -> Any:
     """Return the array with all steps applied in their order. Collective."""
     shapes, dtypes = [a.shape], [a.dtype]
     for step in steps:
-        shapes.append(tuple(step.count if n == step.axis else m for n, m in enumerate(shapes[-1])))
+        shapes.append(tuple(step.results if n == step.axis else m for n, m in enumerate(shapes[-1])))
         dtypes.append(step.function(np.ones(2, dtypes[-1]), norm=norm).dtype)
     if a.ndim == 1:
         return _vector(name, a, steps[0], norm, dtypes[-1])
@@ -253,7 +253,7 @@ def _vector(name: str, a: Any, step: _Step, norm: Any, dtype: Any) -> Any:
     if name in ("hfft", "ihfft"):
         # These are the inverse transforms of the conjugate, without a scaling by default.
         norm = {"forward": "backward", "ortho": "ortho"}.get(norm, "forward")
-    made = make(a, (step.count,), dtype, name)
+    made = make(a, (step.results,), dtype, name)
     if name in ("rfft", "ihfft"):
         full = _complex(a, length, np.fft.fft, norm, np.result_type(dtype, np.complex64))
         if name == "rfft":

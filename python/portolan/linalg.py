@@ -133,7 +133,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     return _triangle(a, factored, a.shape, upper)
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: Any, mode: Any = "reduced") -> Any:
     """Return the factors Q and R of a matrix, as `numpy.linalg.qr`. Collective.
 
     The mode is 'reduced', 'complete', or 'r' for R alone.
@@ -174,7 +174,8 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     _check("svd", a)
     dtype = np.linalg.svd(np.ones((1, 1), a.dtype))[0].dtype
     if _has_whole(a):
-        found = _by_numpy(lambda x: np.linalg.svd(x, full_matrices, compute_uv), a)
+        options: dict[str, Any] = {"full_matrices": full_matrices, "compute_uv": compute_uv}
+        found = _by_numpy(lambda x: np.linalg.svd(x, **options), a)
         if not compute_uv:
             return found[0]
         return SVDResult(_spread(a, found[0]), found[1], _spread(a, found[2]))
@@ -210,7 +211,7 @@ def svdvals(x: Any, /) -> Any:
     return svd(x, compute_uv=False)
 
 
-def eigh(a: Any, UPLO: str = "L") -> Any:
+def eigh(a: Any, UPLO: Any = "L") -> Any:
     """Return the eigenvalues and eigenvectors of a Hermitian matrix, as `numpy.linalg.eigh`. Collective.
 
     Only one triangle is read. All ranks get the eigenvalues, a numpy array. Raises LinAlgError if the
@@ -237,7 +238,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     return EighResult(a.group.broadcast(values), made)
 
 
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
     """Return the eigenvalues of a Hermitian matrix in ascending order. Collective; see `eigh`."""
     triangle = _check_eigh("eigvalsh", a, UPLO)
     dtype = np.linalg.eigh(np.ones((1, 1), a.dtype))[1].dtype
