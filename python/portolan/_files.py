@@ -45,8 +45,7 @@ class Files:
     sync: Any
     bounds: Any
     owner: Any
-
-    def __getitem__(self, index: Any) -> Any: ...
+    __getitem__: Any
 
     def to_hdf5(self, path: Any, dataset: str = "data", *, mode: str = "a", **options: Any) -> None:
         """Write a data set of an HDF5 file. Collective. Needs the package h5py.
@@ -72,7 +71,13 @@ class Files:
                     _write(self, target, _whole(self))
 
     def to_zarr(
-        self, store: Any, component: Optional[str] = None, *, mode: str = "a", chunks: Any = None, **options: Any
+        self,
+        store: Any,
+        component: Optional[str] = None,
+        *,
+        mode: str = "a",
+        chunks: Any = None,
+        **options: Any,
     ) -> None:
         """Write a Zarr array. Collective. Needs the package zarr.
 
@@ -88,9 +93,8 @@ class Files:
             zarr = _module("zarr", "to_zarr")
             if self.group.rank == 0:
                 chosen = _chunks(self) if chunks is None else chunks
-                made = zarr.open_array(
-                    store, mode=mode, shape=self.shape, dtype=self.dtype, chunks=chosen, **place, **options
-                )
+                kind = {"shape": self.shape, "dtype": self.dtype, "chunks": chosen}
+                made = zarr.open_array(store, mode=mode, **kind, **place, **options)
                 if (made.shape, made.dtype) != (self.shape, self.dtype):
                     raise ValueError(
                         f"{store} has an array of shape {made.shape} and {made.dtype}, and array "
