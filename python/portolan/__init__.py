@@ -20,7 +20,7 @@ Calls that are marked *collective* are made by all ranks of the array's group, i
 An uncaught exception on one rank ends the job.
 """
 
-from . import _start, random
+from . import _start, fft, linalg, random
 from ._alignment import realignments
 from ._array import Access, Array, Transfer, cyclic, grid, irregular, stencil
 from ._create import (
@@ -35,6 +35,7 @@ from ._create import (
     zeros,
     zeros_like,
 )
+from ._files import from_hdf5, from_zarr
 from ._gather import GatherWarning, warn_of_gathers
 from ._group import Counter, Group, Mutex, WorkQueue, world
 from ._ranges import arange, eye, fromfunction, identity, linspace, tri
@@ -75,12 +76,16 @@ __all__ = [
     "empty",
     "empty_like",
     "eye",
+    "fft",
+    "from_hdf5",
+    "from_zarr",
     "fromfunction",
     "full",
     "full_like",
     "grid",
     "identity",
     "irregular",
+    "linalg",
     "linspace",
     "load",
     "mpi_library",

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from . import fft as fft
+from . import linalg as linalg
 from . import random as random
 
 __version__: str
@@ -303,6 +305,23 @@ class Array(NDArrayOperatorsMixin):
         copy: Optional[bool] = None,
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
+    def to_hdf5(
+        self,
+        path: Union[str, os.PathLike[str]],
+        dataset: str = "data",
+        *,
+        mode: Literal["a", "w"] = "a",
+        **options: Any,
+    ) -> None: ...
+    def to_zarr(
+        self,
+        store: Any,
+        component: Optional[str] = None,
+        *,
+        mode: Literal["a", "w"] = "a",
+        chunks: Optional[Sequence[int]] = None,
+        **options: Any,
+    ) -> None: ...
     def __bool__(self) -> bool: ...
     def __float__(self) -> float: ...
     def __int__(self) -> int: ...
@@ -426,6 +445,8 @@ def fromfunction(
     function: Callable[..., Any], shape: _Shape, dtype: DTypeLike = ..., **options: Any
 ) -> Array: ...
 def load(path: Union[str, os.PathLike[str]], **options: Any) -> Array: ...
+def from_hdf5(path: Union[str, os.PathLike[str]], dataset: str = "data", **options: Any) -> Array: ...
+def from_zarr(store: Any, component: Optional[str] = None, **options: Any) -> Array: ...
 def zeros_like(other: Array, dtype: Optional[DTypeLike] = None, name: str = "") -> Array: ...
 def ones_like(other: Array, dtype: Optional[DTypeLike] = None, name: str = "") -> Array: ...
 def full_like(other: Array, value: _Number, dtype: Optional[DTypeLike] = None, name: str = "") -> Array: ...
@@ -463,12 +484,16 @@ __all__ = [
     "empty",
     "empty_like",
     "eye",
+    "fft",
+    "from_hdf5",
+    "from_zarr",
     "fromfunction",
     "full",
     "full_like",
     "grid",
     "identity",
     "irregular",
+    "linalg",
     "linspace",
     "load",
     "mpi_library",

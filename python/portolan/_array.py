@@ -13,6 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ._conversions import Conversions
 from ._derived import Derived
+from ._files import Files
 from ._group import world
 from ._methods import Reductions
 from ._operands import Agreement, is_comparable, raise_file_error
@@ -71,6 +72,7 @@ class Array(
     Conversions,
     Reductions,
     Derived,
+    Files,
     NDArrayOperatorsMixin,
 ):
     """A dense array whose elements are distributed over the ranks of a group.

@@ -17,6 +17,8 @@ from . import (
     _shapes,
     _sorting,
     _statistics,
+    fft,
+    linalg,
 )
 from ._gather import gathered
 
@@ -31,6 +33,8 @@ _TABLES = (
     _shapes.FUNCTIONS,
     _sorting.FUNCTIONS,
     _statistics.FUNCTIONS,
+    fft.FUNCTIONS,
+    linalg.FUNCTIONS,
 )
 BY_FUNCTION: dict[Any, Any] = {function: f for table in _TABLES for function, f in table.items()}
 #: Functions of their first argument. If it is a numpy array, another argument is distributed.

@@ -34,7 +34,8 @@ pub struct Options {
 }
 
 /// The packages that the tests import.
-const NEEDED: [&str; 5] = ["pytest", "hypothesis", "mypy", "mpi4py", "matplotlib"];
+const NEEDED: [&str; 7] =
+    ["pytest", "hypothesis", "mypy", "mpi4py", "matplotlib", "h5py", "zarr"];
 /// The packages that further tests import: of consumers, and of the array API standard.
 const RELEASE: [&str; 3] = ["xarray", "ndindex", "pytest-json-report"];
 
