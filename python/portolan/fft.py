@@ -180,6 +180,8 @@ def _transformed(name: str, a: Any, steps: Sequence[_Step], norm: Any) -> Any:
     """Return the array with all steps applied in their order. Collective."""
     shapes, dtypes = [a.shape], [a.dtype]
     for step in steps:
+        if step.function in (np.fft.rfft, np.fft.ihfft) and dtypes[-1].kind == "c":
+            raise TypeError(f'{name} of array "{a.name}" of {a.dtype}: the elements are not real')
         shapes.append(tuple(step.results if n == step.axis else m for n, m in enumerate(shapes[-1])))
         dtypes.append(step.function(np.ones(2, dtypes[-1]), norm=norm).dtype)
     if a.ndim == 1:

@@ -63,7 +63,7 @@ def test_dtypes(short, dtype):
         a = pt.array(x)
         for name in ONE_AXIS:
             if name in OF_REAL and x.dtype.kind == "c":
-                with pytest.raises(TypeError):
+                with pytest.raises(TypeError, match="not real"):
                     getattr(np.fft, name)(a)
                 continue
             close(getattr(np.fft, name)(a), getattr(np.fft, name)(x))

@@ -82,7 +82,7 @@ def test_dtypes_of_solve():
 
 def test_large_blocks():
     # Several blocks of the layout that the package chooses.
-    x, y = values((150, 150)), values((150, 70))
+    x, y = values((150, 150)) + 50 * np.eye(150), values((150, 70))
     close(np.linalg.solve(pt.array(x), pt.array(y)), np.linalg.solve(x, y))
     h = hermitian(150)
     found = np.linalg.eigh(pt.array(h))
