@@ -34,8 +34,7 @@ pub struct Options {
 }
 
 /// The packages that the tests import.
-const NEEDED: [&str; 7] =
-    ["pytest", "hypothesis", "mypy", "mpi4py", "matplotlib", "h5py", "zarr"];
+const NEEDED: [&str; 7] = ["pytest", "hypothesis", "mypy", "mpi4py", "matplotlib", "h5py", "zarr"];
 /// The packages that further tests import: of consumers, and of the array API standard.
 const RELEASE: [&str; 3] = ["xarray", "ndindex", "pytest-json-report"];
 
@@ -64,10 +63,9 @@ pub fn main(options: &Options) -> Result<ExitCode, String> {
         if options.quick {
             selection = &["--quick"];
         } else if mpis.len() > 1 && !release {
-            selection = [
-                &["--ranks", "1,2,3", "--paths", "rma"],
-                &["--ranks", "4", "--paths", "message"],
-            ][k.min(1)];
+            selection =
+                [&["--ranks", "1,2,3", "--paths", "rma"], &["--ranks", "4", "--paths", "message"]]
+                    [k.min(1)];
         }
         let words = selection.iter().copied().chain(["--"]);
         let words: Vec<&str> = words.chain(options.pytest.iter().map(String::as_str)).collect();
