@@ -145,11 +145,12 @@ fn refusal() -> PyErr {
     })
 }
 
-/// Waits until no thread has the turn. The caller holds the interpreter lock.
+/// Waits until no other thread has the turn, or the runtime has ended, also because this process is a
+/// fork, in which the other threads do not exist. The caller holds the interpreter lock.
 #[cold]
 fn await_turn() -> PyResult<()> {
     Python::attach(|py| {
-        while !is_my_turn() {
+        while !is_my_turn() && matches!(phase(), BEFORE | RUNNING) {
             WAITING.fetch_add(1, Ordering::SeqCst);
             py.detach(|| {
                 if let Ok(held) = ENDS.0.lock()

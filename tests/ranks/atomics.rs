@@ -263,6 +263,9 @@ fn source(rows: Rows, scale: Scale) -> Vec<u8> {
     for i in 0..rows.count() * rows.block / scale.element() {
         let x = (i % 7) as i32 + 1;
         match scale {
+            Scale::Bool(_) => bytes.push(1),
+            Scale::Byte(_) => bytes.push(x as u8),
+            Scale::Short(_) => bytes.extend((x as i16).to_ne_bytes()),
             Scale::Int(_) => bytes.extend(x.to_ne_bytes()),
             Scale::Long(_) => bytes.extend(i64::from(x).to_ne_bytes()),
             Scale::Float(_) => bytes.extend((x as f32).to_ne_bytes()),
