@@ -101,7 +101,7 @@ fn is_in_package_below(source: &Path, folder: &Path) -> bool {
 /// The packages of the lock file, as `cargo metadata` describes them.
 fn locked() -> Vec<Value> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["metadata", "--format-version", "1", "--locked", "--offline", "--all-features"]);
+    cargo.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
     let output = cargo.current_dir(root()).output().expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
