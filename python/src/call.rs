@@ -145,8 +145,8 @@ fn refusal() -> PyErr {
     })
 }
 
-/// Waits until no other thread has the turn, or the runtime has ended, also because this process is a
-/// fork, in which the other threads do not exist. The caller holds the interpreter lock.
+/// Waits until no other thread has the turn, or the runtime has ended. The child of a fork has not
+/// got the other threads, and its runtime has ended. The caller holds the interpreter lock.
 #[cold]
 fn await_turn() -> PyResult<()> {
     Python::attach(|py| {
@@ -179,7 +179,8 @@ fn let_others_begin() {
     });
 }
 
-/// The turn of this thread, in which no other thread uses the library. Turns of a thread nest.
+/// The turn of this thread: no other thread uses the library until it is dropped. Turns of a thread
+/// nest.
 pub struct Turn(PhantomData<*const ()>);
 
 impl Turn {

@@ -1,9 +1,9 @@
 //! The owner of an array.
 //!
-//! The array object, its access, its views and its transfers share a [`Core`], so the memory lives
-//! as long as the last of them. The core counts views and transfers, and refuses to free the array
-//! while there are some. Views become read-only at the end of the access. When the last reference is dropped, the array goes to the list of its group
-//! ([`crate::home`]).
+//! The array object, its access, its views and its transfers share a [`Core`], so the memory stays
+//! until the last of them is gone. The core counts views and transfers, and refuses to free the array
+//! while there are some. Views become read-only at the end of the access. When the last reference is
+//! dropped, the array goes to the list of its group ([`crate::home`]).
 //!
 //! A call borrows the array while it runs code of Python, such as a conversion or a garbage
 //! collection. This code may use the same array. Every borrow therefore goes through

@@ -86,7 +86,7 @@ pub struct Loaded {
 }
 
 /// Lists the files that the loader would load for a program or a library. Returns a message if the
-/// loader does not run, as for a program of another architecture.
+/// loader does not run, because the program is of another architecture.
 pub fn load(program: Elf) -> Result<Loaded, String> {
     let mut loaded = Loaded { files: Vec::new(), missing: Vec::new() };
     if program.is_dynamic {
