@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The body of a function of a group and three segments, and a part of the message about it.
+/// The body of a function of a group and segments, and a part of the message about it.
 const WRONG: &[(&str, &str)] = &[
     ("group.allocate::<bool>(8)", "`bool` cannot be an element of a segment or a collective"),
     ("group.gather(0, &[String::new()])", "structures that derive `bytemuck::Pod`"),
@@ -13,7 +13,7 @@ const WRONG: &[(&str, &str)] = &[
         "bytes.compare_swap(0, 0, 1, 2)",
         "atomic operations change `i32`, `u32`, `i64`, `u64`, `isize` and `usize`",
     ),
-    ("bytes.accumulate(0, 0, 1, &[1])", "elements of type `u8` cannot be accumulated"),
+    ("wide.accumulate(0, 0, 1, &[1])", "elements of type `u128` cannot be accumulated"),
     ("group.all_reduce(&mut ['a'], Sum)", "elements of type `char` cannot be reduced"),
     ("group.all_reduce_value(1.5f64, Or)", "is not defined for elements of type `f64`"),
     ("group.scan(&mut [i], Max)", "`Min` and `Max` combine integers and floats"),
@@ -45,7 +45,8 @@ fn message(body: &str) -> String {
         "use portolan::num_complex::Complex;
          use portolan::reduce::*;
          use portolan::*;
-         pub fn f(group: &Group<'_>, floats: &Segment<'_, f64>, bytes: &Segment<'_, u8>) {{
+         pub fn f(group: &Group<'_>, floats: &Segment<'_, f64>, bytes: &Segment<'_, u8>,
+                  wide: &Segment<'_, u128>) {{
              let i = Complex::new(0.0f32, 1.0);
              let _ = {body};
          }}"
