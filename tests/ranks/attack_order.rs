@@ -128,7 +128,7 @@ pub const ALONE: &[Alone] = &[
         name: "attack_order_at_finalize",
         label: "default",
         end: End::Fails(&[
-            "Runtime::finalize: the ranks' collective calls differ: rank 0: barrier",
+            "Runtime::finalize: an earlier mismatch has ended the collectives of this group: rank 0: barrier",
         ]),
         run: at_finalize,
         ..ALONE_BASE
