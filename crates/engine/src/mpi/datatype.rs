@@ -19,7 +19,6 @@ pub enum Datatype {
     DoubleComplex = 6,
     LongLong = 7,
     Short = 8,
-    Char = 9,
 }
 
 impl Datatype {
@@ -30,7 +29,7 @@ impl Datatype {
 
     pub fn size(self) -> usize {
         match self {
-            Datatype::Byte | Datatype::Char => 1,
+            Datatype::Byte => 1,
             Datatype::Short => 2,
             Datatype::Int | Datatype::Float => 4,
             Datatype::Long | Datatype::Double | Datatype::FloatComplex | Datatype::LongLong => 8,

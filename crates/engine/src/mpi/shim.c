@@ -31,7 +31,6 @@ MPI_Datatype portolan_shim_type(int which)
     case 6: return MPI_C_DOUBLE_COMPLEX;
     case 7: return MPI_LONG_LONG;
     case 8: return MPI_SHORT;
-    case 9: return MPI_SIGNED_CHAR;
     default: return MPI_DATATYPE_NULL;
     }
 }

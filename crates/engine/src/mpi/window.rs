@@ -129,18 +129,17 @@ impl Window {
         unsafe { start!(self, t, request, MPI_Get, MPI_Rget) }
     }
 
-    /// With `request`, returns a request that can be tested.
+    /// Uses `MPI_SUM`. With `request`, returns a request that can be tested.
     ///
     /// # Safety
     /// See [`Window::put`]. Both shapes must consist of the same predefined type.
     pub unsafe fn accumulate(
         &self,
         t: &WindowTransfer<'_>,
-        op: Op,
         request: bool,
     ) -> Result<Option<Request>> {
         // SAFETY: the caller guarantees the memory on both sides.
-        unsafe { start!(self, t, request, MPI_Accumulate, MPI_Raccumulate, op.raw()) }
+        unsafe { start!(self, t, request, MPI_Accumulate, MPI_Raccumulate, Op::Sum.raw()) }
     }
 
     /// Combines an element, at a rank and a byte offset, with `value`, and stores the old value in

@@ -50,7 +50,7 @@ impl Ops {
             let (arena, region) = (hit.arena(), hit.region());
             match kind {
                 TransferKind::Accumulate(scale) => {
-                    path::for_accumulate(arena, region, remote.is_multiple_of(scale.alignment()))
+                    path::for_accumulate(arena, region, scale.is_added_by_mpi(remote))
                 }
                 _ => path::for_transfer(arena, region),
             }

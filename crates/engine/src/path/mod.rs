@@ -11,8 +11,8 @@
 //! window, if the arena has one, and else by message. `PORTOLAN_PATH` decides which arenas are
 //! mapped and have windows ([`crate::memory::arena::Policy`]). For atomic operations the atomicity
 //! domain of the arena decides, so that all ranks use one mechanism: direct or message in the
-//! native domain, the window in the MPI domain. Unaligned accumulates go direct or by message in
-//! both.
+//! native domain, the window in the MPI domain. Accumulates of unaligned elements, and of elements
+//! below 32 bits, go direct or by message in both.
 //!
 //! **Order** (invariant 1). Direct operations are complete on return. Messages to one target are
 //! handled in order. A window operation that overlaps an unfinished one of another kind flushes
@@ -49,11 +49,12 @@ pub fn for_atomics(arena: &Arena, region: *mut u8) -> Path {
     for_accumulate(arena, region, true)
 }
 
-/// MPI never gets unaligned elements, on which its instructions may fault or not be atomic.
+/// MPI never gets unaligned elements, on which its instructions may fault or not be atomic, and
+/// other elements that it does not add ([`kernel::Scale::is_added_by_mpi`]).
 #[inline]
-pub(crate) fn for_accumulate(arena: &Arena, region: *mut u8, aligned: bool) -> Path {
+pub(crate) fn for_accumulate(arena: &Arena, region: *mut u8, by_mpi: bool) -> Path {
     match arena.domain() {
-        Domain::Mpi if aligned => Path::Rma,
+        Domain::Mpi if by_mpi => Path::Rma,
         _ if !region.is_null() => Path::Direct,
         _ => arena.atomic_path(),
     }

@@ -16,9 +16,7 @@
 use super::choice::{Between, Cost, TransferClass, Trial};
 use crate::collective;
 use crate::error::Result;
-use crate::mpi::{
-    Comm, Datatype, DerivedType, Op, Request, Window, WindowShape, WindowTransfer, p2p,
-};
+use crate::mpi::{Comm, Datatype, DerivedType, Request, Window, WindowShape, WindowTransfer, p2p};
 use crate::topology::Topology;
 use crate::trace::Cause;
 use crate::wait::{self, Boot};
@@ -263,7 +261,7 @@ impl Ground {
         // `memory` is borrowed until all operations are complete.
         unsafe {
             if class == TransferClass::Accumulate {
-                self.window.accumulate(&transfers[0], Op::Sum, false)?;
+                self.window.accumulate(&transfers[0], false)?;
                 return self.window.flush(target);
             }
             for transfer in &transfers {

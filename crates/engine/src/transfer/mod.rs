@@ -51,7 +51,7 @@ fn path_of(kind: &TransferKind, arena: &Arena, region: *mut u8, remote: usize) -
     match kind {
         TransferKind::Put | TransferKind::Get => path::for_transfer(arena, region),
         TransferKind::Accumulate(scale) => {
-            path::for_accumulate(arena, region, remote.is_multiple_of(scale.alignment()))
+            path::for_accumulate(arena, region, scale.is_added_by_mpi(remote))
         }
     }
 }

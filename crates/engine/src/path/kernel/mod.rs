@@ -254,6 +254,14 @@ impl Scale {
         }
     }
 
+    /// Returns whether MPI may add elements at an address of the target. Sums of integers of 8 and 16
+    /// bits saturate in Open MPI 4.1, and MPI has no sum of bytes that are true or false.
+    #[inline]
+    pub fn is_added_by_mpi(self, remote: usize) -> bool {
+        !matches!(self, Scale::Bool(_) | Scale::Byte(_) | Scale::Short(_))
+            && remote.is_multiple_of(self.alignment())
+    }
+
     /// Returns whether read-modify-writes change elements of the type, too.
     #[inline]
     pub fn is_integer(&self) -> bool {

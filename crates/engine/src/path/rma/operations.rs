@@ -95,19 +95,14 @@ impl Transport for Rma {
 /// types. The scale is applied before.
 pub(super) fn datatype(scale: Scale) -> Datatype {
     match scale {
-        Scale::Bool(_) => Datatype::Byte,
-        Scale::Byte(_) => Datatype::Char,
-        Scale::Short(_) => Datatype::Short,
+        Scale::Bool(_) | Scale::Byte(_) | Scale::Short(_) => {
+            unreachable!("`Scale::is_added_by_mpi` is false")
+        }
         Scale::Int(_) => Datatype::Int,
         Scale::Long(_) => Datatype::Long,
         Scale::Float(_) | Scale::FloatComplex(_) => Datatype::Float,
         Scale::Double(_) | Scale::DoubleComplex(_) => Datatype::Double,
     }
-}
-
-/// Returns the operation of an accumulate of elements of a [`datatype`]. Only bools are bytes.
-pub(super) fn operation(base: Datatype) -> Op {
-    if base == Datatype::Byte { Op::Or } else { Op::Sum }
 }
 
 pub(super) fn window(target: &RemotePlace) -> &mpi::Window {
@@ -197,9 +192,7 @@ unsafe fn issue(
                 match kind {
                     RmaKind::Put => window(target).put(&t, counted)?,
                     RmaKind::Get => window(target).get(&t, counted)?,
-                    RmaKind::Accumulate => {
-                        window(target).accumulate(&t, operation(base), counted)?
-                    }
+                    RmaKind::Accumulate => window(target).accumulate(&t, counted)?,
                 }
             };
             requests.extend(request);

@@ -5,7 +5,7 @@
 //! MPI requires that blocks that it writes do not overlap. If they do, the caller issues the blocks
 //! one by one.
 
-use super::operations::{datatype, operation, window};
+use super::operations::{datatype, window};
 use crate::error::Result;
 use crate::layout::Vector;
 use crate::mpi::{Datatype, DerivedType, WindowShape, WindowTransfer};
@@ -90,9 +90,7 @@ pub(super) unsafe fn transfer(
             match rma_kind {
                 RmaKind::Put => window(place).put(&transfer, false)?,
                 RmaKind::Get => window(place).get(&transfer, false)?,
-                RmaKind::Accumulate => {
-                    window(place).accumulate(&transfer, operation(base), false)?
-                }
+                RmaKind::Accumulate => window(place).accumulate(&transfer, false)?,
             }
         };
         copies.extend(copy);
