@@ -8,7 +8,7 @@ use portolan::mpi::topology::Color;
 use portolan::mpi::traits::Communicator;
 use portolan::{ErrorKind, Runtime};
 use portolan_engine::mpi::init::{self, ThreadLevel};
-use portolan_engine::mpi::{Datatype, Op, Window, WindowShape, WindowTransfer};
+use portolan_engine::mpi::{Datatype, Window, WindowShape, WindowTransfer};
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine};
 use std::os::fd::AsRawFd as _;
@@ -291,7 +291,7 @@ pub fn freed_window() {
         [
             window.put(&transfer, true),
             window.get(&transfer, false),
-            window.accumulate(&transfer, Op::Sum, false),
+            window.accumulate(&transfer, false),
         ]
     };
     for late in late {
