@@ -175,10 +175,16 @@ impl Finder<'_> {
     pub(super) fn strided(&self) -> Option<Finding> {
         let calls = &self.analysis.calls;
         let by_rank = Sums::of(self.analysis.ranks.iter().enumerate().map(|(rank, totals)| {
+            // The delays are excluded here, because an assumed bandwidth has none. A measured one has
+            // the delays of the contiguous transfers.
+            let prompt = 1.0 - self.delayed_main(rank);
             let of_path = totals.patterns.strided.iter().map(|(path, tally)| {
-                // The delays are excluded here, because the comparison needs the time without them.
-                let ns = tally.ns as f64 * (1.0 - self.delayed_main(rank));
-                (ns - tally.bytes as f64 / calls.bandwidth(*path).unwrap_or(ASSUMED)).max(0.0)
+                let bytes = tally.bytes as f64;
+                let contiguous = match calls.bandwidth(*path) {
+                    Some(rate) => bytes / rate * prompt,
+                    None => bytes / ASSUMED,
+                };
+                (tally.ns as f64 * prompt - contiguous).max(0.0)
             });
             (rank, of_path.sum())
         }));
