@@ -106,7 +106,7 @@ impl PyGroup {
         let home = self.home()?;
         let mut freed = home.collect(py)?;
         if Rc::ptr_eq(home, &Home::world()?) {
-            for other in Home::others() {
+            for other in Home::others()? {
                 freed += other.collect(py)?;
                 other.end(py)?;
             }

@@ -1,4 +1,4 @@
-//! What belongs to a group: the arrays, counters and mutexes that Python has dropped.
+//! The objects of a group that Python has dropped: arrays, counters and mutexes.
 //!
 //! Freeing such an object is collective, but ranks drop their references at different times. A
 //! dropped object therefore goes to the list of its group. The next creation of an object in the
@@ -88,10 +88,14 @@ pub struct Home {
     spares: RefCell<VecDeque<Spare>>,
 }
 
-thread_local! {
-    /// The groups of this rank except the world, by the world ranks of their members. All members
-    /// have a group here, or none.
-    static HOMES: RefCell<BTreeMap<Vec<usize>, Rc<Home>>> = const { RefCell::new(BTreeMap::new()) };
+/// Groups, by the world ranks of their members.
+type Homes = RefCell<BTreeMap<Vec<usize>, Rc<Home>>>;
+
+/// The groups of this rank except the world. All members have a group here, or none.
+static HOMES: OnceLock<Pinned<Homes>> = OnceLock::new();
+
+fn homes() -> PyResult<&'static Homes> {
+    HOMES.get_or_init(|| Pinned::new(RefCell::default())).get()
 }
 
 static WORLD: OnceLock<Pinned<Rc<Home>>> = OnceLock::new();
@@ -123,7 +127,7 @@ impl Home {
             Some(members) if members.iter().copied().eq(0..runtime()?.size()) => {
                 Some(Home::world()?)
             }
-            Some(members) => HOMES.with_borrow(|all| all.get(&members).cloned()),
+            Some(members) => homes()?.borrow().get(&members).cloned(),
             None => None,
         };
         if let Some(home) = known {
@@ -135,7 +139,7 @@ impl Home {
             return Err(Error_::new_err("this rank is not a member of the group"));
         };
         let (members, home) = (group.members().to_vec(), Home::new(group));
-        HOMES.with_borrow_mut(|all| all.insert(members, home.clone()));
+        homes()?.borrow_mut().insert(members, home.clone());
         Ok(home)
     }
 
@@ -154,7 +158,7 @@ impl Home {
         let group = self.group()?;
         let members = group.members().to_vec();
         wait(py, || group.free())?;
-        HOMES.with_borrow_mut(|all| all.remove(&members));
+        homes()?.borrow_mut().remove(&members);
         self.group.borrow_mut().take();
         Ok(())
     }
@@ -166,8 +170,8 @@ impl Home {
     }
 
     /// Returns the groups of this rank except the world, in the order that all ranks use.
-    pub fn others() -> Vec<Rc<Home>> {
-        HOMES.with_borrow(|all| all.values().cloned().collect())
+    pub fn others() -> PyResult<Vec<Rc<Home>>> {
+        Ok(homes()?.borrow().values().cloned().collect())
     }
 
     /// Notes that an object was made. All ranks of the group make it.
@@ -190,7 +194,7 @@ impl Home {
 
     fn next(&self, py: Python<'_>) -> PyResult<u64> {
         if std::ptr::eq(self, &*Home::world()?) {
-            for other in Home::others().iter().filter(|home| home.requested.get() == 0) {
+            for other in Home::others()?.iter().filter(|home| home.requested.get() == 0) {
                 other.collect(py)?;
                 other.end(py)?;
             }

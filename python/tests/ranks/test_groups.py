@@ -221,6 +221,19 @@ def test_a_group_in_another_thread():
     assert texts == [repr(pt.world)]
 
 
+@pytest.mark.skipif(pt.size() == 1, reason="all lists of ranks are the world")
+def test_groups_belong_to_no_thread():
+    backwards = range(pt.size())[::-1]
+    groups = []
+    thread = threading.Thread(target=lambda: groups.append(pt.world.subgroup(backwards)))
+    thread.start()
+    thread.join()
+    same = pt.world.subgroup(backwards)
+    assert same == groups[0] and same.sum(1) == pt.size()
+    same.free()
+    groups.pop().free()
+
+
 def test_dropped_groups_and_their_arrays_are_reused_and_freed():
     def use():
         group = pt.world.subgroup(range(pt.size()))
