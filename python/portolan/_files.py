@@ -61,10 +61,12 @@ class Files:
             name = os.fspath(path)
             if h5py.get_config().mpi and not options:
                 comm = self.group.to_mpi4py()
-                with h5py.File(name, mode, driver="mpio", comm=comm) as file:
-                    target = file.require_dataset(dataset, self.shape, self.dtype, exact=True)
-                    _write(self, target, _share(self))
-                comm.Free()
+                try:
+                    with h5py.File(name, mode, driver="mpio", comm=comm) as file:
+                        target = file.require_dataset(dataset, self.shape, self.dtype, exact=True)
+                        _write(self, target, _share(self))
+                finally:
+                    comm.Free()
             elif self.group.rank == 0:
                 with h5py.File(name, mode) as file:
                     target = file.require_dataset(dataset, self.shape, self.dtype, exact=True, **options)

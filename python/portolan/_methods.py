@@ -35,8 +35,8 @@ class Reductions:
         All ranks get the same value, or the same numpy array. `axis` is an axis or a tuple of axes.
         Bools and small integers are summed as 64-bit integers, as in NumPy. The result is stored in
         `out`, if it is given: a numpy array of the result's shape, of the same dtype on all ranks.
-        `initial` is added once. `where` selects elements, as for ufuncs: an array of bools of equal
-        distribution, or a bool or numpy array of bools that broadcasts to the shape. Raises
+        `initial` is added once. `where` selects elements, as for ufuncs: a bool, or an array of
+        bools that broadcasts to the shape. Raises
         numpy.exceptions.AxisError for an axis that the array does not have.
         """
         as_it_is = self.dtype.kind in "fc" or self.dtype.kind in "iu" and self.dtype.itemsize == 8

@@ -1,7 +1,7 @@
 """Quantiles of all elements and along axes.
 
-Those of all elements need two elements of the sorted ones, of which the ranks get one bucket each. Lines
-along axes belong to one rank each for the time.
+A quantile of all elements lies between two of the sorted elements, which a distributed sort finds. For
+quantiles along axes, each rank gets whole lines.
 """
 
 from __future__ import annotations

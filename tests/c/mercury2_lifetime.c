@@ -171,7 +171,7 @@ static void only_in_trigger(void)
   serve_barrier();
 }
 
-/* One-way calls succeed, whether their inputs fit in a message or not. */
+/* One-way calls succeed with inputs of any length. */
 static void one_way(void)
 {
   static const long lengths[] = { 0, 10, 60000, 65000, 66000, 200000, 5000000, 70000, 1 };

@@ -19,7 +19,7 @@ pub const HELP: &str = "\
 Without --full or --release, the command tests whether Portolan works on this machine. It builds and
 installs Portolan with each MPI, and runs each C, Fortran and Global Arrays program once, the checks
 in Rust in four configurations, a selection of both on several hosts, and the first example. This
-takes at most 12 minutes with both MPIs on two quiet cores, including the build.
+takes about 12 minutes with both MPIs on two quiet cores if the library is built for one of them.
 
 tests/README.md describes the levels. The output of each stage is kept in target/MPI/logs. The last
 line is `N passed, N failed`; the exit code is 0 only if no test failed.";

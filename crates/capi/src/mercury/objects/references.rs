@@ -29,7 +29,7 @@ pub(crate) struct References {
 }
 
 impl References {
-    /// One reference, of the program.
+    /// Returns the count of a handle to which only the program refers.
     pub(crate) fn of_program() -> References {
         References { held: AtomicI32::new(1), flags: AtomicU8::new(ANSWERED) }
     }

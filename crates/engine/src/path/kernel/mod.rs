@@ -255,7 +255,7 @@ impl Scale {
     }
 
     /// Returns whether MPI may add elements at an address of the target. Sums of integers of 8 and 16
-    /// bits saturate in Open MPI 4.1, and MPI has no sum of bytes that are true or false.
+    /// bits saturate in Open MPI 4.1, and `MPI_SUM` of truth values is not a logical or.
     #[inline]
     pub fn is_added_by_mpi(self, remote: usize) -> bool {
         !matches!(self, Scale::Bool(_) | Scale::Byte(_) | Scale::Short(_))
