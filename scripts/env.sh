@@ -101,7 +101,8 @@ choose_mpis() {
 # MPICH and its derivatives (Intel, MVAPICH, Cray). Prints nothing for an unknown MPI.
 mpi_of() { # compiler
   local macros
-  macros=$(echo '#include <mpi.h>' | "$1" -E -dM -xc /dev/stdin 2>/dev/null) || return 0
+  # Not a pipe: with pipefail, a compiler that does not read its input would fail at random.
+  macros=$("$1" -E -dM -xc /dev/stdin 2>/dev/null <<<'#include <mpi.h>') || return 0
   if [[ $macros == *'#define OMPI_MAJOR_VERSION '* ]]; then
     echo openmpi
   elif [[ $macros =~ '#define '(MPICH_VERSION|MPICH_NUMVERSION|I_MPI_VERSION|MVAPICH2?_VERSION|CRAY_MPICH_VERSION)' ' ]]; then
