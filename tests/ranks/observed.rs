@@ -3,7 +3,7 @@
 
 use crate::child::{check_size, step};
 use portolan::stats::Stats;
-use portolan::{Runtime, Segment};
+use portolan::{Runtime, Segment, TransferPath};
 
 /// Returns the name, the number and the bytes of each call since the last reset, except waits.
 fn counted(stats: &Stats) -> Vec<(&'static str, u64, u64)> {
@@ -68,6 +68,7 @@ pub fn typed() {
         body.expect("transfers");
     });
     arrays(&runtime);
+    performances(&runtime);
     group.barrier().expect("barrier");
     segment.free().expect("free");
     runtime.finalize().expect("the end");
@@ -113,4 +114,26 @@ fn arrays(runtime: &Runtime) {
     });
     array.sync().expect("sync");
     array.free().expect("free");
+}
+
+/// A performance by messages starts them and waits for no answer.
+fn performances(runtime: &Runtime) {
+    use portolan::compose::Composer;
+    let composer = Composer::new(runtime).expect("a composer");
+    let segment: Segment<'_, f64> = runtime.world().allocate(64).expect("a segment");
+    let right = (runtime.rank() + 1) % runtime.size();
+    let mut simple = composer.simple(right).expect("simple");
+    simple.add(&segment, 0..8, &segment, right, 16).expect("add");
+    let mapped = simple.map().expect("map");
+    composer.sync().expect("sync");
+    step("performance");
+    runtime.reset_stats();
+    composer.perform(&mapped).expect("perform");
+    let waits = runtime.stats().waits();
+    let by_message = runtime.path_to(right).expect("a path") == TransferPath::Message;
+    assert!(!by_message || waits.iter().all(|of| of.what != "fence"), "{waits:?}");
+    composer.wait_for(1).expect("wait");
+    composer.sync().expect("sync");
+    composer.free().expect("free");
+    segment.free().expect("free");
 }

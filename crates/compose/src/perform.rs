@@ -164,7 +164,9 @@ impl Composer {
         toward: &Toward,
         arrivals: &ArrivalCounters,
     ) -> Result<()> {
-        engine.order_before(toward.target, Path::Direct)?;
+        if !toward.near.is_empty() {
+            engine.order_before(toward.target, Path::Direct)?;
+        }
         for near in &toward.near {
             // SAFETY: the caller ensures that the local bytes are valid. The remote bytes are in
             // bounds of a segment that exists and is mapped here, or belong to this rank; then the
