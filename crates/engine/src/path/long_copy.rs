@@ -2,9 +2,13 @@
 //! kilobytes with `rep movsb`. On AMD processors this is many times slower if the destination lies
 //! a few bytes after the source, modulo the page size: 8 KiB take 2,258 ns instead of 76 at 4 or 8
 //! bytes, and 167 ns at 16 (Zen 4, glibc 2.36). 16 is common, because large memory from `malloc`
-//! begins 16 bytes after the start of a page, and a segment at the start. Vectors take 84 ns.
+//! begins 16 bytes after the start of a page, and a segment at the start. Vectors take 84 ns. On
+//! Intel processors, all distances take about the same time, and the C library is faster than
+//! vectors: 512 rows of 4 KiB take 70 us instead of 94.
 
 use std::ops::Range;
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
 
 /// Affected lengths in bytes. The C library copies longer rows otherwise, or at memory speed.
 const LENGTHS: Range<usize> = 2048..1 << 20;
@@ -33,13 +37,30 @@ pub(super) unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
 #[inline(never)]
 unsafe fn copy_long(src: *const u8, dst: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
-    if lie_badly(src, dst, bytes) && is_x86_feature_detected!("avx2") {
+    if lie_badly(src, dst, bytes) && is_affected() {
         // SAFETY: the caller guarantees both rows. They are disjoint, and the processor has AVX2.
         unsafe { copy_vectors(src, dst, bytes) };
         return;
     }
     // SAFETY: the caller guarantees both rows.
     unsafe { std::ptr::copy(src, dst, bytes) };
+}
+
+/// Returns whether the processor is one of AMD's, or Hygon's of the same design, with AVX2.
+#[cfg(target_arch = "x86_64")]
+fn is_affected() -> bool {
+    static AFFECTED: OnceLock<bool> = OnceLock::new();
+    *AFFECTED.get_or_init(|| {
+        if cfg!(miri) {
+            return false; // it cannot run the instruction
+        }
+        #[allow(unused_unsafe, reason = "a safe function in newer compilers")]
+        // SAFETY: every x86-64 processor has the instruction.
+        let id = unsafe { std::arch::x86_64::__cpuid(0) };
+        let vendor: Vec<u8> =
+            [id.ebx, id.edx, id.ecx].into_iter().flat_map(u32::to_le_bytes).collect();
+        matches!(&vendor[..], b"AuthenticAMD" | b"HygonGenuine") && is_x86_feature_detected!("avx2")
+    })
 }
 
 /// Returns whether the rows are disjoint and at an affected distance.
@@ -78,6 +99,19 @@ unsafe fn copy_vectors(src: *const u8, dst: *mut u8, bytes: usize) {
 mod tests {
     use super::*;
 
+    type Copies = unsafe fn(*const u8, *mut u8, usize);
+
+    /// Returns the copy that this processor would not choose too.
+    fn ways() -> Vec<Copies> {
+        let mut ways: Vec<Copies> = vec![copy];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the caller upholds the requirements, and the processor has AVX2.
+            ways.push(|src, dst, bytes| unsafe { copy_vectors(src, dst, bytes) });
+        }
+        ways
+    }
+
     #[test]
     fn rows_are_copied_however_they_lie() {
         let most = if cfg!(miri) { 2100 } else { 65_536 };
@@ -88,21 +122,23 @@ mod tests {
         let lengths = lengths.into_iter().filter(|bytes| *bytes <= most);
         for (bytes, start) in lengths.flat_map(|n| [(n, 0), (n, 1), (n, 40)]) {
             for behind in [0, 1, 4, 8, 16, 31, 32, 63, 64, 2048, 4095] {
-                target.fill(0xff);
                 let src = source[start..].as_ptr();
                 let apart = (src as usize + behind).wrapping_sub(target.as_ptr() as usize);
                 let at = apart % PAGE;
-                // SAFETY: from there on, both vectors have `bytes` bytes.
-                unsafe { copy(src, target.as_mut_ptr().add(at), bytes) };
                 let dst = target[at..].as_mut_ptr();
                 assert_eq!(
                     lie_badly(src, dst, bytes),
                     (1..FEW).contains(&behind),
                     "{behind} bytes behind"
                 );
-                assert!(target[at..at + bytes] == source[start..start + bytes]);
-                let end = at + bytes;
-                assert!(target[..at] == blank[..at] && target[end..] == blank[end..]);
+                for by in ways() {
+                    target.fill(0xff);
+                    // SAFETY: from there on, both vectors have `bytes` bytes, and are disjoint.
+                    unsafe { by(src, target.as_mut_ptr().add(at), bytes) };
+                    assert!(target[at..at + bytes] == source[start..start + bytes]);
+                    let end = at + bytes;
+                    assert!(target[..at] == blank[..at] && target[end..] == blank[end..]);
+                }
             }
         }
     }
