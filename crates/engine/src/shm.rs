@@ -295,6 +295,25 @@ pub fn room_in(dir: &str) -> Result<usize> {
     }
 }
 
+/// Returns the option of the mount of `dir` that gives its files huge pages, for example `always`.
+/// `None` if there is none.
+pub fn huge_pages_in(dir: &str) -> Option<String> {
+    let dir = std::fs::canonicalize(dir).ok()?;
+    huge_option(&std::fs::read_to_string("/proc/self/mountinfo").ok()?, &dir)
+}
+
+/// The last of several mounts at a place hides the others.
+fn huge_option(mounts: &str, dir: &Path) -> Option<String> {
+    let place = |line: &str| Some(PathBuf::from(line.split(' ').nth(4)?));
+    let around = mounts.lines().filter_map(|line| Some((place(line)?, line)));
+    let (_, line) = around
+        .filter(|(place, _)| dir.starts_with(place))
+        .max_by_key(|(place, _)| place.components().count())?;
+    let options = line.rsplit(' ').next()?.split(',');
+    let value = options.filter_map(|option| option.strip_prefix("huge=")).next()?;
+    (value != "never").then(|| value.to_string())
+}
+
 fn open_unnamed(dir: &str) -> io::Result<File> {
     let path = CString::new(dir)?;
     // SAFETY: the path is a C string.
@@ -307,6 +326,9 @@ fn open_unnamed(dir: &str) -> io::Result<File> {
     // SAFETY: `fd` is a new descriptor that nothing else owns.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
+
+/// Length in bytes of a huge page.
+const HUGE: usize = 2 << 20;
 
 fn map(file: &File, len: usize) -> Result<*mut u8> {
     // SAFETY: the kernel chooses the address, so the new mapping replaces no memory in use.
@@ -326,12 +348,33 @@ fn map(file: &File, len: usize) -> Result<*mut u8> {
             io::Error::last_os_error(),
         ));
     }
+    if len >= HUGE {
+        // For a file system that is mounted with `huge=advise`. Others ignore the advice.
+        // SAFETY: the range is the new mapping, whose contents the advice keeps.
+        unsafe { libc::madvise(base, len, libc::MADV_HUGEPAGE) };
+    }
     Ok(base.cast())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_and_deepest_mount_decides_about_huge_pages() {
+        let mounts = "\
+24 27 0:6 / /dev rw,relatime - devtmpfs devtmpfs rw,size=1k
+25 24 0:23 / /dev/shm rw,relatime - tmpfs tmpfs rw,huge=always
+30 25 0:27 / /dev/shm rw,relatime shared:3 - tmpfs tmpfs rw,size=2k,huge=within_size
+44 27 0:44 / /dev/shm/never rw - tmpfs tmpfs rw,huge=never
+";
+        let huge = |dir| huge_option(mounts, Path::new(dir));
+        assert_eq!(huge("/dev/shm").as_deref(), Some("within_size"));
+        assert_eq!(huge("/dev/shm/deep/er").as_deref(), Some("within_size"));
+        assert_eq!(huge("/dev/shm/never"), None);
+        assert_eq!(huge("/dev"), None);
+        assert_eq!(huge("/elsewhere"), None);
+    }
 
     fn both_kinds(named: bool) {
         let dir = std::env::temp_dir();

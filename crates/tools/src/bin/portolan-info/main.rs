@@ -12,6 +12,7 @@ use portolan_engine::config::{Group, VARIABLES, Variable};
 use portolan_engine::mpi::Flavour;
 use portolan_engine::mpi::init::library_version;
 use portolan_engine::path::Path;
+use portolan_engine::shm;
 use portolan_engine::topology::host_name;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -108,10 +109,19 @@ fn report(rt: &Runtime) -> Result<String> {
     line("ranks", rt.size().to_string());
     nodes(rt, &mut line)?;
     paths(rt, &mut line);
+    line("shared memory", shared_memory(rt));
     line("atomics", atomics(rt).into());
     text.push('\n');
     variables(&mut text);
     Ok(text)
+}
+
+fn shared_memory(rt: &Runtime) -> String {
+    let dir = &engine(rt).config.shm_dir;
+    match shm::huge_pages_in(dir) {
+        Some(huge) => format!("in {dir}, with huge pages (huge={huge})"),
+        None => format!("in {dir}, without huge pages"),
+    }
 }
 
 fn library() -> String {
