@@ -87,7 +87,9 @@ impl Ops {
         let value = value.to_ne_bytes();
         let blocks = [(local as usize, remote, bytes), (value.as_ptr() as usize, flag, 4)];
         // SAFETY: the caller guarantees the source, and this waits for the transfers.
-        unsafe { self.issue_blocks(TransferKind::Put, target, blocks.into_iter(), &counter) }?;
+        unsafe {
+            self.issue_blocks(TransferKind::Put, target, blocks.into_iter(), None, &counter)
+        }?;
         let what = || format!("a put with a flag to rank {target}");
         self.complete(Awaited::of(Cause::Answer, target), &what, &counter)
     }

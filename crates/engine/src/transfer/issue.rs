@@ -129,7 +129,7 @@ impl Ops {
         let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
         self.order_before_all(target)?;
         // SAFETY: the caller keeps each row valid until the counter is done.
-        unsafe { self.issue_blocks(kind, target, rows.into_iter(), counted) }?;
+        unsafe { self.issue_blocks(kind, target, rows.into_iter(), None, counted) }?;
         Ok(fresh)
     }
 }

@@ -182,11 +182,15 @@ impl Ops {
             let step = if whole { bytes } else { vector.block };
             (0..bytes).step_by(step).map(move |at| (local + at, remote + at, step))
         });
+        let all = range.and_then(|(first, n)| self.batching_path(kind, target, first, n));
+        // Through windows and installed transports, the path may depend on the alignment of a block.
+        let all = all.filter(|path| *path == Path::Message);
         // SAFETY: the caller keeps the blocks valid until the counter is done.
-        unsafe { self.issue_blocks(kind, target, rows, counter) }
+        unsafe { self.issue_blocks(kind, target, rows, all, counter) }
     }
 
     /// Issues checked blocks `(local, remote, bytes)`. Small blocks share messages if possible.
+    /// `all` is the path of all blocks, or `None` if each chooses its own.
     ///
     /// # Safety
     /// See [`Ops::issue_vector`].
@@ -195,16 +199,19 @@ impl Ops {
         kind: TransferKind,
         target: usize,
         blocks: impl Iterator<Item = (usize, usize, usize)>,
+        all: Option<Path>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let mut batch = Batch::new(kind, target);
         for (local, remote, bytes) in blocks {
-            // SAFETY: the caller keeps the block valid until the counter is done.
-            if unsafe { self.block_direct(kind, target, local, remote, bytes) }? {
+            if all.is_none()
+                // SAFETY: the caller keeps the block valid until the counter is done.
+                && unsafe { self.block_direct(kind, target, local, remote, bytes) }?
+            {
                 continue;
             }
             if bytes <= Batch::MAX_BLOCK
-                && let Some(path) = self.batching_path(kind, target, remote, bytes)
+                && let Some(path) = all.or_else(|| self.batching_path(kind, target, remote, bytes))
             {
                 if path != batch.path || !batch.has_room(bytes, self.config.chunk_bytes) {
                     // SAFETY: the caller keeps the blocks valid until the counter is done.

@@ -1,7 +1,7 @@
 //! The target: transfers on behalf of other ranks, and the count of handled requests.
 
 use super::service::{Incoming, Served, Service, Services};
-use super::wire::{self, RequestHeader, RequestKind};
+use super::wire::{self, RequestHeader, RequestKind, WireBlock};
 use super::{Action, Address, CREDIT_EVERY, ServiceState, TwoSided};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
@@ -121,6 +121,41 @@ impl Service for Transfers {
     }
 }
 
+/// Finds blocks in the regions of this rank. One lookup serves all blocks if one region contains
+/// them.
+struct Places<'a> {
+    paths: &'a Paths,
+    /// The arena, and the address and the offset of the first byte.
+    all: Option<(Arc<Arena>, u64, usize)>,
+}
+
+impl<'a> Places<'a> {
+    fn new(paths: &'a Paths, list: &[WireBlock]) -> Places<'a> {
+        let whole = list.iter().try_fold((u64::MAX, 0), |(first, end), block| {
+            Some((block.address.min(first), block.address.checked_add(block.bytes)?.max(end)))
+        });
+        let found = whole.filter(|_| list.len() > 1).and_then(|(first, end)| {
+            let (arena, offset) = paths.own(first, (end - first) as usize).ok()?;
+            Some((arena, first, offset))
+        });
+        Places { paths, all: found }
+    }
+
+    /// Returns the arena and the offset of a block. `other` keeps an arena that was found for this
+    /// block alone.
+    fn find<'b>(
+        &'b self,
+        block: &WireBlock,
+        other: &'b mut Option<Arc<Arena>>,
+    ) -> Result<(&'b Arena, usize)> {
+        if let Some((arena, first, offset)) = &self.all {
+            return Ok((arena, offset + (block.address - first) as usize));
+        }
+        let (arena, offset) = self.paths.own(block.address, block.bytes as usize)?;
+        Ok((other.insert(arena), offset))
+    }
+}
+
 fn store_blocks(
     paths: &Paths,
     kind: RequestKind,
@@ -129,14 +164,16 @@ fn store_blocks(
 ) -> Result<()> {
     let (list, mut payload) = wire::blocks(body, header.operand[2])?;
     let accumulate = kind == RequestKind::AccumulateBlocks;
-    for block in list {
+    let places = Places::new(paths, &list);
+    for block in &list {
         let Some((bytes, rest)) = payload.split_at_checked(block.bytes as usize) else {
             fail!(Internal, "a message ends inside the payload of its blocks");
         };
         payload = rest;
         // A later block may be a flag, which must not be visible before the earlier blocks.
         fence(Ordering::Release);
-        let (arena, offset) = paths.own(block.address, bytes.len())?;
+        let mut other = None;
+        let (arena, offset) = places.find(block, &mut other)?;
         // SAFETY: the block lies in this rank's region, and the payload has its bytes.
         unsafe {
             if accumulate {
@@ -184,10 +221,12 @@ impl TwoSided {
     ) -> Result<()> {
         let (list, _) = wire::blocks(body, header.operand[2])?;
         let total = list.iter().fold(0, |n, b| n + b.bytes as usize);
+        let places = Places::new(paths, &list);
         let mut buffer = self.buffer(total);
-        for block in list {
+        for block in &list {
             let bytes = block.bytes as usize;
-            let Ok((arena, offset)) = paths.own(block.address, bytes) else {
+            let mut other = None;
+            let Ok((arena, offset)) = places.find(block, &mut other) else {
                 return self.refuse(source, header.tag);
             };
             let from = arena.my_base().wrapping_add(offset);
