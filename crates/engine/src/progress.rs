@@ -199,7 +199,7 @@ fn run(am: &Am, stop: &AtomicBool) {
             (loops, in_a_loop) = (0, IN_A_LOOP);
             let idle = last_busy.elapsed();
             let most = if idle < LATELY { longest / 2 } else { longest };
-            match backoff.nap(idle, most) {
+            match backoff.nap(idle, most, am.has_long_messages()) {
                 None => std::hint::spin_loop(),
                 Some(nap) => {
                     flush_aged(am, &mut looked);

@@ -184,6 +184,9 @@ impl Progress for Am {
             self.polls().store(0, Ordering::Relaxed);
         }
     }
+    fn moves_data(&self) -> bool {
+        self.has_long_messages()
+    }
     fn patience(&self, ends: Ends) -> Patience {
         self.core().patience(ends)
     }

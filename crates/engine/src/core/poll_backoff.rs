@@ -67,7 +67,7 @@ impl Core {
         };
         LOOP.set(Some((began, now)));
         // A handler must not wait, and therefore must not nap.
-        if let Some(nap) = Backoff::new(PATIENCE).nap(now - began, NAP)
+        if let Some(nap) = Backoff::new(PATIENCE).nap(now - began, NAP, self.moves_data())
             && self.may_wait().is_ok()
         {
             self.waiting(true);

@@ -116,6 +116,9 @@ impl Progress for Core {
             None => crate::futex::wait(word, value, nap),
         }
     }
+    fn moves_data(&self) -> bool {
+        self.progress.get().is_some_and(Progress::moves_data)
+    }
     fn patience(&self, ends: Ends) -> Patience {
         let one = if self.crowded { Patience::SHARING } else { Patience::POLLING };
         let polling = Patience { spin: self.spin, ..one };

@@ -109,6 +109,10 @@ impl Paths {
         }
     }
 
+    pub(crate) fn has_long_messages(&self) -> bool {
+        self.two_sided.as_ref().is_some_and(TwoSided::moves_data)
+    }
+
     pub fn outstanding(&self) -> usize {
         self.two_sided.as_ref().map_or(0, TwoSided::outstanding)
     }

@@ -4,7 +4,8 @@
 //! longer times. Each poll also makes progress for other ranks. If other work competes for the core
 //! ([`contention`]), the thread naps after 250 microseconds, or after 20 if ranks share the core: a
 //! thread that polls loses its core for a whole time slice, and a thread that sleeps is woken
-//! within microseconds. It does not yield, because the core would go to the competing process.
+//! within microseconds. It does not yield, because the core would go to the competing process. While
+//! long messages are in flight, it polls on: MPI moves their bytes only in these calls.
 //!
 //! A wait for a store of another core in shared memory first reads the location for half a
 //! microsecond ([`briefly`]), which is less than it takes to begin and end a wait. If the store may
@@ -61,6 +62,12 @@ pub trait Progress {
         futex::wait(word, value, nap);
     }
 
+    /// Whether the bytes of long messages are in flight, which move only while this rank polls. The
+    /// thread then does not nap earlier for other work that competes for the core.
+    fn moves_data(&self) -> bool {
+        false
+    }
+
     fn patience(&self, ends: Ends) -> Patience {
         if ends == Ends::Meeting { Patience::MEETING } else { Patience::POLLING }
     }
@@ -111,6 +118,9 @@ macro_rules! progress_by_deref {
                 nap: std::time::Duration,
             ) {
                 $crate::wait::Progress::nap_on(&**self, word, value, nap);
+            }
+            fn moves_data(&self) -> bool {
+                $crate::wait::Progress::moves_data(&**self)
             }
             fn patience(&self, ends: $crate::wait::Ends) -> $crate::wait::Patience {
                 $crate::wait::Progress::patience(&**self, ends)
@@ -173,7 +183,7 @@ impl Backoff {
     where
         P: Progress + ?Sized,
     {
-        if let Some(nap) = self.nap(idle, longest) {
+        if let Some(nap) = self.nap(idle, longest, progress.moves_data()) {
             progress.nap(nap);
             return true;
         }
@@ -186,9 +196,16 @@ impl Backoff {
         false
     }
 
-    /// The nap that is due, or `None` to poll on. Arguments as in [`Backoff::rest`].
-    pub(crate) fn nap(&mut self, idle: Duration, longest: Duration) -> Option<Duration> {
-        if idle < self.patience.polls && contention::may_poll(idle, self.patience.contended) {
+    /// The nap that is due, or `None` to poll on. Arguments as in [`Backoff::rest`], and
+    /// [`Progress::moves_data`].
+    pub(crate) fn nap(
+        &mut self,
+        idle: Duration,
+        longest: Duration,
+        moves_data: bool,
+    ) -> Option<Duration> {
+        let Patience { polls, contended, .. } = self.patience;
+        if idle < polls && contention::may_poll(idle, if moves_data { polls } else { contended }) {
             return None;
         }
         let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);

@@ -75,7 +75,7 @@ impl RepeatedWait<u32> {
     ) {
         self.check_and_report(progress, value, what);
         let backoff = self.backoff.get_or_insert_with(|| Backoff::new(Patience::SERVED));
-        if let Some(nap) = backoff.nap(self.since.elapsed(), Duration::MAX) {
+        if let Some(nap) = backoff.nap(self.since.elapsed(), Duration::MAX, false) {
             futex::wait(word, value, nap);
         }
     }

@@ -27,6 +27,9 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
             sleepers.fetch_sub(1, Ordering::SeqCst);
         }
     }
+    fn moves_data(&self) -> bool {
+        self.inner.moves_data()
+    }
     fn patience(&self, _: Ends) -> Patience {
         self.inner.patience(self.on.ends)
     }

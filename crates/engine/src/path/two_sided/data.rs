@@ -123,7 +123,7 @@ impl TwoSided {
         receiving.done += (receiving.len - receiving.done).min(MAX_MESSAGE);
         if receiving.done < receiving.len {
             let (request, action) = self.receive_next(receiving)?;
-            serving.requests.push(request, action);
+            serving.push(request, action);
             return Ok(());
         }
         self.offer(paths, serving, *receiving)

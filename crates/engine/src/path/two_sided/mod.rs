@@ -83,6 +83,18 @@ pub enum Action {
     Rma { counter: Arc<CompletionCounter>, _buffer: Option<Arc<Vec<u8>>> },
 }
 
+impl Action {
+    /// Whether MPI moves many bytes, in calls of this rank.
+    fn is_long(&self) -> bool {
+        match self {
+            Action::Left { .. } | Action::Inbound { .. } => true,
+            Action::DataLeft(_) | Action::Data(_) => true,
+            Action::Answer { bytes, .. } => *bytes >= send::IN_PLACE,
+            _ => false,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct WaitingRequest {
     ticket: u64,
@@ -102,6 +114,8 @@ struct Origin {
 #[derive(Debug, Default)]
 struct ServiceState {
     requests: Requests<Action>,
+    /// Number of these that are long.
+    long: usize,
     origins: Sparse<Origin>,
     next_ticket: u64,
     inbox: Inbox,
@@ -122,12 +136,21 @@ pub struct TwoSided {
     services: Services,
     fresh: Mutex<Vec<(Request, Action)>>,
     any_fresh: AtomicBool,
+    /// Whether long messages were in flight at the end of the last poll.
+    moves_data: AtomicBool,
     buffers: BufferPool,
     next_tag: AtomicU32,
 }
 
 const KEEP_BUFFERS: usize = 64;
 const KEEP_BYTES: usize = 4 << 20;
+
+impl ServiceState {
+    fn push(&mut self, request: Request, action: Action) {
+        self.long += usize::from(action.is_long());
+        self.requests.push(request, action);
+    }
+}
 
 impl TwoSided {
     /// Collective.
@@ -145,6 +168,7 @@ impl TwoSided {
             services: serve::services(),
             fresh: Mutex::new(Vec::new()),
             any_fresh: AtomicBool::new(false),
+            moves_data: AtomicBool::new(false),
             buffers: BufferPool::new(KEEP_BUFFERS, KEEP_BYTES),
             next_tag: AtomicU32::new(0),
         })
@@ -200,6 +224,11 @@ impl TwoSided {
         self.fresh.lock().len() + self.serving.try_lock().map_or(0, |s| s.requests.len())
     }
 
+    /// Whether long messages are in flight, which MPI moves in calls of this rank.
+    pub(crate) fn moves_data(&self) -> bool {
+        self.moves_data.load(Ordering::Relaxed)
+    }
+
     /// Returns whether anything happened, and false if another thread is polling.
     pub fn poll(&self, paths: &Paths) -> Result<bool> {
         let Some(mut serving) = self.serving.try_lock() else {
@@ -211,7 +240,7 @@ impl TwoSided {
             let mut fresh = self.fresh.lock();
             self.any_fresh.store(false, Ordering::Relaxed);
             for (request, action) in fresh.drain(..) {
-                serving.requests.push(request, action);
+                serving.push(request, action);
             }
         }
         // One MPI call, which takes about the time of a small message, tests all requests.
@@ -225,6 +254,7 @@ impl TwoSided {
                 if answer { ProgressEvent::Answer } else { ProgressEvent::Left },
                 usize::MAX,
             );
+            serving.long -= usize::from(completed.tag.is_long());
             self.complete(paths, serving, completed.tag, completed.bytes)?;
         }
         for receiving in std::mem::take(&mut serving.arrived) {
@@ -251,6 +281,9 @@ impl TwoSided {
             next = serving.inbox.take()?;
         }
         serving.in_stream = taken > 0;
+        if self.moves_data.load(Ordering::Relaxed) != (serving.long > 0) {
+            self.moves_data.store(serving.long > 0, Ordering::Relaxed);
+        }
         if paths.is_observed() {
             serving.polled = paths.observer().begin();
         }
@@ -351,7 +384,7 @@ impl TwoSided {
         // SAFETY: only the action accesses the buffer until then. Its bytes do not move.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
         serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready: None });
-        serving.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
+        serving.push(request, Action::Inbound { source, ticket, buffer, bytes });
         Ok(())
     }
 
@@ -403,7 +436,7 @@ impl TwoSided {
                 let request = data::Awaiting { ticket, cost, ack };
                 let receiving = data::Receiving::new(kind, source, incoming, Some(request));
                 let (request, action) = self.receive_next(receiving)?;
-                serving.requests.push(request, action);
+                serving.push(request, action);
             }
         }
         Ok(true)

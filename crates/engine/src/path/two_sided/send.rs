@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Minimum length in bytes of a contiguous put that is received in place.
-const IN_PLACE: usize = 32 << 10;
+pub(super) const IN_PLACE: usize = 32 << 10;
 pub(super) const MAX_MESSAGE: usize = 1 << 30;
 /// A sending thread polls once per this many requests.
 const SENDS_PER_POLL: u32 = 16;
