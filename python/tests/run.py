@@ -18,8 +18,9 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+RELEASE = bool(os.environ.get("PORTOLAN_TEST_RELEASE"))
 #: The longest time of one launch, in seconds.
-DEADLINE = 900 if os.environ.get("PORTOLAN_TEST_RELEASE") else 300
+DEADLINE = 900 if RELEASE else 300
 
 
 def launcher() -> list[str]:
@@ -73,7 +74,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="two ranks, and the jobs")
     parser.add_argument("--ranks", default="1,2,3,4")
-    parser.add_argument("--paths", default="rma,message", help="on three virtual nodes")
+    parser.add_argument("--paths", default="rma,message", help="on virtual nodes")
     parser.add_argument("pytest", nargs="*")
     arguments = parser.parse_args()
     ranks = [2] if arguments.quick else [int(n) for n in arguments.ranks.split(",")]
@@ -82,7 +83,9 @@ def main() -> int:
     if not arguments.quick:
         for path in arguments.paths.split(","):
             extra = {"PORTOLAN_NODE_SIZE": "1", "PORTOLAN_PATH": path}
-            configurations.append((f"n=3 node-size=1 path={path}", 3, extra))
+            # Three ranks on two cores take minutes with MPICH's windows.
+            n = 2 if path == "rma" and not RELEASE else 3
+            configurations.append((f"n={n} node-size=1 path={path}", n, extra))
     totals = [0, 0]
     for title, n, extra in configurations:
         command = [*launcher(), "-n", str(n), *pytest, "-x", os.path.join(HERE, "ranks"), *arguments.pytest]
