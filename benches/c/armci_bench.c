@@ -14,6 +14,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <armci.h>
+#include <message.h>
 
 #include "bench.h"
 
@@ -93,7 +94,7 @@ static void together(operation op, const char *name)
         double s;
         ARMCI_Barrier();
         s = seconds_of(op, n);
-        MPI_Bcast(&s, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+        armci_msg_bcast(&s, sizeof s, 0);
         if (s >= (bench_quick ? 1e-3 : 4e-3) || n >= 1L << 20)
             break;
     }
@@ -337,7 +338,61 @@ static void strided(long nx, long ny, long nz, long row, long plane, const char 
     }
 STRIDED(block64x64, 64, 64, 1, LD, 0)
 STRIDED(column1024, 1, 1024, 1, LD, 0)
+STRIDED(pages1024, 1, 1024, 1, 1024, 0)     /* a page and a set of the cache apart */
 STRIDED(cube32, 32, 32, 32, CUBE, CUBE * CUBE)
+
+/* ---- vectors: 256 blocks of 64 bytes, each in a cache line of its own ------ */
+
+#define BLOCKS 256
+
+static void *ends_here[BLOCKS], *ends_there[BLOCKS];
+static armci_giov_t outward, inward;    /* the order of the members differs between ARMCIs */
+
+static void describe(armci_giov_t *vector, void **from, void **to)
+{
+    vector->src_ptr_array = from;
+    vector->dst_ptr_array = to;
+    vector->ptr_array_len = BLOCKS;
+    vector->bytes = 64;
+}
+
+static void put_vector(void) { ARMCI_PutV(&outward, 1, TARGET); }
+static void get_vector(void) { ARMCI_GetV(&inward, 1, TARGET); }
+static void acc_vector(void) { ARMCI_AccV(ARMCI_ACC_DBL, &factor, &outward, 1, TARGET); }
+
+static void run_vector(void)
+{
+    static const operation ops[] = {put_vector, get_vector, acc_vector};
+    static const char *const names[] = {"put_vector256", "get_vector256", "acc_vector256"};
+    for (int b = 0; b < BLOCKS; b++)
+        ends_here[b] = local + 64 * b, ends_there[b] = there + 192 * b;
+    describe(&outward, ends_here, ends_there);
+    describe(&inward, ends_there, ends_here);
+    memset(local, 0, 64 * BLOCKS);              /* keeps the sums in range */
+    one_sided(1, ops, names);
+    one_sided(1, ops + 1, names + 1);
+    one_sided(1, ops + 2, names + 2);
+}
+
+/* ---- one element by a strided call, as Global Arrays make it ------------- */
+
+static void put_one(void) { ARMCI_PutS(local, near_strides, there, far_strides, counts, 1, TARGET); }
+static void get_one(void) { ARMCI_GetS(there, far_strides, local, near_strides, counts, 1, TARGET); }
+static void acc_one(void)
+{
+    ARMCI_AccS(ARMCI_ACC_DBL, &factor, local, near_strides, there, far_strides, counts, 1, TARGET);
+}
+
+static void run_element(void)
+{
+    static const operation ops[] = {put_one, get_one, acc_one};
+    static const char *const names[] = {"put_element", "get_element", "acc_element"};
+    counts[0] = 8, counts[1] = 1, near_strides[0] = 8, far_strides[0] = 8 * LD;
+    memset(local, 0, 8);
+    one_sided(1, ops, names);
+    one_sided(1, ops + 1, names + 1);
+    one_sided(1, ops + 2, names + 2);
+}
 
 /* ---- accumulate ------------------------------------------------------- */
 
@@ -412,9 +467,7 @@ static void run_lock_unlock(void)
 static void contend(operation op, long *done, const char *name, const char *share)
 {
     double slice = bench_quick ? 0.1 : 0.5, start, elapsed;
-    long count = 0, *all = malloc((size_t)ranks * sizeof *all), least, most, total = 0;
-    if (!all)
-        fail("no memory");
+    long count = 0, least, most, total;
     ARMCI_Barrier();
     start = now();
     do {
@@ -424,20 +477,16 @@ static void contend(operation op, long *done, const char *name, const char *shar
         elapsed = now() - start;
     } while (elapsed < slice);
     ARMCI_Barrier();
-    MPI_Allgather(&count, 1, MPI_LONG, all, 1, MPI_LONG, MPI_COMM_WORLD);
-    least = most = all[0];
-    for (int r = 0; r < ranks; r++) {
-        total += all[r];
-        least = all[r] < least ? all[r] : least;
-        most = all[r] > most ? all[r] : most;
-    }
-    MPI_Allreduce(MPI_IN_PLACE, &elapsed, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    least = most = total = count;
+    armci_msg_lgop(&least, 1, "min");
+    armci_msg_lgop(&most, 1, "max");
+    armci_msg_lgop(&total, 1, "+");
+    armci_msg_dgop(&elapsed, 1, "max");
     if (me == 0) {
         report(name, elapsed * 1e6 / (double)total);
         report(share, (double)least / (double)most);
     }
     *done = total;
-    free(all);
 }
 
 static void fetch_add_all(void) { ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &fetched, here, 1, 0); }
@@ -556,7 +605,10 @@ static const struct {
     {"8M", run_8M, 0},
     {"block64x64", run_block64x64, 0},
     {"column1024", run_column1024, 0},
+    {"pages1024", run_pages1024, 0},
     {"cube32", run_cube32, 0},
+    {"vector256", run_vector, 0},
+    {"element", run_element, 0},
     {"acc_4K", run_acc_4K, 0},
     {"acc_1M", run_acc_1M, 0},
     {"acc_int_4K", run_acc_int_4K, 0},
@@ -590,10 +642,10 @@ int main(int argc, char **argv)
         return 0;
     }
 
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &at); /* which some runtimes require */
     ARMCI_Init();
-    MPI_Comm_rank(MPI_COMM_WORLD, &me);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    me = armci_msg_me();    /* not MPI's: an ARMCI may keep ranks for itself */
+    ranks = armci_msg_nproc();
     if (ranks < 2)
         fail("two ranks or more are needed");
     bases = malloc((size_t)ranks * sizeof *bases);

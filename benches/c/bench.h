@@ -87,10 +87,12 @@ static double seconds_of(operation op, long n)
     return now() - start;
 }
 
-/* Returns the number of calls that fill one repetition. */
+/* Returns the number of calls that fill one repetition. The first call, which may touch new pages,
+   does not count. */
 UNUSED static long calls_for(operation op, operation settle)
 {
     double enough = bench_quick ? 0.5e-3 : 2e-3;
+    op();
     for (long n = 1;; n *= 2) {
         double s = seconds_of(op, n);
         settle();

@@ -1,6 +1,7 @@
 /*
  * Costs that Global Arrays programs see: the matrix product of examples/c/ga_matmul.c, the build of
- * a Fock matrix as programs of quantum chemistry do it, and creating and freeing 200 arrays.
+ * a Fock matrix as programs of quantum chemistry do it, creating and freeing 200 arrays, and single
+ * calls.
  *
  *   mpiexec -n 2 ga_bench [--quick] [--only CASE,...] [--skip CASE,...] [--n N] [--block B]
  *
@@ -9,6 +10,10 @@
  *   ga_matmul_compute  its time in dgemm, on the rank with the longest: a lower bound
  *   scf_like           one build of a Fock matrix: see fock_build
  *   ga_200_arrays      200 arrays created, all existing at once, and freed
+ * and with the case ga_calls, while the other ranks wait in a barrier:
+ *   ga_put_1, ga_get_1, ga_acc_1        one call for one element of another rank
+ *   ga_put_512, ga_get_512, ga_acc_512  one call for 512 x 512 elements of another rank
+ *   ga_read_inc                         NGA_Read_inc of an element of another rank
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -165,6 +170,77 @@ static void scf_like(void)
     free(buf);
 }
 
+/* ---- single calls ------------------------------------------------------ */
+
+static int target_matrix, target_counter, corner[2], opposite[2], leading[1], counter_at[1];
+static double *patch;
+
+static void put_patch(void) { NGA_Put(target_matrix, corner, opposite, patch, leading); }
+static void get_patch(void) { NGA_Get(target_matrix, corner, opposite, patch, leading); }
+
+static void acc_patch(void)
+{
+    double half = 0.5;
+    NGA_Acc(target_matrix, corner, opposite, patch, leading, &half);
+}
+
+static void read_inc(void) { NGA_Read_inc(target_counter, counter_at, 1); }
+
+/* Completes the operations since the last call. */
+static void settle(void)
+{
+    GA_Fence();
+    GA_Init_fence();
+}
+
+static void single(operation op, const char *name)
+{
+    GA_Sync();
+    if (me == 0) {
+        double us;
+        GA_Init_fence();
+        measure(1, &op, settle, &us);
+        GA_Fence();
+        report(name, us);
+    }
+    GA_Sync();
+}
+
+/* Measures the calls for n x n elements in the block of the last rank. */
+static void patches(int n, const char *const names[3])
+{
+    int last = GA_Nnodes() - 1, low[2], high[2];
+    NGA_Distribution(target_matrix, last, low, high);
+    for (int d = 0; d < 2; d++)
+        corner[d] = low[d], opposite[d] = low[d] + n - 1;
+    leading[0] = n;
+    single(put_patch, names[0]);
+    single(get_patch, names[1]);
+    single(acc_patch, names[2]);
+}
+
+static void calls(void)
+{
+    static const char *const one[] = {"ga_put_1", "ga_get_1", "ga_acc_1"};
+    static const char *const many[] = {"ga_put_512", "ga_get_512", "ga_acc_512"};
+    int low[1], high[1], length[1] = {64};
+    target_matrix = matrix("target", 2048);
+    target_counter = NGA_Create(C_LONG, 1, length, "counters", NULL);
+    patch = calloc(512 * 512, sizeof *patch);
+    if (!target_counter || !patch)
+        GA_Error("ga_bench: no memory", 1);
+    GA_Zero(target_matrix);
+    GA_Zero(target_counter);
+    NGA_Distribution(target_counter, GA_Nnodes() - 1, low, high);
+    counter_at[0] = low[0];
+    patches(1, one);
+    patches(512, many);
+    single(read_inc, "ga_read_inc");
+    free(patch);
+    GA_Destroy(target_counter);
+    GA_Destroy(target_matrix);
+}
+
 static void arrays(void)
 {
     int g[ARRAYS], reps = bench_quick ? 1 : 3;
@@ -194,7 +270,7 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &at); /* which some runtimes require */
     GA_Initialize();
     me = GA_Nodeid();
     if (!MA_init(C_DBL, 1 << 20, 1 << 20))
@@ -205,6 +281,8 @@ int main(int argc, char **argv)
         scf_like();
     if (wanted("ga_200_arrays"))
         arrays();
+    if (wanted("ga_calls"))
+        calls();
     GA_Terminate();
     MPI_Finalize();
     return 0;

@@ -10,7 +10,7 @@ import sys
 import time
 
 from .driver import (
-    CORES, QUICK, RANKS, Experiment, Run, busy_loops, die, execute, flag, numbers, option, pairs, words,
+    CORES, QUICK, RANKS, Experiment, Run, busy_loops, die, execute, flag, numbers, option, pairs, said, words,
 )
 from .values import formula, side
 
@@ -89,6 +89,47 @@ class Armci(Experiment):
             if any(times):
                 values.rounds["best", case] = dict.fromkeys(turns, min(filter(None, times)))
         return values
+
+
+class Peer(Experiment):
+    """this library, compared with another runtime of Global Arrays
+
+    OURS and PEER are prefixes of one version of Global Arrays that was configured twice: with Portolan
+    (docs/global-arrays.md), and with the other runtime, for example --with-mpi-pr. Runs the same
+    programs of benches/c with both, in alternation. A ratio above 1 means that Portolan is faster.
+    """
+
+    default_mpi = "mpich"
+    options = {
+        "prefixes": option("PREFIX", "OURS and PEER", nargs=2, type=pathlib.Path),
+        "--ranks": RANKS,
+        "--peer-ranks": option("N", "MPI ranks of the peer, with those that only make progress", 0, int),
+        "--hosts": option("N,...", "ranks on each host of namespaces, instead of --ranks on one node", ""),
+        "--peer-hosts": option("N,...", "MPI ranks of the peer on each host", ""),
+        "--only": option("CASE,...", "only these cases of armci_bench --list and ga_bench", None, words),
+        "--quick": QUICK,
+    }
+    title = "{mpi}, {ranks} ranks: microseconds"
+    columns = {"peer": side("peer"), "ours": side("ours"), "peer/ours": formula("peer_{} / {}")}
+
+    def build(self):
+        for side, prefix in zip(("ours", "peer"), self.o.prefixes):
+            config = said([prefix / "bin/ga-config", "--cppflags", "--ldflags", "--libs", "--flibs"], self.mpi.env)
+            for program in ("armci_bench", "ga_bench"):
+                flags = [f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", *config.split(), "-lblas"]
+                ours = self.mpi.prefix if side == "ours" else None
+                self.compile(f"benches/c/{program}.c", *flags, out=f"{program}.{side}", prefix=ours)
+
+    def runs(self, place):
+        flags = ["--quick"] * self.o.quick + (["--only", ",".join(self.o.only)] if self.o.only else [])
+        flags += ["--skip", "get8_among_10000"]  # some runtimes take 20 ms for an allocation
+        ranks = {"ours": self.o.ranks, "peer": self.o.peer_ranks or self.o.ranks}
+        hosts = {"ours": self.o.hosts, "peer": self.o.peer_hosts or self.o.hosts}
+        for program in ("armci_bench", "ga_bench"):
+            yield [
+                Run(side, [self.dir / f"{program}.{side}", *flags], n, hosts=hosts[side], limit=600, may_fail=side == "peer")
+                for side, n in ranks.items()
+            ]
 
 
 def marked(ratio):
