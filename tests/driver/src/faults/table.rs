@@ -71,7 +71,7 @@ pub const BAD_INPUT: &[BadInput] = &[
     bad_input("invalid", "armci", "errors", &["ARMCI", "PARMCI", "armci_", "parmci_", "portolan_"]),
     bad_input("x10_invalid", "x10", "errors-x10", &["x10_"]),
     bad_input("lapi_invalid", "lapi_r", "errors-lapi", &["LAPI_", "PLAPI_"]),
-    bad_input("cp_invalid", "compose", "errors-compose", &[]),
+    bad_input("cp_invalid", "compose", "errors-compose", &["cp_"]),
     bad_input("mercury_invalid", "mercury", "errors-mercury-2013", &[]),
     bad_input("mercury2_invalid", "mercury2", "errors-mercury", &[]),
 ];
