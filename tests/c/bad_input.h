@@ -66,7 +66,7 @@ struct bad_fault {
   enum bad_ranks ranks;
 };
 
-enum { BAD_FAULTS = 96, BAD_ROWS = 320 };
+enum { BAD_FAULTS = 96, BAD_ROWS = 512 };
 enum { LEARN, GOOD_CALL, FIRST_FAULT };
 
 static enum { LISTING, GOOD_CALLS, FAULTS, NO_RUNTIME } bad_mode;

@@ -234,6 +234,7 @@ impl Suite<'_> {
         });
         // A call and its profiling twin are one function.
         let has_row = |name: &str| {
+            let name = name.strip_prefix("mercury2_").unwrap_or(name);
             let twin = name.strip_prefix(['P', 'p']).unwrap_or_default();
             rows.contains(name) || rows.contains(twin)
         };

@@ -73,7 +73,7 @@ pub const BAD_INPUT: &[BadInput] = &[
     bad_input("lapi_invalid", "lapi_r", "errors-lapi", &["LAPI_", "PLAPI_"]),
     bad_input("cp_invalid", "compose", "errors-compose", &["cp_"]),
     bad_input("mercury_invalid", "mercury", "errors-mercury-2013", &[]),
-    bad_input("mercury2_invalid", "mercury2", "errors-mercury", &[]),
+    bad_input("mercury2_invalid", "mercury2", "errors-mercury", &["mercury2_"]),
 ];
 
 struct Table {
