@@ -1,7 +1,6 @@
 /*
- * mercury_invalid_handles.h - the calls of na.h and mercury*.h that take handles, and the faults of
- * these handles: two tables. mercury_invalid.c combines each call with each fault that applies to
- * it.
+ * mercury_invalid_handles.h - the calls of na.h and mercury*.h that take handles, for
+ * mercury_invalid.c.
  */
 #ifndef MERCURY_INVALID_HANDLES_H
 #define MERCURY_INVALID_HANDLES_H
@@ -28,7 +27,7 @@ struct handles {
   hg_bulk_t bulk, origin;
   hg_handle_t served;
 };
-static struct handles good, gone, in;
+static struct handles live, gone;
 
 /* Results of the calls. */
 static struct {
@@ -47,8 +46,6 @@ static struct {
   char text[32];
   one_t params;
 } out;
-
-static void good_input(void) { in = good; }
 
 static na_return_t na_ended(const struct na_cb_info *info)
 {
@@ -77,198 +74,279 @@ static hg_request_t request_of(hg_id_t id)
 {
   static one_t params = { 7 };
   hg_request_t request;
-  MUST(HG_Forward(good.addr, id, &params, &params, &request));
+  MUST(HG_Forward(live.addr, id, &params, &params, &request));
   return request;
 }
 
-/* Runs a call that consumes its handle. Replaces the good handle by a fresh one. */
-static int on_served(hg_return_t (*call)(hg_handle_t))
+static na_class_t *alien;           /* a class over "self", and its context */
+static na_context_t *alien_context;
+static na_mem_handle_t read_only, unregistered;
+static hg_bulk_t read_only_bulk;
+static char none_after[32];         /* the address of a nonexistent rank */
+static na_addr_t next;               /* the address of the next rank */
+static na_op_id_t op;
+static unsigned char large[1 << 18];
+
+/* Returns the bytes of a handle with one bit flipped. */
+static const void *spoilt(const unsigned char *from, size_t bytes)
 {
-  if (in.served != good.served)
-    return call(in.served);
-  const hg_request_t request = request_of(kept_id);
-  const hg_handle_t handle = kept;
-  const int rc = call(handle);
-  HG_Handler_free(handle);          /* fails if the call has freed it */
-  MUST(HG_Request_free(request));
+  static unsigned char copy[ROOM];
+  memcpy(copy, from, bytes);
+  copy[bytes / 2] ^= 1;
+  return copy;
+}
+
+/* Returns the bytes of a handle of another kind, in a buffer that is long enough. */
+static const void *spoilt_other(const unsigned char *from)
+{
+  static unsigned char copy[ROOM];
+  return memcpy(copy, from, ROOM);
+}
+
+/* ------------------------------------------------------------------- arguments */
+
+#define N(name, ...) BAD_FAULT(ALL_RANKS, name, NA_INVALID_ARG, "`NA_INVALID_ARG`", __VA_ARGS__)
+#define F(name, ...) BAD_FAULT(ALL_RANKS, name, HG_INVALID_ARG, "`HG_INVALID_ARG`", __VA_ARGS__)
+#define CASE(call, fault, code, expression) BAD_CASE(call, fault, code, "`" #code "`", expression)
+
+/* A handle that may be null, and one that may not. */
+#define HANDLE(X, type, name, function, field, other)                                          \
+  ARG(type, function##_or_null, name,                                                          \
+      X("an address of memory", good = (type)(void *)here) X("that was freed", good = gone.field) \
+      X("a handle of another kind", good = (type)(void *)live.other))                          \
+  ARG(type, function##_not_null, name " that cannot be null", X("null", good = NULL))          \
+  static type function(type good) { return function##_not_null(function##_or_null(good)); }
+HANDLE(N, na_class_t *, "class", cls, cls, ctx)
+HANDLE(N, na_context_t *, "context", ctx, ctx, cls)
+HANDLE(N, na_addr_t, "peer's address", addr, addr, mem)
+HANDLE(N, na_mem_handle_t, "memory handle", mem, mem, addr)
+HANDLE(N, na_mem_handle_t, "remote memory handle", remote, remote, bulk)
+HANDLE(F, na_addr_t, "peer's address of a call", peer, addr, bulk)
+HANDLE(F, hg_request_t, "request", request, request, bulk)
+HANDLE(F, hg_bulk_request_t, "bulk request", transfer, transfer, request)
+HANDLE(F, hg_bulk_t, "bulk handle", bulk, bulk, mem)
+HANDLE(F, hg_bulk_t, "origin's bulk handle", origin, origin, remote)
+HANDLE(F, hg_handle_t, "handle of a served call", served, served, request)
+
+/* Arguments other than handles. */
+#define NC(name, code, ...) BAD_FAULT(ALL_RANKS, name, NA_##code, "`NA_" #code "`", __VA_ARGS__)
+#define FC(name, code, ...) BAD_FAULT(ALL_RANKS, name, HG_##code, "`HG_" #code "`", __VA_ARGS__)
+ARG(const char *, name_of, "name of an address",
+    N("null", good = NULL) N("empty", good = "") N("not UTF-8", good = "\xff\xfe") N("mpi://", good = "mpi://")
+    N("mpi://-1", good = "mpi://-1") N("mpi://99999999999999999999", good = "mpi://99999999999999999999")
+    NC("of a rank that is none", ADDRNOTAVAIL, good = none_after) NC("of another network", ADDRNOTAVAIL, good = "tcp://1"))
+ARG(void *, nto, "place for a result of NA", N("null", good = NULL))
+ARG(na_size_t, text_size, "size of a text", NC("3 bytes", OVERFLOW, good = 3) NC("0", OVERFLOW, good = 0))
+ARG(void *, text, "buffer of a text", N("null", good = NULL))
+ARG(void *, message, "buffer of a message", N("null", good = NULL))
+#define LARGEST(kind) NC("above the largest", MSGSIZE, good = NA_Msg_get_max_##kind##_size(network) + 1)
+ARG(na_size_t, unexpected, "size of an unexpected message", LARGEST(unexpected) N("UINT64_MAX", good = UINT64_MAX))
+ARG(na_size_t, expected, "size of an expected message", LARGEST(expected) N("UINT64_MAX", good = UINT64_MAX))
+ARG(na_tag_t, tag, "tag", N("above the largest", good = NA_Msg_get_max_tag(network) + 1))
+ARG(void *, region, "memory", N("null", good = NULL))
+ARG(na_size_t, region_size, "size of memory", N("UINT64_MAX", good = UINT64_MAX))
+ARG(unsigned long, nflags, "NA flags", N("0", good = 0) N("4", good = 4))
+ARG(struct na_segment *, nsegments, "NA segments",
+    N("null", good = NULL) N("not aligned", good = (struct na_segment *)(void *)((char *)good + 4))
+    N("beyond the address space", good->address = (na_ptr_t)-4) N("at the null address", good->address = 0))
+/* The bytes of the array wrap around to 0, or exceed every memory. */
+ARG(na_size_t, nsegment_count, "number of NA segments",
+    N("0", good = 0) N("2^60", good = (na_size_t)1 << 60)
+    NC("2^58, more than memory can list", NOMEM, good = (na_size_t)1 << 58))
+ARG(void *, mem_room, "buffer for a memory handle", N("null", good = NULL))
+ARG(na_size_t, mem_room_size, "size of the buffer for a memory handle", NC("too short", OVERFLOW, good = packed_size - 1))
+ARG(const void *, mem_bytes, "bytes of a memory handle",
+    N("null", good = NULL) NC("damaged", CHECKSUM_ERROR, good = spoilt(packed, packed_size))
+    NC("of another kind", PROTOCOL_ERROR, good = spoilt_other(packed_bulk)))
+ARG(na_size_t, mem_bytes_size, "size of the bytes of a memory handle",
+    N("UINT64_MAX", good = UINT64_MAX) NC("0", PROTOCOL_ERROR, good = 0)
+    NC("cut off", PROTOCOL_ERROR, good = packed_size - 1))
+#define PAST NC("past the end", OVERFLOW, good = 17) NC("UINT64_MAX", OVERFLOW, good = UINT64_MAX)
+ARG(na_offset_t, from_local, "offset in local memory", PAST)
+ARG(na_offset_t, from_remote, "offset in remote memory", PAST)
+ARG(na_size_t, moves, "bytes of NA to move", PAST)
+ARG(na_mem_handle_t, registered, "local memory handle", NC("not registered", ACCESS, good = unregistered))
+
+ARG(hg_id_t, id, "number of a function", FC("not registered", NO_MATCH, good = 123456))
+ARG(void *, params, "parameters of a function", F("null", good = NULL))
+ARG(void *, to, "place for a result", F("null", good = NULL))
+ARG(size_t, response, "size of a response", FC("more than its buffer has", OVERFLOW, good = 1 << 20))
+ARG(size_t, segments, "number of segments",
+    F("0", good = 0) F("2^61", good = (size_t)1 << 61) F("SIZE_MAX", good = SIZE_MAX))
+ARG(void **, blocks, "segments", F("null behind a good one", good[1] = NULL))
+ARG(size_t *, sizes, "sizes of segments", F("beyond the address space", good[0] = SIZE_MAX))
+ARG(size_t *, memory, "sizes of memory to be allocated",
+    FC("SIZE_MAX", NOMEM, good[0] = SIZE_MAX) FC("2^50", NOMEM, good[0] = (size_t)1 << 50))
+ARG(unsigned long, flags, "flags", F("0", good = 0) F("4", good = 4))
+ARG(size_t, offset, "offset in a bulk handle", FC("past the end", OVERFLOW, good = 17))
+ARG(size_t, origin_offset, "offset in the origin's bulk handle", FC("past the end", OVERFLOW, good = 17))
+ARG(size_t, size, "bytes to move or access", FC("past the ends", OVERFLOW, good = 17) FC("SIZE_MAX", OVERFLOW, good = SIZE_MAX))
+ARG(hg_bulk_op_t, way, "operation", F("2", good = (hg_bulk_op_t)2) F("-1", good = (hg_bulk_op_t)-1))
+ARG(void *, room, "buffer for a bulk handle", F("null", good = NULL))
+ARG(size_t, room_size, "size of the buffer for a bulk handle", FC("too short", OVERFLOW, good = packed_bulk_size - 1))
+ARG(const void *, bytes_of, "bytes of a bulk handle",
+    F("null", good = NULL) FC("damaged", CHECKSUM_ERROR, good = spoilt(packed_bulk, packed_bulk_size))
+    FC("of another kind", PROTOCOL_ERROR, good = spoilt_other(packed)))
+ARG(size_t, bytes_size, "size of the bytes of a bulk handle",
+    F("SIZE_MAX", good = SIZE_MAX) FC("0", PROTOCOL_ERROR, good = 0)
+    FC("cut off", PROTOCOL_ERROR, good = packed_bulk_size - 1))
+
+/* --------------------------------------- what calls make, use up, and return */
+
+static int is_good(void) { return bad_now == GOOD_CALL; }
+static hg_request_t used;           /* the request of a call whose handle a row uses up */
+
+static hg_handle_t to_serve(void)
+{
+  if (!is_good())
+    return live.served;
+  used = request_of(kept_id);
+  return kept;
+}
+
+static int served_up(int rc)
+{
+  if (is_good()) {
+    HG_Handler_free(kept);          /* fails if the call has freed it */
+    MUST(HG_Request_free(used));
+  }
   return rc;
 }
 
-static hg_return_t start_output(hg_handle_t h) { return HG_Handler_start_output(h, &out.params); }
-static hg_return_t start_response(hg_handle_t h) { return HG_Handler_start_response(h, NULL, 8); }
-
-/* Calls that return no code report a rejection by 0 or NULL. */
-static int no(int is) { return is ? HG_SUCCESS : HG_INVALID_ARG; }
 static int at_its_time(int rc) { return rc == HG_TIMEOUT ? HG_SUCCESS : rc; }
-
-static int context_made(na_context_t *made) { return made == NULL ? NA_INVALID_ARG : NA_Context_destroy(good.cls, made); }
-static int addr_made(int rc) { return rc ? rc : NA_Addr_free(good.cls, out.addr); }
-static int mem_made(int rc) { return rc ? rc : NA_Mem_handle_free(good.cls, out.mem); }
-
-/* Calls that consume a good handle get a fresh one instead. */
-static int all_good(void) { return memcmp(&in, &good, sizeof in) == 0; }
+static int context_made(na_context_t *made) { return made ? (int)NA_Context_destroy(live.cls, made) : REFUSED; }
+static int addr_made(int rc) { return rc ? rc : (int)NA_Addr_free(live.cls, out.addr); }
+static int mem_made(int rc) { return rc ? rc : (int)NA_Mem_handle_free(live.cls, out.mem); }
+static int bulk_made(int rc) { return rc ? rc : (int)HG_Bulk_handle_free(out.bulk); }
+static int request_made(int rc) { return rc ? rc : (int)HG_Request_free(out.request); }
+static int moved(int rc) { return rc ? rc : (int)HG_Bulk_wait(out.ptr, 10000, HG_STATUS_IGNORE); }
 
 static na_addr_t spare_addr(void)
 {
-  na_addr_t addr = in.addr;
-  if (all_good())
-    MUST(NA_Addr_self(good.cls, &addr));
-  return addr;
+  na_addr_t it = live.addr;
+  if (is_good())
+    MUST(NA_Addr_self(live.cls, &it));
+  return it;
 }
 
 static hg_bulk_t spare_bulk(void)
 {
-  hg_bulk_t bulk = in.bulk;
-  size_t size = 8;
-  if (all_good())
-    MUST(HG_Bulk_handle_create(1, NULL, &size, HG_BULK_READWRITE, &bulk));
-  return bulk;
+  hg_bulk_t it = live.bulk;
+  if (is_good())
+    MUST(HG_Bulk_handle_create(1, NULL, &(size_t){ 8 }, HG_BULK_READWRITE, &it));
+  return it;
 }
 
 static na_mem_handle_t spare_mem(void)
 {
-  na_mem_handle_t mem = in.mem;
-  if (all_good())
-    MUST(NA_Mem_handle_create(good.cls, here, 8, NA_MEM_READWRITE, &mem));
-  return mem;
+  na_mem_handle_t it = live.mem;
+  if (is_good())
+    MUST(NA_Mem_handle_create(live.cls, here, 8, NA_MEM_READWRITE, &it));
+  return it;
 }
-
-/* A bulk transfer of this process with itself. */
-static int moved(int rc) { return rc ? rc : HG_Bulk_wait(out.ptr, 10000, HG_STATUS_IGNORE); }
 
 static hg_bulk_request_t spare_transfer(void)
 {
-  hg_bulk_request_t request = in.transfer;
-  if (all_good())
-    MUST(HG_Bulk_transfer(HG_BULK_PULL, good.addr, good.origin, 0, good.bulk, 0, 8, &request));
-  return request;
+  hg_bulk_request_t it = live.transfer;
+  if (is_good())
+    MUST(HG_Bulk_transfer(HG_BULK_PULL, live.addr, live.origin, 0, live.bulk, 0, 8, &it));
+  return it;
 }
 
-enum { CLS = 1, CTX = 2, ADDR = 4, MEM = 8, REMOTE = 16, REQUEST = 32, TRANSFER = 64, BULK = 128, ORIGIN = 256,
-       SERVED = 512,
-       BULK_OR_NULL = 1024 };       /* null is legal: nothing to free */
+/* ---------------------------------------------------------------------- tables */
 
-#define NA_CALLS(X)                                                                                       \
-  X(NA_Finalize, CLS, NA_Finalize(in.cls == good.cls ? NA_Initialize("self", NA_FALSE) : in.cls))         \
-  X(NA_Is_listening, CLS, no(NA_Is_listening(in.cls)))                                                    \
-  X(NA_Context_create, CLS, context_made(NA_Context_create(in.cls)))                                      \
-  X(NA_Context_destroy, CLS | CTX,                                                                        \
-    NA_Context_destroy(in.cls, all_good() ? NA_Context_create(good.cls) : in.ctx))                        \
-  X(NA_Addr_lookup, CLS | CTX, NA_Addr_lookup(in.cls, in.ctx, na_ended, NULL, "mpi://0", NA_OP_ID_IGNORE)) \
-  X(NA_Addr_lookup_wait, CLS, addr_made(NA_Addr_lookup_wait(in.cls, "mpi://0", &out.addr)))               \
-  X(NA_Addr_free, CLS | ADDR, NA_Addr_free(in.cls, spare_addr()))                                         \
-  X(NA_Addr_self, CLS, addr_made(NA_Addr_self(in.cls, &out.addr)))                                        \
-  X(NA_Addr_dup, CLS | ADDR, addr_made(NA_Addr_dup(in.cls, in.addr, &out.addr)))                          \
-  X(NA_Addr_is_self, CLS | ADDR, no(NA_Addr_is_self(in.cls, in.addr)))                                    \
-  X(NA_Addr_to_string, CLS | ADDR, NA_Addr_to_string(in.cls, out.text, sizeof out.text, in.addr))         \
-  X(NA_Msg_get_max_expected_size, CLS, no(NA_Msg_get_max_expected_size(in.cls) != 0))                     \
-  X(NA_Msg_get_max_unexpected_size, CLS, no(NA_Msg_get_max_unexpected_size(in.cls) != 0))                 \
-  X(NA_Msg_get_max_tag, CLS, no(NA_Msg_get_max_tag(in.cls) != 0))                                         \
-  X(NA_Msg_recv_unexpected, CLS | CTX, NA_Msg_recv_unexpected(in.cls, in.ctx, na_ended, NULL, here, 8, NULL)) \
-  X(NA_Msg_send_unexpected, CLS | CTX | ADDR,                                                             \
-    NA_Msg_send_unexpected(in.cls, in.ctx, na_ended, NULL, here, 8, in.addr, 1, NULL))                    \
-  X(NA_Msg_recv_expected, CLS | CTX | ADDR,                                                               \
-    NA_Msg_recv_expected(in.cls, in.ctx, na_ended, NULL, here, 8, in.addr, 2, NULL))                      \
-  X(NA_Msg_send_expected, CLS | CTX | ADDR,                                                               \
-    NA_Msg_send_expected(in.cls, in.ctx, na_ended, NULL, here, 8, in.addr, 2, NULL))                      \
-  X(NA_Mem_handle_create, CLS, mem_made(NA_Mem_handle_create(in.cls, here, 8, NA_MEM_READWRITE, &out.mem))) \
-  X(NA_Mem_handle_create_segments, CLS,                                                                   \
-    mem_made(NA_Mem_handle_create_segments(in.cls, &(struct na_segment){ (na_ptr_t)here, 8 }, 1,          \
-                                           NA_MEM_READWRITE, &out.mem)))                                  \
-  X(NA_Mem_handle_free, CLS | MEM, NA_Mem_handle_free(in.cls, spare_mem()))                               \
-  X(NA_Mem_deregister, CLS | MEM, NA_Mem_deregister(in.cls, in.mem))                                      \
-  X(NA_Mem_register, CLS | MEM, NA_Mem_register(in.cls, in.mem))                                          \
-  X(NA_Mem_handle_get_serialize_size, CLS | MEM, no(NA_Mem_handle_get_serialize_size(in.cls, in.mem) != 0)) \
-  X(NA_Mem_handle_serialize, CLS | MEM, NA_Mem_handle_serialize(in.cls, packed, sizeof packed, in.mem))   \
-  X(NA_Mem_handle_deserialize, CLS,                                                                       \
-    mem_made(NA_Mem_handle_deserialize(in.cls, &out.mem, packed, packed_size)))                           \
-  X(NA_Put, CLS | CTX | ADDR | MEM | REMOTE,                                                              \
-    NA_Put(in.cls, in.ctx, na_ended, NULL, in.mem, 0, in.remote, 0, 8, in.addr, NULL))                    \
-  X(NA_Get, CLS | CTX | ADDR | MEM | REMOTE,                                                              \
-    NA_Get(in.cls, in.ctx, na_ended, NULL, in.mem, 0, in.remote, 0, 8, in.addr, NULL))                    \
-  X(NA_Progress, CLS | CTX, at_its_time(NA_Progress(in.cls, in.ctx, 0)))                                  \
-  X(NA_Trigger, CTX, at_its_time(NA_Trigger(in.ctx, 0, 100, &out.count)))
+/* A call that returns `none` instead of a code. */
+#define GETS(none, name, ...) BAD_ROW(#name, none, (__VA_ARGS__), name(__VA_ARGS__) ? 0 : REFUSED)
+#define NA_LIVE cls(live.cls), ctx(live.ctx)
+#define NA_START NA_LIVE, na_ended, NULL
+#define NA_ADDR cls(live.cls), addr(live.addr)
 enum { NA_ENDS = 7 };               /* callbacks that these calls run with good input */
 
-#define HG_CALLS(X)                                                                                       \
-  X(HG_Forward, ADDR, request_made(HG_Forward(in.addr, one_id, &out.params, NULL, &out.request)))           \
-  X(HG_Wait, REQUEST, HG_Wait(in.request, 10000, &out.status))                                            \
-  X(HG_Wait_all, REQUEST, HG_Wait_all(1, &in.request, 10000, &out.status))                                \
-  X(HG_Request_free, REQUEST, HG_Request_free(in.request == good.request ? request_of(one_id) : in.request)) \
-  X(HG_Handler_get_addr, SERVED, no(HG_Handler_get_addr(in.served) != NULL))                              \
-  X(HG_Handler_get_input, SERVED, HG_Handler_get_input(in.served, &out.params))                           \
-  X(HG_Handler_free_input, SERVED, HG_Handler_free_input(in.served, &out.params))                         \
-  X(HG_Handler_get_input_buf, SERVED, HG_Handler_get_input_buf(in.served, &out.ptr, &out.length))         \
-  X(HG_Handler_get_output_buf, SERVED, HG_Handler_get_output_buf(in.served, &out.ptr, &out.length))       \
-  X(HG_Handler_start_output, SERVED, on_served(start_output))                                             \
-  X(HG_Handler_start_response, SERVED, on_served(start_response))                                         \
-  X(HG_Handler_free, SERVED, on_served(HG_Handler_free))                                                  \
-  X(HG_Bulk_handle_free, BULK_OR_NULL, HG_Bulk_handle_free(spare_bulk()))                                         \
-  X(HG_Bulk_handle_access, BULK,                                                                          \
-    HG_Bulk_handle_access(in.bulk, 0, 8, HG_BULK_READWRITE, 1, &out.ptr, &out.length, &out.count))        \
-  X(HG_Bulk_handle_get_size, BULK, no(HG_Bulk_handle_get_size(in.bulk) != 0))                             \
-  X(HG_Bulk_handle_get_segment_count, BULK, no(HG_Bulk_handle_get_segment_count(in.bulk) != 0))           \
-  X(HG_Bulk_handle_get_serialize_size, BULK, no(HG_Bulk_handle_get_serialize_size(in.bulk) != 0))         \
-  X(HG_Bulk_handle_serialize, BULK, HG_Bulk_handle_serialize(packed_bulk, sizeof packed_bulk, in.bulk))   \
-  X(HG_Bulk_transfer, ADDR | BULK | ORIGIN,                                                               \
-    moved(HG_Bulk_transfer(HG_BULK_PULL, in.addr, in.origin, 0, in.bulk, 0, 8, &out.ptr)))                \
-  X(HG_Bulk_wait, TRANSFER, HG_Bulk_wait(spare_transfer(), 10000, &out.status))                           \
-  /* the names of Mercury 0.9 */                                                                          \
-  X(HG_Get_input, SERVED, HG_Get_input(in.served, &out.params))                                           \
-  X(HG_Free_input, SERVED, HG_Free_input(in.served, &out.params))                                         \
-  X(HG_Destroy, SERVED, on_served(HG_Destroy))                                                            \
-  X(HG_Bulk_free, BULK_OR_NULL, HG_Bulk_free(spare_bulk()))                                               \
-  X(HG_Bulk_access, BULK, HG_Bulk_access(in.bulk, 0, 8, HG_BULK_READWRITE, 1, &out.ptr, &out.size, &out.count)) \
-  X(HG_Bulk_get_size, BULK, no(HG_Bulk_get_size(in.bulk) != 0))                                           \
-  X(HG_Bulk_get_segment_count, BULK, no(HG_Bulk_get_segment_count(in.bulk) != 0))
+static void na_calls(void)
+{
+  CODE(NA_Finalize, cls(is_good() ? NA_Initialize("self", NA_FALSE) : live.cls));
+  GETS("false", NA_Is_listening, cls(live.cls));
+  OUTCOME("`NULL`", context_made, NA_Context_create, cls(live.cls));
+  CODE(NA_Context_destroy, cls(live.cls), ctx(is_good() ? NA_Context_create(live.cls) : live.ctx));
+  CODE(NA_Addr_lookup, NA_START, name_of("mpi://0"), NA_OP_ID_IGNORE);
+  AS(addr_made, NA_Addr_lookup_wait, cls(live.cls), name_of("mpi://0"), nto(&out.addr));
+  CODE(NA_Addr_free, cls(live.cls), addr(spare_addr()));
+  AS(addr_made, NA_Addr_self, cls(live.cls), nto(&out.addr));
+  AS(addr_made, NA_Addr_dup, NA_ADDR, nto(&out.addr));
+  GETS("false", NA_Addr_is_self, NA_ADDR);
+  CODE(NA_Addr_to_string, cls(live.cls), text(out.text), text_size(sizeof out.text), addr(live.addr));
+  GETS("0", NA_Msg_get_max_expected_size, cls(live.cls));
+  GETS("0", NA_Msg_get_max_unexpected_size, cls(live.cls));
+  GETS("0", NA_Msg_get_max_tag, cls(live.cls));
+  CODE(NA_Msg_recv_unexpected, NA_START, message(large), 8, NULL);
+  CODE(NA_Msg_send_unexpected, NA_START, message(large), unexpected(8), addr(live.addr), tag(1), NULL);
+  CODE(NA_Msg_recv_expected, NA_START, message(large), 8, addr(live.addr), tag(2), NULL);
+  CODE(NA_Msg_send_expected, NA_START, message(large), expected(8), addr(live.addr), tag(2), NULL);
+  AS(mem_made, NA_Mem_handle_create, cls(live.cls), region(here), region_size(8), nflags(NA_MEM_READWRITE), nto(&out.mem));
+  AS(mem_made, NA_Mem_handle_create_segments, cls(live.cls), nsegments(&(struct na_segment){ (na_ptr_t)here, 8 }), nsegment_count(1),
+     NA_MEM_READWRITE, &out.mem);
+  CODE(NA_Mem_handle_free, cls(live.cls), mem(spare_mem()));
+  CODE(NA_Mem_deregister, cls(live.cls), mem(live.mem));
+  CODE(NA_Mem_register, cls(live.cls), mem(live.mem));
+  GETS("0", NA_Mem_handle_get_serialize_size, cls(live.cls), mem(live.mem));
+  CODE(NA_Mem_handle_serialize, cls(live.cls), mem_room(packed), mem_room_size(sizeof packed), mem(live.mem));
+  AS(mem_made, NA_Mem_handle_deserialize, cls(live.cls), nto(&out.mem), mem_bytes(packed), mem_bytes_size(packed_size));
+  CODE(NA_Put, NA_START, registered(mem(live.mem)), from_local(0), remote(live.remote), from_remote(0), moves(8),
+        addr(live.addr), NULL);
+  CODE(NA_Get, NA_START, registered(mem(live.mem)), from_local(0), remote(live.remote), from_remote(0), moves(8),
+        addr(live.addr), NULL);
+  AS(at_its_time, NA_Progress, NA_LIVE, 0);
+  AS(at_its_time, NA_Trigger, ctx(live.ctx), 0, 100, &out.count);
+}
 
-static int request_made(int rc) { return rc ? rc : HG_Request_free(out.request); }
+static void hg_started(void)        /* calls that need HG_Init */
+{
+  AS(request_made, HG_Forward, peer(live.addr), id(one_id), params(&out.params), NULL, to(&out.request));
+  CODE(HG_Wait, request(live.request), 10000, &out.status);
+  CODE(HG_Wait_all, 1, &(hg_request_t){ request(live.request) }, 10000, &out.status);
+  AS(moved, HG_Bulk_transfer, way(HG_BULK_PULL), peer(live.addr), origin(live.origin), origin_offset(0),
+     bulk(live.bulk), offset(0), size(8), to(&out.ptr));
+  CODE(HG_Bulk_wait, transfer(spare_transfer()), 10000, &out.status);
+}
 
-#define DEFINE_CALL(name, traits, expression) static int run_##name(void) { return expression; }
-NA_CALLS(DEFINE_CALL)
-HG_CALLS(DEFINE_CALL)
-#define CALL_ROW(name, traits, expression) { #name, traits, run_##name },
-static const struct refusals_call na_calls[] = { NA_CALLS(CALL_ROW) { NULL, 0, NULL } };
-static const struct refusals_call hg_calls[] = { HG_CALLS(CALL_ROW) { NULL, 0, NULL } };
+static void hg_made(void)
+{
+  AS(bulk_made, HG_Bulk_handle_create, segments(2), blocks((void *[]){ here, here + 8 }), sizes((size_t[]){ 8, 8 }),
+     flags(HG_BULK_READWRITE), to(&out.bulk));
+  AS(bulk_made, HG_Bulk_handle_create, 1, NULL, memory((size_t[]){ 8 }), HG_BULK_READWRITE, to(&out.bulk));
+  AS(bulk_made, HG_Bulk_handle_deserialize, to(&out.bulk), bytes_of(packed_bulk), bytes_size(packed_bulk_size));
+}
 
-/* ------------------------------------------------------------------- faults */
+static void hg_freed(void)          /* null is legal */
+{
+  CODE(HG_Bulk_handle_free, bulk_or_null(spare_bulk()));
+  CODE(HG_Bulk_free, bulk_or_null(spare_bulk()));
+  NO_FAULT(HG_Handler_process); NO_FAULT(HG_Bulk_finalize);
+}
 
-/* Faults of each kind of handle: null, an address of the program, freed, another kind. */
-#define FAULTS_OF(X, trait, words, field, other)                                     \
-  X(field##_null, "a null " words, trait, in.field = NULL)                           \
-  FAULTS_BUT_NULL(X, trait, words, field, other)
-#define FAULTS_BUT_NULL(X, trait, words, field, other)                               \
-  X(field##_address, "an address of memory for the " words, trait, in.field = (void *)here) \
-  X(field##_gone, "a " words " that was freed", trait, in.field = gone.field)        \
-  X(field##_other, "a handle of another kind for the " words, trait, in.field = (void *)good.other)
-
-#define NA_FAULTS(X)                                              \
-  FAULTS_OF(X, CLS, "class", cls, ctx)                            \
-  FAULTS_OF(X, CTX, "context", ctx, cls)                          \
-  FAULTS_OF(X, ADDR, "peer's address", addr, mem)                 \
-  FAULTS_OF(X, MEM, "memory handle", mem, addr)                   \
-  FAULTS_OF(X, REMOTE, "remote memory handle", remote, bulk)
-#define HG_FAULTS(X)                                              \
-  FAULTS_OF(X, ADDR, "peer's address", addr, bulk)                \
-  FAULTS_OF(X, REQUEST, "request", request, bulk)                 \
-  FAULTS_OF(X, TRANSFER, "bulk request", transfer, request)       \
-  X(bulk_null, "a null bulk handle", BULK, in.bulk = NULL)        \
-  FAULTS_BUT_NULL(X, BULK | BULK_OR_NULL, "bulk handle", bulk, mem) \
-  FAULTS_OF(X, ORIGIN, "origin's bulk handle", origin, remote)    \
-  FAULTS_OF(X, SERVED, "handle of a call that is served", served, request)
-
-#define DEFINE_FAULT(id, name, traits, statement) static void spoil_##id(void) { statement; }
-#define DEFINE_NA_FAULT(id, name, traits, statement) DEFINE_FAULT(na_##id, name, traits, statement)
-#define DEFINE_HG_FAULT(id, name, traits, statement) DEFINE_FAULT(hg_##id, name, traits, statement)
-NA_FAULTS(DEFINE_NA_FAULT)
-HG_FAULTS(DEFINE_HG_FAULT)
-#define NA_FAULT_ROW(id, name, traits, statement) FAULT(name, traits, NA_INVALID_ARG, spoil_na_##id),
-#define HG_FAULT_ROW(id, name, traits, statement) FAULT(name, traits, HG_INVALID_ARG, spoil_hg_##id),
-static const struct refusals_fault na_faults[] = { NA_FAULTS(NA_FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
-static const struct refusals_fault hg_faults[] = {
-  HG_FAULTS(HG_FAULT_ROW)
-  FAULT("a null bulk handle, which these calls allow", BULK_OR_NULL, HG_SUCCESS, spoil_hg_bulk_null),
-  { NULL, 0, 0, NULL, NULL, NULL }
-};
+static void hg_calls(void)
+{
+  CODE(HG_Request_free, request(is_good() ? request_of(one_id) : live.request));
+  GETS("`NULL`", HG_Handler_get_addr, served(live.served));
+  CODE(HG_Handler_get_input, served(live.served), params(&out.params));
+  CODE(HG_Handler_free_input, served(live.served), params(&out.params));
+  CODE(HG_Handler_get_input_buf, served(live.served), to(&out.ptr), to(&out.length));
+  CODE(HG_Handler_get_output_buf, served(live.served), to(&out.ptr), to(&out.length));
+  AS(served_up, HG_Handler_start_output, served(to_serve()), params(&out.params));
+  AS(served_up, HG_Handler_start_response, served(to_serve()), NULL, response(8));
+  AS(served_up, HG_Handler_free, served(to_serve()));
+  CODE(HG_Bulk_handle_access, bulk(live.bulk), offset(0), size(8), HG_BULK_READWRITE, 1, &out.ptr, &out.length, &out.count);
+  GETS("0", HG_Bulk_handle_get_size, bulk(live.bulk));
+  GETS("0", HG_Bulk_handle_get_segment_count, bulk(live.bulk));
+  GETS("0", HG_Bulk_handle_get_serialize_size, bulk(live.bulk));
+  CODE(HG_Bulk_handle_serialize, room(packed_bulk), room_size(sizeof packed_bulk), bulk(live.bulk));
+  /* The names of Mercury 0.9. */
+  CODE(HG_Get_input, served(live.served), params(&out.params));
+  CODE(HG_Free_input, served(live.served), params(&out.params));
+  AS(served_up, HG_Destroy, served(to_serve()));
+  CODE(HG_Bulk_access, bulk(live.bulk), 0, 8, HG_BULK_READWRITE, 1, &out.ptr, &out.size, &out.count);
+  GETS("0", HG_Bulk_get_size, bulk(live.bulk));
+  GETS("0", HG_Bulk_get_segment_count, bulk(live.bulk));
+}
 
 #endif /* MERCURY_INVALID_HANDLES_H */

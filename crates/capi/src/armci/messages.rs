@@ -221,6 +221,9 @@ pub(crate) unsafe extern "C" fn armci_msg_bintree(
     right: *mut c_int,
 ) {
     or_abort("armci_msg_bintree", |engine| {
+        if [root, up, left, right].contains(&std::ptr::null_mut()) {
+            fail!(Argument, "a null pointer");
+        }
         let ranks = Scope::from_c(scope)?.ranks(engine, engine.world());
         let at = |i: Option<usize>| i.and_then(|i| ranks.get(i)).map_or(-1, |&r| r as c_int);
         let me = ranks.iter().position(|&r| r == engine.rank());

@@ -2,7 +2,7 @@
 
 use super::types::{self, ArmciHandle};
 use super::{handles, twin};
-use crate::boundary::{abort, code};
+use crate::boundary::{code, or_abort_alone};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel;
@@ -217,12 +217,13 @@ pub(crate) unsafe extern "C" fn armci_write_strided(
     count: *mut c_int,
     buf: *mut c_char,
 ) {
-    // SAFETY: the caller guarantees the lengths of the arrays.
-    match unsafe { packing(ptr, buf, stride_arr, count, stride_levels) } {
-        // SAFETY: the caller guarantees that `ptr` and `buf` are valid for the shape.
-        Ok(shape) => unsafe { kernel::copy(ptr.cast(), buf.cast(), &shape, true) },
-        Err(error) => abort(&error.in_call("armci_write_strided").to_string(), 1),
-    }
+    // SAFETY: the caller guarantees the lengths of the arrays, and that `ptr` and `buf` are valid for
+    // the shape.
+    or_abort_alone("armci_write_strided", || unsafe {
+        let shape = packing(ptr, buf, stride_arr, count, stride_levels)?;
+        kernel::copy(ptr.cast(), buf.cast(), &shape, true);
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -233,10 +234,11 @@ pub(crate) unsafe extern "C" fn armci_read_strided(
     count: *mut c_int,
     buf: *mut c_char,
 ) {
-    // SAFETY: the caller guarantees the lengths of the arrays.
-    match unsafe { packing(ptr, buf, stride_arr, count, stride_levels) } {
-        // SAFETY: the caller guarantees that `ptr` and `buf` are valid for the shape.
-        Ok(shape) => unsafe { kernel::copy(buf.cast(), ptr.cast(), &shape, false) },
-        Err(error) => abort(&error.in_call("armci_read_strided").to_string(), 1),
-    }
+    // SAFETY: the caller guarantees the lengths of the arrays, and that `ptr` and `buf` are valid for
+    // the shape.
+    or_abort_alone("armci_read_strided", || unsafe {
+        let shape = packing(ptr, buf, stride_arr, count, stride_levels)?;
+        kernel::copy(buf.cast(), ptr.cast(), &shape, false);
+        Ok(())
+    })
 }

@@ -1,8 +1,7 @@
 //! The fault cases and how each has to end.
 
 use super::super::system::{self, Tools};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
@@ -20,8 +19,6 @@ pub enum Kind {
     Pass,
     /// With another status, after EXPECT-END.
     End,
-    /// With another status, after EXPECT-ABORT.
-    Abort,
 }
 
 #[derive(Debug, Clone)]
@@ -50,14 +47,32 @@ impl Case {
     }
 }
 
-/// The programs with bad input: program, library, and the page of `docs` that the program prints.
-pub const PAGES: &[(&str, &str, &str)] = &[
-    ("invalid", "armci", "errors"),
-    ("x10_invalid", "x10", "errors-x10"),
-    ("lapi_invalid", "lapi_r", "errors-lapi"),
-    ("cp_invalid", "compose", "errors-compose"),
-    ("mercury_invalid", "mercury", "errors-mercury-2013"),
-    ("mercury2_invalid", "mercury2", "errors-mercury"),
+/// A program that makes bad input to the calls of an interface.
+pub struct BadInput {
+    pub program: &'static str,
+    pub library: &'static str,
+    /// The page of `docs` that has the program's tables.
+    pub page: &'static str,
+    /// How the names of the calls begin.
+    pub calls: &'static [&'static str],
+}
+
+const fn bad_input(
+    program: &'static str,
+    library: &'static str,
+    page: &'static str,
+    calls: &'static [&'static str],
+) -> BadInput {
+    BadInput { program, library, page, calls }
+}
+
+pub const BAD_INPUT: &[BadInput] = &[
+    bad_input("invalid", "armci", "errors", &["ARMCI", "PARMCI", "armci_", "parmci_", "portolan_"]),
+    bad_input("x10_invalid", "x10", "errors-x10", &["x10_"]),
+    bad_input("lapi_invalid", "lapi_r", "errors-lapi", &["LAPI_", "PLAPI_"]),
+    bad_input("cp_invalid", "compose", "errors-compose", &["cp_"]),
+    bad_input("mercury_invalid", "mercury", "errors-mercury-2013", &["HG_", "NA_", "hg_"]),
+    bad_input("mercury2_invalid", "mercury2", "errors-mercury", &["mercury2_"]),
 ];
 
 struct Table {
@@ -66,18 +81,13 @@ struct Table {
 }
 
 /// Returns all cases. Adds the cases that cannot run here to `skips`, with the reason.
-pub fn cases(
-    tools: &Tools,
-    bin: &Path,
-    size: Size,
-    skips: &mut Vec<(String, String)>,
-) -> Vec<Case> {
+pub fn cases(tools: &Tools, size: Size, skips: &mut Vec<(String, String)>) -> Vec<Case> {
     let mut table = Table { cases: Vec::new(), size };
     table.killed_and_gone();
     table.slow_targets();
     table.too_little();
     table.hangs(tools, skips);
-    table.bad_input(bin);
+    table.bad_input();
     table.floods();
     table.cases
 }
@@ -266,43 +276,33 @@ impl Table {
         self.pass(15, 2, "", "own-handler");
     }
 
-    fn bad_input(&mut self, bin: &Path) {
-        let quick = self.size == Size::Quick;
+    fn bad_input(&mut self) {
         let mut pass = |program: &str, ranks: usize, settings: &str| {
-            self.add((Kind::Pass, 30), program, ranks, settings, "", &[]);
+            self.cases.push(Case {
+                kind: Kind::Pass,
+                seconds: 60,
+                program: program.into(),
+                ranks,
+                settings: settings.into(),
+                arguments: String::new(),
+                texts: Vec::new(),
+            });
         };
-        for ranks in [1, 2, 3] {
-            if !quick || ranks == 2 {
-                pass("invalid", ranks, "");
-            }
-        }
-        pass("invalid", 3, "node-size=1");
-        pass("invalid", 2, "path=message");
-        pass("invalid", 3, "path=rma");
-        let listed = Command::new(bin.join("invalid")).arg("list").output();
-        let listed = listed.map(|output| output.stdout).unwrap_or_default();
-        for (i, line) in String::from_utf8_lossy(&listed).lines().enumerate() {
-            let Some((name, call)) = line.split_once(char::is_whitespace) else { continue };
-            if !quick || i % 4 == 0 {
-                // For ARMCI_Error the program itself prints the message.
-                let call = if call.trim() == "ARMCI_Error" { "ARMCI error" } else { call.trim() };
-                let text = format!("^portolan: (rank [0-9]+: )?{call}: ");
-                self.add((Kind::Abort, 15), "invalid", 2, "", name, &[&text]);
-            }
-        }
-        for (program, _, _) in &PAGES[1..] {
-            let mut pass = |ranks: usize, settings: &str| {
-                self.add((Kind::Pass, 30), program, ranks, settings, "", &[]);
-            };
-            pass(2, "");
-            if !quick {
-                pass(3, "node-size=1");
+        for program in BAD_INPUT.iter().map(|bad| bad.program) {
+            pass(program, 2, "");
+            if self.size != Size::Quick {
+                pass(program, 3, "node-size=1");
             }
             if self.size == Size::Release {
-                self.add((Kind::Pass, 30), program, 1, "", "", &[]);
-                self.add((Kind::Pass, 30), program, 3, "node-size=2", "", &[]);
-                self.add((Kind::Pass, 30), program, 2, "am=mpi", "", &[]);
+                pass(program, 1, "");
+                pass(program, 3, "node-size=2");
+                pass(program, 2, "am=mpi");
             }
+        }
+        if self.size != Size::Quick {
+            pass("invalid", 1, "");
+            pass("invalid", 2, "path=message");
+            pass("invalid", 3, "path=rma");
         }
     }
 }

@@ -444,7 +444,14 @@ fn aborts(name: &str, outcome: &Outcome) -> Result<(), String> {
     if !there || lines_with(&outcome.out, "FAIL").next().is_some() {
         return Err("the call did not end the job".into());
     }
-    Ok(())
+    let both = format!("{}\n{}", outcome.out, outcome.err);
+    let mut messages: Vec<&str> =
+        both.lines().filter(|line| line.starts_with("portolan: rank ")).collect();
+    messages.sort_unstable();
+    match messages.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => Err(format!("says twice '{}'", twice[0])),
+        None => Ok(()),
+    }
 }
 
 pub fn directory(tools: &Tools) -> PathBuf {
