@@ -98,38 +98,38 @@ impl PyArray {
 
     /// The name, for errors and reports.
     #[getter]
-    fn name(&self) -> PyResult<String> {
-        self.0.peek().query(|a| Ok(a.facts().name.to_string()))
+    fn name(&self) -> PyResult<&str> {
+        Ok(&self.0.peek().known()?.name)
     }
 
     /// The number of elements along each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.0.peek().query(|a| PyTuple::new(py, a.facts().shape))
+        PyTuple::new(py, &self.0.peek().known()?.shape)
     }
 
     /// The number of axes.
     #[getter]
     fn ndim(&self) -> PyResult<usize> {
-        self.0.peek().query(|a| Ok(a.facts().shape.len()))
+        Ok(self.0.peek().known()?.shape.len())
     }
 
     /// The number of elements.
     #[getter]
     fn size(&self) -> PyResult<usize> {
-        self.0.peek().query(|a| Ok(a.facts().shape.iter().product()))
+        Ok(self.0.peek().known()?.shape.iter().product())
     }
 
     /// The number of ranks along each axis.
     #[getter]
     fn grid<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.0.peek().query(|a| PyTuple::new(py, a.facts().grid))
+        PyTuple::new(py, &self.0.peek().known()?.grid)
     }
 
     /// The width of the ghost cells along each axis.
     #[getter]
     fn ghosts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.0.peek().query(|a| PyTuple::new(py, a.facts().ghosts))
+        PyTuple::new(py, &self.0.peek().known()?.ghosts)
     }
 
     /// The element type.
@@ -139,7 +139,7 @@ impl PyArray {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        self.0.peek().query(|a| Ok(a.facts().shape[0]))
+        Ok(self.0.peek().known()?.shape[0])
     }
 
     /// Return the rank, in the array's group, that owns an element.
