@@ -234,6 +234,12 @@ impl Core {
         })
     }
 
+    /// Returns a NumPy array over this rank's elements, in an access that has just begun.
+    pub fn first_view<'py>(self: &Rc<Core>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let lease = Bound::new(py, Lease::new(self))?.into_any();
+        self.with_mut(|a| a.view(false, lease))
+    }
+
     /// Notes that the program gets a view.
     pub fn give(&self, view: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut given = self.given.borrow_mut();
