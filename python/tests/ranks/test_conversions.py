@@ -186,18 +186,6 @@ def test_xarray():
     assert "portolan" in repr(a)
 
 
-@pytest.mark.parametrize("dtype", ["i2", "f4", "c16"])
-@pytest.mark.parametrize("ord", [2, -2, "nuc"])
-def test_norms_by_singular_values(dtype, ord):
-    x = (X[:, :5] % 4).astype(dtype)
-    a = pt.array(x, distribution="rows")
-    for axes in ((0, 1), (1, 0), None):
-        for keepdims in (False, True):
-            found, expected = (np.linalg.norm(z, ord, axes, keepdims) for z in (a, x))
-            assert type(found) is type(expected) and found.dtype == expected.dtype
-            np.testing.assert_array_equal(found, expected)
-
-
 class Using:
     """A number whose conversion uses an array."""
 
