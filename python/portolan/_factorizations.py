@@ -3,7 +3,7 @@
 The system's ScaLAPACK factors a distributed matrix, as the transpose that an array in row-major order
 is there (see `_scalapack`). So an LQ factorisation gives Q and R, and the singular vectors of the two
 sides change places. Matrices with square blocks that are dealt out cyclically over all ranks are
-factored in their own layout, and others in blocks of 64. Matrices of the results are distributed like
+factored in their own layout, and others in blocks of 48. Matrices of the results are distributed like
 the argument. All ranks get the eigenvalues and singular values, as numpy arrays.
 
 NumPy factors stacks of matrices, after a redistribution that gives each rank whole matrices, and the
@@ -27,7 +27,7 @@ from ._scalapack import call, call_with_workspaces, matrices
 LinAlgError = np.linalg.LinAlgError
 
 #: The rows and columns of a block, if the layout is free.
-_BLOCK = 64
+_BLOCK = 48
 
 
 class QRResult(NamedTuple):
