@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Axes = SmallVec<[usize; 4]>;
 
-/// What queries return. It does not change, so queries work during calls that change the whole array,
-/// such as a stencil step.
+/// The answers to queries. They do not change, so queries work during calls that change the whole
+/// array, such as a stencil step.
 pub struct Known {
     pub name: String,
     pub shape: Axes,
@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// Returns what queries of an array that is not freed return.
+    /// Returns the answers to queries of an array that is not freed.
     pub fn known(&self) -> PyResult<&Known> {
         match self.array.try_borrow() {
             Ok(array) if array.is_none() => Err(Error_::new_err("the array has been freed")),

@@ -1,7 +1,7 @@
 //! The operators of arrays that may warn, and NumPy's protocol of universal functions.
 //!
 //! They call the function without a frame of Python, so a warning of NumPy names the program's line.
-//! The other operators are those of `numpy.lib.mixins`.
+//! `numpy.lib.mixins` has the other operators.
 
 #![allow(
     unsafe_op_in_unsafe_fn,

@@ -24,7 +24,7 @@ use std::sync::{LazyLock, Mutex};
 /// The function, and the dtype of each array or the type of each other operand.
 type Key = SmallVec<[usize; 4]>;
 
-/// What a function does with operands of some kinds.
+/// The effect of a function on operands of some kinds.
 struct Plan {
     /// For `portolan._ufuncs`.
     noted: Py<PyAny>,
@@ -67,7 +67,7 @@ fn with_plans<R>(body: impl FnOnce(&mut HashMap<Key, Plan>) -> R) -> PyResult<R>
 }
 
 /// Notes the dtypes of the results of a function, and a dictionary of the arguments that choose its
-/// loop. Operands that are not distributed are scalars of which only the type has an effect.
+/// loop. An operand that is not distributed is a scalar, and only its type has an effect.
 #[pyfunction]
 pub fn _learn(
     ufunc: &Bound<'_, PyAny>,
@@ -224,7 +224,7 @@ pub fn array_ufunc<'py>(
     let is_plain = options.map_or(0, |options| options.len()) == usize::from(out.is_some());
     if is_plain && method.eq(intern!(py, "__call__"))? {
         let given: Operands<'py> = operands.iter().collect();
-        // A function with several results has no plan for `known`.
+        // `known` refuses functions with several results.
         let out = out.map(|out| out.get_item(0)).transpose()?;
         if let Some(found) = known(ufunc, &given, out.as_ref())? {
             return Ok(found);
