@@ -200,7 +200,7 @@ impl Function {
 
     pub fn of_one<'py>(&self, a: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let ufunc = self.get(a.py())?;
-        match known(ufunc, &[a.clone()], None)? {
+        match known(ufunc, std::slice::from_ref(a), None)? {
             Some(found) => Ok(found),
             None => ufunc.call1((a,)),
         }
