@@ -4,7 +4,7 @@
 #[cfg(feature = "array")]
 use crate::array::{Access, DistArray};
 use crate::in_call::public;
-use crate::{Result, Runtime, RuntimeBuilder, unfreed};
+use crate::{Group, Result, Runtime, RuntimeBuilder, unfreed};
 #[cfg(feature = "array")]
 use {crate::Element, ndarray::Dimension};
 
@@ -57,6 +57,30 @@ pub fn keeps_mapped(mut builder: RuntimeBuilder, keeps: fn() -> bool) -> Runtime
 pub unsafe fn finalize_borrowed(runtime: &'static Runtime) -> Result<()> {
     unfreed::forget();
     public("Runtime::finalize", || runtime.end())
+}
+
+/// Compares the lists of ranks that [`Group::subgroup`] gets, without creating a group, for bindings
+/// that keep the groups of known ranks. Collective over `ranks`. Returns whether this rank is one of
+/// them.
+///
+/// # Errors
+/// Fails as [`Group::subgroup`] does.
+#[track_caller]
+pub fn agree_on_ranks(group: &Group<'_>, ranks: &[usize]) -> Result<bool> {
+    public("Group::subgroup", || group.engine().agree_on_ranks(group.inner(), ranks))
+}
+
+/// Returns the ranks of the group that [`Group::split`] creates for the caller. Collective.
+///
+/// # Errors
+/// Fails as [`Group::split`] does.
+#[track_caller]
+pub fn ranks_of_color(
+    group: &Group<'_>,
+    color: Option<usize>,
+    key: usize,
+) -> Result<Option<Vec<usize>>> {
+    public("Group::split", || group.ranks_of_color(color, key))
 }
 
 /// Returns the access that was dropped without being released, or `None` if no access is going on.

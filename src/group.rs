@@ -96,20 +96,28 @@ impl<'rt> Group<'rt> {
     /// calls.
     #[track_caller]
     pub fn split(&self, color: impl Into<Option<usize>>, key: usize) -> Result<Option<Group<'rt>>> {
-        let color = color.into();
-        let mine = [usize::from(color.is_some()), color.unwrap_or(0), key];
-        public("Group::split", || {
-            let gather = || self.inner.allgather(self.engine(), &mine);
-            let all = collective::scope_of(Kind::Described, "split of a group", gather)?;
-            if color.is_none() {
-                return Ok(None);
-            }
-            let mut ranks: Vec<usize> =
-                (0..all.len()).filter(|rank| all[*rank][..2] == mine[..2]).collect();
-            ranks.sort_by_key(|rank| all[*rank][2]);
-            let made = self.engine().create_group(&self.inner, &ranks)?;
-            Ok(made.map(|inner| Group { rt: self.rt, inner }))
+        public("Group::split", || match self.ranks_of_color(color.into(), key)? {
+            Some(ranks) => self.subgroup(&ranks),
+            None => Ok(None),
         })
+    }
+
+    /// Returns the ranks of the group that [`Group::split`] creates for the caller. Collective.
+    pub(crate) fn ranks_of_color(
+        &self,
+        color: Option<usize>,
+        key: usize,
+    ) -> Result<Option<Vec<usize>>> {
+        let mine = [usize::from(color.is_some()), color.unwrap_or(0), key];
+        let gather = || self.inner.allgather(self.engine(), &mine);
+        let all = collective::scope_of(Kind::Described, "split of a group", gather)?;
+        if color.is_none() {
+            return Ok(None);
+        }
+        let mut ranks: Vec<usize> =
+            (0..all.len()).filter(|rank| all[*rank][..2] == mine[..2]).collect();
+        ranks.sort_by_key(|rank| all[*rank][2]);
+        Ok(Some(ranks))
     }
 
     /// Makes collective calls possible again after one has failed with

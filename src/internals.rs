@@ -8,7 +8,9 @@ pub mod binding {
     };
     #[cfg(feature = "array")]
     pub use crate::binding::resume;
-    pub use crate::binding::{caller, finalize_borrowed, interrupted, keeps_mapped};
+    pub use crate::binding::{
+        agree_on_ranks, caller, finalize_borrowed, interrupted, keeps_mapped, ranks_of_color,
+    };
     pub use crate::element::sealed::Sealed;
     pub use portolan_engine::path::kernel::Scale;
 }

@@ -7,16 +7,12 @@ distributed operand, each rank gets the elements that belong to its own elements
 
 from __future__ import annotations
 
-import atexit
-import os
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ._blocks import Indices, check_group, get_box, is_distributed, make
-from ._group import world
 from ._operands import Agreement
 
 _count = _bytes = 0
@@ -26,22 +22,9 @@ def realignments() -> tuple[int, int]:
     """Return the number of operands that this rank has got because of their distribution, and their bytes.
 
     An operand of a universal function, a reduction or a product is counted if its shape or distribution
-    is not that of the result. With `PORTOLAN_STATS=1`, each rank prints the numbers at its end. Not
-    collective. `redistribute` an operand of many calls once.
+    is not that of the result. Not collective. `redistribute` an operand of many calls once.
     """
     return _count, _bytes
-
-
-def _print() -> None:
-    if _count:
-        print(
-            f"portolan rank {world.rank}: {_count} operands realigned, {_bytes} bytes", file=sys.stderr
-        )
-
-
-# The calls of this list run in reverse order: before the end of the runtime.
-if os.environ.get("PORTOLAN_STATS", "0") != "0":
-    atexit.register(_print)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:

@@ -19,7 +19,6 @@ from ._methods import Reductions
 from ._operands import Agreement, is_comparable, raise_file_error
 from ._reductions import axes_of
 from ._start import _native
-from ._ufuncs import array_ufunc
 from ._values import _positions
 from ._warnings import ComplexWarning, reported, warn
 
@@ -157,11 +156,11 @@ class Array(
         """Whether the array is periodic along each axis."""
         return self._periodic
 
-    def _like(self, dtype: Any, name: str, *, accessed: bool = False) -> "Array":
+    def _like(self, dtype: Any, name: str, accessed: bool = False) -> "Array":
         """Create an array of equal distribution, whose elements are not set. Collective.
 
         With `accessed`, the caller begins with an access to it, and it may take over the memory of
-        an array that all ranks have dropped.
+        an array that all ranks have dropped. The native class calls it, too.
         """
         dtype = np.dtype(dtype)
         if not dtype.isnative:
@@ -330,9 +329,6 @@ class Array(
             raise OSError(failed)
 
     # NumPy's protocols
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        return array_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, _: Any, inputs: Any, options: Any) -> Any:
         from ._functions import array_function

@@ -35,6 +35,7 @@ class Communicator:
     barrier: Any
     free: Any
     subgroup: Any
+    _ranks_of_color: Any
     all_reduce: Any
     all_gather: Any
     broadcast: Any
@@ -62,9 +63,8 @@ class Communicator:
         """
         if _mpi() is not None and color == _mpi().UNDEFINED:
             color = None
-        all = self.all_gather((color, key))
-        ranks = [rank for rank, (other, _) in enumerate(all) if other == color]
-        return None if color is None else self.subgroup(sorted(ranks, key=lambda rank: all[rank][1]))
+        ranks = self._ranks_of_color(color, key)
+        return None if ranks is None else self.subgroup(ranks)
 
     def bcast(self, obj: Any = None, root: int = 0) -> Any:
         """Return the object of rank `root`; see `broadcast`. Collective."""

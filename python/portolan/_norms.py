@@ -1,7 +1,7 @@
 """Norms of distributed arrays, with the arguments of `numpy.linalg.norm`.
 
 They are reductions: each rank combines the magnitudes of its own elements, and one all-reduce
-combines the parts. Norms by singular values need all elements, so each rank gets them.
+combines the parts. Some norms of matrices are those of the vector of the singular values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ._gather import gathered
 from ._reductions import MAX, MIN, SUM, axes_of, has_elements, place, result
 
 
@@ -80,7 +79,7 @@ def _of_matrices(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord in (None, "fro", "f"):
         return _of_vectors(x, 2, axes, keepdims)
     if ord in (2, -2, "nuc"):
-        return gathered(np.linalg.norm, (x, ord, axes, keepdims), {})
+        return _by_singular_values(x, ord, axes, keepdims)
     if ord not in (1, -1, math.inf, -math.inf):
         raise ValueError(f'norm of array "{x.name}": the order {ord!r} is not one of matrices')
     summed, other = axes if abs(ord) == 1 else axes[::-1]
@@ -90,3 +89,17 @@ def _of_matrices(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     else:
         found = np.min(sums, axis=other, keepdims=True)
     return found if keepdims else np.squeeze(found, axes)[()]
+
+
+def _by_singular_values(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    from ._factorizations import svdvals
+
+    if 0 in (x.shape[n] for n in axes):
+        if ord == -2:
+            has_elements(x, axes)
+        sizes = np.zeros([*[length for n, length in enumerate(x.shape) if n not in axes], 1])
+    else:
+        last = axes == (x.ndim - 2, x.ndim - 1)
+        sizes = svdvals(x if last else np.moveaxis(x, axes, (-2, -1)))
+    found = sizes.sum(-1) if ord == "nuc" else sizes.max(-1) if ord == 2 else sizes.min(-1)
+    return result(x, np.asarray(found), axes, keepdims, None)

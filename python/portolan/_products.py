@@ -20,6 +20,7 @@ from ._gather import gathered
 from ._operands import promoted
 from ._reductions import axes_of
 from ._shapes import reshape, transposed
+from ._warnings import reported
 
 
 def _distributed(name: str, a: Any, b: Any) -> tuple[Any, Any]:
@@ -157,7 +158,8 @@ def vecdot(x1: Any, x2: Any, /, out: Any = (None,), *, axis: int = -1, keepdims:
     lengths = [np.shape(x)[axis] for x in (x1, x2)]
     if lengths[0] != lengths[1]:
         raise ValueError(f"vecdot: the lengths {lengths} along axis {axis} differ")
-    found = np.multiply(np.conjugate(x1), x2)
+    with reported("vecdot"):
+        found = np.multiply(np.conjugate(x1), x2)
     # The sum of small integers has their type, as of other products.
     return found.sum(axis, found.dtype, out[0], keepdims)
 

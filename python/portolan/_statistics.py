@@ -10,6 +10,7 @@ import numpy as np
 from ._alignment import on_parts
 from ._blocks import is_distributed
 from ._reductions import FMAX, FMIN, Reduction, axes_of, reduce
+from ._warnings import reported
 
 
 def _nan_extremum(how: Reduction) -> Callable[..., Any]:
@@ -56,7 +57,8 @@ def average(
         total = np.sum(weights, axis, keepdims=keepdims)
         if np.any(total == 0):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-        found = np.multiply(a, weights).sum(axis, keepdims=keepdims) / total
+        with reported("average"):
+            found = np.multiply(a, weights).sum(axis, keepdims=keepdims) / total
     return (found, np.broadcast_to(total, np.shape(found))) if returned else found
 
 

@@ -1,4 +1,4 @@
-"""NumPy's universal functions on distributed arrays.
+"""NumPy's universal functions on distributed arrays, unless the native class knows them (`src/ufunc.rs`).
 
 A ufunc applies to the own elements of each rank, during an access of all arrays that take part
 (`_native._apply`), and to the parts of operands that are distributed otherwise (`_alignment.part`). If
@@ -21,15 +21,10 @@ _HALF = np.dtype("f2")
 _SCALARS = (int, float, complex, bool)
 #: Whether only the type of a scalar has an effect on the dtype of a result (NumPy 2).
 _IS_WEAK = int(np.__version__.split(".")[0]) >= 2
-#: The dtypes of results, and the loop that gives them, by the ufunc and the kinds of its operands.
-_plans: dict[Any, tuple[list[np.dtype[Any]], dict[str, Any]]] = {}
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -> Any:
     """Carry out `Array.__array_ufunc__`."""
-    known = _known(ufunc, method, inputs, options)
-    if known is not None:
-        return known
     if ufunc is np.matmul and method == "__call__":
         return matmul(inputs, options)
     if ufunc.__name__ == "vecdot" and method == "__call__":
@@ -78,57 +73,15 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     return outs[0] if ufunc.nout == 1 else tuple(outs)
 
 
-def _known(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -> Any:
-    """Return the result of a plain call for operands whose kinds have occurred before, or None.
-
-    This is the way of small arrays: it computes nothing that an earlier call has computed.
-    """
-    if method != "__call__" or len(options) > ("out" in options):
-        return None
-    model: Any = None
-    key: list[Any] = [ufunc]
-    for x in inputs:
-        kind = type(x)
-        if kind in _SCALARS:
-            key.append(kind if _IS_WEAK else (kind, x))
-        elif not isinstance(x, _native.ArrayBase):
-            return None
-        else:
-            if model is None:
-                model = x
-            elif x is not model and not model._is_alike(x):
-                return None
-            key.append(x.dtype)
-    plan = _plans.get(tuple(key))
-    if plan is None or model is None or len(plan[0]) != 1:
-        return None
-    (dtype,), loop = plan
-    if not options:
-        outs = (model._like(dtype, ufunc.__name__, accessed=True),)
-    else:
-        outs = options["out"]
-        target = outs[0]
-        if (
-            not isinstance(target, _native.ArrayBase)
-            or target.dtype != dtype
-            or not model._is_alike(target)
-        ):
-            return None
-    with reported(ufunc.__name__):
-        _native._apply(ufunc, inputs, outs, None, loop or None)
-    return outs[0]
-
-
 def _plan(
     ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[list[np.dtype[Any]], dict[str, Any]]:
     """Return the dtypes of the results, and options that choose a loop of the function."""
-    kinds = None if options else [_kind(x) for x in inputs]
-    # A dtype equals None.
-    key = None if kinds is None or any(k is None for k in kinds) else (ufunc, *kinds)
-    known = _plans.get(key)
-    if known is not None:
-        return known
+    is_plain = not options and all(map(_has_kind, inputs))
+    if is_plain:
+        known: Any = _native._recall(ufunc, inputs)
+        if known is not None:
+            return known  # type: ignore[no-any-return]
     # NumPy finds the dtypes.
     sample = [_sample(x) for x in inputs]
     loop: dict[str, Any] = {}
@@ -145,20 +98,16 @@ def _plan(
             except TypeError:
                 loop = {}
     plan = [np.dtype("f4") if r.dtype == _HALF else r.dtype for r in results], loop
-    if key is not None:
-        if len(_plans) >= 1000:
-            _plans.clear()
-        _plans[key] = plan
+    if is_plain:
+        _native._learn(ufunc, inputs, plan)
     return plan
 
 
-def _kind(operand: Any) -> Any:
-    """Return what determines the effect of an operand on the dtypes of results, or None."""
+def _has_kind(operand: Any) -> bool:
+    """Return whether only the dtype or the type of an operand has an effect on dtypes of results."""
     if isinstance(operand, _native.ArrayBase):
-        return operand.dtype
-    if type(operand) in _SCALARS or isinstance(operand, np.number):
-        return type(operand) if _IS_WEAK else (type(operand), operand)
-    return None
+        return True
+    return _IS_WEAK and (type(operand) in _SCALARS or isinstance(operand, np.number))
 
 
 def _reduce(

@@ -171,8 +171,12 @@ def _positions(index: np.ndarray[Any, Any], n: int, axis: int) -> np.ndarray[Any
 
 #: Gets of elements that are not selected would count as uses of them.
 _LOOKS_FOR_RACES = os.environ.get("PORTOLAN_CHECK", "0") not in ("", "0")
-#: Folders of the package, and of NumPy, whose operators call the package.
-_LIBRARIES = tuple(os.path.dirname(module) + os.sep for module in (__file__, np.__file__))
+#: Beginnings of the files of the package and of NumPy, whose operators call the package. Before NumPy
+#: 1.25, its functions have no file.
+_LIBRARIES = (
+    *[os.path.dirname(module) + os.sep for module in (__file__, np.__file__)],
+    "<__array_function__ internals>",
+)
 #: Lines in the notation of reports, by file, line and function: a trace asks for each call.
 _lines: dict[tuple[str, int, str], str] = {}
 

@@ -11,12 +11,14 @@ use crate::elements::Elements;
 use crate::group::broadcast;
 use portolan::internals::binding::{AnyArray, access_all, release_all};
 use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use smallvec::SmallVec;
 use std::cell::RefMut;
 use std::rc::Rc;
 
+pub type Operands<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 type Cores<'a> = SmallVec<[&'a Rc<Core>; 4]>;
 
 /// Runs a call of the library on all arrays.
@@ -32,26 +34,36 @@ fn with_all<R>(
     wait(py, || body(&mut parts))
 }
 
-/// Applies `function(*operands, out=outs, where=where, **options)` to this rank's elements.
-/// Collective over the group of the arrays. Operands that are distributed arrays stand for this
-/// rank's elements. `outs` has at least one array. If the function raises on one rank, it raises on
-/// all ranks.
+/// For `portolan._ufuncs`; see [`apply`].
 #[pyfunction]
 #[pyo3(signature = (function, operands, outs, mask=None, options=None))]
 pub fn _apply(
-    py: Python<'_>,
     function: &Bound<'_, PyAny>,
     operands: &Bound<'_, PyTuple>,
     outs: &Bound<'_, PyTuple>,
     mask: Option<&Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
-    let given: SmallVec<[Bound<'_, PyAny>; 6]> =
-        operands.iter().chain(outs.iter()).chain(mask.cloned()).collect();
+    let [operands, outs] = [operands, outs].map(|all| all.iter().collect::<Operands<'_>>());
+    apply(function, &operands, &outs, mask, options)
+}
+
+/// Applies `function(*operands, out=outs, where=mask, **options)` to this rank's elements. Collective
+/// over the group of the arrays. Operands that are distributed arrays stand for this rank's
+/// elements. `outs` has at least one array. If the function raises on one rank, it raises on all
+/// ranks.
+pub fn apply<'py>(
+    function: &Bound<'py, PyAny>,
+    operands: &[Bound<'py, PyAny>],
+    outs: &[Bound<'py, PyAny>],
+    mask: Option<&Bound<'py, PyAny>>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<()> {
+    let py = function.py();
     let mut cores = Cores::new();
     // The position in `cores` of each array.
-    let mut places: SmallVec<[Option<usize>; 6]> = SmallVec::new();
-    for value in &given {
+    let mut places: SmallVec<[Option<usize>; 4]> = SmallVec::new();
+    for value in operands.iter().chain(outs).chain(mask) {
         let Ok(array) = value.cast::<PyArray>() else {
             places.push(None);
             continue;
@@ -75,22 +87,22 @@ pub fn _apply(
     cores.iter().for_each(|core| core.opened());
     let called = || -> PyResult<()> {
         let views: SmallVec<[Bound<'_, PyAny>; 4]> =
-            cores.iter().map(|core| core.view(py, false)).collect::<PyResult<_>>()?;
-        let mut all = given.iter().zip(&places).map(|(value, place)| match place {
+            cores.iter().map(|core| core.first_view(py)).collect::<PyResult<_>>()?;
+        let part = |value: &Bound<'py, PyAny>, place: &Option<usize>| match place {
             Some(place) => views[*place].clone(),
             None => value.clone(),
-        });
-        let operands = PyTuple::new(py, all.by_ref().take(operands.len()).collect::<Vec<_>>())?;
-        let outs = PyTuple::new(py, all.by_ref().take(outs.len()).collect::<Vec<_>>())?;
-        let arguments = PyDict::new(py);
-        arguments.set_item("out", outs)?;
-        if let Some(mask) = all.next() {
-            arguments.set_item("where", mask)?;
+        };
+        let parts = |values: &[Bound<'py, PyAny>], places: &[Option<usize>]| {
+            let all: Operands<'py> =
+                values.iter().zip(places).map(|(value, place)| part(value, place)).collect();
+            PyTuple::new(py, all)
+        };
+        let named = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
+        named.set_item(intern!(py, "out"), parts(outs, &places[operands.len()..])?)?;
+        if let Some((mask, place)) = mask.zip(places.last()) {
+            named.set_item(intern!(py, "where"), part(mask, place))?;
         }
-        if let Some(options) = options {
-            arguments.update(options.as_mapping())?;
-        }
-        function.call(operands, Some(&arguments)).map(drop)
+        function.call(parts(operands, &places)?, Some(&named)).map(drop)
     };
     let called = called();
     let has_failed = |error: &PyErr| error.is_instance_of::<PyException>(py);

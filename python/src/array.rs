@@ -8,6 +8,7 @@ use crate::dtype::{DType, Scalar, with_type};
 use crate::elements::{Copying, Elements, alike_mut};
 use crate::group::{PyGroup, at_once, home_of};
 use crate::index::Key;
+use crate::operators::Operators;
 use crate::tiles::PyTiles;
 use crate::transfer::PyTransfer;
 use crate::values::Place;
@@ -21,7 +22,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 /// The native part of `portolan.Array`.
-#[pyclass(name = "ArrayBase", module = "portolan._native", subclass, weakref, frozen)]
+#[pyclass(
+    name = "ArrayBase", module = "portolan._native", extends = Operators, subclass, weakref, frozen
+)]
 pub struct PyArray(pub Pinned<Rc<Core>>);
 
 /// A distribution in the notation of the Python part: its kind, and up to two lists.
@@ -41,6 +44,11 @@ fn distribution(spec: &Bound<'_, PyTuple>) -> PyResult<Distribution> {
 }
 
 impl PyArray {
+    fn owning(core: Core) -> PyClassInitializer<PyArray> {
+        let array = PyArray(Pinned::new(Rc::new(core)));
+        PyClassInitializer::from(Operators).add_subclass(array)
+    }
+
     pub fn core(&self) -> PyResult<&Rc<Core>> {
         self.0.get()
     }
@@ -67,14 +75,13 @@ impl PyArray {
         unfilled: bool,
         group: Option<&Bound<'_, PyGroup>>,
         path: Option<PathBuf>,
-    ) -> PyResult<PyArray> {
+    ) -> PyResult<PyClassInitializer<PyArray>> {
         let dtype = DType::of(dtype)?;
         if let Ok(model) = spec.cast::<PyArray>() {
             let model = model.get().settled(py)?;
             let home = &model.home;
             let (array, number) = model.with(|a| home.like(py, a, dtype, &name, unfilled))?;
-            let core = Core::new(array, home.clone(), number, dtype);
-            return Ok(PyArray(Pinned::new(Rc::new(core))));
+            return Ok(PyArray::owning(Core::new(array, home.clone(), number, dtype)));
         }
         let (home, spec) = (home_of(group)?, spec.cast::<PyTuple>()?);
         let edge = |p: &bool| if *p { Boundary::Periodic } else { Boundary::Open };
@@ -93,43 +100,43 @@ impl PyArray {
             })?;
             Box::new(made)
         });
-        Ok(PyArray(Pinned::new(Rc::new(Core::new(array, home, number, dtype)))))
+        Ok(PyArray::owning(Core::new(array, home, number, dtype)))
     }
 
     /// The name, for errors and reports.
     #[getter]
-    fn name(&self) -> PyResult<String> {
-        self.0.peek().query(|a| Ok(a.facts().name.to_string()))
+    fn name(&self) -> PyResult<&str> {
+        Ok(&self.0.peek().known()?.name)
     }
 
     /// The number of elements along each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.0.peek().query(|a| PyTuple::new(py, a.facts().shape))
+        PyTuple::new(py, &self.0.peek().known()?.shape)
     }
 
     /// The number of axes.
     #[getter]
     fn ndim(&self) -> PyResult<usize> {
-        self.0.peek().query(|a| Ok(a.facts().shape.len()))
+        Ok(self.0.peek().known()?.shape.len())
     }
 
     /// The number of elements.
     #[getter]
     fn size(&self) -> PyResult<usize> {
-        self.0.peek().query(|a| Ok(a.facts().shape.iter().product()))
+        Ok(self.0.peek().known()?.shape.iter().product())
     }
 
     /// The number of ranks along each axis.
     #[getter]
     fn grid<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.0.peek().query(|a| PyTuple::new(py, a.facts().grid))
+        PyTuple::new(py, &self.0.peek().known()?.grid)
     }
 
     /// The width of the ghost cells along each axis.
     #[getter]
     fn ghosts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.0.peek().query(|a| PyTuple::new(py, a.facts().ghosts))
+        PyTuple::new(py, &self.0.peek().known()?.ghosts)
     }
 
     /// The element type.
@@ -139,7 +146,7 @@ impl PyArray {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        self.0.peek().query(|a| Ok(a.facts().shape[0]))
+        Ok(self.0.peek().known()?.shape[0])
     }
 
     /// Return the rank, in the array's group, that owns an element.

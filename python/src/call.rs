@@ -473,7 +473,7 @@ pub fn raise(failure: Failure) -> PyErr {
         PHASE.store(INTERRUPTED, Ordering::Relaxed);
         return raised;
     }
-    let text = with_tuples(&error.detail().to_string());
+    let text = with_tuples(error.detail());
     match error.kind() {
         ErrorKind::Address => PyIndexError::new_err(text),
         ErrorKind::Argument | ErrorKind::Rank => PyValueError::new_err(text),

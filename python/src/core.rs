@@ -19,14 +19,27 @@ use crate::views::seal;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
+use smallvec::SmallVec;
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+type Axes = SmallVec<[usize; 4]>;
+
+/// The answers to queries. They do not change, so queries work during calls that change the whole
+/// array, such as a stencil step.
+pub struct Known {
+    pub name: String,
+    pub shape: Axes,
+    pub grid: Axes,
+    pub ghosts: Axes,
+}
+
 /// An array, and the objects that use it.
 pub struct Core {
     array: RefCell<Option<Box<dyn Elements>>>,
+    known: Known,
     pub home: Rc<Home>,
     number: u64,
     pub dtype: DType,
@@ -53,8 +66,8 @@ enum Lent {
 
 fn in_use<E>(_: E) -> PyErr {
     Error_::new_err(
-        "the array is in use by a call in progress: it is both source and target, or the call \
-         converts an object that uses the array",
+        "the array is in use by a call in progress: it is both source and target, a stencil step \
+         uses it, or the call converts an object that uses the array",
     )
 }
 
@@ -69,8 +82,16 @@ impl Drop for Core {
 impl Core {
     pub fn new(array: Box<dyn Elements>, home: Rc<Home>, number: u64, dtype: DType) -> Core {
         home.made();
+        let facts = array.facts();
+        let known = Known {
+            name: facts.name.to_string(),
+            shape: facts.shape.into(),
+            grid: facts.grid.into(),
+            ghosts: facts.ghosts.into(),
+        };
         Core {
             array: RefCell::new(Some(array)),
+            known,
             home,
             number,
             dtype,
@@ -103,8 +124,16 @@ impl Core {
         }
     }
 
-    /// Runs a query, which reads what does not change. It does not wait for a call of another thread,
-    /// unless this call changes the whole array.
+    /// Returns the answers to queries of an array that is not freed.
+    pub fn known(&self) -> PyResult<&Known> {
+        match self.array.try_borrow() {
+            Ok(array) if array.is_none() => Err(Error_::new_err("the array has been freed")),
+            _ => Ok(&self.known),
+        }
+    }
+
+    /// Runs a query of the owners of elements. It does not wait for a call of another thread, unless
+    /// this call changes the whole array.
     pub fn query<R>(&self, body: impl FnOnce(&dyn Elements) -> PyResult<R>) -> PyResult<R> {
         match self.array.try_borrow() {
             Ok(array) if array.is_some() => body(&**array.as_ref().expect("there is one")),
@@ -128,10 +157,6 @@ impl Core {
             .map_err(|_| Error_::new_err("the array has been freed"))
     }
 
-    fn name(&self) -> String {
-        self.query(|a| Ok(a.facts().name.to_string())).unwrap_or_default()
-    }
-
     /// Fails if views of own elements are alive.
     pub fn no_views(&self, what: &str) -> PyResult<()> {
         match self.views.load(Ordering::Acquire) {
@@ -139,7 +164,7 @@ impl Core {
             views => Err(PyBufferError::new_err(format!(
                 "array \"{}\": {views} numpy view(s) of this rank's elements are alive; delete \
                  them before {what}",
-                self.name()
+                self.known.name
             ))),
         }
     }
@@ -150,7 +175,7 @@ impl Core {
             0 => Ok(()),
             n => Err(PyBufferError::new_err(format!(
                 "array \"{}\": {n} transfer(s) are in progress; wait for them before {what}",
-                self.name()
+                self.known.name
             ))),
         }
     }
@@ -170,7 +195,7 @@ impl Core {
         if self.lent.get() != Lent::No {
             return Err(Error_::new_err(format!(
                 "array \"{}\": an access is open; release it before {what}",
-                self.name()
+                self.known.name
             )));
         }
         self.no_transfers(what)
@@ -207,6 +232,12 @@ impl Core {
             a.finish_update(py)?;
             a.view(padded, lease)
         })
+    }
+
+    /// Returns a NumPy array over this rank's elements, in an access that has just begun.
+    pub fn first_view<'py>(self: &Rc<Core>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let lease = Bound::new(py, Lease::new(self))?.into_any();
+        self.with_mut(|a| a.view(false, lease))
     }
 
     /// Notes that the program gets a view.

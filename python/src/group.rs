@@ -6,6 +6,7 @@ use crate::home::Home;
 use crate::views::{SOURCE, elements};
 use numpy::IntoPyArray;
 use portolan::Group;
+use portolan::internals::binding;
 use portolan::reduce::Min;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -98,6 +99,20 @@ impl PyGroup {
     fn barrier(&self, py: Python<'_>) -> PyResult<()> {
         let group = self.group()?;
         wait(py, || group.barrier())
+    }
+
+    /// Returns the ranks of this group that pass the same color, in the order of their keys, or None
+    /// without a color. Collective.
+    fn _ranks_of_color(
+        &self,
+        py: Python<'_>,
+        color: Option<i64>,
+        key: i64,
+    ) -> PyResult<Option<Vec<usize>>> {
+        let group = self.group()?;
+        // The unsigned numbers have the order of the signed ones.
+        let [color, key] = [color, Some(key)].map(|n| n.map(|n| (n ^ i64::MIN) as usize));
+        wait(py, || binding::ranks_of_color(&group, color, key.unwrap_or_default()))
     }
 
     /// Free the objects that no rank references any more, and return their number. Collective. The

@@ -121,24 +121,22 @@ impl Home {
     /// Returns the group of some ranks of a parent, a new one if there is none yet. Collective over
     /// these ranks.
     pub fn of(py: Python<'_>, parent: &Group<'static>, ranks: &[usize]) -> PyResult<Rc<Home>> {
-        let members: Option<Vec<usize>> =
-            ranks.iter().map(|rank| parent.members().get(*rank).copied()).collect();
-        let known = match members {
-            Some(members) if members.iter().copied().eq(0..runtime()?.size()) => {
-                Some(Home::world()?)
-            }
-            Some(members) => homes()?.borrow().get(&members).cloned(),
-            None => None,
+        // A rank with another list may know its group, and would wait in another call.
+        let no_member = || Error_::new_err("this rank is not a member of the group");
+        if !wait(py, || binding::agree_on_ranks(parent, ranks))? {
+            return Err(no_member());
+        }
+        let members: Vec<usize> = ranks.iter().map(|rank| parent.members()[*rank]).collect();
+        let known = match members.iter().copied().eq(0..runtime()?.size()) {
+            true => Some(Home::world()?),
+            false => homes()?.borrow().get(&members).cloned(),
         };
         if let Some(home) = known {
             home.collect(py)?;
             home.requested.set(home.requested.get() + 1);
             return Ok(home);
         }
-        let Some(group) = wait(py, || parent.subgroup(ranks))? else {
-            return Err(Error_::new_err("this rank is not a member of the group"));
-        };
-        let (members, home) = (group.members().to_vec(), Home::new(group));
+        let home = Home::new(wait(py, || parent.subgroup(ranks))?.ok_or_else(no_member)?);
         homes()?.borrow_mut().insert(members, home.clone());
         Ok(home)
     }

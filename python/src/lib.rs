@@ -16,6 +16,7 @@
 //! | `values` | indices and values as transfers need them |
 //! | `transfer` | transfers in progress |
 //! | `access`, `apply` | accesses and views, functions of NumPy on own elements |
+//! | `ufunc`, `operators` | universal functions of small arrays, operators |
 //! | `group`, `home` | groups, and dropped arrays |
 //! | `sync`, `tiles` | counters, mutexes, work sharing |
 //! | `text` | the library's texts in Python's notation |
@@ -31,10 +32,12 @@ mod elements;
 mod group;
 mod home;
 mod index;
+mod operators;
 mod sync;
 mod text;
 mod tiles;
 mod transfer;
+mod ufunc;
 mod values;
 mod views;
 
@@ -114,6 +117,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(nodes, m)?,
         wrap_pyfunction!(node_ranks, m)?,
         wrap_pyfunction!(apply::_apply, m)?,
+        wrap_pyfunction!(ufunc::_learn, m)?,
+        wrap_pyfunction!(ufunc::_recall, m)?,
     ] {
         m.add_function(function)?;
     }

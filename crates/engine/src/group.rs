@@ -56,6 +56,10 @@ fn listed(ranks: &[usize]) -> String {
     texts.join(", ")
 }
 
+fn creation_of(members: &[usize]) -> String {
+    format!("of the ranks {}", listed(members))
+}
+
 static NEXT_KEY: AtomicU32 = AtomicU32::new(1);
 
 pub(crate) fn next_key() -> u32 {
@@ -110,6 +114,29 @@ impl Group {
         sharing: Sharing<'_>,
         progress: &dyn Progress,
     ) -> Result<Option<Arc<Group>>> {
+        let Some(members) = self.members_of(ranks)? else {
+            return Ok(None);
+        };
+        collective::scope_of(Kind::CreateGroup, &creation_of(&members), || {
+            self.make(ranks, members, topology, sharing, progress).map(Some)
+        })
+    }
+
+    /// Compares the lists of ranks that create a group, without creating it. Collective over
+    /// `ranks`, as [`Group::subgroup`] is. Returns whether this rank is one of them. Fails with
+    /// `Mismatch` if the lists differ, and as `subgroup` does.
+    pub fn agree_on_ranks(&self, ranks: &[usize], progress: &dyn Progress) -> Result<bool> {
+        let Some(members) = self.members_of(ranks)? else {
+            return Ok(false);
+        };
+        self.live_team()?;
+        collective::scope_of(Kind::CreateGroup, &creation_of(&members), || {
+            self.team.wire().agree_on_group(&members, progress, &0u64).map(|_| true)
+        })
+    }
+
+    /// Returns the world ranks of `ranks`, or `None` if this rank is none of them.
+    fn members_of(&self, ranks: &[usize]) -> Result<Option<Vec<usize>>> {
         let mut seen = vec![false; self.size()];
         for &r in ranks {
             match seen.get_mut(r) {
@@ -120,14 +147,8 @@ impl Group {
                 Some(unseen) => *unseen = true,
             }
         }
-        if !ranks.contains(&self.rank()) {
-            return Ok(None);
-        }
-        let members: Vec<usize> = ranks.iter().map(|&r| self.members()[r]).collect();
-        let list = format!("of the ranks {}", listed(&members));
-        collective::scope_of(Kind::CreateGroup, &list, || {
-            self.make(ranks, members, topology, sharing, progress).map(Some)
-        })
+        let is_member = ranks.contains(&self.rank());
+        Ok(is_member.then(|| ranks.iter().map(|&r| self.members()[r]).collect()))
     }
 
     fn make(

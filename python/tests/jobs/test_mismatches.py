@@ -122,3 +122,22 @@ def test_different_subgroups_cannot_be_resumed(jobs):
     )
     assert ended.code == 0, ended.text
     assert ended.out.count("caught True") == 6 and ended.out.count("refused") == 3, ended.text
+
+
+@pytest.mark.parametrize("known", ["", "world.subgroup([1, 0])"])
+def test_the_world_and_its_ranks_in_another_order(jobs, known):
+    # The world needs no new group, and neither does a group that is known.
+    ended = jobs.run(
+        f"""
+        import portolan as pt
+        world = pt.world
+        {known}
+        try:
+            world.subgroup([0, 1] if pt.rank() else [1, 0])
+        except pt.Error as error:
+            text = str(error)
+            print("caught", "of the ranks 0, 1" in text, "of the ranks 1, 0" in text)
+        assert world.sum(1) == 2
+        """
+    )
+    assert ended.code == 0 and ended.out.count("caught True True") == 2, ended.text

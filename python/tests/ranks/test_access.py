@@ -308,6 +308,27 @@ def test_stencils():
     np.testing.assert_allclose(b[...], expected)
 
 
+def test_queries_in_a_stencil_step():
+    a = pt.zeros((8, 9), "f4", ghosts=1, name="plate", distribution="rows")
+    b, asked = pt.zeros_like(a), []
+
+    def step(old, new, first):
+        for x in (a, b):
+            asked.append((x.shape, x.ndim, x.size, len(x), x.ghosts, x.grid, x.dtype, x.group.rank, x.nbytes))
+        asked.append((a.name, b.name, a.distribution))
+        with pytest.raises(pt.Error, match="a stencil step"):
+            a.bounds()
+        with pytest.raises(pt.Error, match="a stencil step"):
+            b.owner((0, 0))
+        with pytest.raises(pt.Error, match="a stencil step"):
+            a.sync()
+
+    pt.stencil(a, b, step)
+    mine = ((8, 9), 2, 72, 8, (1, 1), (pt.size(), 1), np.dtype("f4"), pt.rank(), 288)
+    assert set(asked) <= {mine, ("plate", "plate", ("rows",)), ("plate", "unnamed", ("rows",))} and asked
+    assert a.bounds() == b.bounds()
+
+
 def test_what_a_stencil_step_may_not_do():
     a = pt.zeros((8 * pt.size(), 4), ghosts=1, distribution="rows")
     b = pt.zeros(a.shape, distribution="rows")

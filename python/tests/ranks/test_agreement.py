@@ -101,7 +101,7 @@ def test_an_open_access_leaves_the_other_operands_usable():
 
 def test_warnings_point_at_the_line_of_the_program():
     a = pt.zeros(4 * pt.size()) - 1
-    zero = pt.zeros(4 * pt.size())
+    zero, none = pt.zeros(4 * pt.size()), pt.zeros(4 * pt.size())
     calls = {
         "divide by zero encountered in divide": lambda: 1 / zero,
         "invalid value encountered in sqrt": lambda: np.sqrt(a),
@@ -114,6 +114,23 @@ def test_warnings_point_at_the_line_of_the_program():
             with pytest.warns(Warning, match=text) as found:
                 call()
             assert [warning.filename for warning in found] == [__file__], text
+    big, factor = pt.full(4 * pt.size(), 1e300), np.float64(1e300)
+
+    def in_place():
+        one = pt.ones(4 * pt.size())
+        one /= none
+
+    for call in (lambda: big * big, lambda: factor * big, lambda: big**2, in_place):
+        for _ in range(3):
+            with pytest.warns(RuntimeWarning, match="encountered in") as found:
+                call()
+            assert {warning.filename for warning in found} == {__file__}
+    vecdot = getattr(np, "vecdot", None)  # NumPy 2
+    if vecdot is not None:
+        for _ in range(2):
+            with pytest.warns(RuntimeWarning, match="overflow encountered in") as found:
+                vecdot(big, big)
+            assert [warning.filename for warning in found] == [__file__]
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("error")
         np.sqrt(a)

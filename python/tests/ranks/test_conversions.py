@@ -159,8 +159,11 @@ def test_dlpack():
     with pytest.raises(ValueError):
         a.to_device("gpu")
     with a.access() as mine:
+        # Read-only before NumPy 1.25.
         own = np.from_dlpack(mine.local)
-        own += 1
+        assert np.shares_memory(own, mine.local)
+        mine.local += 1
+        np.testing.assert_array_equal(own, mine.local)
         del own
     same(a, X + 1)
 
@@ -184,18 +187,6 @@ def test_xarray():
         assert found.dims == expected.dims
         np.testing.assert_allclose(np.asarray(found.data), expected.data)
     assert "portolan" in repr(a)
-
-
-@pytest.mark.parametrize("dtype", ["i2", "f4", "c16"])
-@pytest.mark.parametrize("ord", [2, -2, "nuc"])
-def test_norms_by_singular_values(dtype, ord):
-    x = (X[:, :5] % 4).astype(dtype)
-    a = pt.array(x, distribution="rows")
-    for axes in ((0, 1), (1, 0), None):
-        for keepdims in (False, True):
-            found, expected = (np.linalg.norm(z, ord, axes, keepdims) for z in (a, x))
-            assert type(found) is type(expected) and found.dtype == expected.dtype
-            np.testing.assert_array_equal(found, expected)
 
 
 class Using:

@@ -16,12 +16,15 @@ DTYPES = ["f4", "f8", "c8", "c16"]
 
 #: ScaLAPACK sends a message for each column, and MPI polls without pause. If ranks share cores, each
 #: message takes a time slice, so only a release runs all tests.
-FEW = pt.size() > len(os.sched_getaffinity(0)) and not os.environ.get("PORTOLAN_TEST_RELEASE")
+RUN_ALWAYS = ("test_solve[9-f8]", "test_qr[shape1-f8]", "test_determinants[9-f8]", "test_groups")
+#: A launcher may bind each rank to a core of its own.
+CORES = set().union(*pt.world.all_gather(os.sched_getaffinity(0)))
+FEW = pt.size() > len(CORES) and not os.environ.get("PORTOLAN_TEST_RELEASE")
 
 
 @pytest.fixture(autouse=True)
 def _needs_scalapack(request):
-    if FEW and request.node.name not in ("test_solve[9-f8]", "test_qr[shape1-f8]", "test_groups"):
+    if FEW and request.node.name not in RUN_ALWAYS:
         pytest.skip("the ranks share cores")
     try:
         _scalapack.library()
@@ -272,3 +275,149 @@ def test_no_library(monkeypatch):
     monkeypatch.setattr(_scalapack, "_loaded", None)
     with pytest.raises(ImportError, match="libscalapack-.*-dev"):
         np.linalg.cholesky(pt.array(np.eye(3)))
+
+
+@pytest.mark.parametrize("n, dtype", list(zip([9, 9, 9, 9, 1], [*DTYPES, "f8"])))
+def test_determinants(n, dtype):
+    for kind in distributions((n, n)):
+        for _ in range(3):  # signs of both kinds
+            x = values((n, n), dtype)
+            a, expected = pt.array(x, distribution=kind), np.linalg.slogdet(x)
+            found = np.linalg.slogdet(a)
+            assert found.sign.dtype == expected[0].dtype and found.logabsdet.dtype == expected[1].dtype
+            tolerance = 1e3 * np.finfo(dtype).eps
+            np.testing.assert_allclose(found[0], expected[0], rtol=tolerance)
+            np.testing.assert_allclose(found[1], expected[1], rtol=tolerance, atol=tolerance)
+            assert np.linalg.det(a).dtype == np.linalg.det(x).dtype
+            np.testing.assert_allclose(np.linalg.det(a), np.linalg.det(x), rtol=tolerance)
+    singular = pt.array(np.ones((n + 1, n + 1), dtype), distribution=kind)
+    assert np.linalg.slogdet(singular) == (0, -np.inf) and np.linalg.det(singular) == 0
+    integers = np.arange(4).reshape(2, 2)
+    np.testing.assert_allclose(np.linalg.det(pt.array(integers)), np.linalg.det(integers))
+    stack = values((5, 3, 3), dtype)
+    close(np.linalg.det(pt.array(stack)), np.linalg.det(stack))
+    close(np.linalg.slogdet(pt.array(stack)).logabsdet, np.linalg.slogdet(stack)[1])
+
+
+@pytest.mark.parametrize("shape, dtype", list(zip([(11, 4), (4, 11), (7, 7), (11, 4)], DTYPES)))
+def test_least_squares(shape, dtype):
+    x, u, y = values(shape, dtype), values(shape[0], dtype), values((shape[0], 3), dtype)
+    deficient = x.copy()
+    deficient[:, 1] = 2 * deficient[:, 0]
+    for k, kind in enumerate(distributions(shape)):
+        for matrix in (x, deficient):
+            a = pt.array(matrix, distribution=kind)
+            limit = 1e-4 if matrix is deficient else None
+            for side in (u, y):
+                expected = np.linalg.lstsq(matrix, side, rcond=limit)
+                found = np.linalg.lstsq(a, pt.array(side) if k % 2 else side, limit)
+                assert isinstance(found[0], pt.Array)
+                assert found[2] == expected[2] and found[2].dtype == expected[2].dtype
+                for one, other in zip(found[:2], expected[:2]):
+                    close(one, other)
+                close(found[3], expected[3])
+    with pytest.raises(np.linalg.LinAlgError, match="Incompatible"):
+        np.linalg.lstsq(a, np.ones(shape[0] + 1), None)
+    with pytest.raises(np.linalg.LinAlgError, match="one matrix"):
+        np.linalg.lstsq(pt.zeros((2, 3, 4)), np.ones(3), None)
+
+
+@pytest.mark.parametrize("shape, dtype", list(zip([(11, 4), (4, 11), (7, 7), (11, 4)], DTYPES)))
+def test_pseudo_inverses_and_ranks(shape, dtype):
+    x = values(shape, dtype)
+    x[:, 1] = 2 * x[:, 0]
+    for kind in distributions(shape):
+        a = pt.array(x, distribution=kind)
+        found = np.linalg.pinv(a, 1e-4)
+        assert isinstance(found, pt.Array)
+        close(found, np.linalg.pinv(x, 1e-4))
+        rank = np.linalg.matrix_rank(a, 1e-3)
+        assert rank == np.linalg.matrix_rank(x, 1e-3) and rank.dtype == np.intp
+    close(np.linalg.pinv(pt.array(x + np.eye(*shape, dtype=dtype))), np.linalg.pinv(x + np.eye(*shape, dtype=dtype)))
+    stack = values((5, 4, 3), dtype)
+    close(np.linalg.pinv(pt.array(stack)), np.linalg.pinv(stack))
+    np.testing.assert_array_equal(np.linalg.matrix_rank(pt.array(stack)), [3] * 5)
+    assert np.linalg.matrix_rank(pt.zeros(4)) == 0 and np.linalg.matrix_rank(pt.ones(4)) == 1
+    assert np.linalg.pinv(pt.zeros((0, 3))).shape == (3, 0)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_condition_numbers_and_norms(dtype):
+    x = values((6, 6), dtype)
+    for kind in distributions((6, 6)):
+        a = pt.array(x, distribution=kind)
+        for p in (None, 2, -2, 1, -1, np.inf, -np.inf, "fro", "nuc"):
+            np.testing.assert_allclose(np.linalg.cond(a, p), np.linalg.cond(x, p), rtol=1e-9)
+        for ord in (2, -2, "nuc"):
+            found, expected = np.linalg.norm(a, ord, keepdims=True), np.linalg.norm(x, ord, keepdims=True)
+            assert found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+    singular = pt.array(np.zeros((3, 3), dtype))
+    for p in (None, 1, "fro"):
+        assert np.linalg.cond(singular, p) == np.inf
+    assert np.isnan(np.linalg.cond(pt.array(np.full((3, 3), np.nan, dtype)), 1))
+    stack = values((5, 4, 3), dtype)
+    for ord in (2, -2, "nuc"):
+        for axes in ((1, 2), (0, 2), (2, 0)):
+            found = np.linalg.norm(pt.array(stack), ord, axes)
+            np.testing.assert_allclose(found, np.linalg.norm(stack, ord, axes), rtol=1e-12)
+    close(np.linalg.cond(pt.array(stack)), np.linalg.cond(stack))
+    assert np.linalg.norm(pt.zeros((0, 3)), "nuc") == 0
+    with pytest.raises(np.linalg.LinAlgError, match="not square"):
+        np.linalg.cond(pt.zeros((3, 4)), 1)
+    with pytest.raises(np.linalg.LinAlgError, match="empty"):
+        np.linalg.cond(pt.zeros((0, 4)))
+
+
+@pytest.mark.parametrize("dtype", ["i2", "f4", "c16"])
+@pytest.mark.parametrize("ord", [2, -2, "nuc"])
+def test_norms_by_singular_values(dtype, ord):
+    x = (np.arange(30).reshape(6, 5) ** 2 % 7).astype(dtype)
+    a = pt.array(x, distribution="rows")
+    for axes in ((0, 1), (1, 0), None):
+        for keepdims in (False, True):
+            found, expected = (np.linalg.norm(z, ord, axes, keepdims) for z in (a, x))
+            assert type(found) is type(expected)
+            close(found, expected)
+
+
+def test_powers_and_products():
+    x = values((5, 5)) / 3
+    a = pt.array(x, distribution="rows")
+    for n in (0, 1, 2, 3, 6, 7, -1, -3):
+        close(np.linalg.matrix_power(a, n), np.linalg.matrix_power(x, n))
+    stack = values((3, 4, 4))
+    for n in (0, 3, -1):
+        close(np.linalg.matrix_power(pt.array(stack), n), np.linalg.matrix_power(stack, n))
+    factors = [values(shape) for shape in ((4, 9), (9, 2), (2, 7), (7, 3))]
+    expected = np.linalg.multi_dot(factors)
+    close(np.linalg.multi_dot([pt.array(f) for f in factors]), expected)
+    close(np.linalg.multi_dot([*factors[:2], pt.array(factors[2]), factors[3]]), expected)
+    u, v = values(4), values(3)
+    close(np.linalg.multi_dot([u, *map(pt.array, factors)]), u @ expected)
+    found = np.linalg.multi_dot([pt.array(u), *factors, pt.array(v)])
+    np.testing.assert_allclose(found, u @ expected @ v)
+    out = np.empty((4, 3))
+    assert np.linalg.multi_dot([*map(pt.array, factors)], out=out) is out
+    close(out, expected)
+    with pytest.raises(ValueError, match="two arrays"):
+        np.linalg.multi_dot([a])
+    with pytest.raises(np.linalg.LinAlgError, match="ends"):
+        np.linalg.multi_dot([a, pt.zeros(5), a])
+    close(pt.linalg.outer(pt.array(u), v), np.outer(u, v))
+    with pytest.raises(ValueError, match="one-dimensional"):
+        pt.linalg.outer(a, pt.array(u))
+
+
+def test_tensors():
+    x = values((2, 3, 6)) + 3 * np.eye(6).reshape(2, 3, 6)
+    y = values((2, 3))
+    close(np.linalg.tensorsolve(pt.array(x), pt.array(y)), np.linalg.tensorsolve(x, y))
+    close(np.linalg.tensorsolve(pt.array(x), y), np.linalg.tensorsolve(x, y))
+    moved = np.moveaxis(x, 2, 0)
+    close(np.linalg.tensorsolve(pt.array(moved), pt.array(y), (0,)), np.linalg.tensorsolve(moved, y, (0,)))
+    close(np.linalg.tensorinv(pt.array(x)), np.linalg.tensorinv(x))
+    with pytest.raises(np.linalg.LinAlgError, match="requirement"):
+        np.linalg.tensorsolve(pt.zeros((2, 3, 5)), pt.array(y))
+    with pytest.raises(ValueError, match="ind"):
+        np.linalg.tensorinv(pt.array(x), 0)

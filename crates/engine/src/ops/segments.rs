@@ -153,6 +153,11 @@ impl Ops {
         Ok(group)
     }
 
+    /// See [`Group::agree_on_ranks`]. Collective over `ranks`.
+    pub fn agree_on_ranks(&self, parent: &Group, ranks: &[usize]) -> Result<bool> {
+        self.observed(|| CallInfo::new(Call::Other), || parent.agree_on_ranks(ranks, self.core()))
+    }
+
     fn sharing(&self) -> Sharing<'_> {
         let policy = self.memory.policy();
         Sharing { direct: policy.direct, dir: &policy.shm_dir, crowded: self.is_crowded() }
