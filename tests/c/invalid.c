@@ -101,7 +101,7 @@ ARG(char *, part, "own part of a segment, at one rank or all",
 ARG(long, local_size, "local size", F("negative", ARG, good = -8) F("more than is available", MEMORY, good = 1L << 60))
 ARG(void *, given, "local memory", F("that ARMCI_Malloc_local did not give", ADDRESS, good = outside))
 ARG(char *, inside, "address in the own part of a segment",
-    NULL_IS(ARG) F("in no segment", ADDRESS, good = outside))
+    NULL_IS(ARG) F("in no segment", ADDRESS, good = outside) F("in a segment that was freed", ADDRESS, good = own_freed))
 ARG(int, mutex, "mutex", F("-1", ARG, good = -1) F("the number of mutexes", ARG, good = 1))
 ARG(armcix_mutex_hdl_t, set, "handle of mutexes",
     NULL_IS(HANDLE) F("an address of memory", HANDLE, good = (armcix_mutex_hdl_t)(void *)here)
