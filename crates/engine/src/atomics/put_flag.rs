@@ -19,7 +19,7 @@ impl Ops {
     /// A rank that sees the flag also sees the data.
     ///
     /// # Safety
-    /// See [`Ops::put_shape`].
+    /// `local` must be valid for reads of the local extent of the shape.
     pub unsafe fn put_flag(
         &self,
         target: usize,
@@ -57,7 +57,8 @@ impl Ops {
                     if shape.is_contiguous() {
                         self.put(target, remote, local, shape.bytes())?;
                     } else {
-                        self.put_shape(target, remote, local, shape)?;
+                        let (kind, local) = (TransferKind::Put, local.cast_mut());
+                        self.blocking(kind, target, remote, local, shape)?;
                     }
                 }
                 if !ordered {

@@ -87,7 +87,7 @@ impl Handle {
         {
             let bytes = shape.block();
             // SAFETY: the caller guarantees `local`.
-            let direct = || unsafe { ops.try_direct(kind, target, remote, local, bytes) };
+            let direct = || unsafe { ops.try_direct(&kind, target, remote, local, bytes) };
             let call_info = CallInfo::new(call_of(kind, false)).to(target).moves(bytes);
             let body = || match direct()? {
                 true => Ok(PathTaken::Direct),
