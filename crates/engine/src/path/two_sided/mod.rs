@@ -28,7 +28,7 @@ use self::service::{Served, Services};
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::memory::arena::Arena;
-use crate::memory::buffer_pool::BufferPool;
+use crate::memory::pool::Pool;
 use crate::memory::sparse::Sparse;
 use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::mutation::{self, Fault};
@@ -138,7 +138,7 @@ pub struct TwoSided {
     any_fresh: AtomicBool,
     /// Whether long messages were in flight at the end of the last poll.
     moves_data: AtomicBool,
-    buffers: BufferPool,
+    buffers: Pool,
     next_tag: AtomicU32,
 }
 
@@ -169,7 +169,7 @@ impl TwoSided {
             fresh: Mutex::new(Vec::new()),
             any_fresh: AtomicBool::new(false),
             moves_data: AtomicBool::new(false),
-            buffers: BufferPool::new(KEEP_BUFFERS, KEEP_BYTES),
+            buffers: Pool::new(KEEP_BUFFERS, KEEP_BYTES),
             next_tag: AtomicU32::new(0),
         })
     }
