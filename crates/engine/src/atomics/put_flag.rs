@@ -1,5 +1,6 @@
 //! Flags: a put of data, followed by a number that signals its arrival.
 
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
@@ -7,7 +8,6 @@ use crate::path::kernel::Scale;
 use crate::path::ops::{Rmw, TransferKind};
 use crate::path::two_sided::blocks::Batch;
 use crate::path::{self, Capabilities, Path};
-use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Call, CallInfo, Cause};
 use crate::transfer::check_local;
 use crate::wait;

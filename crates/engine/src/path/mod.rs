@@ -17,7 +17,7 @@
 //! **Order** (invariant 1). Direct operations are complete on return. Messages to one target are
 //! handled in order. A window operation that overlaps an unfinished one of another kind flushes
 //! first. An operation that takes another path than unfinished operations to the same target
-//! completes those first ([`crate::peer`]).
+//! completes those first ([`crate::core::peer`]).
 
 pub mod cma;
 pub mod kernel;

@@ -5,11 +5,11 @@
 //! transfers cost less than collecting them, so they are performed at once.
 
 use super::TransferKind;
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
 use crate::ops::traced::call_of;
-use crate::peer::CompletionCounter;
 use crate::trace::{Call, CallInfo, PathTaken};
 use crate::wait;
 use std::sync::Arc;

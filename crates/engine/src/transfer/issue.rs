@@ -1,13 +1,13 @@
 //! Selection of the path of a transfer along a shape.
 
 use super::{check_elements, check_local, differs_by_row};
+use crate::core::peer::CompletionCounter;
 use crate::error::{Error, Result};
 use crate::layout::{Shape, Side};
 use crate::memory::arena::Domain;
 use crate::ops::Ops;
 use crate::path::ops::TransferKind;
 use crate::path::{self, Path, RemotePlace, kernel, shm_atomics};
-use crate::peer::CompletionCounter;
 use crate::wait::Progress as _;
 use std::sync::Arc;
 

@@ -13,6 +13,7 @@ mod vector;
 pub use crate::path::ops::TransferKind;
 pub use handle::Handle;
 
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::memory::arena::Arena;
@@ -22,7 +23,6 @@ use crate::ops::Ops;
 use crate::ops::traced::{call_of, path_taken};
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
-use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause, Entered};
 use std::sync::Arc;
 

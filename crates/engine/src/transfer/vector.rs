@@ -3,6 +3,7 @@
 //! Otherwise blocks that are adjacent on both sides are joined, and may take different paths.
 
 use super::{TransferKind, check_local};
+use crate::core::peer::CompletionCounter;
 use crate::error::{ErrorKind, Result, fail};
 use crate::layout::{Shape, Vector};
 use crate::memory::arena::Arena;
@@ -11,7 +12,6 @@ use crate::ops::traced::call_of;
 use crate::path::kernel::{self, Scale};
 use crate::path::two_sided::blocks::Batch;
 use crate::path::{self, Capabilities, Path, RemotePlace, Transport, shm_atomics};
-use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause};
 use crate::wait::Progress as _;
 use smallvec::SmallVec;
