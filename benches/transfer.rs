@@ -68,7 +68,8 @@ fn measure(engine: &Engine, target: usize, remote: usize) {
     let p = local.as_mut_ptr();
     let shape = Shape::strided(&[512, 64], &[512], &[1024]).expect("a shape");
     // SAFETY: the shape spans 32 KiB of `local` and 64 KiB of the segment.
-    let strided = || unsafe { engine.put_shape(target, remote, p, &shape) }.expect("put");
+    let strided =
+        || unsafe { engine.blocking(TransferKind::Put, target, remote, p, &shape) }.expect("put");
     group.bench_function("strided 64 x 64 doubles", |b| b.iter(strided));
     let row = Shape::contiguous(4096);
     let kind = TransferKind::Accumulate(Scale::Double(2.5));

@@ -47,5 +47,5 @@ fn announce(info: &PanicHookInfo<'_>) {
         Some(handler) => format!(" in the handler {handler}"),
         None => String::new(),
     };
-    portolan_engine::message::say(&format!("a panic{place} aborts the job: {message}"));
+    portolan_engine::process::message::say(&format!("a panic{place} aborts the job: {message}"));
 }

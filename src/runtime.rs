@@ -271,7 +271,7 @@ impl Runtime {
 
     /// Counts a barrier of a group, if race checks are enabled.
     #[cfg(feature = "array")]
-    pub(crate) fn count_barrier(&self, group: &Arc<portolan_engine::group::Group>) {
+    pub(crate) fn count_barrier(&self, group: &Arc<portolan_engine::collective::group::Group>) {
         if self.engine.config.check_races {
             *self.barriers.lock().entry(group.key()).or_default() += 1;
         }
@@ -289,9 +289,9 @@ impl Runtime {
     }
 
     #[cfg(feature = "array")]
-    pub(crate) fn barriers(&self, group: &Arc<portolan_engine::group::Group>) -> u64 {
+    pub(crate) fn barriers(&self, group: &Arc<portolan_engine::collective::group::Group>) -> u64 {
         let counts = self.barriers.lock();
-        let of = |g: &Arc<portolan_engine::group::Group>| {
+        let of = |g: &Arc<portolan_engine::collective::group::Group>| {
             counts.get(&g.key()).copied().unwrap_or_default()
         };
         let world = self.engine.world();

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan_compose::file::{Place, crc, encode, read};
+use portolan_compose::file::{Place, VERSION, crc, encode, read};
 
 const PLACE: Place = Place { rank: 1, ranks: 3 };
 
@@ -12,7 +12,7 @@ fuzz_target!(|input: (bool, u64, &[u8])| {
     let mut bytes = bytes.to_vec();
     if repair && bytes.len() >= 48 {
         bytes[..8].copy_from_slice(b"PORTOCMP");
-        bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         bytes[16..20].copy_from_slice(&1u32.to_le_bytes());
         bytes[20..24].copy_from_slice(&3u32.to_le_bytes());
         // The length is either correct or taken from the input.

@@ -10,9 +10,9 @@
 
 use crate::Element;
 use crate::one_thread::OneThread;
+use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::{Error, Result};
 use portolan_engine::layout::Shape;
-use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::{Call, CallInfo};
 use portolan_engine::transfer::TransferKind;

@@ -92,11 +92,13 @@ impl<T: Element> Segment<'_, T> {
         const CALL: &str = "Segment::put_block";
         let plan = self.plan(rank, remote, source.len(), local).in_call(CALL)?;
         // From the whole slice, because a block with negative strides reaches back from its start.
-        let from = source.as_ptr().wrapping_add(plan.start).cast();
+        let from = source.as_ptr().wrapping_add(plan.start).cast_mut().cast();
         // SAFETY: the local extent of the plan lies in `source`, which stays borrowed until the
         // call returns, and a put only reads it.
-        unsafe { self.engine().put_shape(plan.world, plan.address, from, &plan.shape) }
-            .in_call(CALL)
+        unsafe {
+            self.engine().blocking(TransferKind::Put, plan.world, plan.address, from, &plan.shape)
+        }
+        .in_call(CALL)
     }
 
     /// Gets the block `remote` of the part of `rank` into the block `local` of `target`. The

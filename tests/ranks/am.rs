@@ -7,7 +7,7 @@ use portolan::Result;
 use portolan_engine::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
-use portolan_engine::peer::CompletionCounter;
+use portolan_engine::core::peer::CompletionCounter;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};

@@ -4,9 +4,9 @@ use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use portolan::ErrorKind;
 use portolan_engine::any_memory::{Span, Within};
+use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::memory::registered::Registration;
 use portolan_engine::path::cma::Direction;
-use portolan_engine::peer::CompletionCounter;
 use std::sync::Arc;
 
 static mut GLOBAL: [u8; 4096] = [0; 4096];

@@ -35,31 +35,11 @@ impl<'a> Forger<'a> {
         pair: Pair,
         dims: &[(u64, i64, i64)],
     ) -> portolan::Result<Loaded<'a>> {
-        let mut body = (rows.len() as u32).to_le_bytes().to_vec();
-        for &(number, rank, bytes) in rows {
-            for field in [0, number, rank as u64, bytes] {
-                body.extend(field.to_le_bytes());
-            }
-        }
-        let shaped = u64::from(!dims.is_empty());
-        body.extend(1u32.to_le_bytes());
-        body.extend((target as u32).to_le_bytes());
-        body.extend((1 - shaped).to_le_bytes());
-        body.extend(shaped.to_le_bytes());
+        let rows: Vec<_> =
+            rows.iter().map(|&(number, rank, bytes)| (0u64, number, rank, bytes)).collect();
         let (from, local, to, remote, bytes) = pair;
-        body.extend(from.to_le_bytes());
-        body.extend(to.to_le_bytes());
-        for field in [local, remote, bytes] {
-            body.extend(field.to_le_bytes());
-        }
-        if !dims.is_empty() {
-            body.extend((dims.len() as u32).to_le_bytes());
-            for &(n, local, remote) in dims {
-                body.extend(n.to_le_bytes());
-                body.extend(local.to_le_bytes());
-                body.extend(remote.to_le_bytes());
-            }
-        }
+        let stored = ((from, local), (to, remote), bytes, dims);
+        let body = postcard::to_stdvec(&(rows, 1u32, target, 1u64, stored)).expect("a body");
         let place = file::Place { rank: self.rank, ranks: self.ranks };
         let record = file::encode(place, kind, &body).expect("a record");
         std::fs::write(&self.path, record).expect("write");
@@ -107,7 +87,9 @@ fn number_of(
     composer.store(FILE, &c).expect("store");
     let file = std::fs::read(path).expect("the file");
     // The number follows the head of 48 bytes, the number of rows and the group.
-    u64::from_le_bytes(file[60..68].try_into().expect("eight bytes"))
+    let (_rows, _group, number): (u32, u64, u64) =
+        postcard::from_bytes(&file[48..]).expect("a row");
+    number
 }
 
 /// Files that name every segment of the library: mutexes, counters of tiles and arrivals, lent

@@ -52,7 +52,10 @@ fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut R
             want[8 * i..8 * i + row].copy_from_slice(&second[row * i..row * i + row]);
         }
         // SAFETY: `second` has more than `rows * row` bytes.
-        unsafe { engine.put_shape(target, at, second.as_ptr(), &shape) }.expect("strided put");
+        unsafe {
+            engine.blocking(TransferKind::Put, target, at, second.as_ptr().cast_mut(), &shape)
+        }
+        .expect("strided put");
         assert!(ctx.get(target, at, bytes) == want, "put; strided put; get of {bytes} bytes");
         let mut packed = vec![0u8; rows * row];
         // SAFETY: `packed` has the bytes of the shape.

@@ -71,7 +71,7 @@ pub fn fences(ctx: &Ctx) {
                     1 => {
                         engine.implicit(TransferKind::Put, right, at, source, &whole).expect("put")
                     }
-                    2 => engine.put_shape(right, at, source, &rows).expect("put"),
+                    2 => engine.blocking(TransferKind::Put, right, at, source, &rows).expect("put"),
                     _ => {
                         let add = TransferKind::Accumulate(Scale::Double(1.0));
                         engine.implicit(add, right, at, source, &whole).expect("acc");

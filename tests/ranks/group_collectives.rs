@@ -4,7 +4,7 @@ use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use portolan::{Error, ErrorKind};
 use portolan_engine::collective::Operator;
-use portolan_engine::group::Group;
+use portolan_engine::collective::group::Group;
 
 /// Lengths in bytes around the sizes of slots and blocks, and around the length from which MPI's
 /// collectives take over.

@@ -84,7 +84,7 @@ fn sparse(ctx: &Ctx, at: usize) {
     // SAFETY: both vectors have the bytes of the shape. The remote extent, 256 rows of 8 MiB and
     // one block, lies inside the segment.
     unsafe {
-        engine.put_shape(1, at, source, &shape).expect("strided put");
+        engine.blocking(TransferKind::Put, 1, at, source, &shape).expect("strided put");
         engine
             .blocking(TransferKind::Get, 1, at, back.as_mut_ptr().cast(), &shape)
             .expect("strided get");
@@ -92,7 +92,7 @@ fn sparse(ctx: &Ctx, at: usize) {
         // Two rows more than 2 GiB apart, from the end backwards.
         let far = Shape::strided(&[8, 2], &[8], &[-((2isize << 30) + 64)]).expect("a shape");
         let last = at + LENGTH - 8;
-        engine.put_shape(1, last, source, &far).expect("strided put");
+        engine.blocking(TransferKind::Put, 1, last, source, &far).expect("strided put");
         engine
             .blocking(TransferKind::Get, 1, last, back.as_mut_ptr().cast(), &far)
             .expect("strided get");

@@ -5,8 +5,8 @@ use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use num_complex::Complex;
 use portolan::{ErrorKind, Result};
+use portolan_engine::collective::group::Group;
 use portolan_engine::collective::{Kind, Operator};
-use portolan_engine::group::Group;
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 use crate::child::{Ctx, own, step};
 use crate::model::{self, Form, Item, Model};
 use crate::rng::Rng;
-use portolan_engine::group::Group;
+use portolan_engine::collective::group::Group;
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;

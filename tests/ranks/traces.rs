@@ -62,7 +62,7 @@ fn calls(engine: &Engine) -> Result<Vec<Path>> {
                 engine.put(target, mine, p, 8)?;
                 engine.get(target, mine, p, 16)?;
                 engine.accumulate(target, mine + 64, p, 32, Scale::Int(1))?;
-                engine.put_shape(target, mine, p, &strided)?;
+                engine.blocking(TransferKind::Put, target, mine, p, &strided)?;
                 engine.implicit(TransferKind::Put, target, mine, p, &Shape::contiguous(24))?;
                 engine.wait_implicit_to(target)?;
                 let mut handle = Handle::default();

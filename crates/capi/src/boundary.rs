@@ -8,8 +8,8 @@
 use parking_lot::Mutex;
 use portolan_engine::error::{Error, ErrorKind, Result, fail};
 use portolan_engine::layout::{Dim, Shape};
-use portolan_engine::message;
 use portolan_engine::process;
+use portolan_engine::process::message;
 use portolan_engine::runtime::{self, Engine, log_sink};
 use portolan_engine::trace::{self, Interface};
 use scopeguard::ScopeGuard;

@@ -1,7 +1,7 @@
 //! The C interfaces. They check arguments, call the engine and map errors.
 //!
-//! [`boundary`] is their common part, and [`portolan_engine::sharing`] lets several of them use one
-//! engine. [`extension`] and [`observe`] are Portolan's own calls (`include/portolan.h`).
+//! [`boundary`] is their common part, and [`portolan_engine::runtime::sharing`] lets several of them
+//! use one engine. [`extension`] and [`observe`] are Portolan's own calls (`include/portolan.h`).
 //!
 //! **Contract.** The pointers that an exported function takes are valid as its header describes,
 //! and handles are live. `SAFETY` comments call this the contract.

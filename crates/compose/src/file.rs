@@ -28,7 +28,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The version that is written, and the only version that is accepted.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"PORTOCMP";
 const HEAD: usize = 48;
 
@@ -90,7 +90,11 @@ pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result
     }
     let version = u32_at(&head, 8);
     if version != VERSION {
-        fail!(Argument, "{name} has version {version}, but this library reads version {VERSION}");
+        fail!(
+            Argument,
+            "{name} has version {version}, but this library reads version {VERSION}: \
+             store its compositions again"
+        );
     }
     if crc(&head[..40]) != u64_at(&head, 40) {
         fail!(Argument, "the head of a record of {name} is damaged: its checksum is wrong");

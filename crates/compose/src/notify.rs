@@ -12,10 +12,10 @@
 //! a fast neighbour in the next phase therefore never counts in this phase, and none is lost.
 
 use portolan_engine::collective::{self, Kind};
+use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::Result;
 use portolan_engine::futex;
 use portolan_engine::memory::segment::{Purpose, Segment};
-use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::Cause;
 use portolan_engine::wait::{self, Ends};

@@ -3,7 +3,9 @@
 //! In the table of a record ([`super::file`]), a row holds the name of a segment, and the rank and
 //! the length of the part. The name is the segment's group and its number in the group's order of
 //! allocation. A run that makes the same allocations in the same order therefore finds the same
-//! memory, at any address. The group of all ranks has the name 0.
+//! memory, at any address. The group of all ranks has the name 0. The body is encoded by postcard:
+//! the rows, the number of targets, and for each target its rank, its number of [`Stored`] pairs,
+//! and these.
 //!
 //! The contents of a file are not trusted: loading makes the same checks as adding. A file may name
 //! segments that the program allocated, but not the library's own segments or parts of distributed
@@ -19,10 +21,11 @@ use super::{Composer, Composition, CompositionKind, Form};
 use portolan_engine::error::{Result, fail, reserve};
 use portolan_engine::layout::pairs::Pairs;
 use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
-use portolan_engine::layout::{MAX_LEVELS, Shape};
+use portolan_engine::layout::{Dim, MAX_LEVELS, Shape};
 use portolan_engine::memory::registry::SegmentId;
 use portolan_engine::memory::segment::{Purpose, Segment};
 use portolan_engine::runtime::Engine;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,12 +55,46 @@ impl Trust {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Row {
     group: u64,
     number: u64,
     rank: usize,
     bytes: usize,
+}
+
+/// The first block on both sides, each by its row and its offset, and the dimensions of a shape:
+/// the number of blocks and the strides.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    local: (u32, usize),
+    remote: (u32, usize),
+    block: usize,
+    dims: Vec<(usize, isize, isize)>,
+}
+
+/// A bound of an encoded value in bytes: it has at most this many numbers of at most 10 bytes.
+const MOST: usize = 10 * (6 + 3 * MAX_LEVELS);
+
+/// Appends a value to a body. Fails with `Memory`.
+fn put(out: &mut Vec<u8>, value: &impl Serialize) -> Result<()> {
+    reserve(out, MOST, "parts of a record")?;
+    match postcard::to_extend(value, std::mem::take(out)) {
+        Ok(longer) => *out = longer,
+        Err(error) => fail!(Argument, "the composition cannot be encoded: {error}"),
+    }
+    Ok(())
+}
+
+/// Takes the next value from a body.
+fn take<'de, T: Deserialize<'de>>(left: &mut &'de [u8]) -> Result<T> {
+    match postcard::take_from_bytes(left) {
+        Ok((value, rest)) => {
+            *left = rest;
+            Ok(value)
+        }
+        Err(error) => fail!(Argument, "a part of the composition is damaged: {error}"),
+    }
 }
 
 struct Names<'e> {
@@ -110,31 +147,7 @@ impl Names<'_> {
     }
 }
 
-fn put32(out: &mut Vec<u8>, value: u32) {
-    out.extend_from_slice(&value.to_le_bytes());
-}
-
-fn put64(out: &mut Vec<u8>, value: u64) {
-    out.extend_from_slice(&value.to_le_bytes());
-}
-
-fn put_pair(
-    out: &mut Vec<u8>,
-    local: SegmentName,
-    remote: SegmentName,
-    bytes: usize,
-) -> Result<()> {
-    // Also for the dimensions, which follow if the pair is a shape.
-    reserve(out, 40 + 4 + 24 * MAX_LEVELS, "parts of a record")?;
-    put32(out, local.row);
-    put32(out, remote.row);
-    put64(out, local.offset as u64);
-    put64(out, remote.offset as u64);
-    put64(out, bytes as u64);
-    Ok(())
-}
-
-/// Encodes the pairs towards one target: the numbers of runs and shapes, the runs, and the shapes.
+/// Encodes the pairs towards one target.
 fn encode_target(
     names: &mut Names<'_>,
     me: usize,
@@ -143,7 +156,7 @@ fn encode_target(
     strided_blocks: &[StridedBlock],
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let (mut shapes, mut shaped) = (Vec::new(), 0u64);
+    let (mut pairs, mut count) = (Vec::new(), 0u64);
     let mut apart: Vec<ByteRun> = Vec::new();
     for strided_block in strided_blocks {
         let ((lf, le), (rf, re)) = (strided_block.local_span(), strided_block.remote_span());
@@ -154,39 +167,34 @@ fn encode_target(
         }
         // With negative strides, the first block does not lie at the start of the span.
         let first = |name: SegmentName, at: usize, from: usize| {
-            let offset = name.offset.saturating_add(at.saturating_sub(from));
-            SegmentName { offset, ..name }
+            (name.row, name.offset.saturating_add(at.saturating_sub(from)))
         };
-        let (local, remote) =
-            (first(l, strided_block.local, lf), first(r, strided_block.remote, rf));
-        put_pair(&mut shapes, local, remote, strided_block.shape.block())?;
-        put32(&mut shapes, strided_block.shape.dims().len() as u32);
-        for d in strided_block.shape.dims() {
-            put64(&mut shapes, d.n as u64);
-            put64(&mut shapes, d.local as u64);
-            put64(&mut shapes, d.remote as u64);
-        }
-        shaped = shaped.saturating_add(1);
+        let shape = &strided_block.shape;
+        let stored = Stored {
+            local: first(l, strided_block.local, lf),
+            remote: first(r, strided_block.remote, rf),
+            block: shape.block(),
+            dims: shape.dims().iter().map(|d| (d.n, d.local, d.remote)).collect(),
+        };
+        put(&mut pairs, &stored)?;
+        count = count.saturating_add(1);
     }
-    let (mut rows, mut count) = (Vec::new(), 0u64);
     for run in runs.iter().chain(&apart) {
         // A run may continue across the border of two segments, on either side.
         let ByteRun { mut local, mut remote, bytes: mut left } = *run;
         while left > 0 {
             let (l, r) = (names.name(me, local)?, names.name(target, remote)?);
             let bytes = left.min(l.room).min(r.room);
-            put_pair(&mut rows, l, r, bytes)?;
+            let (from, to, dims) = ((l.row, l.offset), (r.row, r.offset), Vec::new());
+            put(&mut pairs, &Stored { local: from, remote: to, block: bytes, dims })?;
             (local, remote) = (local.saturating_add(bytes), remote.saturating_add(bytes));
             left = left.saturating_sub(bytes);
             count = count.saturating_add(1);
         }
     }
-    reserve(out, rows.len().saturating_add(shapes.len()), "parts of a record")?;
-    put32(out, target as u32);
-    put64(out, count);
-    put64(out, shaped);
-    out.append(&mut rows);
-    out.append(&mut shapes);
+    put(out, &(target, count))?;
+    reserve(out, pairs.len(), "parts of a record")?;
+    out.append(&mut pairs);
     Ok(())
 }
 
@@ -224,49 +232,12 @@ fn encode(engine: &Engine, composition: &Composition, trust: Trust) -> Result<Ve
         }
     }
     let mut out = Vec::new();
-    let table = names.rows.len().saturating_mul(32);
-    reserve(&mut out, targets.len().saturating_add(table), "parts of a record")?;
-    put32(&mut out, names.rows.len() as u32);
-    for row in &names.rows {
-        put64(&mut out, row.group);
-        put64(&mut out, row.number);
-        put64(&mut out, row.rank as u64);
-        put64(&mut out, row.bytes as u64);
-    }
-    put32(&mut out, count);
+    put(&mut out, &names.rows.len())?;
+    names.rows.iter().try_for_each(|row| put(&mut out, row))?;
+    put(&mut out, &count)?;
+    reserve(&mut out, targets.len(), "parts of a record")?;
     out.append(&mut targets);
     Ok(out)
-}
-
-struct Reader<'a> {
-    left: &'a [u8],
-}
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
-        match self.left.split_first_chunk::<N>() {
-            Some((bytes, left)) => {
-                self.left = left;
-                Ok(*bytes)
-            }
-            None => fail!(Argument, "the composition ends too early: the file is damaged"),
-        }
-    }
-    fn u32(&mut self) -> Result<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-    fn u64(&mut self) -> Result<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
-    fn size(&mut self) -> Result<usize> {
-        match usize::try_from(self.u64()?) {
-            Ok(n) if isize::try_from(n).is_ok() => Ok(n),
-            _ => fail!(Argument, "a number of the composition is out of range"),
-        }
-    }
-    fn stride(&mut self) -> Result<isize> {
-        Ok(self.u64()? as isize)
-    }
 }
 
 /// Finds the memory that the rows name in this run.
@@ -332,35 +303,24 @@ impl Pieces<'_> {
 }
 
 fn decode_target(
-    reader: &mut Reader<'_>,
+    left: &mut &[u8],
     strided_blocks: &Pieces<'_>,
     me: usize,
 ) -> Result<(usize, Part)> {
-    let target = reader.u32()? as usize;
+    let (target, pairs): (usize, u64) = take(left)?;
     strided_blocks.engine.check_rank(target)?;
-    let (runs, shapes) = (reader.u64()?, reader.u64()?);
     let mut part = Part::default();
-    for i in 0..runs.saturating_add(shapes) {
-        let (from, to) = (reader.u32()?, reader.u32()?);
-        let (local, remote, block) = (reader.size()?, reader.size()?, reader.size()?);
-        let mut shape = Shape::contiguous(block);
-        if i >= runs {
-            let levels = reader.u32()? as usize;
-            if levels > MAX_LEVELS {
-                fail!(Argument, "a shape of the composition has {levels} dimensions");
-            }
-            let (mut n, mut l, mut r) = (vec![block], Vec::new(), Vec::new());
-            for _ in 0..levels {
-                n.push(reader.size()?);
-                l.push(reader.stride()?);
-                r.push(reader.stride()?);
-            }
-            shape = Shape::strided(&n, &l, &r)?;
+    for _ in 0..pairs {
+        let Stored { local, remote, block, dims } = take(left)?;
+        if dims.len() > MAX_LEVELS {
+            fail!(Argument, "a shape of the composition has {} dimensions", dims.len());
         }
+        let dims = dims.iter().map(|&(n, local, remote)| Dim { n, local, remote });
+        let shape = Shape::repeated(block, dims)?;
         let (ll, lh) = shape.extent(portolan_engine::layout::Side::Local);
         let (rl, rh) = shape.extent(portolan_engine::layout::Side::Remote);
-        let local = strided_blocks.address(from, me, local, ll, lh)?;
-        let remote = strided_blocks.address(to, target, remote, rl, rh)?;
+        let local = strided_blocks.address(local.0, me, local.1, ll, lh)?;
+        let remote = strided_blocks.address(remote.0, target, remote.1, rl, rh)?;
         part.add_shape(local, remote, shape)?;
     }
     Ok((target, part))
@@ -372,27 +332,21 @@ fn decode(
     body: &[u8],
     trust: Trust,
 ) -> Result<Composition> {
-    let mut reader = Reader { left: body };
+    let mut left = body;
     let mut strided_blocks = Pieces { engine, trust, found: Vec::new(), keep: Vec::new() };
-    for _ in 0..reader.u32()? {
-        let row = Row {
-            group: reader.u64()?,
-            number: reader.u64()?,
-            rank: reader.size()?,
-            bytes: reader.size()?,
-        };
-        strided_blocks.add(row)?;
+    for _ in 0..take::<usize>(&mut left)? {
+        strided_blocks.add(take(&mut left)?)?;
     }
     let mut parts: Vec<(usize, Vec<Arc<Part>>)> = Vec::new();
-    for _ in 0..reader.u32()? {
-        let (target, part) = decode_target(&mut reader, &strided_blocks, engine.rank())?;
+    for _ in 0..take::<u32>(&mut left)? {
+        let (target, part) = decode_target(&mut left, &strided_blocks, engine.rank())?;
         match parts.binary_search_by_key(&target, |(t, _)| *t) {
             Ok(at) => parts[at].1.push(Arc::new(part)),
             Err(at) => parts.insert(at, (target, vec![Arc::new(part)])),
         }
     }
-    if !reader.left.is_empty() {
-        fail!(Argument, "{} bytes are left over in the composition", reader.left.len());
+    if !left.is_empty() {
+        fail!(Argument, "{} bytes are left over in the composition", left.len());
     }
     let form = match kind {
         CompositionKind::Merged => Form::Merged(parts),

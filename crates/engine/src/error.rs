@@ -2,7 +2,7 @@
 //! involved. The called interface adds the name of its call ([`Error::in_call`]), and decides
 //! whether to log, return a code or abort. Outputs of a call are written only on success.
 
-use crate::message::RankPrefix;
+use crate::process::message::RankPrefix;
 use std::fmt;
 
 /// The C interfaces return it as a code.

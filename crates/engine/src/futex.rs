@@ -1,6 +1,6 @@
 //! Sleeping on a word of memory, which several processes may share.
 
-use crate::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 fn call(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>) {

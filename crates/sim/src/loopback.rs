@@ -10,6 +10,7 @@ use crate::checks;
 use crate::machine::Outcome;
 use crate::programs;
 use parking_lot::Mutex;
+use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::Result;
 use portolan_engine::layout::Shape;
 use portolan_engine::layout::pairs::Pairs;
@@ -19,7 +20,6 @@ use portolan_engine::path::{
     Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport, install, kernel,
     shm_atomics,
 };
-use portolan_engine::peer::CompletionCounter;
 use std::sync::Arc;
 
 /// The checks that also run over this transport.

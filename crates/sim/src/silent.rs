@@ -24,7 +24,7 @@ fn config(dice: &mut Dice) -> Config {
         watchdog: PATIENCE,
         ..settings::draw(dice)
     };
-    portolan_engine::watchdog::configure(&config);
+    portolan_engine::wait::watchdog::configure(&config);
     config
 }
 

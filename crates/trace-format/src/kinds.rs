@@ -2,6 +2,14 @@
 
 use crate::format::Fault;
 
+/// An enumeration whose entries have numbers in the file.
+pub(crate) trait Numbered: Copy {
+    fn number(self) -> u8;
+
+    /// Fails with `Value` if no entry has the number.
+    fn from_number(number: u8) -> Result<Self, Fault>;
+}
+
 /// Defines an enum with display names. The discriminant is the number in the file.
 macro_rules! numbered {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
@@ -18,9 +26,14 @@ macro_rules! numbered {
             pub const fn name(self) -> &'static str {
                 [$($text,)+][self as usize]
             }
+        }
 
-            /// Fails with `Value` if no variant has the number.
-            pub(super) fn from_number(number: u8) -> Result<$name, Fault> {
+        impl Numbered for $name {
+            fn number(self) -> u8 {
+                self as u8
+            }
+
+            fn from_number(number: u8) -> Result<$name, Fault> {
                 Self::ALL.get(number as usize).copied().ok_or(Fault::Value(stringify!($name)))
             }
         }

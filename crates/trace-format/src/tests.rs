@@ -245,7 +245,7 @@ fn a_sampled_call_of_an_earlier_version_is_an_error() {
     assert!(Events::new(&put, 5).all(|event| event.is_ok()));
     sampled[0] |= SAMPLED;
     let read: Vec<_> = Events::new(&sampled, 5).collect();
-    assert_eq!(read, [Err(Fault::Value("flag of a sampled call"))]);
+    assert_eq!(read, [Err(Fault::Value("event's flags"))]);
 }
 
 #[test]

@@ -65,7 +65,7 @@ twin! {
         code("ARMCI_NbPut", |engine| {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
             // SAFETY: by contract, `src` is valid until completion, and `hdl` is null or valid.
-            unsafe { handles::contiguous(engine, hdl, TransferKind::Put, target, dst as usize, src.cast(), bytes) }
+            unsafe { handles::contiguous(engine, hdl, &TransferKind::Put, target, dst as usize, src.cast(), bytes) }
         })
     }
 }
@@ -77,7 +77,7 @@ twin! {
         code("ARMCI_NbGet", |engine| {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
             // SAFETY: by contract, `dst` is valid until completion, and `hdl` is null or valid.
-            unsafe { handles::contiguous(engine, hdl, TransferKind::Get, target, src as usize, dst.cast(), bytes) }
+            unsafe { handles::contiguous(engine, hdl, &TransferKind::Get, target, src as usize, dst.cast(), bytes) }
         })
     }
 }
@@ -92,7 +92,7 @@ twin! {
             // SAFETY: by contract, `scale` is valid, `src` until completion, `hdl` null or valid.
             unsafe {
                 let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
-                handles::contiguous(engine, hdl, kind, target, dst as usize, src.cast(), bytes)
+                handles::contiguous(engine, hdl, &kind, target, dst as usize, src.cast(), bytes)
             }
         })
     }

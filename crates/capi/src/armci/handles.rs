@@ -247,7 +247,7 @@ pub(super) unsafe fn issue(
 pub(super) unsafe fn contiguous(
     engine: &Engine,
     hdl: *mut ArmciHandle,
-    kind: TransferKind,
+    kind: &TransferKind,
     target: usize,
     remote: usize,
     local: *mut u8,
@@ -256,14 +256,14 @@ pub(super) unsafe fn contiguous(
     // SAFETY: the caller upholds the contract of `issue`.
     unsafe {
         // A handle that collects transfers of this kind already needs no preparation.
-        if !hdl.is_null() && is_marked(&*hdl) && kind_of(&*hdl) != Some(collecting(kind)) {
-            return issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes));
+        if !hdl.is_null() && is_marked(&*hdl) && kind_of(&*hdl) != Some(collecting(*kind)) {
+            return issue(engine, hdl, *kind, target, remote, local, &Shape::contiguous(bytes));
         }
         // An observed call is recorded when it is issued, so it must not take this shortcut.
         if !engine.is_observed() && engine.try_direct(kind, target, remote, local, bytes)? {
             return Ok(());
         }
-        issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes))
+        issue(engine, hdl, *kind, target, remote, local, &Shape::contiguous(bytes))
     }
 }
 

@@ -12,7 +12,7 @@ use portolan_engine::error::{Result, fail};
 use portolan_engine::mpi::CommHandle;
 use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::runtime;
-use portolan_engine::sharing;
+use portolan_engine::runtime::sharing;
 use std::os::raw::{c_char, c_int};
 
 /// For the log, and for `portolan-info PROGRAM`, which searches programs for it.

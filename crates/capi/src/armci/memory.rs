@@ -3,8 +3,8 @@
 use super::types::{ArmciGroup, ArmciSize};
 use super::{group_table, twin};
 use crate::boundary::{abort, code, guard, or_abort, reported};
+use portolan_engine::collective::group::Group;
 use portolan_engine::error::{ErrorKind, Result, fail};
-use portolan_engine::group::Group;
 use portolan_engine::path::kernel;
 use portolan_engine::runtime::{Engine, current};
 use std::os::raw::{c_char, c_int, c_void};

@@ -58,7 +58,9 @@ impl Strided {
         // SAFETY: the caller guarantees the arrays, the handle and the local memory.
         unsafe {
             match types::one_block(count, levels) {
-                Some(bytes) => handles::contiguous(engine, hdl, kind, target, remote, local, bytes),
+                Some(bytes) => {
+                    handles::contiguous(engine, hdl, &kind, target, remote, local, bytes)
+                }
                 None => {
                     let shape = types::shape(local_strides, remote_strides, count, levels)?;
                     handles::issue(engine, hdl, kind, target, remote, local, &shape)

@@ -5,7 +5,7 @@ use crate::boundary;
 use parking_lot::Mutex;
 use portolan_engine::error::Result;
 use portolan_engine::runtime;
-use portolan_engine::sharing;
+use portolan_engine::runtime::sharing;
 use std::os::raw::{c_char, c_int, c_void};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 //! IBM's `LAPI_Term` is local. So a task that has waited for [`PATIENCE`] *leaves* instead: its
 //! call returns, and the engine serves the other tasks until the process exits. The status of the
 //! exit then decides: the launcher ends the job for a nonzero one, and for 0 the exit waits for the
-//! other tasks ([`portolan_engine::sharing::leave`]).
+//! other tasks ([`portolan_engine::runtime::sharing::leave`]).
 //!
 //! Each task says to task 0 that it has called, and again when its patience ends. Task 0 decides
 //! once: to end together when all have called, or to leave at the first task without patience. It

@@ -2,7 +2,7 @@
 
 use super::types::{ComplHandler, Counter, ErrorOf, Hook, SendHandler};
 use parking_lot::Mutex;
-use portolan_engine::peer::CompletionCounter;
+use portolan_engine::core::peer::CompletionCounter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -15,7 +15,7 @@ use super::types::Hook;
 use super::types::{ComplHandler, Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler};
 use super::{messages, twin};
 use portolan_engine::any_memory::Span;
-use portolan_engine::peer::CompletionCounter;
+use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::Arc;

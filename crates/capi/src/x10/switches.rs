@@ -7,9 +7,9 @@
 use super::{code, engine, failed};
 use crate::boundary::guard;
 use parking_lot::Mutex;
+use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::handles::Handles;
-use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::Cause;
 use std::os::raw::c_int;

@@ -15,7 +15,7 @@ use super::{Am, Owner};
 use super::{HandlerId, Hook};
 use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::memory::buffer_pool::BufferPool;
+use crate::memory::pool::Pool;
 use crate::sync::append_lists::{AppendLists, Batch, Locked};
 use crate::thread::fast_tls;
 use crate::trace::{self, Call, CallInfo, Cause};
@@ -43,7 +43,7 @@ pub struct Aggregator {
     item: usize,
     limit: usize,
     lists: AppendLists,
-    spares: Arc<BufferPool>,
+    spares: Arc<Pool>,
     /// Batches taken from their buffers and not yet sent.
     sending: AtomicUsize,
     age: Duration,

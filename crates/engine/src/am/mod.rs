@@ -51,9 +51,9 @@ pub use state::AmState;
 pub use state::Hook;
 pub use wire::{HandlerId, MAX_HEADER};
 
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::ops::Ops;
-use crate::peer::CompletionCounter;
 use std::ops::Deref;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock, Weak};

@@ -2,8 +2,8 @@
 //! thread may hold it for long and a report must not wait.
 
 use super::Am;
+use crate::core::peer::Peer;
 use crate::path::Path;
-use crate::peer::Peer;
 
 const MOST: usize = 8;
 

@@ -10,7 +10,7 @@ use super::work_split::JobSlots;
 use super::{Handler, HandlerId, Signal};
 use crate::error::{Result, fail};
 use crate::handles::Handles;
-use crate::memory::buffer_pool::BufferPool;
+use crate::memory::pool::Pool;
 use crate::memory::sparse::Sparse;
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
@@ -164,7 +164,7 @@ pub struct AmState {
     pub(super) locker: AtomicU64,
     pub(super) completion_thread: CompletionThread,
     pub(crate) poll_state: PollState,
-    pub(super) spares: Arc<BufferPool>,
+    pub(super) spares: Arc<Pool>,
     pub(super) held_up: AtomicBool,
     pub(super) flushing: AtomicBool,
     pub(super) hooks: RwLock<Vec<Hook>>,
@@ -210,7 +210,7 @@ impl AmState {
             locker: AtomicU64::new(0),
             completion_thread: CompletionThread::default(),
             poll_state: PollState::default(),
-            spares: Arc::new(BufferPool::new(16, SPARE_BYTES)),
+            spares: Arc::new(Pool::new(16, SPARE_BYTES)),
             held_up: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             hooks: RwLock::default(),

@@ -10,7 +10,7 @@ use super::state::{AmState, AwaitedSignal, Dispatch, RingState};
 use super::wire::{self, RecordHead, RecordKind};
 use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::watchdog::{self, ProgressEvent};
+use crate::wait::watchdog::{self, ProgressEvent};
 use parking_lot::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -17,6 +17,7 @@ pub use owner_served::Accesses;
 
 use crate::am::Am;
 use crate::am::shm_transport::ShmTransport;
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::memory::registered::{self, Table};
@@ -24,7 +25,6 @@ use crate::path::cma::Direction;
 use crate::path::kernel;
 pub use crate::path::ops::Span;
 use crate::path::ops::TransferKind;
-use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
 use crate::wait::Progress as _;
 use std::ops::Deref;

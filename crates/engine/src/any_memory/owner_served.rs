@@ -9,12 +9,12 @@ use crate::am::wire::read_pod;
 use crate::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
+use crate::core::peer::CompletionCounter;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::layout::array;
 use crate::memory::registered::{self, Inside};
 use crate::path::cma::{self, Direction};
 use crate::path::kernel;
-use crate::peer::CompletionCounter;
 use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
 use slab::Slab;

@@ -1,5 +1,6 @@
 //! Flags: a put of data, followed by a number that signals its arrival.
 
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
@@ -7,7 +8,6 @@ use crate::path::kernel::Scale;
 use crate::path::ops::{Rmw, TransferKind};
 use crate::path::two_sided::blocks::Batch;
 use crate::path::{self, Capabilities, Path};
-use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Call, CallInfo, Cause};
 use crate::transfer::check_local;
 use crate::wait;
@@ -19,7 +19,7 @@ impl Ops {
     /// A rank that sees the flag also sees the data.
     ///
     /// # Safety
-    /// See [`Ops::put_shape`].
+    /// `local` must be valid for reads of the local extent of the shape.
     pub unsafe fn put_flag(
         &self,
         target: usize,
@@ -57,7 +57,8 @@ impl Ops {
                     if shape.is_contiguous() {
                         self.put(target, remote, local, shape.bytes())?;
                     } else {
-                        self.put_shape(target, remote, local, shape)?;
+                        let (kind, local) = (TransferKind::Put, local.cast_mut());
+                        self.blocking(kind, target, remote, local, shape)?;
                     }
                 }
                 if !ordered {

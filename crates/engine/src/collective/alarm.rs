@@ -5,20 +5,17 @@
 //! communicator of the engine's collectives, in any rank that waits in a collective. A raised alarm
 //! ends every wait of a collective of the group, and every later one fails with the same text,
 //! because it is undecidable which of the next calls belong together. If all ranks agree to continue
-//! ([`Group::resume`](crate::group::Group::resume)), they get new collectives without the alarm.
+//! ([`Group::resume`](super::group::Group::resume)), they get new collectives without the alarm.
 //!
 //! Ranks that create a group have no common key yet, so their alarm disables the creation of groups
 //! for good on every rank that it reaches.
 
-use super::slots::Slots;
+use super::slots::{Slots, TEXT};
 use super::wire::Wire;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::p2p;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// In bytes, in shared memory and in messages.
-pub(super) const TEXT: usize = 496;
 
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]

@@ -1,5 +1,5 @@
 //! Scans, gathers to one rank, scatters, and exchanges between all pairs, over a communicator.
-//! [`crate::group::Group`] has compared the calls and checked the lengths. Elements travel as
+//! [`super::group::Group`] has compared the calls and checked the lengths. Elements travel as
 //! blocks of bytes, so that MPI counts elements.
 
 use super::{Kind, PIECE, Reducible, finish};

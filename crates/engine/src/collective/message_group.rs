@@ -16,13 +16,14 @@
 
 use super::alarm::Alarm;
 use super::call::{self, Call, Signature};
-use super::shared_counter::Checks;
+use super::shared_counter::{Checks, SharedCounter, reached};
 use super::transfer::{GroupTransfer, Header};
 use super::{Operator, Reducible, reduce};
 use crate::error::{Error, Result};
 use crate::mpi::Comm;
 use crate::trace::Cause;
-use crate::wait::{self, Progress};
+use crate::wait::{self, Ends, Progress, Word};
+use std::sync::atomic::Ordering;
 
 pub(super) struct Running<'a> {
     pub progress: &'a dyn Progress,
@@ -31,6 +32,43 @@ pub(super) struct Running<'a> {
     pub alarm: &'a Alarm,
     /// Whether the caller is the rank of its node that warns of a long wait.
     pub warns: &'a dyn Fn() -> bool,
+}
+
+impl Running<'_> {
+    /// Waits until the counter has reached the number. Calls `check_others` at intervals, and
+    /// returns its error.
+    pub(super) fn wait_for(
+        &self,
+        counter: SharedCounter<'_>,
+        what: &dyn Fn() -> String,
+        number: u32,
+        check_others: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        let ends = if counter.crowded { Ends::Meeting } else { Ends::Woken };
+        let mut checks = Checks::default();
+        loop {
+            let now = counter.number.load(Ordering::Acquire);
+            if reached(now, number) {
+                return Ok(());
+            }
+            let word = Word {
+                word: counter.number,
+                value: now,
+                sleepers: Some(counter.sleepers),
+                ends,
+                warns: self.warns,
+            };
+            wait::on_word(self.progress, Cause::Collective, what, word, || {
+                if counter.number.load(Ordering::Acquire) != now {
+                    return Ok(true);
+                }
+                if checks.due() {
+                    check_others()?;
+                }
+                Ok(false)
+            })?;
+        }
+    }
 }
 
 pub(super) struct MessageGroup<'a> {

@@ -1,7 +1,7 @@
 //! Collectives: barrier, broadcast, allgather, reductions, agreements. The functions of this module
 //! are the collectives of other long values over a communicator. Each one starts the non-blocking
 //! MPI collective and waits in the engine's loop ([`crate::wait`]). Values that are too long for
-//! one MPI call are split. [`crate::group::Group`] chooses between these functions and `team`.
+//! one MPI call are split. [`group::Group`] chooses between these functions and `team`.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, ReduceOp, Request};
@@ -12,6 +12,7 @@ use bytemuck::Pod;
 mod alarm;
 mod call;
 pub(crate) mod exchange;
+pub mod group;
 mod kind;
 mod message_group;
 mod reduce;

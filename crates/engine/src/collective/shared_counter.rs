@@ -1,10 +1,6 @@
 //! An increasing number in shared memory, on which ranks of a node sleep.
 
-use super::message_group::Running;
-use crate::error::Result;
 use crate::futex;
-use crate::trace::Cause;
-use crate::wait::{self, Ends, Word};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
@@ -56,40 +52,6 @@ impl SharedCounter<'_> {
         fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::Relaxed) > 0 {
             futex::wake_all(self.number);
-        }
-    }
-
-    /// Calls `check_others` at intervals, and returns its error.
-    pub(super) fn wait_for(
-        &self,
-        running: &Running<'_>,
-        what: &dyn Fn() -> String,
-        number: u32,
-        check_others: &dyn Fn() -> Result<()>,
-    ) -> Result<()> {
-        let ends = if self.crowded { Ends::Meeting } else { Ends::Woken };
-        let mut checks = Checks::default();
-        loop {
-            let now = self.number.load(Ordering::Acquire);
-            if reached(now, number) {
-                return Ok(());
-            }
-            let word = Word {
-                word: self.number,
-                value: now,
-                sleepers: Some(self.sleepers),
-                ends,
-                warns: running.warns,
-            };
-            wait::on_word(running.progress, Cause::Collective, what, word, || {
-                if self.number.load(Ordering::Acquire) != now {
-                    return Ok(true);
-                }
-                if checks.due() {
-                    check_others()?;
-                }
-                Ok(false)
-            })?;
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::call::{Call, Detail, Signature};
 use super::shared_counter::SharedCounter;
-use super::{Operator, Reducible, alarm, reduce};
+use super::{Operator, Reducible, reduce};
 use crate::digest;
 use crate::futex;
 use crate::shm::{self, SharedFile};
@@ -23,9 +23,11 @@ pub(super) const KEPT: usize = 2 * TURNS;
 pub(super) const SLOT: usize = LINE;
 /// Bytes of a block of a longer value. One rank writes a block while the others use the previous.
 pub(super) const BLOCK: usize = 8 << 10;
+/// Longest text of an alarm in bytes, in shared memory and in messages.
+pub(super) const TEXT: usize = 496;
 /// Offset of the alarm text, behind the marks of release and fullness and the arrivals.
 const ALARM: usize = (2 + TURNS) * LINE;
-const HEAD: usize = (ALARM + alarm::TEXT).next_multiple_of(LINE);
+const HEAD: usize = (ALARM + TEXT).next_multiple_of(LINE);
 const CALL: usize = size_of::<Call>().next_multiple_of(LINE);
 /// Bytes of a rank's part: its marks, a slot for each turn, and the calls that are kept.
 const OF_RANK: usize = LINE + TURNS * SLOT + KEPT * CALL;
@@ -128,7 +130,7 @@ impl Slots {
 
     /// Does nothing if the alarm is raised. Wakes all ranks that sleep on a mark.
     pub(super) fn set_alarm(&self, text: &[u8]) {
-        let text = &text[..text.len().min(alarm::TEXT)];
+        let text = &text[..text.len().min(TEXT)];
         let state = self.word(ALARM_STATE);
         if state.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             // SAFETY: `text` fits in its field, which only the rank that claimed the alarm writes.
@@ -149,7 +151,7 @@ impl Slots {
         if !self.is_alarmed() {
             return String::new();
         }
-        let len = (self.word(ALARM_LEN).load(Ordering::Relaxed) as usize).min(alarm::TEXT);
+        let len = (self.word(ALARM_LEN).load(Ordering::Relaxed) as usize).min(TEXT);
         // SAFETY: `len` is within the text field, which does not change once the alarm is raised.
         let text = unsafe { std::slice::from_raw_parts(self.file.base().add(ALARM), len) };
         String::from_utf8_lossy(text).into_owned()

@@ -6,22 +6,23 @@
 
 pub mod handler;
 mod observation;
+pub mod peer;
 mod poll_backoff;
 mod threads;
 pub mod upper_layer;
 mod waits;
 
+use crate::collective::group::Group;
 use crate::config::Config;
 use crate::error::{Result, fail};
-use crate::group::Group;
 use crate::memory::segment::Memory;
 use crate::mpi::init::ThreadLevel;
-use crate::peer::{Peer, Peers};
 use crate::thread::this_thread;
 use crate::topology::Topology;
 use crate::trace::{Observer, Settings};
 use crate::wait::Progress;
 use parking_lot::Mutex;
+use peer::{Peer, Peers};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use upper_layer::UpperLayer;

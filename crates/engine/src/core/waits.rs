@@ -1,12 +1,12 @@
 //! Waiting, and serving other ranks meanwhile. [`Core`] forwards polls and naps to the layer of
 //! [`Core::set_progress`]; without one, there is nothing to serve.
 
+use super::peer::CompletionCounter;
 use super::{Core, handler};
 use crate::error::{Result, fail, unless_forked};
-use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause, Observer};
+use crate::wait::watchdog::Standing;
 use crate::wait::{Ends, GivenUp, LONGEST_NAP, Patience, Progress};
-use crate::watchdog::Standing;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 

@@ -23,9 +23,9 @@ use super::partition::{
 use super::per_rank::PerRank;
 use super::registry::SegmentId;
 use super::segment::{Memory, Purpose, rounded};
+use crate::collective::group::Group;
 use crate::collective::share;
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::group::Group;
 use crate::shm::{self, Descriptor, FreshFile, SharedFile};
 use crate::wait::Progress;
 use std::sync::Arc;

@@ -7,8 +7,8 @@
 use super::capabilities::{Capabilities, Path};
 use super::own_region::{GRAIN, OwnRegion};
 use super::per_rank::PerRank;
+use crate::collective::group::Group;
 use crate::error::Result;
-use crate::group::Group;
 use crate::mpi::Window;
 use crate::shm;
 use crate::topology::Topology;

@@ -24,7 +24,7 @@ impl Path {
         }
     }
 
-    /// Returns the bit of the path in [`crate::peer::Peers::pending`].
+    /// Returns the bit of the path in [`crate::core::peer::Peers::pending`].
     #[inline]
     pub const fn pending_bit(self) -> u8 {
         match self {

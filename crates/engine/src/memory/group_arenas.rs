@@ -3,8 +3,8 @@
 //! and remove arenas in the same order, so that their numbers agree.
 
 use super::arena::{Arena, Neighbours};
+use crate::collective::group::Group;
 use crate::error::{Result, fail};
-use crate::group::Group;
 use crate::topology::Topology;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};

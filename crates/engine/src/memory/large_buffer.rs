@@ -2,7 +2,7 @@
 //!
 //! They hold encoded parameters that are too long for a message, and bulk memory of servers. Fresh
 //! memory of this size costs many times more than the copy, because the kernel maps and clears
-//! every page. The pool therefore keeps a few dropped buffers.
+//! every page. A pool ([`super::pool`]) therefore keeps a few dropped buffers.
 //!
 //! A buffer that other processes read can be exported to the host ([`super::shm_export`]; called
 //! `lent` here). A process then maps it and copies by itself, because reading another process's
@@ -11,8 +11,8 @@
 //!
 //! Invariant: every byte is initialized, if only with stale data, so that a `&[u8]` is sound.
 
+use super::pool::{Pool, Pooled};
 use super::shm_export::{ShmExport, ShmKey};
-use parking_lot::Mutex;
 use std::hash::Hash;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -26,9 +26,9 @@ const WASTE: usize = 4;
 /// Exports beyond which temporary buffers leave the rest to memory that the program requests.
 const MANY_LENT: usize = 32;
 
-static KEPT: Mutex<Vec<LargeBuffer>> = Mutex::new(Vec::new());
+static KEPT: Pool<LargeBuffer> = Pool::new(MOST, MOST_BYTES);
 
-/// Dropping it returns it to the pool, unless it is longer than half of the pool's limit.
+/// Dropping it gives it to the pool.
 #[derive(Debug)]
 pub struct LargeBuffer {
     at: *mut u8,
@@ -76,15 +76,11 @@ impl LargeBuffer {
 
     fn take(size: usize, lent: bool) -> Option<LargeBuffer> {
         let most = size.saturating_mul(WASTE).max(16 * PAGE);
-        let mut kept = KEPT.lock();
         let is_kind = |long: &LargeBuffer| match &long.lent {
             Some(export) => lent && export.is_own(),
             None => !lent,
         };
-        let fits = |long: &LargeBuffer| (size..=most).contains(&long.size) && is_kind(long);
-        let (at, _) =
-            kept.iter().enumerate().filter(|(_, l)| fits(l)).min_by_key(|(_, l)| l.size)?;
-        let mut long = kept.remove(at);
+        let mut long = KEPT.take_if(|l| (size..=most).contains(&l.size) && is_kind(l))?;
         long.used = true;
         Some(long)
     }
@@ -156,9 +152,9 @@ impl DerefMut for LargeBuffer {
 impl Drop for LargeBuffer {
     fn drop(&mut self) {
         let copied = self.lent.as_ref().is_some_and(ShmExport::is_copied);
-        if self.used && self.size <= MOST_BYTES / 2 && !copied {
+        if self.used && !copied {
             let (at, size) = (std::mem::replace(&mut self.at, ptr::null_mut()), self.size);
-            keep(LargeBuffer { at, size, lent: self.lent.take(), used: false });
+            KEPT.give(LargeBuffer { at, size, lent: self.lent.take(), used: false });
             return;
         }
         if self.lent.is_none() {
@@ -168,23 +164,14 @@ impl Drop for LargeBuffer {
     }
 }
 
-fn keep(long: LargeBuffer) {
-    let mut kept = KEPT.lock();
-    kept.push(long);
-    let mut bytes: usize = kept.iter().map(|l| l.size).sum();
-    let mut over = 0;
-    while kept.len() - over > MOST || bytes > MOST_BYTES {
-        bytes -= kept[over].size;
-        over += 1;
+impl Pooled for LargeBuffer {
+    fn bytes(&self) -> usize {
+        self.size
     }
-    let gone: Vec<LargeBuffer> = kept.drain(..over).collect();
-    drop(kept);
-    drop(gone); // outside the lock
 }
 
 pub fn clear() {
-    let kept = std::mem::take(&mut *KEPT.lock());
-    drop(kept); // outside the lock
+    KEPT.clear();
 }
 
 /// Allocates `size` page-aligned bytes, which [`free`] or C's `free` releases, or returns null.
@@ -205,16 +192,12 @@ pub unsafe fn free(buf: *mut u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parking_lot::Mutex;
 
     static ALONE: Mutex<()> = Mutex::new(());
 
-    fn held() -> (usize, usize) {
-        let kept = KEPT.lock();
-        (kept.len(), kept.iter().map(|l| l.size).sum())
-    }
-
     #[test]
-    fn buffers_come_back_and_are_bounded() {
+    fn buffers_come_back() {
         let _alone = ALONE.lock();
         let mut first = LargeBuffer::heap(13 << 20).expect("memory");
         assert!(first.len() >= 13 << 20 && (first.address() as usize).is_multiple_of(PAGE));
@@ -222,16 +205,11 @@ mod tests {
         let at = first.address();
         drop(first);
         assert_eq!(LargeBuffer::heap(12 << 20).expect("memory").address(), at, "it was kept");
-        assert_ne!(LargeBuffer::heap(14 << 20).expect("memory").address(), at, "it is too short");
+        let other = LargeBuffer::heap(14 << 20).expect("memory").address();
+        assert_ne!(other, at, "it is too short");
         assert_ne!(LargeBuffer::heap(10).expect("memory").address(), at, "it is much too long");
-        clear();
-        for size in [1, 70_000, 1 << 20, 9 << 20, 40 << 20] {
-            let many: Vec<LargeBuffer> = (0..20).filter_map(|_| LargeBuffer::heap(size)).collect();
-            assert_eq!(many.len(), 20);
-            drop(many);
-            let (buffers, bytes) = held();
-            assert!(buffers <= MOST && bytes <= MOST_BYTES, "{buffers} of {bytes} bytes");
-        }
+        drop(LargeBuffer::heap(40 << 20));
+        assert_eq!(LargeBuffer::heap(12 << 20).expect("memory").address(), other, "it was kept");
     }
 
     #[test]

@@ -25,7 +25,6 @@
 mod allocation;
 pub mod arena;
 pub mod block_index;
-pub(crate) mod buffer_pool;
 pub mod capabilities;
 pub mod free_list;
 mod group_arenas;
@@ -35,6 +34,7 @@ mod own_region;
 mod part;
 mod partition;
 pub(crate) mod per_rank;
+pub mod pool;
 mod region_lookup;
 pub mod registered;
 pub mod registry;

@@ -3,7 +3,7 @@
 use super::arena::{Arena, Region};
 use super::per_rank::PerRank;
 use super::registry::SegmentId;
-use crate::group::Group;
+use crate::collective::group::Group;
 use std::sync::Arc;
 
 /// A rank's block of a segment. The arena is meaningless if the length is 0.

@@ -3,8 +3,8 @@
 
 use super::arena;
 use super::segment::rounded;
+use crate::collective::group::Group;
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::group::Group;
 
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]

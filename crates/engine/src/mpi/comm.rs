@@ -6,8 +6,8 @@ use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place}
 use super::{Datatype, ReduceOp, Request};
 use crate::error::{Result, fail};
 use crate::trace::Cause;
+use crate::wait::watchdog::{InMpi, MpiCall};
 use crate::wait::{self, Boot};
-use crate::watchdog::{InMpi, MpiCall};
 use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};

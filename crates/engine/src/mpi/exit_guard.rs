@@ -57,7 +57,7 @@ extern "C" fn leaving() {
         return;
     }
     let code = ErrorKind::State.code();
-    crate::message::say(&format!(
+    crate::process::message::say(&format!(
         "this rank exits with status 0, but without ARMCI_Finalize (or the finalise call of \
          another interface) and MPI_Finalize; the job is aborted (error code {code})"
     ));

@@ -1,13 +1,13 @@
 //! Order and completion (invariants 1 and 3): changes of path, fences, waits without handles. One
 //! load reads the summary of the outstanding operations to a target through windows and messages
-//! ([`crate::peer::Peer`]). An operation on another path completes them first (`settle_before`),
-//! and so does a fence. Direct operations are complete on return.
+//! ([`crate::core::peer::Peer`]). An operation on another path completes them first
+//! (`settle_before`), and so does a fence. Direct operations are complete on return.
 
 use super::Ops;
+use crate::core::peer::Peer;
 use crate::error::{Result, fail};
 use crate::memory::registry::Hit;
 use crate::path::{Flush, Path};
-use crate::peer::Peer;
 use crate::trace::{Awaited, Call, CallInfo, Cause};
 use crate::wait;
 use std::sync::atomic::Ordering;

@@ -3,9 +3,9 @@
 
 use super::Ops;
 use super::traced::number_of;
+use crate::collective::group::Group;
 use crate::collective::{self, Kind, Sharing};
 use crate::error::{Result, fail};
-use crate::group::Group;
 use crate::memory::segment::{Purpose, Segment};
 use crate::trace::{Call, CallInfo, SegmentKind};
 use std::sync::Arc;

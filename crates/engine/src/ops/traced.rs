@@ -46,16 +46,7 @@ pub fn call_of(kind: TransferKind, blocking: bool) -> Call {
 impl Ops {
     pub fn path_to(&self, kind: TransferKind, target: usize, remote: usize) -> PathTaken {
         let hit = self.memory.registry.lookup(target, remote, 1);
-        let path = hit.map(|hit| {
-            let (arena, region) = (hit.arena(), hit.region());
-            match kind {
-                TransferKind::Accumulate(scale) => {
-                    path::for_accumulate(arena, region, scale.is_added_by_mpi(remote))
-                }
-                _ => path::for_transfer(arena, region),
-            }
-        });
-        path_taken(path)
+        path_taken(hit.map(|hit| path::for_kind(&kind, hit.arena(), hit.region(), remote)))
     }
 
     pub(crate) fn block_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {

@@ -17,7 +17,7 @@
 //! **Order** (invariant 1). Direct operations are complete on return. Messages to one target are
 //! handled in order. A window operation that overlaps an unfinished one of another kind flushes
 //! first. An operation that takes another path than unfinished operations to the same target
-//! completes those first ([`crate::peer`]).
+//! completes those first ([`crate::core::peer`]).
 
 pub mod cma;
 pub mod kernel;
@@ -37,6 +37,18 @@ pub use paths::{Paths, install};
 pub use transport::{Flush, Prepared, RemotePlace, Transport};
 
 use crate::memory::arena::{Arena, Domain};
+use ops::TransferKind;
+
+/// For contiguous bytes, or rows that all have the same alignment.
+#[inline]
+pub(crate) fn for_kind(kind: &TransferKind, arena: &Arena, region: *mut u8, remote: usize) -> Path {
+    match kind {
+        TransferKind::Put | TransferKind::Get => for_transfer(arena, region),
+        TransferKind::Accumulate(scale) => {
+            for_accumulate(arena, region, scale.is_added_by_mpi(remote))
+        }
+    }
+}
 
 /// `region` is the mapping, or null.
 #[inline]
@@ -52,7 +64,7 @@ pub fn for_atomics(arena: &Arena, region: *mut u8) -> Path {
 /// MPI never gets unaligned elements, on which its instructions may fault or not be atomic, and
 /// other elements that it does not add ([`kernel::Scale::is_added_by_mpi`]).
 #[inline]
-pub(crate) fn for_accumulate(arena: &Arena, region: *mut u8, by_mpi: bool) -> Path {
+fn for_accumulate(arena: &Arena, region: *mut u8, by_mpi: bool) -> Path {
     match arena.domain() {
         Domain::Mpi if by_mpi => Path::Rma,
         _ if !region.is_null() => Path::Direct,

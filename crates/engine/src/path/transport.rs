@@ -4,17 +4,17 @@
 //!
 //! **Contract.** A place lies in a live segment, and elements of accumulates have their size. The
 //! caller has completed the operations of other paths to the target. A transport marks the target
-//! as pending ([`crate::peer::Peers::mark_pending`]) before an operation can be incomplete there,
-//! and only a flush removes the mark.
+//! as pending ([`crate::core::peer::Peers::mark_pending`]) before an operation can be incomplete
+//! there, and only a flush removes the mark.
 
 use super::ops::{Rmw, TransferKind};
 use super::two_sided::blocks::Batch;
 use super::{Capabilities, Path, Paths};
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::pairs::Pairs;
 use crate::layout::{Shape, Vector};
 use crate::memory::arena::Arena;
-use crate::peer::CompletionCounter;
 use std::fmt;
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@
 //! interface has set applies to both.
 
 use crate::config::Config;
-use crate::message;
 use crate::process;
+use crate::process::message;
 use log::{Level, LevelFilter, Record};
 use parking_lot::RwLock;
 use std::sync::Arc;

@@ -5,15 +5,15 @@
 //! collective. The engine can be started again after a stop while MPI runs.
 //!
 //! The C interfaces reach the engine through [`current`], one atomic load; the Rust interface
-//! counts references. Objects that any thread may use or that may outlive it use [`admission`].
+//! counts references. Several interfaces share an engine by [`sharing`]. Objects that any thread may use or that may outlive it use [`admission`].
 
 use crate::am::{Am, Handler, HandlerId, Owner};
 use crate::any_memory::AnyMemory;
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result, unless_forked};
-use crate::progress::ProgressThread;
-use crate::watchdog::Watchdog;
+use crate::wait::watchdog::Watchdog;
 use parking_lot::{Mutex, RwLock};
+use progress_thread::ProgressThread;
 use std::fs::File;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub mod host;
 pub mod log_sink;
 mod oversubscription;
 mod path_selection;
+mod progress_thread;
+pub mod sharing;
 mod start;
 mod startup_record;
 pub mod statistics;

@@ -7,6 +7,7 @@
 //! Invariant: the start does not wait inside MPI, where many ranks that share cores delay each
 //! other, except for the creation of windows, if they may be used.
 
+use super::progress_thread::ProgressThread;
 use super::startup_record::{self, StartupRecord};
 use super::{
     CURRENT, Engine, OWNER, admission, host, log_sink, oversubscription, path_selection, trace_lock,
@@ -14,11 +15,11 @@ use super::{
 use crate::am::shm_transport::ShmTransport;
 use crate::am::{self, Am, Owner};
 use crate::any_memory::AnyMemory;
+use crate::collective::group::Group;
 use crate::collective::{self, Kind, Sharing, Wire};
 use crate::config::{self, AmChoice, Config, ThreadChoice, agreed};
 use crate::core::{self, Core};
 use crate::error::{Result, fail, unless_forked};
-use crate::group::Group;
 use crate::memory::arena::Policy;
 use crate::memory::segment::Memory;
 use crate::mpi::init::{self, ThreadLevel};
@@ -27,11 +28,10 @@ use crate::ops::Ops;
 use crate::path::Paths;
 use crate::path::two_sided::TwoSided;
 use crate::process;
-use crate::progress::ProgressThread;
 use crate::topology::Topology;
 use crate::trace::{Call, CallInfo};
 use crate::wait::Boot;
-use crate::watchdog::{self, Watchdog};
+use crate::wait::watchdog::{self, Watchdog};
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};

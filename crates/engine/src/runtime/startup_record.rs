@@ -8,7 +8,7 @@ use super::oversubscription::{Cores, own_cores};
 use crate::config::Config;
 use crate::config::agreed::{self, Agreed};
 use crate::topology::host_name;
-use crate::watchdog::hosts::{self, ADDRESSES, Address};
+use crate::wait::watchdog::hosts::{self, ADDRESSES, Address};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
@@ -61,7 +61,7 @@ impl StartupRecord {
             host: digest((boot, host_name::<256>(), dir)),
             cores: own_cores(),
             available: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-            key: crate::group::next_key(),
+            key: crate::collective::group::next_key(),
             secret: crate::digest::key(),
             may_wait: u32::from(may_wait),
             traces_in_use: u32::from(traces_in_use),

@@ -181,7 +181,7 @@ impl Engine {
                 .map(|n| Row { sum: sum[n], least: least[n], most: most[n], most_of: most_of[n] })
                 .collect();
             let text = table(&rows, &waited_for, self.size(), mine.seconds);
-            crate::message::write(text.as_bytes());
+            crate::process::message::write(text.as_bytes());
         }
         Ok(())
     }

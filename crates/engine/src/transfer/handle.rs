@@ -5,11 +5,11 @@
 //! transfers cost less than collecting them, so they are performed at once.
 
 use super::TransferKind;
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
 use crate::ops::traced::call_of;
-use crate::peer::CompletionCounter;
 use crate::trace::{Call, CallInfo, PathTaken};
 use crate::wait;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Handle {
         {
             let bytes = shape.block();
             // SAFETY: the caller guarantees `local`.
-            let direct = || unsafe { ops.try_direct(kind, target, remote, local, bytes) };
+            let direct = || unsafe { ops.try_direct(&kind, target, remote, local, bytes) };
             let call_info = CallInfo::new(call_of(kind, false)).to(target).moves(bytes);
             let body = || match direct()? {
                 true => Ok(PathTaken::Direct),

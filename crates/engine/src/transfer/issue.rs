@@ -1,13 +1,13 @@
 //! Selection of the path of a transfer along a shape.
 
-use super::{check_elements, check_local, differs_by_row, path_of};
+use super::{check_elements, check_local, differs_by_row};
+use crate::core::peer::CompletionCounter;
 use crate::error::{Error, Result};
 use crate::layout::{Shape, Side};
 use crate::memory::arena::Domain;
 use crate::ops::Ops;
 use crate::path::ops::TransferKind;
-use crate::path::{Path, RemotePlace, kernel, shm_atomics};
-use crate::peer::CompletionCounter;
+use crate::path::{self, Path, RemotePlace, kernel, shm_atomics};
 use crate::wait::Progress as _;
 use std::sync::Arc;
 
@@ -45,10 +45,10 @@ impl Ops {
         let (lo, hi) = shape.extent(Side::Remote);
         let first = remote.wrapping_add_signed(lo);
         let extent = hi.wrapping_sub(lo) as usize;
-        let mut hit = self.memory.registry.find(target, first, extent)?;
+        let hit = self.memory.registry.find(target, first, extent)?;
         let region = hit.region();
         let offset = hit.offset.wrapping_sub(lo as usize);
-        let path = path_of(&kind, hit.arena(), region, remote);
+        let path = path::for_kind(&kind, hit.arena(), region, remote);
         if hit.arena().domain() == Domain::Mpi && differs_by_row(kind, shape) {
             drop(hit);
             // SAFETY: the caller keeps `local` valid until the counter is done.
@@ -56,11 +56,7 @@ impl Ops {
             return Ok(Issued { path: Some(path), counter });
         }
         if path == Path::Direct {
-            if self.is_out_of_order(target) {
-                drop(hit);
-                hit = self.find_in_order(target, region, (first, extent))?;
-            }
-            let _open = hit;
+            let _open = self.in_order(target, hit, (first, extent))?;
             // SAFETY: the registry has checked the remote extent, mapped while `_open` is held. The
             // caller guarantees `local`.
             unsafe {

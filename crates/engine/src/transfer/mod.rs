@@ -6,7 +6,6 @@
 //! in a [`Handle`], or in the target's implicit counter. A transfer of zero bytes is valid for any
 //! addresses.
 
-mod accumulate;
 mod handle;
 mod issue;
 mod vector;
@@ -14,15 +13,16 @@ mod vector;
 pub use crate::path::ops::TransferKind;
 pub use handle::Handle;
 
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::memory::arena::Arena;
+use crate::memory::registry::Hit;
 use crate::mutation::{self, Fault};
 use crate::ops::Ops;
 use crate::ops::traced::{call_of, path_taken};
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
-use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause, Entered};
 use std::sync::Arc;
 
@@ -37,23 +37,13 @@ pub(crate) fn check_local(local: *const u8) -> Result<()> {
     Ok(())
 }
 
+#[inline]
 fn check_elements(scale: Scale, block: usize) -> Result<()> {
     let element = scale.element();
     if !block.is_multiple_of(element) {
         fail!(Type, "{block} contiguous bytes are not a multiple of the {element}-byte elements");
     }
     Ok(())
-}
-
-/// For contiguous bytes, or rows that all have the same alignment.
-#[inline]
-fn path_of(kind: &TransferKind, arena: &Arena, region: *mut u8, remote: usize) -> Path {
-    match kind {
-        TransferKind::Put | TransferKind::Get => path::for_transfer(arena, region),
-        TransferKind::Accumulate(scale) => {
-            path::for_accumulate(arena, region, scale.is_added_by_mpi(remote))
-        }
-    }
 }
 
 /// Returns whether rows differ in alignment, and so in path in the MPI domain.
@@ -80,7 +70,7 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         // SAFETY: the caller guarantees the readable bytes, which a put only reads.
-        unsafe { self.contiguous::<true>(target, remote, local.cast_mut(), bytes) }
+        unsafe { self.contiguous(&TransferKind::Put, target, remote, local.cast_mut(), bytes) }
     }
 
     /// The bytes have arrived on return. Fails as [`Ops::put`].
@@ -96,48 +86,95 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         // SAFETY: the caller guarantees the writable bytes.
-        unsafe { self.contiguous::<false>(target, remote, local, bytes) }
+        unsafe { self.contiguous(&TransferKind::Get, target, remote, local, bytes) }
+    }
+
+    /// On return the source may be reused. Fails as [`Ops::put`], and with `Type` if `bytes` is not
+    /// a multiple of the element size. A single `f64`, the most frequent case, has a fast path.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of `bytes` bytes.
+    #[inline(always)]
+    pub unsafe fn accumulate(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        bytes: usize,
+        scale: Scale,
+    ) -> Result<()> {
+        let local = local.cast_mut();
+        // SAFETY: the caller guarantees the readable bytes, which an accumulate only reads.
+        unsafe {
+            match (bytes, scale) {
+                (8, Scale::Double(one)) => {
+                    let kind = TransferKind::Accumulate(Scale::Double(one));
+                    self.contiguous(&kind, target, remote, local, 8)
+                }
+                _ => {
+                    let kind = TransferKind::Accumulate(scale);
+                    self.accumulate_some(&kind, target, remote, local, bytes)
+                }
+            }
+        }
     }
 
     /// # Safety
-    /// See [`Ops::put`] or [`Ops::get`].
-    #[inline(always)]
-    unsafe fn contiguous<const PUTS: bool>(
+    /// See [`Ops::accumulate`].
+    #[inline(never)]
+    unsafe fn accumulate_some(
         &self,
+        kind: &TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         bytes: usize,
     ) -> Result<()> {
-        let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
-        // SAFETY: the caller guarantees `bytes` bytes, readable in a put, writable in a get.
+        // SAFETY: the caller upholds the same requirements.
+        unsafe { self.contiguous(kind, target, remote, local, bytes) }
+    }
+
+    /// The kind is a reference, because the compiler knows what a constant refers to.
+    ///
+    /// # Safety
+    /// `local` must be valid for `bytes` bytes: for writes in a get, else for reads.
+    #[inline(always)]
+    unsafe fn contiguous(
+        &self,
+        kind: &TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
+        // SAFETY: the caller upholds the same requirements.
         unsafe {
             if self.is_observed() {
-                return self.contiguous_observed::<PUTS>(target, remote, local, bytes);
+                return self.contiguous_observed(kind, target, remote, local, bytes);
             }
             if self.try_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
             }
-            self.blocking(kind, target, remote, local, &Shape::contiguous(bytes))
+            self.blocking(*kind, target, remote, local, &Shape::contiguous(bytes))
         }
     }
 
-    /// If calls are counted or traced. The arguments of [`Ops::contiguous`] need no registers here.
+    /// If calls are counted or traced. The shape needs no memory in [`Ops::contiguous`].
     ///
     /// # Safety
     /// See [`Ops::contiguous`].
     #[cold]
     #[inline(never)]
-    unsafe fn contiguous_observed<const PUTS: bool>(
+    unsafe fn contiguous_observed(
         &self,
+        kind: &TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
         bytes: usize,
     ) -> Result<()> {
-        let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
         // SAFETY: the caller upholds the same requirements.
-        unsafe { self.observe(kind, target, remote, local, &Shape::contiguous(bytes), None) }
+        unsafe { self.observe(*kind, target, remote, local, &Shape::contiguous(bytes), None) }
     }
 
     /// # Safety
@@ -181,9 +218,7 @@ impl Ops {
         };
         // SAFETY: the caller guarantees the bytes at `local` until the counter is done.
         let body = || unsafe {
-            if shape.is_contiguous()
-                && self.contiguous_direct(kind, target, remote, local, bytes)?
-            {
+            if shape.is_contiguous() && self.try_direct(&kind, target, remote, local, bytes)? {
                 return Ok(Some(Path::Direct));
             }
             if counter.is_none() {
@@ -196,15 +231,15 @@ impl Ops {
         self.record(short, leave, body).map(drop)
     }
 
-    /// Puts or gets if the path is direct. Else returns false, and no byte has moved. Always
-    /// returns false for an accumulate of at least one byte. Fails as [`Ops::put`].
+    /// Performs a transfer if the path is direct. Else returns false, and no byte has moved. Fails
+    /// as [`Ops::put`] and [`Ops::accumulate`].
     ///
     /// # Safety
-    /// `local` must be valid for `bytes` bytes.
+    /// `local` must be valid for `bytes` bytes: for writes in a get, else for reads.
     #[inline(always)]
     pub unsafe fn try_direct(
         &self,
-        kind: TransferKind,
+        kind: &TransferKind,
         target: usize,
         remote: usize,
         local: *mut u8,
@@ -215,18 +250,18 @@ impl Ops {
             return Ok(true);
         }
         check_local(local)?;
-        if matches!(kind, TransferKind::Accumulate(_)) {
-            return Ok(false);
+        if let TransferKind::Accumulate(scale) = kind {
+            check_elements(*scale, bytes)?;
         }
         // SAFETY: the caller guarantees `local`.
-        unsafe { self.move_direct(&kind, target, remote, local, bytes) }
+        unsafe { self.move_direct(kind, target, remote, local, bytes) }
     }
 
     /// Performs a transfer of whole elements if the path is direct. Else returns false, and no byte
-    /// has moved. All calls with contiguous bytes choose their path here.
+    /// has moved.
     ///
     /// # Safety
-    /// `local` must be valid for `bytes` bytes: for writes in a get, else for reads.
+    /// See [`Ops::try_direct`].
     #[inline(always)]
     unsafe fn move_direct(
         &self,
@@ -236,7 +271,7 @@ impl Ops {
         local: *mut u8,
         bytes: usize,
     ) -> Result<bool> {
-        let path = |arena: &Arena, region| path_of(kind, arena, region, remote);
+        let path = |arena: &Arena, region| path::for_kind(kind, arena, region, remote);
         let remote = (remote, bytes);
         // Each kind has its own copy of the code, short enough to need no arguments in memory.
         match kind {
@@ -248,6 +283,12 @@ impl Ops {
                 // SAFETY: the registry has checked the region; the caller guarantees `local`.
                 unsafe { kernel::copy_block(region.wrapping_add(offset), local, bytes) }
             }),
+            TransferKind::Accumulate(Scale::Double(scale)) if bytes == 8 => {
+                self.at_direct(target, remote, path, |region, offset| {
+                    // SAFETY: the registry checked the region; the caller guarantees `local`.
+                    unsafe { shm_atomics::accumulate_one(region, offset, local.cast(), *scale) }
+                })
+            }
             TransferKind::Accumulate(scale) => {
                 self.at_direct(target, remote, path, |region, offset| {
                     // SAFETY: the registry checked the region; the caller ensures whole elements.
@@ -266,21 +307,35 @@ impl Ops {
         path: impl FnOnce(&Arena, *mut u8) -> Path,
         work: impl FnOnce(*mut u8, usize),
     ) -> Result<bool> {
-        let mut hit = self.memory.registry.find(target, remote, bytes)?;
+        let hit = self.memory.registry.find(target, remote, bytes)?;
         let region = hit.region();
         if path(hit.arena(), region) != Path::Direct {
             return Ok(false);
         }
-        if self.is_out_of_order(target) {
-            if mutation::is(Fault::ReadsOn) {
-                self.order_before(target, Path::Direct)?;
-            } else {
-                drop(hit);
-                hit = self.find_in_order(target, region, (remote, bytes))?;
-            }
-        }
+        let hit = self.in_order(target, hit, (remote, bytes))?;
         work(region, hit.offset);
         Ok(true)
+    }
+
+    /// Waits until a direct operation may access the range of `hit`, and finds it again if it must
+    /// wait.
+    #[inline(always)]
+    fn in_order<'a>(
+        &'a self,
+        target: usize,
+        hit: Hit<'a>,
+        range: (usize, usize),
+    ) -> Result<Hit<'a>> {
+        if !self.is_out_of_order(target) {
+            return Ok(hit);
+        }
+        if mutation::is(Fault::ReadsOn) {
+            self.order_before(target, Path::Direct)?;
+            return Ok(hit);
+        }
+        let region = hit.region();
+        drop(hit);
+        self.find_in_order(target, region, range)
     }
 
     /// # Safety
@@ -332,21 +387,6 @@ impl Ops {
         self.check_rank(target)?;
         // SAFETY: the caller keeps the blocks valid until the transfers were waited for.
         unsafe { self.issue_vectors(kind, target, list, self.peer(target).implicit()) }
-    }
-
-    /// On return the source may be reused.
-    ///
-    /// # Safety
-    /// `local` must be valid for reads of the local extent of the shape.
-    pub unsafe fn put_shape(
-        &self,
-        target: usize,
-        remote: usize,
-        local: *const u8,
-        shape: &Shape,
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees the extent, which a put only reads.
-        unsafe { self.blocking(TransferKind::Put, target, remote, local.cast_mut(), shape) }
     }
 
     /// Issues a transfer and waits until it is complete locally. Fails as [`Ops::put`], and with

@@ -3,6 +3,7 @@
 //! Otherwise blocks that are adjacent on both sides are joined, and may take different paths.
 
 use super::{TransferKind, check_local};
+use crate::core::peer::CompletionCounter;
 use crate::error::{ErrorKind, Result, fail};
 use crate::layout::{Shape, Vector};
 use crate::memory::arena::Arena;
@@ -10,8 +11,7 @@ use crate::ops::Ops;
 use crate::ops::traced::call_of;
 use crate::path::kernel::{self, Scale};
 use crate::path::two_sided::blocks::Batch;
-use crate::path::{Capabilities, Path, RemotePlace, Transport, shm_atomics};
-use crate::peer::CompletionCounter;
+use crate::path::{self, Capabilities, Path, RemotePlace, Transport, shm_atomics};
 use crate::trace::{Awaited, Cause};
 use crate::wait::Progress as _;
 use smallvec::SmallVec;
@@ -70,7 +70,7 @@ impl Ops {
         let (block, first) = (vector.block, range.0);
         // Chosen for aligned elements: in the MPI domain an accumulate is then not direct, and each
         // block chooses its own path.
-        let path = |arena: &Arena, region| super::path_of(&kind, arena, region, 0);
+        let path = |arena: &Arena, region| path::for_kind(&kind, arena, region, 0);
         self.at_direct(target, range, path, |region, offset| {
             let pairs = vector.local.iter().zip(vector.remote);
             let pairs =
@@ -113,7 +113,7 @@ impl Ops {
         (first, bytes): (usize, usize),
     ) -> Result<bool> {
         let hit = self.memory.registry.find(target, first, bytes)?;
-        let path = super::path_of(&kind, hit.arena(), hit.region(), first);
+        let path = path::for_kind(&kind, hit.arena(), hit.region(), first);
         if path == Path::Direct || vector.local.len() < 2 {
             return Ok(false);
         }
@@ -260,7 +260,7 @@ impl Ops {
         bytes: usize,
     ) -> Option<Path> {
         let hit = self.memory.registry.lookup(target, remote, bytes)?;
-        let path = super::path_of(&kind, hit.arena(), hit.region(), remote);
+        let path = path::for_kind(&kind, hit.arena(), hit.region(), remote);
         let batches = |t: &dyn Transport| t.capabilities().contains(Capabilities::BATCH);
         self.transport(path).is_ok_and(batches).then_some(path)
     }

@@ -20,12 +20,11 @@
 //! [`Backoff`] is the only place that decides whether a waiting thread polls, yields or naps.
 //!
 //! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and a
-//! wait that takes too long reports what it waits for ([`crate::watchdog`]).
+//! wait that takes too long reports what it waits for ([`crate::wait::watchdog`]).
 
 use crate::error::{Result, fail};
 use crate::futex;
 use crate::trace::{self, Awaited, Observer};
-use crate::watchdog::{self, ProgressEvent, Standing, Watch};
 pub(crate) use contention::offer_core;
 pub(crate) use lock::while_held;
 use patience::FIRST_NAP;
@@ -33,6 +32,7 @@ pub use patience::{Ends, LONGEST_NAP, Naps, Patience};
 pub use repeated_wait::RepeatedWait;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
+use watchdog::{ProgressEvent, Standing, Watch};
 pub(crate) use word::on_word;
 pub use word::{Word, until_on, while_equal};
 
@@ -40,6 +40,7 @@ mod contention;
 mod lock;
 mod patience;
 mod repeated_wait;
+pub mod watchdog;
 mod word;
 
 /// A lock that a thread gave up for a wait, with the number of times that it had taken it.
@@ -142,7 +143,7 @@ macro_rules! progress_by_deref {
             fn take_again(&self, given_up: $crate::wait::GivenUp) {
                 $crate::wait::Progress::take_again(&**self, given_up);
             }
-            fn report(&self, standing: &$crate::watchdog::Standing<'_>) {
+            fn report(&self, standing: &$crate::wait::watchdog::Standing<'_>) {
                 $crate::wait::Progress::report(&**self, standing);
             }
         }

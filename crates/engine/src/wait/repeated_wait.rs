@@ -3,10 +3,10 @@
 //! does a request or a message that this rank handles, but not the loop's own reductions and
 //! barriers.
 
+use super::watchdog::{self, Standing, Watch};
 use super::{Backoff, Ends, Patience, Progress, Waiting};
 use crate::error::Result;
 use crate::futex;
-use crate::watchdog::{self, Standing, Watch};
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
 //! Waits that sleep on a word in shared memory. The thread that ends such a wait changes the word
 //! and wakes it.
 
+use super::watchdog::Standing;
 use super::{Ends, GivenUp, Patience, Progress, until};
 use crate::error::Result;
 use crate::trace::{Awaited, Observer};
-use crate::watchdog::Standing;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 

@@ -16,8 +16,8 @@ use portolan_engine::am::Am;
 use portolan_engine::am::{Accept, Arrival, Destination, Handler, HandlerId, Then};
 use portolan_engine::error::Result as EngineResult;
 use portolan_engine::runtime::admission::{self, Guests};
+use portolan_engine::runtime::sharing;
 use portolan_engine::runtime::{self, Engine};
-use portolan_engine::sharing;
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 

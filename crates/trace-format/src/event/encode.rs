@@ -3,10 +3,13 @@
 #[cfg(doc)]
 use super::MAX_EVENT;
 use super::{
-    CALL, CLOCK, COUNTER, Delays, END, Event, HAS_BLOCKS, HAS_DELAYS, HAS_PLACE, HAS_SITE,
-    Interface, MARK, MPI, PathTaken, Place, REGION_BEGIN, REGION_END, SEGMENT, SERVED, SITE,
-    STRING, USAGE, Usage, WAIT,
+    Delays, Event, HAS_BLOCKS, HAS_DELAYS, HAS_PLACE, HAS_SITE, Interface, PathTaken, Place, Usage,
 };
+use crate::kinds::Numbered;
+
+/// The types of the events that have a fast path.
+const CALL: u8 = 1;
+const WAIT: u8 = 2;
 
 /// Encodes the events of a block.
 #[derive(Debug, Clone, Copy)]
@@ -50,10 +53,11 @@ impl Encoder {
                 place,
                 site,
             } => {
-                let (gap, to) = (zigzag(begin.wrapping_sub(self.last) as i64), rank(peer));
+                let gap = zigzag(begin.wrapping_sub(self.last) as i64);
+                let to = known(peer.map(u64::from));
                 let (number, segment, offset) = match place {
                     None => (site.unwrap_or(0), 0, 0),
-                    Some(place) => (site.unwrap_or(0), segment(place), place.offset),
+                    Some(place) => (site.unwrap_or(0), known(place.segment), place.offset),
                 };
                 if (gap | duration | offset) >= 1 << 14
                     || segment >= 1 << 28
@@ -90,7 +94,8 @@ impl Encoder {
                 at
             }
             Event::Wait { begin, duration, cause, peer, place } => {
-                let (gap, to) = (zigzag(begin.wrapping_sub(self.last) as i64), rank(peer));
+                let gap = zigzag(begin.wrapping_sub(self.last) as i64);
+                let to = known(peer.map(u64::from));
                 if (gap | duration) >= 1 << 14 || to >= 1 << 7 || place.is_some() {
                     return self.put_any(&{ *event }, out);
                 }
@@ -105,163 +110,29 @@ impl Encoder {
 
     #[inline(never)]
     fn put_any(&mut self, event: &Event<'_>, out: &mut [u8]) -> usize {
-        let mut to = Out { bytes: out, at: 0 };
-        match *event {
-            Event::Call {
-                begin,
-                duration,
-                call,
-                interface,
-                path,
-                peer,
-                bytes,
-                blocks,
-                place,
-                site,
-            } => {
-                let blocks_flag = if blocks != 1 { HAS_BLOCKS } else { 0 };
-                let place_flag = if place.is_some() { HAS_PLACE } else { 0 };
-                let site_flag = if site.is_some() { HAS_SITE } else { 0 };
-                to.byte(CALL | blocks_flag | place_flag | site_flag);
-                to.byte(call as u8);
-                to.byte(taken(interface, path));
-                self.span(&mut to, begin, duration);
-                to.rank(peer);
-                to.number(bytes);
-                if blocks != 1 {
-                    to.number(blocks);
-                }
-                if let Some(place) = place {
-                    to.place(place);
-                }
-                if let Some(site) = site {
-                    to.number(site);
-                }
-            }
-            Event::Wait { begin, duration, cause, peer, place } => {
-                to.byte(WAIT | if place.is_some() { HAS_PLACE } else { 0 });
-                to.byte(cause as u8);
-                self.span(&mut to, begin, duration);
-                to.rank(peer);
-                if let Some(place) = place {
-                    to.place(place);
-                }
-            }
-            Event::Mpi { begin, duration, call, peer, bytes, communicator, site } => {
-                to.byte(MPI | if site.is_some() { HAS_SITE } else { 0 });
-                to.byte(call as u8);
-                self.span(&mut to, begin, duration);
-                to.rank(peer);
-                to.number(bytes);
-                to.number(communicator);
-                if let Some(site) = site {
-                    to.number(site);
-                }
-            }
-            Event::Served { begin, duration, kind, origin, bytes, waited } => {
-                to.byte(SERVED);
-                to.byte(kind as u8);
-                self.span(&mut to, begin, duration);
-                to.rank(origin);
-                to.number(bytes);
-                to.number(waited.map_or(0, |waited| waited.saturating_add(1)));
-            }
-            Event::RegionBegin { time, string } => {
-                to.byte(REGION_BEGIN);
-                self.time(&mut to, time);
-                to.number(string);
-            }
-            Event::RegionEnd { time } => {
-                to.byte(REGION_END);
-                self.time(&mut to, time);
-            }
-            Event::Mark { time, string } => {
-                to.byte(MARK);
-                self.time(&mut to, time);
-                to.number(string);
-            }
-            Event::String { string, text } => {
-                to.byte(STRING);
-                to.number(string);
-                to.number(text.len() as u64);
-                to.bytes[to.at..to.at + text.len()].copy_from_slice(text.as_bytes());
-                to.at += text.len();
-            }
-            Event::Segment { segment, bytes, ranks, kind } => {
-                to.byte(SEGMENT);
-                to.number(segment);
-                to.number(bytes);
-                to.number(ranks);
-                to.byte(kind as u8);
-            }
-            Event::Clock { time, offset, bound } => {
-                to.byte(CLOCK);
-                self.time(&mut to, time);
-                to.number(zigzag(offset));
-                to.number(bound);
-            }
-            Event::Counter { time, string, value } => {
-                to.byte(COUNTER);
-                self.time(&mut to, time);
-                to.number(string);
-                to.number(value);
-            }
-            Event::Site { site, caller, module, address } => {
-                to.byte(SITE);
-                to.number(site);
-                to.number(caller.map_or(0, |caller| caller.saturating_add(1)));
-                to.number(module);
-                to.number(address);
-            }
-            Event::Usage { time, usage } => {
-                to.byte(USAGE | if usage.delays.is_some() { HAS_DELAYS } else { 0 });
-                self.time(&mut to, time);
-                let Usage { user, system, voluntary, involuntary, threads, delays } = usage;
-                for value in [user, system, voluntary, involuntary, threads] {
-                    to.number(value);
-                }
-                if let Some(Delays { main_cpu, main, others }) = delays {
-                    for value in [main_cpu, main, others] {
-                        to.number(value);
-                    }
-                }
-            }
-            Event::End { time } => {
-                to.byte(END);
-                self.time(&mut to, time);
-            }
-        }
+        let mut to = Out { bytes: out, at: 0, last: self.last };
+        to.event(event);
+        self.last = to.last;
         to.at
-    }
-
-    #[inline]
-    fn time(&mut self, to: &mut Out<'_>, time: u64) {
-        to.number(zigzag(time.wrapping_sub(self.last) as i64));
-        self.last = time;
-    }
-
-    #[inline]
-    fn span(&mut self, to: &mut Out<'_>, begin: u64, duration: u64) {
-        self.time(to, begin);
-        to.number(duration);
-        self.last = begin.wrapping_add(duration);
     }
 }
 
-struct Out<'a> {
+/// An event that is being encoded.
+pub(super) struct Out<'a> {
     bytes: &'a mut [u8],
     at: usize,
+    last: u64,
 }
 
 impl Out<'_> {
     #[inline]
-    fn byte(&mut self, byte: u8) {
+    pub(super) fn byte(&mut self, byte: u8) {
         self.bytes[self.at] = byte;
         self.at += 1;
     }
 
     #[inline]
-    fn number(&mut self, mut value: u64) {
+    pub(super) fn number(&mut self, mut value: u64) {
         if value < 0x80 {
             return self.byte(value as u8);
         }
@@ -277,15 +148,84 @@ impl Out<'_> {
         self.byte(value as u8);
     }
 
-    #[inline]
-    fn rank(&mut self, rank: Option<u32>) {
-        self.number(self::rank(rank));
+    pub(super) fn signed(&mut self, value: i64) {
+        self.number(zigzag(value));
     }
 
-    #[inline]
-    fn place(&mut self, place: Place) {
-        self.number(segment(place));
-        self.number(place.offset);
+    pub(super) fn kind(&mut self, kind: impl Numbered) {
+        self.byte(kind.number());
+    }
+
+    /// The lower half of the same byte follows.
+    pub(super) fn upper(&mut self, kind: impl Numbered) {
+        self.byte(kind.number() << 4);
+    }
+
+    pub(super) fn lower(&mut self, kind: impl Numbered) {
+        self.bytes[self.at - 1] |= kind.number();
+    }
+
+    pub(super) fn time(&mut self, time: u64) {
+        self.signed(time.wrapping_sub(self.last) as i64);
+        self.last = time;
+    }
+
+    pub(super) fn length(&mut self, duration: u64) {
+        self.number(duration);
+        self.last = self.last.wrapping_add(duration);
+    }
+
+    pub(super) fn known(&mut self, value: Option<u64>) {
+        self.number(known(value));
+    }
+
+    pub(super) fn rank(&mut self, rank: Option<u32>) {
+        self.known(rank.map(u64::from));
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.bytes[self.at..self.at + text.len()].copy_from_slice(text.as_bytes());
+        self.at += text.len();
+    }
+
+    fn flag(&mut self, flag: u8) {
+        self.bytes[0] |= flag;
+    }
+
+    pub(super) fn blocks(&mut self, blocks: u64) {
+        if blocks != 1 {
+            self.flag(HAS_BLOCKS);
+            self.number(blocks);
+        }
+    }
+
+    pub(super) fn place(&mut self, place: Option<Place>) {
+        if let Some(Place { segment, offset }) = place {
+            self.flag(HAS_PLACE);
+            self.known(segment);
+            self.number(offset);
+        }
+    }
+
+    pub(super) fn site(&mut self, site: Option<u64>) {
+        if let Some(site) = site {
+            self.flag(HAS_SITE);
+            self.number(site);
+        }
+    }
+
+    pub(super) fn usage(&mut self, usage: Usage) {
+        let Usage { user, system, voluntary, involuntary, threads, delays } = usage;
+        for value in [user, system, voluntary, involuntary, threads] {
+            self.number(value);
+        }
+        if let Some(Delays { main_cpu, main, others }) = delays {
+            self.flag(HAS_DELAYS);
+            for value in [main_cpu, main, others] {
+                self.number(value);
+            }
+        }
     }
 }
 
@@ -302,14 +242,8 @@ fn two(number: u64) -> [u8; 2] {
 
 /// Encodes `None` as zero.
 #[inline]
-fn segment(place: Place) -> u64 {
-    place.segment.map_or(0, |segment| segment.saturating_add(1))
-}
-
-/// Encodes `None` as zero.
-#[inline]
-fn rank(rank: Option<u32>) -> u64 {
-    rank.map_or(0, |rank| u64::from(rank) + 1)
+fn known(value: Option<u64>) -> u64 {
+    value.map_or(0, |value| value.saturating_add(1))
 }
 
 #[inline]

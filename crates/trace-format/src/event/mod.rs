@@ -9,22 +9,21 @@
 //! recorded when they end, so an outer call begins before the calls it contains. Two events of a
 //! thread are either nested or disjoint.
 //!
-//! | type | bytes after the first |
+//! The description of each variant of [`Event`] gives its type, and its fields in the order of their
+//! bytes, each with its encoding:
+//!
+//! | encoding | bytes |
 //! |---|---|
-//! | 1 call | call, interface × 16 + path, begin, duration, peer + 1, bytes, \[blocks\], \[segment + 1, offset\], \[site\] |
-//! | 2 wait | cause, begin, duration, peer + 1, \[segment + 1, offset\] |
-//! | 3 served | kind, begin, duration, origin + 1, bytes, waited + 1 |
-//! | 4 region begins | begin, string |
-//! | 5 region ends | begin |
-//! | 6 mark | begin, string |
-//! | 7 string | number, length, UTF-8 |
-//! | 8 segment | number, bytes, ranks, kind |
-//! | 9 clock sample | begin, offset (zigzag), bound |
-//! | 10 counter | begin, string, value |
-//! | 11 end | begin |
-//! | 12 usage | begin, user, system, voluntary, involuntary, threads, \[CPU of the main thread, its delay, delay of the others\] |
-//! | 13 site | number, caller's site + 1, string of the module, address |
-//! | 14 MPI call | call, begin, duration, peer + 1, bytes, communicator, \[site\] |
+//! | `kind` | a byte: the number in an enumeration |
+//! | `upper`, `lower` | the upper and the lower half of a byte |
+//! | `time`, `length` | the begin; the duration |
+//! | `number`, `signed` | a number; a zigzag-encoded number |
+//! | `rank`, `known` | the value + 1, or 0 if there is none |
+//! | `text` | its length and its UTF-8 |
+//! | `blocks` | with the flag 0x10, a number |
+//! | `place` | with the flag 0x20, the segment + 1 and the offset |
+//! | `site` | with the flag 0x80, a number |
+//! | `usage` | user, system, voluntary, involuntary, threads and, with the flag 0x10, processor time of the main thread, its delay, delay of the others |
 //!
 //! Peers, origins and owners are world ranks. Each rank numbers its strings and segments itself. A
 //! definition may follow its first use, in a block of the writer. If a site has the address
@@ -33,9 +32,11 @@
 mod decode;
 mod encode;
 
+use crate::format::Fault;
 pub use crate::kinds::{Call, Cause, Interface, MpiCall, PathTaken, SegmentKind, Served};
 pub use decode::Events;
 pub use encode::Encoder;
+use encode::Out;
 
 /// A location in the part of a segment that belongs to the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,180 +75,205 @@ pub struct Delays {
     pub others: u64,
 }
 
-/// One event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event<'a> {
-    /// A completed call.
-    Call {
-        /// When it began.
-        begin: u64,
-        /// How long it took.
-        duration: u64,
-        /// The call.
-        call: Call,
-        /// The interface that was called.
-        interface: Interface,
-        /// The path of the bytes.
-        path: PathTaken,
-        /// The target, if it is a single rank.
-        peer: Option<u32>,
-        /// Bytes moved by the call.
-        bytes: u64,
-        /// Number of blocks of a strided or vector transfer; 1 if contiguous.
-        blocks: u64,
-        /// Location of a read-modify-write, an accumulate or a mutex, for which ranks may contend.
-        place: Option<Place>,
-        /// Number of the call site, if it is known.
-        site: Option<u64>,
-    },
-    /// A completed wait, inside a call or alone.
-    Wait {
-        /// When it began.
-        begin: u64,
-        /// How long it took.
-        duration: u64,
-        /// The reason.
-        cause: Cause,
-        /// The awaited rank, if it is a single one.
-        peer: Option<u32>,
-        /// The awaited mutex.
-        place: Option<Place>,
-    },
-    /// A request served for another rank, or a handler that ran.
-    Served {
-        /// When it began.
-        begin: u64,
-        /// How long it took.
-        duration: u64,
-        /// The kind of work.
-        kind: Served,
-        /// The rank that asked for it.
-        origin: Option<u32>,
-        /// Size of the request in bytes.
-        bytes: u64,
-        /// Time that the request had waited on this rank, if known.
-        waited: Option<u64>,
-    },
-    /// A completed blocking MPI call of the program.
-    Mpi {
-        /// When it began.
-        begin: u64,
-        /// How long it took.
-        duration: u64,
-        /// The call.
-        call: MpiCall,
-        /// The rank that a message comes from or goes to, or the root.
-        peer: Option<u32>,
-        /// Bytes that this rank sends or receives.
-        bytes: u64,
-        /// A number of the communicator's ranks, equal on all of them. 0 means all ranks of the
-        /// job, or that the communicator is unknown.
-        communicator: u64,
-        /// Number of the call site, if it is known.
-        site: Option<u64>,
-    },
-    /// Start of a program region. Regions of a thread nest.
-    RegionBegin {
-        /// When.
-        time: u64,
-        /// Its name.
-        string: u64,
-    },
-    /// End of the innermost region of the thread.
-    RegionEnd {
-        /// When.
-        time: u64,
-    },
-    /// A mark set by the program.
-    Mark {
-        /// When.
-        time: u64,
-        /// Its text.
-        string: u64,
-    },
-    /// Definition of a string.
-    String {
-        /// The number.
-        string: u64,
-        /// The text.
-        text: &'a str,
-    },
-    /// Definition of a call site: a return address in the program or in the library.
-    Site {
-        /// Its number.
-        site: u64,
-        /// The site of the call to the function that contains this one.
-        caller: Option<u64>,
-        /// String that names the file of the module, or the source line.
-        module: u64,
-        /// The return address, relative to the start of the loaded module, or [`SOURCE_LINE`].
-        address: u64,
-    },
-    /// A segment or a set of mutexes.
-    Segment {
-        /// Its number.
-        segment: u64,
-        /// Bytes of this rank's part, or the number of its mutexes.
-        bytes: u64,
-        /// Number of ranks in its group.
-        ranks: u64,
-        /// Its kind.
-        kind: SegmentKind,
-    },
-    /// A clock sample: at `time` of this rank's clock, rank 0's showed `time + offset`.
-    Clock {
-        /// Time of this rank's clock.
-        time: u64,
-        /// Difference to the clock of rank 0.
-        offset: i64,
-        /// Largest error of the offset.
-        bound: u64,
-    },
-    /// The value of a statistics counter.
-    Counter {
-        /// When.
-        time: u64,
-        /// Its name.
-        string: u64,
-        /// Its value.
-        value: u64,
-    },
-    /// Processor use of the process, twice a second.
-    Usage {
-        /// When.
-        time: u64,
-        /// The totals since the start of the process.
-        usage: Usage,
-    },
-    /// The end of a complete file, in its last block.
-    End {
-        /// When the file was closed.
-        time: u64,
-    },
+/// Defines the events, their encoder and their decoder. Each field names the method of `Out` and of
+/// `Events` for its encoding.
+macro_rules! events {
+    ($($(#[$doc:meta])* $type:literal $name:ident {
+        $($(#[$field_doc:meta])* $field:ident: $ty:ty = $by:ident,)+
+    })+) => {
+        /// One event.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Event<'a> {
+            $(
+                $(#[$doc])*
+                ///
+                #[doc = concat!("Type ", $type, ":" $(, " `", stringify!($by), "`")+, ".")]
+                $name { $($(#[$field_doc])* $field: $ty,)+ },
+            )+
+        }
+
+        impl Out<'_> {
+            fn event(&mut self, event: &Event<'_>) {
+                match *event {
+                    $(Event::$name { $($field,)+ } => {
+                        self.byte($type);
+                        $(self.$by($field);)+
+                    })+
+                }
+            }
+        }
+
+        impl<'a> Events<'a> {
+            fn event(&mut self) -> Result<Event<'a>, Fault> {
+                self.first = self.byte()?;
+                let event = match self.first & 0xf {
+                    $($type => {
+                        $(let $field: $ty = self.$by()?;)+
+                        Event::$name { $($field,)+ }
+                    })+
+                    _ => return Err(Fault::Value("event's type")),
+                };
+                if self.first >> 4 == 0 { Ok(event) } else { Err(Fault::Value("event's flags")) }
+            }
+        }
+    };
 }
 
-const CALL: u8 = 1;
-const WAIT: u8 = 2;
-const SERVED: u8 = 3;
-const REGION_BEGIN: u8 = 4;
-const REGION_END: u8 = 5;
-const MARK: u8 = 6;
-const STRING: u8 = 7;
-const SEGMENT: u8 = 8;
-const CLOCK: u8 = 9;
-const COUNTER: u8 = 10;
-const END: u8 = 11;
-const USAGE: u8 = 12;
-const SITE: u8 = 13;
-const MPI: u8 = 14;
+events! {
+    /// A completed call.
+    1 Call {
+        /// The call.
+        call: Call = kind,
+        /// The interface that was called.
+        interface: Interface = upper,
+        /// The path of the bytes.
+        path: PathTaken = lower,
+        /// When it began.
+        begin: u64 = time,
+        /// How long it took.
+        duration: u64 = length,
+        /// The target, if it is a single rank.
+        peer: Option<u32> = rank,
+        /// Bytes moved by the call.
+        bytes: u64 = number,
+        /// Number of blocks of a strided or vector transfer; 1 if contiguous.
+        blocks: u64 = blocks,
+        /// Location of a read-modify-write, an accumulate or a mutex, for which ranks may contend.
+        place: Option<Place> = place,
+        /// Number of the call site, if it is known.
+        site: Option<u64> = site,
+    }
+    /// A completed wait, inside a call or alone.
+    2 Wait {
+        /// The reason.
+        cause: Cause = kind,
+        /// When it began.
+        begin: u64 = time,
+        /// How long it took.
+        duration: u64 = length,
+        /// The awaited rank, if it is a single one.
+        peer: Option<u32> = rank,
+        /// The awaited mutex.
+        place: Option<Place> = place,
+    }
+    /// A request served for another rank, or a handler that ran.
+    3 Served {
+        /// The kind of work.
+        kind: Served = kind,
+        /// When it began.
+        begin: u64 = time,
+        /// How long it took.
+        duration: u64 = length,
+        /// The rank that asked for it.
+        origin: Option<u32> = rank,
+        /// Size of the request in bytes.
+        bytes: u64 = number,
+        /// Time that the request had waited on this rank, if known.
+        waited: Option<u64> = known,
+    }
+    /// Start of a program region. Regions of a thread nest.
+    4 RegionBegin {
+        /// When.
+        time: u64 = time,
+        /// Its name.
+        string: u64 = number,
+    }
+    /// End of the innermost region of the thread.
+    5 RegionEnd {
+        /// When.
+        time: u64 = time,
+    }
+    /// A mark set by the program.
+    6 Mark {
+        /// When.
+        time: u64 = time,
+        /// Its text.
+        string: u64 = number,
+    }
+    /// Definition of a string.
+    7 String {
+        /// The number.
+        string: u64 = number,
+        /// The text.
+        text: &'a str = text,
+    }
+    /// A segment or a set of mutexes.
+    8 Segment {
+        /// Its number.
+        segment: u64 = number,
+        /// Bytes of this rank's part, or the number of its mutexes.
+        bytes: u64 = number,
+        /// Number of ranks in its group.
+        ranks: u64 = number,
+        /// Its kind.
+        kind: SegmentKind = kind,
+    }
+    /// A clock sample: at `time` of this rank's clock, rank 0's showed `time + offset`.
+    9 Clock {
+        /// Time of this rank's clock.
+        time: u64 = time,
+        /// Difference to the clock of rank 0.
+        offset: i64 = signed,
+        /// Largest error of the offset.
+        bound: u64 = number,
+    }
+    /// The value of a statistics counter.
+    10 Counter {
+        /// When.
+        time: u64 = time,
+        /// Its name.
+        string: u64 = number,
+        /// Its value.
+        value: u64 = number,
+    }
+    /// The end of a complete file, in its last block.
+    11 End {
+        /// When the file was closed.
+        time: u64 = time,
+    }
+    /// Processor use of the process, twice a second.
+    12 Usage {
+        /// When.
+        time: u64 = time,
+        /// The totals since the start of the process.
+        usage: Usage = usage,
+    }
+    /// Definition of a call site: a return address in the program or in the library.
+    13 Site {
+        /// Its number.
+        site: u64 = number,
+        /// The site of the call to the function that contains this one.
+        caller: Option<u64> = known,
+        /// String that names the file of the module, or the source line.
+        module: u64 = number,
+        /// The return address, relative to the start of the loaded module, or [`SOURCE_LINE`].
+        address: u64 = number,
+    }
+    /// A completed blocking MPI call of the program.
+    14 Mpi {
+        /// The call.
+        call: MpiCall = kind,
+        /// When it began.
+        begin: u64 = time,
+        /// How long it took.
+        duration: u64 = length,
+        /// The rank that a message comes from or goes to, or the root.
+        peer: Option<u32> = rank,
+        /// Bytes that this rank sends or receives.
+        bytes: u64 = number,
+        /// A number of the communicator's ranks, equal on all of them. 0 means all ranks of the
+        /// job, or that the communicator is unknown.
+        communicator: u64 = number,
+        /// Number of the call site, if it is known.
+        site: Option<u64> = site,
+    }
+}
 
+// Flags in the first byte. Earlier versions wrote 0x40 in a call that represents several.
 const HAS_BLOCKS: u8 = 0x10;
-const HAS_PLACE: u8 = 0x20;
-/// Of a call that represents several. Only earlier versions wrote it, with their number.
-const WAS_SAMPLED: u8 = 0x40;
-const HAS_SITE: u8 = 0x80;
-/// Of a usage event.
 const HAS_DELAYS: u8 = 0x10;
+const HAS_PLACE: u8 = 0x20;
+const HAS_SITE: u8 = 0x80;
 
 /// The address of a call site that is known by its source line, such as `heat.py:12 (step)`.
 pub const SOURCE_LINE: u64 = u64::MAX;

@@ -1,9 +1,9 @@
 //! Sets of mutexes: how they are created and destroyed, and how a rank reaches each mutex.
 
 use super::super::node_queue::{NodeFile, NodeQueue};
+use crate::collective::group::Group;
 use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
-use crate::group::Group;
 use crate::memory::arena::Domain;
 use crate::memory::registry::{Hit, SegmentId};
 use crate::memory::segment::{Purpose, Segment};

@@ -124,7 +124,7 @@ impl SharedArea {
                 let behind = self.members[place];
                 let what = || format!("{}: rank {behind} is behind", (running.what)());
                 let check_others = || running.alarm.check_others();
-                self.slots.done(place).wait_for(running, &what, before, &check_others)?;
+                running.wait_for(self.slots.done(place), &what, before, &check_others)?;
             }
             let all = (0..self.size()).map(|place| self.slots.has_done(place));
             let least = all.min_by_key(|done| done.wrapping_sub(before)).unwrap_or(before);
@@ -197,7 +197,7 @@ impl SharedArea {
                 if !last {
                     let missing = || self.missing(running, step);
                     let check_others = || self.check_others(running, step);
-                    self.slots.full().wait_for(running, &missing, step, &check_others)?;
+                    running.wait_for(self.slots.full(), &missing, step, &check_others)?;
                 }
                 let mut result = vec![0; len];
                 self.slots.read(None, step, &mut result);
@@ -261,7 +261,7 @@ impl SharedArea {
             } else {
                 let missing = || format!("{} from rank {}", (running.what)(), self.members[root]);
                 let check_others = || self.check_others(running, step);
-                self.slots.given(root).wait_for(running, &missing, step, &check_others)?;
+                running.wait_for(self.slots.given(root), &missing, step, &check_others)?;
                 if self.slots.digest(root, step).load(Ordering::Relaxed) != digest as u32 {
                     return Err(self.disagree(running, step));
                 }
@@ -349,7 +349,7 @@ impl SharedArea {
     fn wait_for_release(&self, running: &Running<'_>, step: u32) -> Result<()> {
         let missing = || self.missing(running, step);
         let check_others = || self.check_others(running, step);
-        self.slots.released().wait_for(running, &missing, step, &check_others)
+        running.wait_for(self.slots.released(), &missing, step, &check_others)
     }
 
     /// Combines `data` of all ranks at the root. No other rank waits.
@@ -369,7 +369,7 @@ impl SharedArea {
                 if !last {
                     let missing = || self.missing(running, step);
                     let check_others = || self.check_others(running, step);
-                    self.slots.full().wait_for(running, &missing, step, &check_others)?;
+                    running.wait_for(self.slots.full(), &missing, step, &check_others)?;
                 }
                 self.slots.read(None, step, bytemuck::cast_slice_mut(fragment));
             } else if last {

@@ -4,7 +4,7 @@
 //! transfers use cached derived datatypes. Long transfers are split to fit MPI's counts.
 //!
 //! **Order.** MPI orders accumulates of one kind, but neither puts nor gets. The list of unfinished
-//! operations ([`crate::peer::RmaPending`]) decides when an operation waits for earlier ones.
+//! operations ([`crate::core::peer::RmaPending`]) decides when an operation waits for earlier ones.
 
 pub(crate) mod delegate;
 mod operations;

@@ -2,6 +2,7 @@
 
 use super::prepared::Puts;
 use super::{Rma, TypeCache, delegate, vector};
+use crate::core::peer::{CompletionCounter, RmaKind};
 use crate::error::Result;
 use crate::layout::pairs::Pairs;
 use crate::layout::{Shape, Side, Vector};
@@ -11,7 +12,6 @@ use crate::path::kernel::{self, Scale};
 use crate::path::ops::{Combine, Rmw, TransferKind};
 use crate::path::two_sided::{Action, TwoSided};
 use crate::path::{Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport};
-use crate::peer::{CompletionCounter, RmaKind};
 use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
 

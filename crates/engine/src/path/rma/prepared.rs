@@ -1,6 +1,7 @@
 //! Prepared puts through windows. Each shape is one `MPI_Put` with a derived datatype on each side,
 //! and so are all runs of equal length. All targets' puts are issued before the flush.
 
+use crate::core::peer::{CompletionCounter, RmaKind};
 use crate::error::{Result, reserve};
 use crate::layout::pairs::Pairs;
 use crate::layout::pairs::{ByteRun, StridedBlock};
@@ -8,7 +9,6 @@ use crate::layout::{Shape, Side};
 use crate::memory::arena::Arena;
 use crate::mpi::{self, Datatype, DerivedType, WindowTransfer};
 use crate::path::{Path, Paths, Prepared};
-use crate::peer::{CompletionCounter, RmaKind};
 use std::sync::Arc;
 
 const MAX_PART: usize = 1 << 30;

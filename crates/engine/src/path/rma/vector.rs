@@ -6,13 +6,13 @@
 //! one by one.
 
 use super::operations::{datatype, window};
+use crate::core::peer::RmaKind;
 use crate::error::Result;
 use crate::layout::Vector;
 use crate::mpi::{Datatype, DerivedType, WindowShape, WindowTransfer};
 use crate::path::kernel;
 use crate::path::ops::TransferKind;
 use crate::path::{Path, Paths, RemotePlace};
-use crate::peer::RmaKind;
 
 /// Maximum number of blocks of a datatype. MPICH and Open MPI take longer for each block of longer
 /// ones.

@@ -3,13 +3,13 @@
 
 use super::wire::{self, RequestHeader, RequestKind as Request, WireBlock};
 use super::{Action, Address};
+use crate::core::peer::CompletionCounter;
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::mpi::p2p;
 use crate::path::kernel;
 use crate::path::ops::TransferKind;
 use crate::path::{Path, Paths};
-use crate::peer::CompletionCounter;
 use std::mem::size_of;
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 //! unconfirmed at a target. Beyond that it waits, and serves other ranks meanwhile. The target
 //! confirms after every [`CREDIT_EVERY`] requests, after every quarter of the bytes, and on demand.
 //! The last request before a fence carries the demand if the origin has predicted the fence
-//! ([`crate::peer::Sent`]); otherwise a separate request does.
+//! ([`crate::core::peer::Sent`]); otherwise a separate request does.
 //!
 //! **No deadlock.** Serving never waits: answers are started and polled. A request whose bytes are
 //! still in flight delays only the later requests of the same origin.
@@ -25,17 +25,17 @@ pub mod wire;
 
 use self::inbox::Inbox;
 use self::service::{Served, Services};
+use crate::core::peer::CompletionCounter;
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::memory::arena::Arena;
-use crate::memory::buffer_pool::BufferPool;
+use crate::memory::pool::Pool;
 use crate::memory::sparse::Sparse;
 use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::mutation::{self, Fault};
 use crate::path::Paths;
-use crate::peer::CompletionCounter;
 use crate::trace;
-use crate::watchdog::{self, ProgressEvent};
+use crate::wait::watchdog::{self, ProgressEvent};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ pub struct TwoSided {
     any_fresh: AtomicBool,
     /// Whether long messages were in flight at the end of the last poll.
     moves_data: AtomicBool,
-    buffers: BufferPool,
+    buffers: Pool,
     next_tag: AtomicU32,
 }
 
@@ -169,7 +169,7 @@ impl TwoSided {
             fresh: Mutex::new(Vec::new()),
             any_fresh: AtomicBool::new(false),
             moves_data: AtomicBool::new(false),
-            buffers: BufferPool::new(KEEP_BUFFERS, KEEP_BYTES),
+            buffers: Pool::new(KEEP_BUFFERS, KEEP_BYTES),
             next_tag: AtomicU32::new(0),
         })
     }

@@ -3,6 +3,7 @@
 //! addresses were checked.
 
 use super::blocks::Batch;
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, reserve};
 use crate::layout::Shape;
 use crate::layout::pairs::Pairs;
@@ -10,7 +11,6 @@ use crate::layout::pairs::{ByteRun, StridedBlock};
 use crate::memory::arena::Arena;
 use crate::path::ops::TransferKind;
 use crate::path::{Path, Paths, Prepared};
-use crate::peer::CompletionCounter;
 use std::sync::Arc;
 
 /// Maximum number of blocks of shapes that are sent as runs.

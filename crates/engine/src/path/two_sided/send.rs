@@ -3,6 +3,7 @@
 use super::inbox;
 use super::wire::{self, RequestHeader, RequestKind};
 use super::{Action, Address, CREDIT_EVERY, MOST_IN_FLIGHT, Number, TwoSided};
+use crate::core::peer::{CompletionCounter, Sent};
 use crate::core::{count, handler};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Shape, Side};
@@ -12,7 +13,6 @@ use crate::path::Path;
 use crate::path::Paths;
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::Rmw;
-use crate::peer::{CompletionCounter, Sent};
 use crate::trace::{Awaited, Cause};
 use crate::wait::{self, Progress};
 use std::sync::Arc;

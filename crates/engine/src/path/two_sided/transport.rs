@@ -3,6 +3,7 @@
 use super::TwoSided;
 use super::blocks::Batch;
 use super::prepared::Schedule;
+use crate::core::peer::CompletionCounter;
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::layout::pairs::Pairs;
@@ -10,7 +11,6 @@ use crate::memory::arena::Arena;
 use crate::mutation::{self, Fault};
 use crate::path::ops::{Rmw, TransferKind};
 use crate::path::{Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport};
-use crate::peer::CompletionCounter;
 use std::sync::Arc;
 
 impl Transport for TwoSided {

@@ -2,11 +2,11 @@
 //! of the shape, the list of blocks (vector requests only), and the payload. All ranks run the same
 //! build, so numbers are sent in their memory representation. Lengths are checked nevertheless.
 
+use crate::core::peer::Weight;
 use crate::error::{Result, fail};
 use crate::layout::{Dim, Shape};
 use crate::path::kernel::Scale;
 use crate::path::ops::Rmw;
-use crate::peer::Weight;
 use crate::trace;
 use num_complex::Complex;
 use std::mem::{offset_of, size_of};

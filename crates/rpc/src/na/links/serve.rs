@@ -20,9 +20,9 @@ use crate::na::service::{self, NAMES, Named};
 use crate::na::transfer::Direction;
 use crate::na::wire::{Head, Kind, number};
 use portolan_engine::any_memory::copy_own;
+use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::memory::shm_export;
 use portolan_engine::path::cma;
-use portolan_engine::peer::CompletionCounter;
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -21,37 +21,22 @@ use super::super::tcp::Connected;
 use super::failed;
 use crate::na::memory::Run;
 use parking_lot::Mutex;
-use portolan_engine::memory::shared_bytes;
+use portolan_engine::memory::{pool::Pool, shared_bytes};
 use rustls::Connection;
 use std::fmt;
 use std::io::{self, BufRead, ErrorKind, Write};
+use std::ops::DerefMut;
 use std::os::fd::RawFd;
 
 /// Size in bytes of a portion that is encrypted or read at a time: four records of TLS.
 const PORTION: usize = 64 << 10;
 
-const BUFFERS: usize = 8;
-
 /// Buffers that no call uses now. They are not thread-local, because a class can be closed while
 /// the process exits, when the thread-local values of its thread are gone.
-static BUFFER_POOL: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+static PORTIONS: Pool = Pool::new(8, 8 * PORTION);
 
-struct Buffer(Vec<u8>);
-
-impl Buffer {
-    fn take() -> Buffer {
-        let kept = BUFFER_POOL.lock().pop();
-        Buffer(kept.unwrap_or_else(|| vec![0; PORTION]))
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        let mut pool = BUFFER_POOL.lock();
-        if pool.len() < BUFFERS {
-            pool.push(std::mem::take(&mut self.0));
-        }
-    }
+fn portion() -> impl DerefMut<Target = Vec<u8>> {
+    scopeguard::guard(PORTIONS.take_filled(PORTION), |buffer| PORTIONS.give(buffer))
 }
 
 struct SessionState {
@@ -202,7 +187,7 @@ impl Sealed {
         state.unread = input.to_vec();
         let mut buffer = None;
         while *filled == 0 && matches!(front, Front::Hungry) {
-            let Buffer(buffer) = buffer.get_or_insert_with(Buffer::take);
+            let buffer = buffer.get_or_insert_with(portion);
             let into = [Run { address: buffer.as_mut_ptr() as usize, len: buffer.len() }];
             // SAFETY: the buffer is valid and exclusive.
             match unsafe { self.socket.read(&into) }? {
@@ -245,11 +230,11 @@ impl Stream for Sealed {
         if written == whole {
             return Ok(written);
         }
-        let mut buffer = Buffer::take();
+        let mut buffer = portion();
         while written < whole {
             // SAFETY: the caller guarantees the parts.
-            let now = unsafe { gather(after(parts, written), &mut buffer.0) };
-            state.session.writer().write_all(&buffer.0[..now])?;
+            let now = unsafe { gather(after(parts, written), &mut buffer) };
+            state.session.writer().write_all(&buffer[..now])?;
             if !self.flush(state)? {
                 state.owed = now;
                 break;

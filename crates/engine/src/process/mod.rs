@@ -1,9 +1,12 @@
 //! Process-wide state that is independent of the engine. Every layer may use this module, which
 //! uses none. An upper layer registers functions here when it starts, for example to end a job
-//! through MPI or to report the pending operations of an engine.
+//! through MPI or to report the pending operations of an engine. Its messages to the user are in
+//! [`message`].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Once, PoisonError, RwLock};
+
+pub mod message;
 
 /// World rank + 1, or 0 while unknown. Kept after the end, for error messages.
 static WORLD_RANK: AtomicUsize = AtomicUsize::new(0);

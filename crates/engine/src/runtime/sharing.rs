@@ -11,9 +11,9 @@
 //! An interface whose end must not wait for other ranks *leaves* the engine ([`leave`]). If it was
 //! the last user, the engine runs until a later user ends it, or the program ends MPI or exits.
 
+use super::{Engine, admission};
 use crate::error::Result;
 use crate::mpi::{CommHandle, exit_guard, init};
-use crate::runtime::{self, Engine, admission};
 use parking_lot::Mutex;
 
 #[derive(Debug)]
@@ -56,14 +56,14 @@ pub fn attach_service() -> Result<&'static Engine> {
 /// # Safety
 /// See [`attach`].
 unsafe fn attach_to(users: &mut Users, comm: Option<CommHandle>) -> Result<&'static Engine> {
-    if !runtime::is_running() {
+    if !super::is_running() {
         // SAFETY: the caller guarantees that `comm` is live.
         unsafe { Engine::start(comm) }?;
         (users.count, users.services, users.ours) = (0, 0, true);
     } else {
         if let Some(comm) = comm {
             // SAFETY: the caller guarantees that `comm` is live.
-            unsafe { runtime::current()?.check_same(comm) }?;
+            unsafe { super::current()?.check_same(comm) }?;
         }
         if users.count == 0 && !users.left {
             users.ours = false;
@@ -71,7 +71,7 @@ unsafe fn attach_to(users: &mut Users, comm: Option<CommHandle>) -> Result<&'sta
     }
     users.left = false;
     users.count += 1;
-    runtime::current()
+    super::current()
 }
 
 /// Unregisters an interface. Collective. The last one stops the engine if an interface started it.
@@ -99,7 +99,7 @@ pub fn leave() {
 
 fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {
     users.count = users.count.saturating_sub(1);
-    if !runtime::is_running() {
+    if !super::is_running() {
         (users.count, users.services) = (0, 0);
     } else if users.count == 0 && users.ours {
         // If this fails, the engine stays ours, so that a later end stops it.
@@ -130,7 +130,7 @@ fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {
 fn end_services() -> bool {
     let Some(mut users) = USERS.try_lock() else { return false };
     let only_services = users.ours && users.services == users.count;
-    if runtime::is_running() {
+    if super::is_running() {
         if !only_services {
             return false;
         }

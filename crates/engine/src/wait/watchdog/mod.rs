@@ -25,7 +25,7 @@ use hosts::Looks;
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
-use crate::message;
+use crate::process::message;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 //! nanoseconds.
 
 use super::PublicCall;
-use crate::message::is_of_library;
+use crate::process::message::is_of_library;
 use std::backtrace::Backtrace;
 
 const CALLERS: usize = 6;
@@ -99,7 +99,7 @@ mod tests {
     fn a_c_call_has_its_c_name() {
         let trace = "\
    0: std::backtrace::Backtrace::create
-   1: portolan_engine::watchdog::Standing::report
+   1: portolan_engine::wait::watchdog::Standing::report
              at /src/watchdog.rs:1:2
    2: portolan_engine::wait::until
    3: portolan::boundary::or_abort::{{closure}}
@@ -136,7 +136,7 @@ mod tests {
         let trace = "\
    3: core::ops::function::FnOnce::call_once
              at /rustc/1/function.rs:250:5
-      <portolan_engine::watchdog::Standing>::report
+      <portolan_engine::wait::watchdog::Standing>::report
              at /src/watchdog.rs:1:2
    4: portolan_engine::wait::until::<portolan_engine::runtime::Engine>
       <portolan_engine::runtime::Engine>::lock
