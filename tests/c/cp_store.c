@@ -156,7 +156,7 @@ static void full(void **from, void **to)
                      ROWS));
   CHECK_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
   small = limit;
-  small.rlim_cur = 100;
+  small.rlim_cur = 16;
   signal(SIGXFSZ, SIG_IGN);
   CHECK_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   CP_FAILS(cp_store(2, comp), CP_ERR_ARGUMENT, "cannot write");

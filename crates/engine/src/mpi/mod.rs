@@ -8,7 +8,7 @@
 //! Handles are integers in one MPI and pointers in the other. The types of this module are `Send`
 //! and `Sync` because MPI is thread-safe at the level at which the engine shares them: below
 //! `MPI_THREAD_MULTIPLE` the engine starts no thread that calls MPI (see
-//! [`crate::runtime::progress_thread`]).
+//! `crate::runtime::progress_thread`).
 
 mod call;
 mod comm;

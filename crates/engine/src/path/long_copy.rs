@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Affected lengths in bytes. The C library copies longer rows otherwise, or at memory speed.
 const LENGTHS: Range<usize> = 2048..1 << 20;
@@ -46,21 +46,32 @@ unsafe fn copy_long(src: *const u8, dst: *mut u8, bytes: usize) {
     unsafe { std::ptr::copy(src, dst, bytes) };
 }
 
-/// Returns whether the processor is one of AMD's, or Hygon's of the same design, with AVX2.
+/// Returns whether the processor is one of AMD's, or Hygon's of the same design, with AVX2. Asks it
+/// once, because a virtual machine intercepts the instruction.
 #[cfg(target_arch = "x86_64")]
 fn is_affected() -> bool {
-    static AFFECTED: OnceLock<bool> = OnceLock::new();
-    *AFFECTED.get_or_init(|| {
-        if cfg!(miri) {
-            return false; // it cannot run the instruction
-        }
-        #[allow(unused_unsafe, reason = "a safe function in newer compilers")]
-        // SAFETY: every x86-64 processor has the instruction.
-        let id = unsafe { std::arch::x86_64::__cpuid(0) };
-        let vendor: Vec<u8> =
-            [id.ebx, id.edx, id.ecx].into_iter().flat_map(u32::to_le_bytes).collect();
-        matches!(&vendor[..], b"AuthenticAMD" | b"HygonGenuine") && is_x86_feature_detected!("avx2")
-    })
+    const UNKNOWN: u8 = 2;
+    // Not a `OnceLock`: its waits are unknown to the simulation.
+    static AFFECTED: AtomicU8 = AtomicU8::new(UNKNOWN);
+    let known = AFFECTED.load(Ordering::Relaxed);
+    if known != UNKNOWN {
+        return known == 1;
+    }
+    let found = is_from(b"Auth", b"enti", b"cAMD") || is_from(b"Hygo", b"nGen", b"uine");
+    let affected = found && is_x86_feature_detected!("avx2");
+    AFFECTED.store(u8::from(affected), Ordering::Relaxed);
+    affected
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_from(first: &[u8; 4], second: &[u8; 4], third: &[u8; 4]) -> bool {
+    if cfg!(miri) {
+        return false; // it cannot run the instruction
+    }
+    #[allow(unused_unsafe, reason = "a safe function in newer compilers")]
+    // SAFETY: every x86-64 processor has the instruction.
+    let id = unsafe { std::arch::x86_64::__cpuid(0) };
+    [id.ebx, id.edx, id.ecx] == [first, second, third].map(|part| u32::from_le_bytes(*part))
 }
 
 /// Returns whether the rows are disjoint and at an affected distance.
