@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode, Stdio};
 pub const HELP: &str = "\
 Builds the wheel of the Python package (scripts/package.sh --wheel), installs it into an empty
 virtual environment, and runs python/tests with 1 to 4 ranks and on virtual nodes. The package's code
-does not depend on the MPI. Therefore, if there are several, the first one runs 1 to 3 ranks and the
-rma path, and the others run 4 ranks and the message path. With PORTOLAN_TEST_RELEASE, runs
+does not depend on the MPI. Therefore, if there are several, the first one runs 1 and 2 ranks and the
+rma path, and the others run 4 ranks and the message path (3 ranks). With PORTOLAN_TEST_RELEASE, runs
 everything with each MPI, three times as many random examples, and the tests of the array API
 standard if they can be fetched. Without it, the wheel has no build for abi, unless --mpi abi is given.
 
@@ -64,7 +64,7 @@ pub fn main(options: &Options) -> Result<ExitCode, String> {
             selection = &["--quick"];
         } else if mpis.len() > 1 && !release {
             selection =
-                [&["--ranks", "1,2,3", "--paths", "rma"], &["--ranks", "4", "--paths", "message"]]
+                [&["--ranks", "1,2", "--paths", "rma"], &["--ranks", "4", "--paths", "message"]]
                     [k.min(1)];
         }
         let words = selection.iter().copied().chain(["--"]);
