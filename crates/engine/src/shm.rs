@@ -328,7 +328,7 @@ fn open_unnamed(dir: &str) -> io::Result<File> {
 }
 
 /// Length in bytes of a huge page.
-const HUGE: usize = 2 << 20;
+pub const HUGE_PAGE: usize = 2 << 20;
 
 fn map(file: &File, len: usize) -> Result<*mut u8> {
     // SAFETY: the kernel chooses the address, so the new mapping replaces no memory in use.
@@ -348,7 +348,7 @@ fn map(file: &File, len: usize) -> Result<*mut u8> {
             io::Error::last_os_error(),
         ));
     }
-    if len >= HUGE {
+    if len >= HUGE_PAGE {
         // For a file system that is mounted with `huge=advise`. Others ignore the advice.
         // SAFETY: the range is the new mapping, whose contents the advice keeps.
         unsafe { libc::madvise(base, len, libc::MADV_HUGEPAGE) };

@@ -173,7 +173,7 @@ twin! {
 
 /// Synchronises local loads and stores with transfers. Fails if `ptr` lies in no segment here.
 fn access(engine: &Engine, ptr: *mut c_void) -> Result<()> {
-    // One byte, because a length of zero also fits at the end of the segment before.
+    // A length of zero would also fit at the end of the preceding segment.
     let hit = engine.memory.registry.find(engine.rank(), ptr as usize, 1)?;
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     match hit.arena().window() {

@@ -51,7 +51,7 @@ unsafe fn copy_long(src: *const u8, dst: *mut u8, bytes: usize) {
 #[cfg(target_arch = "x86_64")]
 fn is_affected() -> bool {
     const UNKNOWN: u8 = 2;
-    // Not a `OnceLock`: its waits are unknown to the simulation.
+    // Not a `OnceLock`: with one, two runs of a seed of the simulation differed.
     static AFFECTED: AtomicU8 = AtomicU8::new(UNKNOWN);
     let known = AFFECTED.load(Ordering::Relaxed);
     if known != UNKNOWN {

@@ -110,7 +110,7 @@ impl Paths {
     }
 
     pub(crate) fn has_long_messages(&self) -> bool {
-        self.two_sided.as_ref().is_some_and(TwoSided::moves_data)
+        self.two_sided.as_ref().is_some_and(TwoSided::has_long_messages)
     }
 
     pub fn outstanding(&self) -> usize {

@@ -1,13 +1,13 @@
 //! Zeroed memory for memory handles. A buffer starts on a cache line of its own.
 
 use crate::failure::{Result, refuse};
+use portolan_engine::shm::HUGE_PAGE as HUGE;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 pub(super) const LINE: usize = 64;
-/// Buffers of at least this many bytes are mapped, so that their pages are provided on first use.
+/// Buffers of at least this many bytes are mapped, so that their pages are provided on first use. The
+/// kernel copies huge pages faster between processes.
 pub(super) const LAZY: usize = 2 * HUGE;
-/// Size of a huge page: the kernel copies these faster between processes.
-const HUGE: usize = 2 << 20;
 
 #[derive(Debug)]
 pub struct ZeroedBuffer {

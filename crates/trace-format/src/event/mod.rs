@@ -81,7 +81,7 @@ macro_rules! events {
     ($($(#[$doc:meta])* $type:literal $name:ident {
         $($(#[$field_doc:meta])* $field:ident: $ty:ty = $by:ident,)+
     })+) => {
-        /// One event.
+        /// An event of a trace.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Event<'a> {
             $(

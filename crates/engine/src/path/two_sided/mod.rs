@@ -137,7 +137,7 @@ pub struct TwoSided {
     fresh: Mutex<Vec<(Request, Action)>>,
     any_fresh: AtomicBool,
     /// Whether long messages were in flight at the end of the last poll.
-    moves_data: AtomicBool,
+    has_long: AtomicBool,
     buffers: Pool,
     next_tag: AtomicU32,
 }
@@ -168,7 +168,7 @@ impl TwoSided {
             services: serve::services(),
             fresh: Mutex::new(Vec::new()),
             any_fresh: AtomicBool::new(false),
-            moves_data: AtomicBool::new(false),
+            has_long: AtomicBool::new(false),
             buffers: Pool::new(KEEP_BUFFERS, KEEP_BYTES),
             next_tag: AtomicU32::new(0),
         })
@@ -225,8 +225,8 @@ impl TwoSided {
     }
 
     /// Whether long messages are in flight, which MPI moves in calls of this rank.
-    pub(crate) fn moves_data(&self) -> bool {
-        self.moves_data.load(Ordering::Relaxed)
+    pub(crate) fn has_long_messages(&self) -> bool {
+        self.has_long.load(Ordering::Relaxed)
     }
 
     /// Returns whether anything happened, and false if another thread is polling.
@@ -281,8 +281,8 @@ impl TwoSided {
             next = serving.inbox.take()?;
         }
         serving.in_stream = taken > 0;
-        if self.moves_data.load(Ordering::Relaxed) != (serving.long > 0) {
-            self.moves_data.store(serving.long > 0, Ordering::Relaxed);
+        if self.has_long.load(Ordering::Relaxed) != (serving.long > 0) {
+            self.has_long.store(serving.long > 0, Ordering::Relaxed);
         }
         if paths.is_observed() {
             serving.polled = paths.observer().begin();
