@@ -180,6 +180,12 @@ const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone { name: "freed_window", label: "default", run: lifecycle::freed_window, ..ALONE_BASE },
+    Alone {
+        name: "freed_communicator",
+        label: "default",
+        run: lifecycle::freed_communicator,
+        ..ALONE_BASE
+    },
     Alone { name: "am_lives", label: "default", run: am_errors::lives, ..ALONE_BASE },
     Alone {
         name: "am_lives_mpi",

@@ -8,7 +8,7 @@ use portolan::mpi::topology::Color;
 use portolan::mpi::traits::Communicator;
 use portolan::{ErrorKind, Runtime};
 use portolan_engine::mpi::init::{self, ThreadLevel};
-use portolan_engine::mpi::{Datatype, Window, WindowShape, WindowTransfer};
+use portolan_engine::mpi::{Datatype, Window, WindowShape, WindowTransfer, p2p};
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine};
 use std::os::fd::AsRawFd as _;
@@ -298,5 +298,31 @@ pub fn freed_window() {
         assert_eq!(late.expect_err("the window was freed").kind(), ErrorKind::State);
     }
     drop((window, comm, ctx));
+    Engine::stop().expect("stop");
+}
+
+/// A message that nobody receives ends with its communicator. MPI keeps the sender's bytes until the
+/// message is received, because it is long.
+pub fn freed_communicator() {
+    let ctx = Ctx::new(child::start());
+    let comm = ctx.engine.world().comm().and_then(|comm| comm.dup()).expect("a communicator");
+    let bytes = vec![1u8; 4 << 20];
+    let right = (ctx.me + 1) % ctx.n;
+    // SAFETY: the bytes outlive the request, which completes below.
+    let sent = unsafe { p2p::isend(&comm, bytes.as_ptr(), bytes.len(), right, 1) };
+    let mut sent = sent.expect("a send");
+    // Messages of two ranks do not overtake each other, so the long one has arrived after it.
+    let mut barrier = comm.ibarrier().expect("a barrier");
+    while !barrier.test().expect("a test of the barrier") {
+        std::thread::yield_now();
+    }
+    comm.free().expect("the end of the communicator");
+    step("the send without a receive");
+    while !sent.test().expect("a test") {
+        std::thread::yield_now();
+    }
+    let late = p2p::improbe(&comm, None, None).expect_err("the communicator was freed");
+    assert_eq!(late.kind(), ErrorKind::State);
+    drop(ctx);
     Engine::stop().expect("stop");
 }

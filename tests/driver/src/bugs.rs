@@ -46,6 +46,13 @@ const BUGS: &[Bug] = &[
         ..NONE
     },
     Bug {
+        program: "bitwise",
+        mpi: "openmpi",
+        sound: "the result is right",
+        fault: r"6 \^ 3 is 0",
+        ..NONE
+    },
+    Bug {
         program: "rget_derived",
         ranks: 3,
         runs: 3,

@@ -3,7 +3,7 @@
 //! yields the core when idle.
 
 use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place};
-use super::{Datatype, ReduceOp, Request};
+use super::{Datatype, ReduceOp, Request, p2p};
 use crate::error::{Result, fail};
 use crate::trace::Cause;
 use crate::wait::watchdog::{InMpi, MpiCall};
@@ -149,9 +149,14 @@ impl Comm {
         }
     }
 
-    /// Collective, and called once, after all requests and uses.
+    /// Collective, and called once, after all requests and uses. Drops messages that nobody has
+    /// received, because MPICH aborts since version 4.2 if there are any.
     pub fn free(&self) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::CommFree, None);
+        while let Some(message) = p2p::improbe(self, None, None)? {
+            let mut bytes = vec![0; message.bytes];
+            message.receive(&mut bytes)?;
+        }
         let mut raw = self.live()?;
         self.freed.store(true, Ordering::Relaxed);
         // SAFETY: the handle is live, and `freed` makes later calls of `live` fail.

@@ -126,20 +126,6 @@ pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Opt
 }
 
 impl Matched {
-    pub fn discard(mut self) {
-        // SAFETY: MPI stores no byte, and the message is consumed once. It reports truncation,
-        // which is expected; after any other error nothing is left to do either.
-        unsafe {
-            ffi::MPI_Mrecv(
-                std::ptr::null_mut(),
-                0,
-                Datatype::Byte.raw(),
-                &mut self.message,
-                ffi::RSMPI_STATUS_IGNORE,
-            )
-        };
-    }
-
     /// `data` must have [`Matched::bytes`] bytes. Waits only for a message that is on its way.
     pub fn receive(mut self, data: &mut [u8]) -> Result<()> {
         assert!(data.len() >= self.bytes, "the receive buffer is shorter than the message");

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::layout::pairs::Pairs;
 use crate::layout::{Shape, Side, Vector};
 use crate::memory::arena::Arena;
-use crate::mpi::{self, Datatype, DerivedType, Op, WindowTransfer};
+use crate::mpi::{self, Datatype, DerivedType, Flavour, Op, WindowTransfer};
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::{Combine, Rmw, TransferKind};
 use crate::path::two_sided::{Action, TwoSided};
@@ -323,8 +323,7 @@ fn rmw(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
         pending.flush()?;
     }
     drop(pending);
-    let ordered = matches!(op.combine(), Combine::Min | Combine::Max);
-    if ordered && !op.operand().is_signed() {
+    if is_computed_here(paths, target, op) {
         return replace(paths, target, op);
     }
     if op.combine() == Combine::CompareSwap && delegate::is_needed(paths, target) {
@@ -334,7 +333,22 @@ fn rmw(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     unsafe { apply(target, op) }
 }
 
-/// MPICH 4.0 compares unsigned numbers as signed (tests/mpi-bugs/unsigned_max.c).
+/// Returns whether the MPI computes a wrong result. MPICH 4.0 compares unsigned numbers as signed
+/// (tests/mpi-bugs/unsigned_max.c). Open MPI 5 combines a number of 64 bits at another rank with
+/// itself instead of the operand (tests/mpi-bugs/bitwise.c).
+fn is_computed_here(paths: &Paths, target: &RemotePlace, op: Rmw) -> bool {
+    match op.combine() {
+        Combine::Min | Combine::Max => !op.operand().is_signed(),
+        Combine::And | Combine::Or | Combine::Xor => {
+            Flavour::built() == Flavour::OpenMpi
+                && op.operand().is_wide()
+                && target.world != paths.rank()
+        }
+        _ => false,
+    }
+}
+
+/// Reads the number, computes the result here, and replaces the number if it is still the same.
 #[cold]
 fn replace(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     let mut old = rmw(paths, target, op.turned(Combine::Load, 0, 0))?;
