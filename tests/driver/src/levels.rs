@@ -200,7 +200,9 @@ impl Levels {
                 let Some(new) = self.begin(k, stage)? else { continue };
                 active.push(new);
                 for (other, with) in begin_with(plan, k, stage) {
-                    active.extend(self.begin(other, with)?);
+                    if !active.iter().any(|a| a.mpi == other && a.stage.name == with.name) {
+                        active.extend(self.begin(other, with)?);
+                    }
                 }
             }
             let at = self.wait(&mut active, is_this)?;
@@ -454,7 +456,8 @@ mod tests {
             names.iter().map(|(k, stage)| (*k, stage.name)).collect::<Vec<_>>()
         };
         assert_eq!(of(0, "programs"), [(1, "install")]);
-        assert_eq!(of(1, "programs"), []);
+        assert_eq!(of(0, "unit"), [(0, "install")]);
+        assert_eq!(of(1, "programs"), [(0, "wheel")]);
         assert_eq!(of(0, "hosts"), [(0, "faults")]);
         assert_eq!(of(1, "hosts"), [(1, "faults"), (0, "fresh")]);
     }
