@@ -10,7 +10,8 @@
 //! ([`SharedFile::sealed`]).
 //!
 //! Memory is reserved (`fallocate`) before it is accessed, so a full file system, or a limit of the
-//! file size (`ulimit -f`), gives an error and not a SIGBUS or SIGXFSZ.
+//! file size (`ulimit -f`), gives an error and not a SIGBUS or SIGXFSZ. It consists of huge pages
+//! where the kernel can make them, because page tables of small pages double the time of a sum.
 
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::process;
@@ -220,11 +221,28 @@ impl SharedFile {
         self.base
     }
 
-    /// Reserves memory for a part of the file. On failure the rest is unchanged.
+    /// Reserves memory for a part of the file, which has none yet, in huge pages as far as
+    /// possible. On failure the rest is unchanged.
     pub fn reserve(&self, offset: usize, len: usize) -> io::Result<()> {
         if len == 0 {
             return Ok(());
         }
+        let huge = offset.next_multiple_of(HUGE_PAGE)..(offset + len) / HUGE_PAGE * HUGE_PAGE;
+        let begun = huge.clone().step_by(HUGE_PAGE).all(|page| self.allocate(page, 1).is_ok());
+        if begun && !huge.is_empty() {
+            // Since Linux 6.1, this makes huge pages without privileges and without an option of
+            // the mount, where a first page exists. An older kernel, or one that lacks memory in
+            // whole huge pages, fails, and small pages remain.
+            // SAFETY: the range is part of the mapping, whose contents stay the same.
+            unsafe {
+                let start = self.base.add(huge.start).cast();
+                libc::madvise(start, huge.len(), libc::MADV_COLLAPSE)
+            };
+        }
+        self.allocate(offset, len)
+    }
+
+    fn allocate(&self, offset: usize, len: usize) -> io::Result<()> {
         loop {
             let (fd, from, bytes) = (self.file.as_raw_fd(), offset as i64, len as i64);
             let reserved = process::without_size_signal(|| {
@@ -295,23 +313,20 @@ pub fn room_in(dir: &str) -> Result<usize> {
     }
 }
 
-/// Returns the option of the mount of `dir` that gives its files huge pages, for example `always`.
-/// `None` if there is none.
-pub fn huge_pages_in(dir: &str) -> Option<String> {
-    let dir = std::fs::canonicalize(dir).ok()?;
-    huge_option(&std::fs::read_to_string("/proc/self/mountinfo").ok()?, &dir)
-}
-
-/// The last of several mounts at a place hides the others.
-fn huge_option(mounts: &str, dir: &Path) -> Option<String> {
-    let place = |line: &str| Some(PathBuf::from(line.split(' ').nth(4)?));
-    let around = mounts.lines().filter_map(|line| Some((place(line)?, line)));
-    let (_, line) = around
-        .filter(|(place, _)| dir.starts_with(place))
-        .max_by_key(|(place, _)| place.components().count())?;
-    let options = line.rsplit(' ').next()?.split(',');
-    let value = options.filter_map(|option| option.strip_prefix("huge=")).next()?;
-    (value != "never").then(|| value.to_string())
+/// Returns whether files in `dir` have huge pages here. Reserves two of them for the trial. Fails
+/// with `Memory` if there is no room.
+pub fn has_huge_pages(dir: &str) -> Result<bool> {
+    let len = 2 * HUGE_PAGE;
+    let file = SharedFile::create(dir, len, false)?;
+    file.reserve(0, len)
+        .map_err(|e| os_error(&format!("cannot reserve {len} bytes in {dir}"), e))?;
+    // SAFETY: the byte is in the mapping, which is reserved.
+    unsafe { file.base.write_volatile(0) };
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    let ours = format!("{:x}-", file.base.addr());
+    let mut lines = maps.lines().skip_while(|line| !line.starts_with(&ours));
+    let mapped = lines.find_map(|line| line.strip_prefix("ShmemPmdMapped:"));
+    Ok(mapped.is_some_and(|size| size.trim() != "0 kB"))
 }
 
 fn open_unnamed(dir: &str) -> io::Result<File> {
@@ -330,30 +345,44 @@ fn open_unnamed(dir: &str) -> io::Result<File> {
 /// Length in bytes of a huge page.
 pub const HUGE_PAGE: usize = 2 << 20;
 
+/// Maps a file that has room for huge pages at a multiple of their length, which they need.
 fn map(file: &File, len: usize) -> Result<*mut u8> {
-    // SAFETY: the kernel chooses the address, so the new mapping replaces no memory in use.
-    let base = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            len,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_NORESERVE,
-            file.as_raw_fd(),
-            0,
-        )
+    let failed = || {
+        let error = io::Error::last_os_error();
+        os_error(&format!("cannot map {len} bytes of shared memory"), error)
     };
-    if base == libc::MAP_FAILED {
-        return Err(os_error(
-            &format!("cannot map {len} bytes of shared memory"),
-            io::Error::last_os_error(),
-        ));
+    let align = if len < HUGE_PAGE { page() } else { HUGE_PAGE };
+    let whole = len.next_multiple_of(page()) + align - page();
+    // SAFETY: the kernel chooses the address of `whole` bytes, so the mapping replaces no memory in
+    // use. The other calls refer to parts of these bytes.
+    unsafe {
+        let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let start = libc::mmap(std::ptr::null_mut(), whole, libc::PROT_NONE, anonymous, -1, 0);
+        if start == libc::MAP_FAILED {
+            return Err(failed());
+        }
+        let before = start.cast::<u8>().align_offset(align);
+        let base = start.add(before);
+        let (rights, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        let flags = shared | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        if libc::mmap(base, len, rights, flags, file.as_raw_fd(), 0) == libc::MAP_FAILED {
+            let error = failed();
+            libc::munmap(start, whole);
+            return Err(error);
+        }
+        if before > 0 {
+            libc::munmap(start, before);
+        }
+        let after = align - page() - before;
+        if after > 0 {
+            libc::munmap(base.add(len.next_multiple_of(page())), after);
+        }
+        if align == HUGE_PAGE {
+            // For a file system that is mounted with `huge=advise`. Others ignore the advice.
+            libc::madvise(base, len, libc::MADV_HUGEPAGE);
+        }
+        Ok(base.cast())
     }
-    if len >= HUGE_PAGE {
-        // For a file system that is mounted with `huge=advise`. Others ignore the advice.
-        // SAFETY: the range is the new mapping, whose contents the advice keeps.
-        unsafe { libc::madvise(base, len, libc::MADV_HUGEPAGE) };
-    }
-    Ok(base.cast())
 }
 
 #[cfg(test)]
@@ -361,19 +390,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_and_deepest_mount_decides_about_huge_pages() {
-        let mounts = "\
-24 27 0:6 / /dev rw,relatime - devtmpfs devtmpfs rw,size=1k
-25 24 0:23 / /dev/shm rw,relatime - tmpfs tmpfs rw,huge=always
-30 25 0:27 / /dev/shm rw,relatime shared:3 - tmpfs tmpfs rw,size=2k,huge=within_size
-44 27 0:44 / /dev/shm/never rw - tmpfs tmpfs rw,huge=never
-";
-        let huge = |dir| huge_option(mounts, Path::new(dir));
-        assert_eq!(huge("/dev/shm").as_deref(), Some("within_size"));
-        assert_eq!(huge("/dev/shm/deep/er").as_deref(), Some("within_size"));
-        assert_eq!(huge("/dev/shm/never"), None);
-        assert_eq!(huge("/dev"), None);
-        assert_eq!(huge("/elsewhere"), None);
+    fn memory_is_reserved_as_a_whole_and_zero() {
+        let len = 4 * HUGE_PAGE;
+        let file = SharedFile::create("/dev/shm", len, false).expect("a file");
+        assert_eq!(file.base.addr() % HUGE_PAGE, 0);
+        let blocks = || file.file.metadata().expect("a file").blocks() as usize * 512;
+        // The first and the last part are shorter than a huge page.
+        let (from, bytes) = (3 * page(), 3 * HUGE_PAGE);
+        file.reserve(from, bytes).expect("room");
+        assert_eq!(blocks(), bytes);
+        // SAFETY: the bytes are mapped and reserved, and nothing else uses them.
+        let memory = unsafe { std::slice::from_raw_parts_mut(file.base.add(from), bytes) };
+        assert!(memory.iter().all(|byte| *byte == 0));
+        memory.fill(7);
+        assert!(file.release(from, bytes));
+        assert_eq!(blocks(), 0);
+        file.reserve(from, bytes).expect("room");
+        assert!(memory.iter().all(|byte| *byte == 0));
     }
 
     fn both_kinds(named: bool) {

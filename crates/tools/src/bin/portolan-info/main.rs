@@ -118,9 +118,10 @@ fn report(rt: &Runtime) -> Result<String> {
 
 fn shared_memory(rt: &Runtime) -> String {
     let dir = &engine(rt).config.shm_dir;
-    match shm::huge_pages_in(dir) {
-        Some(huge) => format!("in {dir}, with huge pages (huge={huge})"),
-        None => format!("in {dir}, without huge pages"),
+    match shm::has_huge_pages(dir) {
+        Ok(true) => format!("in {dir}, with huge pages"),
+        Ok(false) => format!("in {dir}, without huge pages"),
+        Err(error) => format!("in {dir}: {error}"),
     }
 }
 
