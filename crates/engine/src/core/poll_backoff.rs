@@ -9,20 +9,17 @@
 
 use super::Core;
 use crate::error::Result;
+use crate::wait::times::{CLOSE, LOOP_NAP, LOOP_POLLS};
 use crate::wait::{Backoff, Patience, Progress};
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Naps are short, because the loop may do more than wait.
 const PATIENCE: Patience = Patience {
-    polls: Duration::from_micros(200),
-    longest_nap: NAP,
-    limit: NAP,
+    polls: LOOP_POLLS,
+    longest_nap: LOOP_NAP,
+    limit: LOOP_NAP,
     ..Patience::POLLING
 };
-const NAP: Duration = Duration::from_micros(20);
-/// Polls closer together than this count as a busy loop.
-const CLOSE: Duration = Duration::from_micros(50);
 
 thread_local! {
     /// The start and the last poll of the busy loop that the thread appears to be in.
@@ -67,7 +64,7 @@ impl Core {
         };
         LOOP.set(Some((began, now)));
         // A handler must not wait, and therefore must not nap.
-        if let Some(nap) = Backoff::new(PATIENCE).nap(now - began, NAP, self.moves_data())
+        if let Some(nap) = Backoff::new(PATIENCE).nap(now - began, LOOP_NAP, self.moves_data())
             && self.may_wait().is_ok()
         {
             self.waiting(true);

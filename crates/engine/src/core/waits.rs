@@ -5,8 +5,9 @@ use super::peer::CompletionCounter;
 use super::{Core, handler};
 use crate::error::{Result, fail, unless_forked};
 use crate::trace::{Awaited, Cause, Observer};
+use crate::wait::times::LONGEST_NAP;
 use crate::wait::watchdog::Standing;
-use crate::wait::{Ends, GivenUp, LONGEST_NAP, Patience, Progress};
+use crate::wait::{Ends, GivenUp, Patience, Progress};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 

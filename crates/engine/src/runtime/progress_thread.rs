@@ -10,11 +10,12 @@
 //! longer than the longest nap.
 
 use crate::am::Am;
-use crate::am::poll_state::{LINGER, pause_after};
+use crate::am::poll_state::pause_after;
 use crate::am::state::RingState;
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
+use crate::wait::times::{AWAKE, AWAKE_BY_BELL, HELD_UP, LATELY, LINGER, UNDISTURBED};
 use crate::wait::watchdog;
 use crate::wait::{Backoff, Patience};
 use std::sync::Arc;
@@ -22,21 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time of polling after an event: about that until the next request of a blocking caller.
-const AWAKE: Duration = Duration::from_micros(30);
-/// [`AWAKE`] if every message rings the doorbell. The core then belongs to the computing rank.
-const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
-/// How long after an event other ranks count as active. A wake-up costs about 25 us.
-const LATELY: Duration = Duration::from_millis(100);
-
-/// Longest sleep if the doorbell wakes the thread for all its work.
-const UNDISTURBED: Duration = Duration::from_millis(250);
-
 /// Number of polls by callers in the shortest pause of the thread that counts as a polling loop.
 const IN_A_LOOP: u32 = 8;
-
-/// Longest nap while something waits for space at another rank, or for another thread.
-const HELD_UP: Duration = Duration::from_micros(100);
 
 #[derive(Debug)]
 pub(crate) struct ProgressThread {

@@ -1,6 +1,6 @@
 //! Waits for locks that are held for a few instructions.
 
-use super::patience::FIRST_NAP;
+use super::times::FIRST_NAP;
 use super::{Backoff, Patience, contention};
 
 impl Backoff {

@@ -27,11 +27,11 @@ use crate::futex;
 use crate::trace::{self, Awaited, Observer};
 pub(crate) use contention::offer_core;
 pub(crate) use lock::while_held;
-use patience::FIRST_NAP;
-pub use patience::{Ends, LONGEST_NAP, Naps, Patience};
+pub use patience::{Ends, Naps, Patience};
 pub use repeated_wait::RepeatedWait;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
+use times::{FIRST_NAP, INTERRUPT};
 use watchdog::{ProgressEvent, Standing, Watch};
 pub(crate) use word::on_word;
 pub use word::{Word, until_on, while_equal};
@@ -40,6 +40,7 @@ mod contention;
 mod lock;
 mod patience;
 mod repeated_wait;
+pub mod times;
 pub mod watchdog;
 mod word;
 
@@ -321,8 +322,6 @@ struct Rests {
     naps: u64,
 }
 
-const BETWEEN_QUESTIONS: Duration = Duration::from_millis(20);
-
 /// Takes trait objects, so it is compiled only once for each type of progress.
 fn rest_until<P: Progress + ?Sized>(
     progress: &P,
@@ -374,7 +373,7 @@ fn rest_until<P: Progress + ?Sized>(
         let since = *idle_since.get_or_insert(now);
         rests.since.get_or_insert(now);
         rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
-        if may_end && now - *asked.get_or_insert(now) > BETWEEN_QUESTIONS {
+        if may_end && now - *asked.get_or_insert(now) > INTERRUPT {
             asked = Some(now);
             if crate::process::is_interrupted() {
                 fail!(State, "interrupted while waiting for {}", what());
@@ -419,7 +418,7 @@ mod tests {
         let ended = until(&Boot, Cause::Collective, &|| "nobody".into(), || Ok(false));
         assert_eq!(ended.unwrap_err().detail(), "interrupted while waiting for nobody");
         let begun = Instant::now();
-        let later = || Ok(begun.elapsed() > 3 * BETWEEN_QUESTIONS);
+        let later = || Ok(begun.elapsed() > 3 * INTERRUPT);
         until(&Boot, Cause::Handle, &String::new, later).unwrap();
         NOW.set(false);
         until(&Boot, Cause::Collective, &String::new, later).unwrap();

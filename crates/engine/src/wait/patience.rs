@@ -1,19 +1,10 @@
 //! How long a waiting thread polls, yields and naps: the parameters of [`super::Backoff`].
 
+use super::times::{
+    CONTENDED_POLLS, FIRST_NAP, LONGEST_NAP, MEETING_NAP, MEETING_POLLS, POLLS, SERVED_NAP,
+    SHARED_POLLS, SHORT_YIELD,
+};
 use std::time::Duration;
-
-/// Before the first nap, since something last happened.
-const POLL_FOR: Duration = Duration::from_micros(2000);
-/// While other work competes for the core: about the cost of a nap and a wake-up.
-const CONTENDED: Duration = Duration::from_micros(250);
-/// For a rank that shares its core: its polls delay, and look like other work to, others.
-const SHARED_AND_CONTENDED: Duration = Duration::from_micros(20);
-pub(super) const FIRST_NAP: Duration = Duration::from_micros(20);
-pub const LONGEST_NAP: Duration = Duration::from_micros(100);
-const MEETING_NAP: Duration = Duration::from_millis(1);
-const SERVED_NAP: Duration = Duration::from_millis(1);
-/// Longest yield between ranks that share a core. A longer one gave the core to other work.
-const SOON: Duration = Duration::from_micros(120);
 
 #[derive(Debug, Clone)]
 pub struct Naps {
@@ -76,8 +67,8 @@ impl Patience {
     /// For a thread with a core of its own.
     pub const POLLING: Patience = Patience {
         spin: 50,
-        polls: POLL_FOR,
-        contended: CONTENDED,
+        polls: POLLS,
+        contended: CONTENDED_POLLS,
         yields: None,
         first_nap: FIRST_NAP,
         longest_nap: LONGEST_NAP,
@@ -87,16 +78,16 @@ impl Patience {
 
     /// For a rank that shares its core with another one, which it may wait for.
     pub(crate) const SHARING: Patience =
-        Patience { contended: SHARED_AND_CONTENDED, yields: Some(SOON), ..Patience::POLLING };
+        Patience { contended: SHARED_POLLS, yields: Some(SHORT_YIELD), ..Patience::POLLING };
 
     /// For ranks that share cores and wait for each other. A few ranks per core meet without
     /// sleeping. The yields of many would keep the core from the rank that they wait for, so they
     /// sleep. A rank that receives requests meanwhile naps like a polling one.
     pub(crate) const MEETING: Patience = Patience {
         spin: 20,
-        polls: Duration::from_micros(400),
-        contended: SHARED_AND_CONTENDED,
-        yields: Some(SOON),
+        polls: MEETING_POLLS,
+        contended: SHARED_POLLS,
+        yields: Some(SHORT_YIELD),
         first_nap: MEETING_NAP,
         longest_nap: MEETING_NAP,
         limit: MEETING_NAP,

@@ -1,13 +1,13 @@
 //! Blocking waits: an idle server uses no CPU time, and yet wakes immediately.
 //!
 //! A waiting thread polls, then takes short naps like all waits of the engine. After a class has
-//! received nothing for [`SHORT_FOR`], the sleeps become longer, up to the progress thread's idle
+//! received nothing for [`CLASS_SLEEPS`], the sleeps become longer, up to the progress thread's idle
 //! interval, because MPI must be polled. If the library itself has no messages in MPI, only the
 //! program's operations need the poll, and the limit is eight times the interval. A doorbell of the
 //! node's rings or a thread that notifies the class's [`WakeSource`] ends a sleep.
 //!
 //! If every event of the network wakes a sleeping thread ([`Capabilities::wakes`]), a waiting
-//! thread polls for [`SPIN_FOR`] and then sleeps until an event. One thread sleeps in the network,
+//! thread polls for [`NETWORK_POLLS`] and then sleeps until an event. One thread sleeps in the network,
 //! and wakes the others when it leaves.
 //!
 //! Transfers that wait for a peer of that network do not require polls ([`super::resting`]).
@@ -23,31 +23,19 @@ use super::resting::{Resting, Round};
 use super::wait_descriptor::{Descriptor, Descriptors};
 use crate::failure::Result;
 use portolan_engine::futex;
-use portolan_engine::wait::{
-    Backoff, Boot, Ends, LONGEST_NAP, Patience, Progress, Unlocked, Waiting,
+use portolan_engine::wait::times::{
+    CHUNK_POLLS, CLASS_POLLS, CLASS_SLEEPS, LONGEST_NAP, NETWORK_POLLS, UNDISTURBED,
 };
+use portolan_engine::wait::{Backoff, Boot, Ends, Patience, Progress, Unlocked, Waiting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a wait polls before it naps. Polling keeps the core from other work.
-const POLL_FOR: Duration = Duration::from_micros(200);
-/// How long a class must be idle before its waits sleep longer than short naps.
-const SHORT_FOR: Duration = Duration::from_millis(2);
 /// A long sleep lasts 1/`SHARE` of the idle time so far (within the limits in `sleep`), so that a
 /// message that arrives through MPI is not delayed much further.
 const SHARE: u32 = 16;
 /// A thread that sends or runs callbacks polls once in this many steps.
 const POLL_EVERY: u32 = 16;
-/// Maximum sleep if every event is accompanied by a wake-up.
-const ALONE: Duration = Duration::from_millis(250);
-
-/// How long a wait polls a network that wakes sleeping threads. A reply on the same host arrives
-/// within it; a wake-up costs about 5 us.
-const SPIN_FOR: Duration = Duration::from_micros(20);
-/// How long a wait polls while a transfer is in progress. The peer copies a chunk of 1 MiB within
-/// this time, and a wake-up can cost as much as the copy.
-const SPIN_FOR_CHUNK: Duration = Duration::from_micros(200);
 
 #[derive(Debug, Default)]
 pub(crate) struct WakeSource {
@@ -144,7 +132,7 @@ impl WakeSource {
     }
 
     fn spin_for(&self) -> Duration {
-        if self.moving.load(Ordering::Relaxed) > 0 { SPIN_FOR_CHUNK } else { SPIN_FOR }
+        if self.moving.load(Ordering::Relaxed) > 0 { CHUNK_POLLS } else { NETWORK_POLLS }
     }
 
     fn idle_for(&self, count: u32) -> Duration {
@@ -192,7 +180,7 @@ impl Deadline {
     fn left(&mut self) -> Duration {
         let now = Instant::now();
         let end = *self.end.get_or_insert_with(|| now.checked_add(self.timeout));
-        end.map_or(ALONE, |end| end.saturating_duration_since(now))
+        end.map_or(UNDISTURBED, |end| end.saturating_duration_since(now))
     }
 
     pub fn is_over(&mut self) -> bool {
@@ -221,8 +209,8 @@ pub fn until(
     let progress = class.progress();
     let wake_source = &class.wake_source;
     let _waiting = Waiting::begin(progress)?;
-    let was_idle = wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR;
-    let mut patience = Patience { polls: POLL_FOR, ..progress.patience(Ends::Polled) };
+    let was_idle = wake_source.idle_for(wake_source.events.now()) >= CLASS_SLEEPS;
+    let mut patience = Patience { polls: CLASS_POLLS, ..progress.patience(Ends::Polled) };
     if was_idle {
         patience.spin = 0;
     }
@@ -255,7 +243,7 @@ pub fn until(
         }
         let idle = wake_source.idle_begins(count);
         was_idle = true;
-        if idle < SHORT_FOR || class.must_poll() {
+        if idle < CLASS_SLEEPS || class.must_poll() {
             backoff.rest(progress, idle, left);
         } else {
             let check = || Ok(class.poll()? | done()?);
@@ -288,7 +276,7 @@ fn until_woken(
                 if left.is_zero() {
                     return Ok(false);
                 }
-                if class.sleep_in_network(left.min(ALONE), || Ok(class.poll()? | done()?))?
+                if class.sleep_in_network(left.min(UNDISTURBED), || Ok(class.poll()? | done()?))?
                     && done()?
                 {
                     return Ok(true);
@@ -320,7 +308,7 @@ fn sleep(
     check: impl FnOnce() -> Result<bool>,
 ) -> Result<bool> {
     let long = match class.engine() {
-        None => ALONE,
+        None => UNDISTURBED,
         Some(engine) => {
             let interval = engine.idle_poll();
             let longest = if engine.has_messages() { interval } else { interval * 8 };
