@@ -15,9 +15,9 @@ use crate::am::state::RingState;
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
-use crate::wait::times::{AWAKE, AWAKE_BY_BELL, HELD_UP, LATELY, LINGER, UNDISTURBED};
+use crate::wait::times::{HELD_UP, LATELY, LINGER, UNDISTURBED};
 use crate::wait::watchdog;
-use crate::wait::{Backoff, Patience};
+use crate::wait::{Backoff, Patience, Step};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -157,10 +157,7 @@ fn sleep(am: &Am, nap: Duration) {
 
 fn run(am: &Am, stop: &AtomicBool) {
     let longest = am.config.idle_poll;
-    let awake = if am.has_messages() { AWAKE } else { AWAKE_BY_BELL };
-    let polling = Patience::POLLING;
-    let patience = Patience { polls: awake, longest_nap: longest, limit: longest, ..polling };
-    let mut backoff = Backoff::new(patience);
+    let mut backoff = Backoff::new(Patience::of_thread(am.has_messages(), longest));
     let mut last_busy = Instant::now();
     let mut looked = last_busy;
     let mut polled = am.polls().load(Ordering::Relaxed);
@@ -187,9 +184,9 @@ fn run(am: &Am, stop: &AtomicBool) {
             (loops, in_a_loop) = (0, IN_A_LOOP);
             let idle = last_busy.elapsed();
             let most = if idle < LATELY { longest / 2 } else { longest };
-            match backoff.nap(idle, most, am.has_long_messages()) {
-                None => std::hint::spin_loop(),
-                Some(nap) => {
+            match backoff.step(idle, most, am.has_long_messages()) {
+                Step::Poll | Step::Yield => std::hint::spin_loop(),
+                Step::Nap(nap) => {
                     flush_aged(am, &mut looked);
                     sleep(am, nap);
                 }

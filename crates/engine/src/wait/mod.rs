@@ -1,23 +1,11 @@
 //! The wait loop of blocking calls.
 //!
-//! A waiting call polls for up to two milliseconds, and then naps between polls for longer and
-//! longer times. Each poll also makes progress for other ranks. If other work competes for the core
-//! ([`contention`]), the thread naps after 250 microseconds, or after 20 if ranks share the core: a
-//! thread that polls loses its core for a whole time slice, and a thread that sleeps is woken
-//! within microseconds. It does not yield, because the core would go to the competing process. While
-//! long messages are in flight, it polls on: MPI moves their bytes only in these calls.
+//! A waiting call polls, and then naps between polls ([`policy`]). Each poll also makes progress for
+//! other ranks.
 //!
 //! A wait for a store of another core in shared memory first reads the location for half a
 //! microsecond ([`briefly`]), which is less than it takes to begin and end a wait. If the store may
 //! also come from another node, it reads for a tenth of a microsecond.
-//!
-//! If there are more ranks than cores, the polls of waiting ranks keep the core from the rank that
-//! they wait for. [`Patience`] then adapts the loop: a rank yields between polls, while its yields
-//! are short; the ranks of a core share the polls of one rank; naps grow with the idle time; and a
-//! thread that another rank wakes through a word sleeps on the word and polls only occasionally
-//! ([`Ends`]), unless other ranks send requests to its rank.
-//!
-//! [`Backoff`] is the only place that decides whether a waiting thread polls, yields or naps.
 //!
 //! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and a
 //! wait that takes too long reports what it waits for ([`crate::wait::watchdog`]).
@@ -27,18 +15,18 @@ use crate::futex;
 use crate::trace::{self, Awaited, Observer};
 pub(crate) use contention::offer_core;
 pub(crate) use lock::while_held;
-pub use patience::{Ends, Naps, Patience};
+pub use policy::{Backoff, Ends, Naps, Patience, Step};
 pub use repeated_wait::RepeatedWait;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
-use times::{FIRST_NAP, INTERRUPT};
+use times::INTERRUPT;
 use watchdog::{ProgressEvent, Standing, Watch};
 pub(crate) use word::on_word;
 pub use word::{Word, until_on, while_equal};
 
 mod contention;
 mod lock;
-mod patience;
+pub mod policy;
 mod repeated_wait;
 pub mod times;
 pub mod watchdog;
@@ -151,69 +139,6 @@ macro_rules! progress_by_deref {
     };
 }
 pub(crate) use progress_by_deref;
-
-/// A nap may last the idle time divided by this number.
-const IDLE_SHARE: u32 = 32;
-
-#[derive(Debug)]
-pub struct Backoff {
-    patience: Patience,
-    polls: u32,
-    naps: Naps,
-}
-
-impl Backoff {
-    pub fn new(patience: Patience) -> Backoff {
-        let naps = Naps::new(patience.first_nap, patience.limit);
-        Backoff { patience, polls: 0, naps }
-    }
-
-    pub fn reset(&mut self) {
-        self.polls = 0;
-        self.naps = Naps::new(FIRST_NAP, self.patience.limit);
-    }
-
-    /// Counts a poll that found nothing. Returns whether the thread polls again at once.
-    pub fn spins(&mut self) -> bool {
-        self.polls += 1;
-        self.polls <= self.patience.spin
-    }
-
-    /// Naps once for at most `longest`, yields if ranks share the core, or does neither. `idle` is
-    /// the time since the last event. Returns whether it napped.
-    pub fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration) -> bool
-    where
-        P: Progress + ?Sized,
-    {
-        if let Some(nap) = self.nap(idle, longest, progress.moves_data()) {
-            progress.nap(nap);
-            return true;
-        }
-        if let Some(soon) = self.patience.yields
-            && !contention::is_present()
-            && contention::timed_yield() > soon
-        {
-            self.patience.polls = Duration::ZERO;
-        }
-        false
-    }
-
-    /// The nap that is due, or `None` to poll on. Arguments as in [`Backoff::rest`], and
-    /// [`Progress::moves_data`].
-    pub(crate) fn nap(
-        &mut self,
-        idle: Duration,
-        longest: Duration,
-        moves_data: bool,
-    ) -> Option<Duration> {
-        let Patience { polls, contended, .. } = self.patience;
-        if idle < polls && contention::may_poll(idle, if moves_data { polls } else { contended }) {
-            return None;
-        }
-        let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);
-        Some(self.naps.take_up_to(grown.min(longest).min(self.patience.limit)))
-    }
-}
 
 /// Before the engine exists, there is nothing to serve.
 #[derive(Debug)]

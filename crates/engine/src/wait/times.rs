@@ -1,6 +1,6 @@
 //! The durations of all waits of engine and RPC, with the reason for each.
 //!
-//! [`super`] explains how a wait goes from polls to naps. The limits on the time that a
+//! [`super::policy`] explains how a wait goes from polls to naps. The limits on the time that a
 //! peer has to answer are parts of protocols, and stand where the protocol is.
 
 use std::time::Duration;
