@@ -12,8 +12,9 @@
 
 use crate::error::{Result, fail};
 use crate::futex;
-use crate::trace::{self, Awaited, Observer};
+use crate::trace::{self, Awaited, Cause, Observer};
 pub(crate) use contention::offer_core;
+pub use deadline::Deadline;
 pub(crate) use lock::while_held;
 pub use policy::{Backoff, Ends, Naps, Patience, Step};
 pub use repeated_wait::RepeatedWait;
@@ -25,6 +26,7 @@ pub(crate) use word::on_word;
 pub use word::{Word, until_on, while_equal};
 
 mod contention;
+mod deadline;
 mod lock;
 pub mod policy;
 mod repeated_wait;
@@ -58,6 +60,11 @@ pub trait Progress {
         false
     }
 
+    /// Time since the last event of this wait, or of other threads too if they share its events.
+    fn idle(&self, here: Duration) -> Duration {
+        here
+    }
+
     fn patience(&self, ends: Ends) -> Patience {
         if ends == Ends::Meeting { Patience::MEETING } else { Patience::POLLING }
     }
@@ -78,6 +85,10 @@ pub trait Progress {
     }
 
     fn take_again(&self, _given_up: GivenUp) {}
+
+    fn watch(&self) -> Watch {
+        Watch::new()
+    }
 
     /// Whether the caller is the rank of its node that warns of a slow collective.
     fn may_warn(&self) -> bool {
@@ -221,6 +232,18 @@ pub fn until<P: Progress + ?Sized>(
     not_yet(progress, &awaited.into(), what, &mut done)
 }
 
+/// Waits like [`until`], at most until the deadline, for a caller that waits again. Returns whether
+/// `done` returned true. The statistics do not count the wait.
+pub fn until_deadline<P: Progress + ?Sized>(
+    progress: &P,
+    deadline: &mut Deadline,
+    what: &dyn Fn() -> String,
+    mut done: impl FnMut() -> Result<bool>,
+) -> Result<bool> {
+    let rests = &mut Rests::default();
+    rest_until(progress, Some(deadline), Cause::Other, what, &mut done, rests)
+}
+
 fn not_yet<P: Progress + ?Sized>(
     progress: &P,
     awaited: &Awaited,
@@ -228,17 +251,18 @@ fn not_yet<P: Progress + ?Sized>(
     done: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<()> {
     let Some(observer) = progress.traced_by() else {
-        return rest_until(progress, awaited.cause, what, done, &mut Rests::default());
+        let rests = &mut Rests::default();
+        return rest_until(progress, None, awaited.cause, what, done, rests).map(drop);
     };
     let (begun, mut rests) = (observer.begin(), Rests::default());
-    let waited = rest_until(progress, awaited.cause, what, done, &mut rests);
+    let waited = rest_until(progress, None, awaited.cause, what, done, &mut rests);
     if rests.naps > 0 {
         trace::count(&observer.always.naps, rests.naps);
     }
     if begun.is_some() || rests.since.is_some() {
         observer.waited(begun, *awaited, rests.since.map(|since| since.elapsed()));
     }
-    waited
+    waited.map(drop)
 }
 
 #[derive(Default)]
@@ -247,14 +271,19 @@ struct Rests {
     naps: u64,
 }
 
-/// Takes trait objects, so it is compiled only once for each type of progress.
+/// Polls between two looks at the deadline while the thread does not rest.
+const CHECKED: u32 = 16;
+
+/// Returns false if the deadline has passed. Takes trait objects, so it is compiled only once for each
+/// type of progress.
 fn rest_until<P: Progress + ?Sized>(
     progress: &P,
-    awaited: trace::Cause,
+    mut deadline: Option<&mut Deadline>,
+    awaited: Cause,
     what: &dyn Fn() -> String,
     done: &mut dyn FnMut() -> Result<bool>,
     rests: &mut Rests,
-) -> Result<()> {
+) -> Result<bool> {
     let _waiting = Waiting::begin(progress)?;
     let patience = progress.patience(Ends::Polled);
     let mut backoff = Backoff::new(patience);
@@ -263,16 +292,15 @@ fn rest_until<P: Progress + ?Sized>(
         rests.naps += 1;
         backoff.rest(progress, patience.limit, Duration::MAX);
         if done()? {
-            return Ok(());
+            return Ok(true);
         }
     }
-    let mut idle_since: Option<Instant> = None;
+    let (mut polls, mut idle_since) = (0u32, None);
     // A transfer is never left, because it uses memory of the caller.
-    let may_end =
-        matches!(awaited, trace::Cause::Collective | trace::Cause::Lock | trace::Cause::Notify);
+    let may_end = matches!(awaited, Cause::Collective | Cause::Lock | Cause::Notify);
     let mut asked: Option<Instant> = None;
-    let mut watch = Watch::new();
-    if awaited == trace::Cause::Collective {
+    let mut watch = progress.watch();
+    if awaited == Cause::Collective {
         watch = watch.warns();
     }
     loop {
@@ -282,22 +310,33 @@ fn rest_until<P: Progress + ?Sized>(
             if idle_since.is_some() {
                 watchdog::note(ProgressEvent::Waited, usize::MAX);
             }
-            return Ok(());
+            return Ok(true);
         }
         if busy {
             watch.progressed();
             idle_since = None;
             backoff.reset();
-            continue;
         }
-        if backoff.spins() {
-            // No pause here, which would double the time of a poll.
+        // No pause here, which would double the time of a poll.
+        let again = busy || backoff.spins();
+        let mut left = Duration::MAX;
+        if let Some(deadline) = &mut deadline {
+            polls = polls.wrapping_add(1);
+            if !again || polls.is_multiple_of(CHECKED) {
+                left = deadline.left();
+                if left.is_zero() {
+                    return Ok(false);
+                }
+            }
+        }
+        if again {
             continue;
         }
         let now = Instant::now();
         let since = *idle_since.get_or_insert(now);
         rests.since.get_or_insert(now);
-        rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
+        let idle = progress.idle(now - since);
+        rests.naps += u64::from(backoff.rest(progress, idle, left));
         if may_end && now - *asked.get_or_insert(now) > INTERRUPT {
             asked = Some(now);
             if crate::process::is_interrupted() {
@@ -315,7 +354,6 @@ fn rest_until<P: Progress + ?Sized>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Cause;
     use std::cell::Cell;
 
     #[test]

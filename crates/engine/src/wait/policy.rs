@@ -22,14 +22,13 @@
 //! [`super::times`] has the durations.
 
 use super::times::{
-    AWAKE, AWAKE_BY_BELL, CONTENDED_POLLS, FIRST_NAP, LONGEST_NAP, LOOP_NAP, LOOP_POLLS,
-    MEETING_NAP, MEETING_POLLS, POLLS, SERVED_NAP, SHARED_POLLS, SHORT_YIELD,
+    AWAKE, AWAKE_BY_BELL, CHUNK_POLLS, CLASS_POLLS, CLASS_SLEEPS, CONTENDED_POLLS, FIRST_NAP,
+    LONGEST_NAP, LOOP_NAP, LOOP_POLLS, MEETING_NAP, MEETING_POLLS, NETWORK_POLLS, POLLS,
+    SERVED_NAP, SHARED_POLLS, SHORT_YIELD, UNDISTURBED,
 };
 use super::{Progress, contention};
 use std::time::Duration;
 
-/// A nap may last the idle time divided by this number.
-const IDLE_SHARE: u32 = 32;
 /// From this number of ranks per core, polls of waiting ranks cost more than they gain.
 const MANY: u32 = 4;
 /// Longer polling helps only if every rank has its own core.
@@ -104,16 +103,23 @@ pub struct Facts {
 pub struct Patience {
     /// Number of polls before the thread reads the clock.
     pub spin: u32,
+    /// Number of polls for each later reading of the clock, a power of two.
+    pub every: u32,
     /// Time that the thread polls before it naps.
     pub polls: Duration,
-    /// `polls` while other work competes for the core.
+    /// `polls` while other work competes for the core, or `MAX` if that does not matter.
     pub contended: Duration,
+    /// `polls` at least, while data moves.
+    pub moving: Duration,
     /// Longest yield between polls, if the thread yields. After a longer one it naps.
     pub yields: Option<Duration>,
-    /// Length of the first nap, if nothing has happened since the wait began.
+    /// Length of the first nap, if nothing has happened since the wait began, and after an event.
     pub first_nap: Duration,
-    /// Longest nap at first. The bound then grows with the idle time, up to `limit`.
+    pub event_nap: Duration,
+    /// Longest nap at first. The bound then grows with the idle time, divided by `share`, up to
+    /// `limit`.
     pub longest_nap: Duration,
+    pub share: u32,
     pub limit: Duration,
     /// Nap before the first poll: the end of the wait wakes the thread, and another one serves.
     pub naps_first: bool,
@@ -123,11 +129,15 @@ impl Patience {
     /// For a thread with a core of its own.
     pub const POLLING: Patience = Patience {
         spin: 50,
+        every: 1,
         polls: POLLS,
         contended: CONTENDED_POLLS,
+        moving: Duration::ZERO,
         yields: None,
         first_nap: FIRST_NAP,
+        event_nap: FIRST_NAP,
         longest_nap: LONGEST_NAP,
+        share: 32,
         limit: LONGEST_NAP,
         naps_first: false,
     };
@@ -143,7 +153,7 @@ impl Patience {
         first_nap: MEETING_NAP,
         longest_nap: MEETING_NAP,
         limit: MEETING_NAP,
-        naps_first: false,
+        ..Patience::POLLING
     };
 
     /// For a polling loop of the program, which may do more than wait.
@@ -162,6 +172,28 @@ impl Patience {
         limit: SERVED_NAP,
         ..Patience::POLLING
     };
+
+    /// For the events of a network that wakes sleeping threads.
+    pub const NETWORK: Patience = Patience {
+        spin: 0,
+        every: 16,
+        polls: NETWORK_POLLS,
+        contended: Duration::MAX,
+        moving: CHUNK_POLLS,
+        first_nap: UNDISTURBED,
+        event_nap: UNDISTURBED,
+        longest_nap: UNDISTURBED,
+        limit: UNDISTURBED,
+        ..Patience::POLLING
+    };
+
+    /// For the events of an RPC class of this rank that has been idle for some time. `limit`: its
+    /// longest sleep.
+    pub fn of_class(self, idle: Duration, limit: Duration) -> Patience {
+        let limit = limit.max(LONGEST_NAP);
+        let class = Patience { polls: CLASS_POLLS, share: 16, limit, ..self };
+        if idle < CLASS_SLEEPS { class } else { Patience { spin: 0, first_nap: limit, ..class } }
+    }
 
     /// For the progress thread. `longest`: its longest nap.
     pub(crate) fn of_thread(messages: bool, longest: Duration) -> Patience {
@@ -227,24 +259,27 @@ impl Backoff {
     /// Something happened.
     pub fn reset(&mut self) {
         self.polls = 0;
-        self.naps = Naps::new(FIRST_NAP, self.patience.limit);
+        self.naps = Naps::new(self.patience.event_nap, self.patience.limit);
     }
 
     /// Counts a poll that found nothing. Returns whether the thread polls again at once.
     pub fn spins(&mut self) -> bool {
         self.polls += 1;
-        self.polls <= self.patience.spin
+        self.polls <= self.patience.spin || self.polls & (self.patience.every - 1) != 0
     }
 
     /// The step after a poll that found nothing, `idle` after the last event. A nap lasts for at
     /// most `longest`. `moves_data`: see [`super::Progress::moves_data`].
     pub fn step(&mut self, idle: Duration, longest: Duration, moves_data: bool) -> Step {
-        let Patience { polls, contended, yields, .. } = self.patience;
-        if idle < polls && contention::may_poll(idle, if moves_data { polls } else { contended }) {
+        let Patience { polls, contended, moving, yields, share, .. } = self.patience;
+        let polls = if moves_data { polls.max(moving) } else { polls };
+        let contended = if moves_data { polls.max(contended) } else { contended };
+        let may_poll = || contended == Duration::MAX || contention::may_poll(idle, contended);
+        if idle < polls && may_poll() {
             let yields = yields.is_some() && !contention::is_present();
             return if yields { Step::Yield } else { Step::Poll };
         }
-        let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);
+        let grown = (idle / share).max(self.patience.longest_nap);
         Step::Nap(self.naps.take_up_to(grown.min(longest).min(self.patience.limit)))
     }
 

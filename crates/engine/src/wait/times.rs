@@ -98,6 +98,9 @@ pub const INTERRUPT: Duration = ms(20);
 /// Polls between two checks of a collective for an alarm that take longer contain yields or naps,
 /// beside which a check costs little.
 pub const ALARM: Duration = us(10);
+/// A wait of an RPC class shows itself to the watchdog before naps of this length and longer: it takes
+/// locks for that.
+pub const WATCHED_NAP: Duration = ms(1);
 /// Between two questions whether the process of a copy still lives: a system call each.
 pub const ALIVE: Duration = ms(20);
 

@@ -221,6 +221,12 @@ impl Watch {
         }
     }
 
+    /// For a wait that may last for ever: reports only on request.
+    pub fn on_request() -> Watch {
+        let never = Duration::MAX;
+        Watch { patience: never, fatal: never, host: never, ..Watch::new() }
+    }
+
     /// Enables the early warning, for a wait for the other ranks of a collective.
     pub fn warns(mut self) -> Watch {
         self.early = Duration::from_millis(EARLY.load(Ordering::Relaxed));
