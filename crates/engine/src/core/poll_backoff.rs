@@ -3,9 +3,9 @@
 //! A program may call these functions in a loop, which amounts to a wait. If the node has more
 //! ranks than cores, the loop starves the rank that it waits for. Through MPI's `sched_yield` it
 //! also starves every other process, on Linux 6.18 for minutes. Therefore a thread that has polled
-//! for a while ([`LOOP_POLLS`]) without other work and without an event naps after each further poll.
-//! The doorbell of the rank's rings ends a nap early. If the node has a core for each rank, no thread
-//! naps here.
+//! for a while ([`LOOP_POLLS`]) without other work and without an event naps after each further
+//! poll. The doorbell of the rank's rings ends a nap early. If the node has a core for each rank, no
+//! thread naps here.
 //!
 //! [`LOOP_POLLS`]: crate::wait::times::LOOP_POLLS
 

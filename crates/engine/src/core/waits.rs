@@ -6,8 +6,7 @@ use super::{Core, handler};
 use crate::error::{Result, fail, unless_forked};
 use crate::trace::{Awaited, Cause, Observer};
 use crate::wait::policy::Facts;
-use crate::wait::watchdog::Standing;
-use crate::wait::{Ends, GivenUp, Patience, Progress};
+use crate::wait::{Ends, Patience, Progress};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -99,23 +98,8 @@ pub fn count(counter: &AtomicU32) -> u32 {
 /// Forwards to the registered layer. Without one, there is nothing to serve.
 impl Progress for Core {
     #[inline]
-    fn poll(&self) -> Result<bool> {
-        self.progress.get().map_or(Ok(false), Progress::poll)
-    }
-    fn nap(&self, nap: Duration) {
-        match self.progress.get() {
-            Some(above) => above.nap(nap),
-            None => std::thread::sleep(nap),
-        }
-    }
-    fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
-        match self.progress.get() {
-            Some(above) => above.nap_on(word, value, nap),
-            None => crate::futex::wait(word, value, nap),
-        }
-    }
-    fn moves_data(&self) -> bool {
-        self.progress.get().is_some_and(Progress::moves_data)
+    fn delegate(&self) -> Option<&dyn Progress> {
+        self.progress.get().map(|above| above as &dyn Progress)
     }
     fn patience(&self, ends: Ends) -> Patience {
         let facts = Facts {
@@ -144,25 +128,5 @@ impl Progress for Core {
     }
     fn traced_by(&self) -> Option<&Observer> {
         Some(&self.observer)
-    }
-    fn waiting(&self, begins: bool) {
-        if let Some(above) = self.progress.get() {
-            above.waiting(begins);
-        }
-    }
-    #[inline]
-    fn give_up(&self) -> Option<GivenUp> {
-        self.progress.get().and_then(Progress::give_up)
-    }
-    fn take_again(&self, given_up: GivenUp) {
-        if let Some(above) = self.progress.get() {
-            above.take_again(given_up);
-        }
-    }
-    fn report(&self, standing: &Standing<'_>) {
-        match self.progress.get() {
-            Some(above) => above.report(standing),
-            None => standing.report("nothing, the runtime is starting"),
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The wait loop of blocking calls.
 //!
-//! A waiting call polls, and then naps between polls ([`policy`]). Each poll also makes progress for
-//! other ranks.
+//! A waiting call polls, and then naps between polls ([`policy`]). Each poll also makes progress
+//! for other ranks.
 //!
 //! A wait for a store of another core in shared memory first reads the location for half a
 //! microsecond ([`briefly`]), which is less than it takes to begin and end a wait. If the store may
@@ -41,23 +41,37 @@ pub struct GivenUp(pub u32);
 
 /// The interface of a wait to the layers that it polls.
 pub trait Progress {
+    /// The layer that does what this one does not do itself.
+    fn delegate(&self) -> Option<&dyn Progress> {
+        None
+    }
+
     /// Serves other ranks, without blocking. Returns true if anything happened.
-    fn poll(&self) -> Result<bool>;
+    #[inline]
+    fn poll(&self) -> Result<bool> {
+        self.delegate().map_or(Ok(false), Progress::poll)
+    }
 
     /// Sleeps for at most `nap`, less if another rank rings the doorbell.
     fn nap(&self, nap: Duration) {
-        std::thread::sleep(nap);
+        match self.delegate() {
+            Some(layer) => layer.nap(nap),
+            None => std::thread::sleep(nap),
+        }
     }
 
     /// Sleeps for at most `nap` while `word` equals `value`, or until a thread wakes the word.
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
-        futex::wait(word, value, nap);
+        match self.delegate() {
+            Some(layer) => layer.nap_on(word, value, nap),
+            None => futex::wait(word, value, nap),
+        }
     }
 
     /// Whether the bytes of long messages are in flight, which move only while this rank polls. The
     /// thread then does not nap earlier for other work that competes for the core.
     fn moves_data(&self) -> bool {
-        false
+        self.delegate().is_some_and(Progress::moves_data)
     }
 
     /// Time since the last event of this wait, or of other threads too if they share its events.
@@ -66,25 +80,41 @@ pub trait Progress {
     }
 
     fn patience(&self, ends: Ends) -> Patience {
-        if ends == Ends::Meeting { Patience::MEETING } else { Patience::POLLING }
+        match self.delegate() {
+            Some(layer) => layer.patience(ends),
+            None if ends == Ends::Meeting => Patience::MEETING,
+            None => Patience::POLLING,
+        }
     }
 
     /// Fails if the caller must not wait, for example in a handler.
+    #[inline]
     fn may_wait(&self) -> Result<()> {
-        Ok(())
+        self.delegate().map_or(Ok(()), Progress::may_wait)
     }
 
-    fn traced_by(&self) -> Option<&Observer>;
+    fn traced_by(&self) -> Option<&Observer> {
+        self.delegate()?.traced_by()
+    }
 
     /// Called when a wait begins and ends. A progress thread stands back meanwhile.
-    fn waiting(&self, _begins: bool) {}
-
-    /// Gives up, before a wait, a lock that the caller holds only between waits.
-    fn give_up(&self) -> Option<GivenUp> {
-        None
+    fn waiting(&self, begins: bool) {
+        if let Some(layer) = self.delegate() {
+            layer.waiting(begins);
+        }
     }
 
-    fn take_again(&self, _given_up: GivenUp) {}
+    /// Gives up, before a wait, a lock that the caller holds only between waits.
+    #[inline]
+    fn give_up(&self) -> Option<GivenUp> {
+        self.delegate()?.give_up()
+    }
+
+    fn take_again(&self, given_up: GivenUp) {
+        if let Some(layer) = self.delegate() {
+            layer.take_again(given_up);
+        }
+    }
 
     fn watch(&self) -> Watch {
         Watch::new()
@@ -96,55 +126,24 @@ pub trait Progress {
     }
 
     fn report(&self, standing: &Standing<'_>) {
-        let pending = crate::process::pending();
-        standing.report(&pending.unwrap_or_else(|| "nothing, the runtime is starting".into()));
+        match self.delegate() {
+            Some(layer) => layer.report(standing),
+            None => {
+                let pending = crate::process::pending();
+                standing
+                    .report(&pending.unwrap_or_else(|| "nothing, the runtime is starting".into()));
+            }
+        }
     }
 }
 
-/// Implements [`Progress`] for a layer by forwarding to its `Deref` target.
+/// Implements [`Progress`] for a layer by its `Deref` target.
 macro_rules! progress_by_deref {
     ($layer:ty) => {
         impl $crate::wait::Progress for $layer {
             #[inline]
-            fn poll(&self) -> $crate::error::Result<bool> {
-                $crate::wait::Progress::poll(&**self)
-            }
-            fn nap(&self, nap: std::time::Duration) {
-                $crate::wait::Progress::nap(&**self, nap);
-            }
-            fn nap_on(
-                &self,
-                word: &std::sync::atomic::AtomicU32,
-                value: u32,
-                nap: std::time::Duration,
-            ) {
-                $crate::wait::Progress::nap_on(&**self, word, value, nap);
-            }
-            fn moves_data(&self) -> bool {
-                $crate::wait::Progress::moves_data(&**self)
-            }
-            fn patience(&self, ends: $crate::wait::Ends) -> $crate::wait::Patience {
-                $crate::wait::Progress::patience(&**self, ends)
-            }
-            #[inline]
-            fn may_wait(&self) -> $crate::error::Result<()> {
-                $crate::wait::Progress::may_wait(&**self)
-            }
-            fn traced_by(&self) -> Option<&$crate::trace::Observer> {
-                $crate::wait::Progress::traced_by(&**self)
-            }
-            fn waiting(&self, begins: bool) {
-                $crate::wait::Progress::waiting(&**self, begins);
-            }
-            #[inline]
-            fn give_up(&self) -> Option<$crate::wait::GivenUp> {
-                $crate::wait::Progress::give_up(&**self)
-            }
-            fn take_again(&self, given_up: $crate::wait::GivenUp) {
-                $crate::wait::Progress::take_again(&**self, given_up);
-            }
-            fn report(&self, standing: &$crate::wait::watchdog::Standing<'_>) {
-                $crate::wait::Progress::report(&**self, standing);
+            fn delegate(&self) -> Option<&dyn $crate::wait::Progress> {
+                Some(&**self)
             }
         }
     };
@@ -155,14 +154,7 @@ pub(crate) use progress_by_deref;
 #[derive(Debug)]
 pub struct Boot;
 
-impl Progress for Boot {
-    fn traced_by(&self) -> Option<&Observer> {
-        None
-    }
-    fn poll(&self) -> Result<bool> {
-        Ok(false)
-    }
-}
+impl Progress for Boot {}
 
 /// Has given up the lock that it holds only between waits, until this is dropped.
 pub struct Unlocked<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
@@ -274,8 +266,8 @@ struct Rests {
 /// Polls between two looks at the deadline while the thread does not rest.
 const CHECKED: u32 = 16;
 
-/// Returns false if the deadline has passed. Takes trait objects, so it is compiled only once for each
-/// type of progress.
+/// Returns false if the deadline has passed. Takes trait objects, so it is compiled only once for
+/// each type of progress.
 fn rest_until<P: Progress + ?Sized>(
     progress: &P,
     mut deadline: Option<&mut Deadline>,
@@ -369,6 +361,22 @@ mod tests {
             Err(crate::error::Error::new(crate::error::ErrorKind::Internal, "x"))
         });
         assert!(failed.is_err());
+    }
+
+    #[test]
+    fn a_deadline_ends_busy_and_idle_waits() {
+        struct Busy(bool);
+        impl Progress for Busy {
+            fn poll(&self) -> Result<bool> {
+                Ok(self.0)
+            }
+        }
+        for busy in [true, false] {
+            let soon = || Deadline::after(Duration::from_millis(5));
+            let until = |done| until_deadline(&Busy(busy), &mut soon(), &String::new, || Ok(done));
+            assert!(!until(false).unwrap());
+            assert!(until(true).unwrap());
+        }
     }
 
     #[test]

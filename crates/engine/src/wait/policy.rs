@@ -1,13 +1,13 @@
 //! The policy of all waits: what a thread does next that found nothing to do.
 //!
 //! [`Facts`] about a rank, and what ends its wait ([`Ends`]), give the [`Patience`] of the wait. A
-//! [`Backoff`] then decides each [`Step`] of the thread from the time since the last event, and from
-//! other work that competes for the core ([`contention`]). The thread carries the steps out: in
-//! [`super::until`], at a lock, in a polling loop of the program, or on the progress thread.
+//! [`Backoff`] then decides each [`Step`] of the thread from the time since the last event, and
+//! from other work that competes for the core ([`contention`]). The thread carries the steps out:
+//! in [`super::until`], at a lock, in a polling loop of the program, or on the progress thread.
 //!
 //! A waiting thread polls for up to two milliseconds, and then naps between polls for longer and
-//! longer times. If other work competes for the core, it naps after 250 microseconds, or after 20 if
-//! ranks share the core: a thread that polls loses its core for a whole time slice, and a thread
+//! longer times. If other work competes for the core, it naps after 250 microseconds, or after 20
+//! if ranks share the core: a thread that polls loses its core for a whole time slice, and a thread
 //! that sleeps is woken within microseconds. It does not yield, because the core would go to the
 //! competing process. While long messages are in flight, it polls on: MPI moves their bytes only in
 //! these calls.
@@ -81,7 +81,7 @@ pub enum Ends {
     Meeting,
 }
 
-/// What the policy knows about a rank.
+/// Facts about a rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
     /// The rank shares its core with another one, which it may wait for.
@@ -201,8 +201,8 @@ impl Patience {
         Patience { polls, longest_nap: longest, limit: longest, ..Patience::POLLING }
     }
 
-    /// For a wait of a rank. `requested` returns whether other ranks have sent it requests since the
-    /// last call.
+    /// For a wait of a rank. `requested` returns whether other ranks have sent it requests since
+    /// the last call.
     pub(crate) fn of(facts: &Facts, ends: Ends, requested: impl FnOnce() -> bool) -> Patience {
         let Facts { crowded, per_core, served, messages, spin, idle_poll } = *facts;
         let polling = match crowded {
@@ -299,7 +299,8 @@ impl Backoff {
         false
     }
 
-    /// The step at a lock ([`Patience::LOCK`]): polls, yields to the holder, or naps under contention.
+    /// The step at a lock ([`Patience::LOCK`]): polls, yields to the holder, or naps if other work
+    /// competes for the core.
     pub(super) fn step_at_lock(&mut self) -> Step {
         if self.spins() {
             return Step::Poll;
@@ -343,6 +344,33 @@ mod tests {
         backoff.reset();
         let at_most = Duration::from_micros(7);
         assert_eq!(backoff.step(POLLS, at_most, false), Step::Nap(at_most));
+    }
+
+    #[test]
+    fn a_network_that_wakes_is_polled_briefly_and_longer_for_transfers() {
+        let mut backoff = Backoff::new(Patience::NETWORK);
+        let clocks: Vec<_> = (1..=32).filter(|_| !backoff.spins()).collect();
+        assert_eq!(clocks, [16, 32]);
+        for _ in 0..2 {
+            let mut step = |idle, moves| backoff.step(idle, Duration::MAX, moves);
+            assert_eq!(step(NETWORK_POLLS / 2, false), Step::Poll);
+            assert_eq!(step(NETWORK_POLLS, true), Step::Poll);
+            assert_eq!(step(NETWORK_POLLS, false), Step::Nap(UNDISTURBED));
+            assert_eq!(step(CHUNK_POLLS, true), Step::Nap(UNDISTURBED));
+            backoff.reset();
+        }
+    }
+
+    #[test]
+    fn a_class_that_has_long_been_idle_sleeps_at_once() {
+        let limit = Duration::from_millis(4);
+        let first = |idle| {
+            let mut backoff = Backoff::new(Patience::POLLING.of_class(idle, limit));
+            (backoff.spins(), backoff.step(idle.max(CLASS_POLLS), Duration::MAX, false))
+        };
+        assert_eq!(first(Duration::ZERO), (true, Step::Nap(FIRST_NAP)));
+        assert_eq!(first(limit), (false, Step::Nap(limit / 16)));
+        assert_eq!(first(100 * limit), (false, Step::Nap(limit)));
     }
 
     #[test]

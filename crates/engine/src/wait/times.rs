@@ -1,7 +1,7 @@
 //! The durations of all waits of engine and RPC, with the reason for each.
 //!
 //! [`super::policy`] explains how a wait goes from polls to naps. The limits on the time that a
-//! peer has to answer are parts of protocols, and stand where the protocol is.
+//! peer has to answer are parts of protocols, and are next to their code.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ pub const CLASS_POLLS: Duration = us(200);
 /// A network that wakes sleeping threads: a reply on the same host arrives within it, and a wake-up
 /// costs about 5 us.
 pub const NETWORK_POLLS: Duration = us(20);
-/// The same while a transfer is in progress: the peer copies a chunk of 1 MiB within it, and a
-/// wake-up can cost as much as the copy.
+/// Such a network while a transfer is in progress: the peer copies a chunk of 1 MiB within it, and a
+/// wake-up can cost as much as the copy does.
 pub const CHUNK_POLLS: Duration = us(200);
 /// The progress thread after an event: about that until the next request of a blocking caller.
 pub const AWAKE: Duration = us(30);
@@ -48,23 +48,24 @@ pub const FIRST_NAP: Duration = us(20);
 pub const LONGEST_NAP: Duration = us(100);
 /// In a loop of the program that polls: short, because the loop may do more than wait.
 pub const LOOP_NAP: Duration = us(20);
-/// In a meeting: the last rank to arrive wakes the others, so a nap only bounds what else is missed.
+/// In a meeting: the last rank to arrive wakes the others, so a nap only bounds what else is
+/// missed.
 pub const MEETING_NAP: Duration = ms(1);
 /// While a third thread serves and another wakes: short, because a wake-up may be missing.
 pub const SERVED_NAP: Duration = ms(1);
 /// On a word, without a message path: only MPI messages of the program may need polls.
 pub const WOKEN_NAP: Duration = ms(1);
-/// A wait of RPC in deeply nested handlers: how long handlers may end before it begins more of them.
+/// A wait of RPC in deeply nested handlers: how long handlers may end before it begins more.
 pub const NESTED: Duration = us(250);
 /// While something waits for space at another rank, or for another thread: neither rings a bell.
 pub const HELD_UP: Duration = us(100);
-/// A sleep of which every event wakes the thread: bounds the damage of an error.
+/// A sleep that every event ends: it only bounds the damage of an error.
 pub const UNDISTURBED: Duration = ms(250);
 /// How long an RPC class must be idle before its waits sleep until woken: to count as a sleeper
 /// costs a barrier in all threads of the process.
 pub const CLASS_SLEEPS: Duration = ms(2);
-/// How long after an event other ranks count as active, and the progress thread naps for half of its
-/// longest time. A wake-up costs about 25 us, so shorter naps would use more of a core.
+/// How long after an event other ranks count as active, and the progress thread naps for half of
+/// its longest time. A wake-up costs about 25 us, so shorter naps would use more of a core.
 pub const LATELY: Duration = ms(100);
 
 // ------------------------------------------------------------ evidence of other work
@@ -98,8 +99,8 @@ pub const INTERRUPT: Duration = ms(20);
 /// Polls between two checks of a collective for an alarm that take longer contain yields or naps,
 /// beside which a check costs little.
 pub const ALARM: Duration = us(10);
-/// A wait of an RPC class shows itself to the watchdog before naps of this length and longer: it takes
-/// locks for that.
+/// A wait of an RPC class shows itself to the watchdog before naps of this length and longer: it
+/// takes locks for that.
 pub const WATCHED_NAP: Duration = ms(1);
 /// Between two questions whether the process of a copy still lives: a system call each.
 pub const ALIVE: Duration = ms(20);

@@ -2,18 +2,18 @@
 //!
 //! The engine's wait loop carries them out, and its policy decides between polls and sleeps
 //! ([`ClassWait`]). How long the class has been idle counts, not how long the wait lasts, because
-//! servers wait again and again with short timeouts. A class over MPI takes short naps for some time
-//! and then longer sleeps, up to the progress thread's idle interval, because MPI must be polled. If
-//! the library itself has no messages in MPI, only the program's operations need the poll, and the
-//! limit is eight times the interval. A doorbell of the node's rings or a thread that notifies the
-//! class's [`WakeSource`] ends a sleep.
+//! servers wait again and again with short timeouts. A class over MPI takes short naps for some
+//! time and then longer sleeps, up to the progress thread's idle interval, because MPI must be
+//! polled. If the library itself has no messages in MPI, only the program's operations need the
+//! poll, and the limit is eight times the interval. A doorbell of the node's rings or a thread that
+//! notifies the class's [`WakeSource`] ends a sleep.
 //!
 //! If every event of the network wakes a sleeping thread ([`Capabilities::wakes`]), a thread sleeps
 //! until an event. One thread sleeps in the network, and wakes the others when it leaves. Transfers
 //! that wait for a peer of that network do not require polls ([`super::resting`]).
 //!
-//! A server may wait for ever, so the watchdog reports waits on request only, and those in which a
-//! peer must end an operation of this process ([`Shared::watch`]).
+//! A server may wait forever, so the watchdog reports a wait only on request, or if a peer does not
+//! end an operation of this process ([`Shared::watch`]).
 //!
 //! [`Capabilities::wakes`]: super::plugin::Capabilities::wakes
 //!
@@ -32,7 +32,7 @@ use portolan_engine::trace::Observer;
 use portolan_engine::wait::times::{CLASS_SLEEPS, UNDISTURBED, WATCHED_NAP};
 use portolan_engine::wait::watchdog::{ReportCause, Standing, Watch};
 use portolan_engine::wait::{
-    self, Boot, Deadline, Ends, GivenUp, Patience, Progress, RepeatedWait, Unlocked,
+    self, Boot, Deadline, Ends, Patience, Progress, RepeatedWait, Unlocked,
 };
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -196,6 +196,9 @@ impl ClassWait<'_> {
 }
 
 impl Progress for ClassWait<'_> {
+    fn delegate(&self) -> Option<&dyn Progress> {
+        Some(self.rank)
+    }
     fn poll(&self) -> error::Result<bool> {
         let WakeSource { events, idle, .. } = &self.class.wake_source;
         self.count.set(events.now());
@@ -249,23 +252,8 @@ impl Progress for ClassWait<'_> {
     fn watch(&self) -> Watch {
         Watch::on_request()
     }
-    fn may_wait(&self) -> error::Result<()> {
-        self.rank.may_wait()
-    }
     fn traced_by(&self) -> Option<&Observer> {
         None
-    }
-    fn waiting(&self, begins: bool) {
-        self.rank.waiting(begins);
-    }
-    fn give_up(&self) -> Option<GivenUp> {
-        self.rank.give_up()
-    }
-    fn take_again(&self, given_up: GivenUp) {
-        self.rank.take_again(given_up);
-    }
-    fn report(&self, standing: &Standing<'_>) {
-        self.rank.report(standing);
     }
 }
 
@@ -334,7 +322,7 @@ impl Shared {
             && !matches!(standing.cause, ReportCause::Asked | ReportCause::Slow)
         {
             let over = self.scheme().name();
-            let what = format!("calls or transfers over {over} that other processes must end");
+            let what = format!("calls or transfers over {over} that peers must end");
             self.progress().report(&Standing { what: &what, ..standing });
         }
     }

@@ -221,7 +221,7 @@ impl Watch {
         }
     }
 
-    /// For a wait that may last for ever: reports only on request.
+    /// For a wait that may last forever: reports only on request.
     pub fn on_request() -> Watch {
         let never = Duration::MAX;
         Watch { patience: never, fatal: never, host: never, ..Watch::new() }
