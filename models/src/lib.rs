@@ -27,8 +27,11 @@ pub mod futex {
     }
 }
 
-/// The double of the library's waits.
+#[path = "../../crates/engine/src/wait"]
 pub mod wait {
+    //! The double of the library's waits, with its table of durations.
+    pub mod times;
+
     /// Waits while `held` returns true.
     pub fn while_held(mut held: impl FnMut() -> bool, _yielded: impl FnMut()) {
         while held() {

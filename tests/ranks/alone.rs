@@ -284,6 +284,41 @@ const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "watchdog_call",
+        label: "a call that is not answered",
+        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
+        seconds: 20,
+        end: End::Fails(&[
+            "rank 0:",
+            " s for calls or transfers over mpi that peers must end (no progress meanwhile)",
+            "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT",
+        ]),
+        run: watchdog::call,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_call_sm",
+        one_node: true,
+        label: "a call over na+sm that is not answered",
+        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
+        seconds: 20,
+        end: End::Fails(&[
+            " s for calls or transfers over na+sm that peers must end (no progress meanwhile)",
+            "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT",
+        ]),
+        run: watchdog::call_sm,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_server",
+        label: "idle servers, and SIGUSR1",
+        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1")],
+        seconds: 20,
+        end: End::Says(&[" s for an event of a class over mpi (requested by SIGUSR1)"]),
+        run: watchdog::idle_server,
+        ..ALONE_BASE
+    },
+    Alone {
         name: "watchdog_patient",
         label: "path=message a wait that serves others",
         env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_WATCHDOG_ABORT", "3")],

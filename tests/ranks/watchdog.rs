@@ -1,7 +1,11 @@
 //! Tests what the watchdog reports about ranks that hang.
 
 use crate::child::{Ctx, own, start, step};
+use crate::rpc;
+use parking_lot::Mutex;
+use portolan::rpc::Call;
 use portolan_engine::runtime::Engine;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn sleep_for_ever() -> ! {
@@ -60,6 +64,60 @@ pub fn asked() {
     }
     ctx.barrier();
     asker.join().expect("the thread that asks");
+    drop(ctx);
+    Engine::stop().expect("stop");
+}
+
+/// Rank 1 keeps a call. Rank 0 waits for the answer, again and again for a short time.
+fn never_answered(ctx: &Ctx) {
+    let (class, ranks) = rpc::class_and_ranks(ctx);
+    let context = class.context().expect("a context");
+    let keep: Arc<Mutex<Vec<Call<u32, u32>>>> = Arc::default();
+    let kept = keep.clone();
+    let never = class
+        .serve("test.never", move |call: Call<u32, u32>| {
+            kept.lock().push(call);
+            Ok(())
+        })
+        .expect("register");
+    ctx.barrier();
+    step("hanging");
+    if ctx.me == 1 {
+        loop {
+            context.progress(Duration::from_secs(60)).expect("progress");
+            context.trigger(1);
+        }
+    }
+    let handle = context.handle(&ranks[1], &never);
+    handle.start(&1).expect("forward");
+    while !handle.wait(Duration::from_millis(50)).expect("wait") {}
+    panic!("a call that is kept was answered");
+}
+
+pub fn call() {
+    never_answered(&Ctx::new(start()));
+}
+
+pub fn call_sm() {
+    rpc::over("na+sm", never_answered, &Ctx::new(start()));
+}
+
+/// Servers without calls wait for longer than the watchdog tolerates. A signal asks rank 0.
+pub fn idle_server() {
+    let ctx = Ctx::new(start());
+    let (class, _) = rpc::class_and_ranks(&ctx);
+    let context = class.context().expect("a context");
+    ctx.barrier();
+    let asker = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(700));
+        // SAFETY: the engine has installed a handler for the signal.
+        unsafe { libc::kill(libc::getpid(), libc::SIGUSR1) };
+    });
+    assert!(!context.progress(Duration::from_millis(2500)).expect("progress"), "nothing comes");
+    asker.join().expect("the thread that asks");
+    ctx.barrier();
+    drop(context);
+    class.finalize().expect("finalise");
     drop(ctx);
     Engine::stop().expect("stop");
 }

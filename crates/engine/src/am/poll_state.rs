@@ -15,16 +15,14 @@
 use super::shm_transport::ShmTransport;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::{Instant, Mutex};
+use crate::wait::times::{LINGER, OFTEN};
 use std::time::Duration;
 
-/// Time until the progress thread first checks a rank that begins to linger.
-pub const LINGER: Duration = Duration::from_micros(200);
 /// The interval between checks doubles after this number of checks that find the rank still
 /// polling, to at most four times [`LINGER`] and a quarter of the time that the rank has lingered.
 const PATIENT: u32 = 8;
 /// Number of waits within [`OFTEN`] that make a rank linger.
 const WAITS: u32 = 32;
-const OFTEN: Duration = Duration::from_micros(640);
 /// Number of waits that a batch counts as: it takes a multiple of the time between waits.
 const BATCH: u32 = 16;
 

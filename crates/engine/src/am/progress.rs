@@ -9,6 +9,7 @@ use crate::core::{count, handler};
 use crate::error::Result;
 use crate::mpi::p2p;
 use crate::trace::Observer;
+use crate::wait::times::WOKEN_NAP;
 use crate::wait::watchdog::Standing;
 use crate::wait::{Ends, GivenUp, Patience, Progress};
 use std::sync::Weak;
@@ -178,7 +179,7 @@ impl Progress for Am {
     }
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
         // Without the message path, only MPI messages of the program may need polls, so nap longer.
-        let nap = if self.has_messages() { nap } else { Duration::from_millis(1) };
+        let nap = if self.has_messages() { nap } else { WOKEN_NAP };
         self.absent(|| crate::futex::wait(word, value, nap));
         if !self.has_messages() && word.load(Ordering::Relaxed) == value {
             self.polls().store(0, Ordering::Relaxed);

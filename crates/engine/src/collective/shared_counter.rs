@@ -1,15 +1,14 @@
 //! An increasing number in shared memory, on which ranks of a node sleep.
 
 use crate::futex;
+use crate::wait::times::ALARM;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Number of polls between two checks of a waiting thread.
 const CHECK_EVERY: u32 = 32;
 /// Number of polls after which a thread that only polls checks too.
 const FIRST_CHECK: u32 = 256;
-/// [`CHECK_EVERY`] polls that take longer contain yields or naps.
-const POLLING: Duration = Duration::from_micros(10);
 
 /// Decides when a waiting thread checks for an alarm and for different calls. A check reads cache
 /// lines of the other ranks, so a short wait makes none. A thread that yields or naps checks soon.
@@ -27,7 +26,7 @@ impl Checks {
             return false;
         }
         let now = Instant::now();
-        let rests = self.last.replace(now).is_some_and(|last| now - last > POLLING);
+        let rests = self.last.replace(now).is_some_and(|last| now - last > ALARM);
         rests || self.polls >= FIRST_CHECK
     }
 }

@@ -52,7 +52,6 @@ pub struct Core {
     /// Approximate number of handled requests of other ranks, and its value at the last wait.
     served: AtomicU32,
     served_before: AtomicU32,
-    spin: u32,
     /// Ranks per core if the node has more ranks than cores and polls call MPI, else 1.
     per_core: u32,
     crowded: bool,
@@ -100,8 +99,6 @@ impl Core {
             polls: AtomicU32::new(0),
             served: AtomicU32::new(0),
             served_before: AtomicU32::new(0),
-            // Longer polling helps only if every rank has its own core.
-            spin: if crowded { config.spin.min(20) } else { config.spin },
             per_core: if crowded && messages { ranks_per_core(&topology) } else { 1 },
             crowded,
             observed: AtomicBool::new(observer.is_on()),

@@ -3,26 +3,18 @@
 //! A program may call these functions in a loop, which amounts to a wait. If the node has more
 //! ranks than cores, the loop starves the rank that it waits for. Through MPI's `sched_yield` it
 //! also starves every other process, on Linux 6.18 for minutes. Therefore a thread that has polled
-//! for [`PATIENCE`] without other work and without an event naps after each further poll. The
-//! doorbell of the rank's rings ends a nap early. If the node has a core for each rank, no thread
-//! naps here.
+//! for a while ([`LOOP_POLLS`]) without other work and without an event naps after each further
+//! poll. The doorbell of the rank's rings ends a nap early. If the node has a core for each rank, no
+//! thread naps here.
+//!
+//! [`LOOP_POLLS`]: crate::wait::times::LOOP_POLLS
 
 use super::Core;
 use crate::error::Result;
-use crate::wait::{Backoff, Patience, Progress};
+use crate::wait::times::{CLOSE, LOOP_NAP};
+use crate::wait::{Backoff, Patience, Progress, Step};
 use std::cell::Cell;
-use std::time::{Duration, Instant};
-
-/// Naps are short, because the loop may do more than wait.
-const PATIENCE: Patience = Patience {
-    polls: Duration::from_micros(200),
-    longest_nap: NAP,
-    limit: NAP,
-    ..Patience::POLLING
-};
-const NAP: Duration = Duration::from_micros(20);
-/// Polls closer together than this count as a busy loop.
-const CLOSE: Duration = Duration::from_micros(50);
+use std::time::Instant;
 
 thread_local! {
     /// The start and the last poll of the busy loop that the thread appears to be in.
@@ -67,7 +59,8 @@ impl Core {
         };
         LOOP.set(Some((began, now)));
         // A handler must not wait, and therefore must not nap.
-        if let Some(nap) = Backoff::new(PATIENCE).nap(now - began, NAP, self.moves_data())
+        let step = Backoff::new(Patience::LOOP).step(now - began, LOOP_NAP, self.moves_data());
+        if let Step::Nap(nap) = step
             && self.may_wait().is_ok()
         {
             self.waiting(true);

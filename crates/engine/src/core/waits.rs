@@ -5,13 +5,10 @@ use super::peer::CompletionCounter;
 use super::{Core, handler};
 use crate::error::{Result, fail, unless_forked};
 use crate::trace::{Awaited, Cause, Observer};
-use crate::wait::watchdog::Standing;
-use crate::wait::{Ends, GivenUp, LONGEST_NAP, Patience, Progress};
+use crate::wait::policy::Facts;
+use crate::wait::{Ends, Patience, Progress};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-
-/// From this number of ranks per core, polls of waiting ranks cost more than they gain.
-const MANY: u32 = 4;
 
 impl Core {
     /// If no thread serves them: a program may call these functions in a loop to wait for a rank.
@@ -101,51 +98,22 @@ pub fn count(counter: &AtomicU32) -> u32 {
 /// Forwards to the registered layer. Without one, there is nothing to serve.
 impl Progress for Core {
     #[inline]
-    fn poll(&self) -> Result<bool> {
-        self.progress.get().map_or(Ok(false), Progress::poll)
-    }
-    fn nap(&self, nap: Duration) {
-        match self.progress.get() {
-            Some(above) => above.nap(nap),
-            None => std::thread::sleep(nap),
-        }
-    }
-    fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
-        match self.progress.get() {
-            Some(above) => above.nap_on(word, value, nap),
-            None => crate::futex::wait(word, value, nap),
-        }
-    }
-    fn moves_data(&self) -> bool {
-        self.progress.get().is_some_and(Progress::moves_data)
+    fn delegate(&self) -> Option<&dyn Progress> {
+        self.progress.get().map(|above| above as &dyn Progress)
     }
     fn patience(&self, ends: Ends) -> Patience {
-        let one = if self.crowded { Patience::SHARING } else { Patience::POLLING };
-        let polling = Patience { spin: self.spin, ..one };
-        if ends == Ends::Meeting {
-            let Patience { first_nap, longest_nap, limit, .. } = polling;
-            // Without a progress thread, only the polls of this wait serve messages: short naps.
-            return match self.is_watched() || !self.messages {
-                true => Patience::MEETING,
-                false => Patience { first_nap, longest_nap, limit, ..Patience::MEETING },
-            };
-        }
-        if self.per_core < MANY {
-            return polling;
-        }
-        let limit = (self.config.idle_poll / 2).max(LONGEST_NAP);
-        let shared = Patience { limit, ..polling }.shared(self.per_core);
-        if ends == Ends::Polled || !self.is_watched() {
-            return shared;
-        }
-        // A rank that recently served requests of other ranks keeps polling for more.
-        let served = self.served.load(Ordering::Relaxed);
-        if self.served_before.swap(served, Ordering::Relaxed) != served {
-            return shared;
-        }
-        let (polls, limit) = (Duration::ZERO, self.config.idle_poll.max(LONGEST_NAP));
-        let naps = Patience { first_nap: limit, longest_nap: limit, limit, ..shared };
-        Patience { spin: 0, polls, naps_first: true, ..naps }
+        let facts = Facts {
+            crowded: self.crowded,
+            per_core: self.per_core,
+            served: self.is_watched(),
+            messages: self.messages,
+            spin: self.config.spin,
+            idle_poll: self.config.idle_poll,
+        };
+        Patience::of(&facts, ends, || {
+            let served = self.served.load(Ordering::Relaxed);
+            self.served_before.swap(served, Ordering::Relaxed) != served
+        })
     }
     #[inline]
     fn may_wait(&self) -> Result<()> {
@@ -160,25 +128,5 @@ impl Progress for Core {
     }
     fn traced_by(&self) -> Option<&Observer> {
         Some(&self.observer)
-    }
-    fn waiting(&self, begins: bool) {
-        if let Some(above) = self.progress.get() {
-            above.waiting(begins);
-        }
-    }
-    #[inline]
-    fn give_up(&self) -> Option<GivenUp> {
-        self.progress.get().and_then(Progress::give_up)
-    }
-    fn take_again(&self, given_up: GivenUp) {
-        if let Some(above) = self.progress.get() {
-            above.take_again(given_up);
-        }
-    }
-    fn report(&self, standing: &Standing<'_>) {
-        match self.progress.get() {
-            Some(above) => above.report(standing),
-            None => standing.report("nothing, the runtime is starting"),
-        }
     }
 }

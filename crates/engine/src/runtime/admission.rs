@@ -24,7 +24,7 @@ use crate::error::{Error, ErrorKind, Result, fail};
 use crate::mpi::init::ThreadLevel;
 use crate::sync::door::{self, Door};
 use crate::thread::this_thread;
-use crate::trace::{Cause, Observer};
+use crate::trace::Cause;
 use crate::wait::{self, Progress};
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::Deref;
@@ -177,9 +177,6 @@ pub fn set_end_calls(end: fn()) {
 pub struct Outside;
 
 impl Progress for Outside {
-    fn traced_by(&self) -> Option<&Observer> {
-        None
-    }
     fn poll(&self) -> Result<bool> {
         if super::is_running() { Ok(false) } else { Err(over()) }
     }

@@ -10,33 +10,21 @@
 //! longer than the longest nap.
 
 use crate::am::Am;
-use crate::am::poll_state::{LINGER, pause_after};
+use crate::am::poll_state::pause_after;
 use crate::am::state::RingState;
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
+use crate::wait::times::{HELD_UP, LATELY, LINGER, UNDISTURBED};
 use crate::wait::watchdog;
-use crate::wait::{Backoff, Patience};
+use crate::wait::{Backoff, Patience, Step};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time of polling after an event: about that until the next request of a blocking caller.
-const AWAKE: Duration = Duration::from_micros(30);
-/// [`AWAKE`] if every message rings the doorbell. The core then belongs to the computing rank.
-const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
-/// How long after an event other ranks count as active. A wake-up costs about 25 us.
-const LATELY: Duration = Duration::from_millis(100);
-
-/// Longest sleep if the doorbell wakes the thread for all its work.
-const UNDISTURBED: Duration = Duration::from_millis(250);
-
 /// Number of polls by callers in the shortest pause of the thread that counts as a polling loop.
 const IN_A_LOOP: u32 = 8;
-
-/// Longest nap while something waits for space at another rank, or for another thread.
-const HELD_UP: Duration = Duration::from_micros(100);
 
 #[derive(Debug)]
 pub(crate) struct ProgressThread {
@@ -169,10 +157,7 @@ fn sleep(am: &Am, nap: Duration) {
 
 fn run(am: &Am, stop: &AtomicBool) {
     let longest = am.config.idle_poll;
-    let awake = if am.has_messages() { AWAKE } else { AWAKE_BY_BELL };
-    let polling = Patience::POLLING;
-    let patience = Patience { polls: awake, longest_nap: longest, limit: longest, ..polling };
-    let mut backoff = Backoff::new(patience);
+    let mut backoff = Backoff::new(Patience::of_thread(am.has_messages(), longest));
     let mut last_busy = Instant::now();
     let mut looked = last_busy;
     let mut polled = am.polls().load(Ordering::Relaxed);
@@ -199,9 +184,9 @@ fn run(am: &Am, stop: &AtomicBool) {
             (loops, in_a_loop) = (0, IN_A_LOOP);
             let idle = last_busy.elapsed();
             let most = if idle < LATELY { longest / 2 } else { longest };
-            match backoff.nap(idle, most, am.has_long_messages()) {
-                None => std::hint::spin_loop(),
-                Some(nap) => {
+            match backoff.step(idle, most, am.has_long_messages()) {
+                Step::Poll | Step::Yield => std::hint::spin_loop(),
+                Step::Nap(nap) => {
                     flush_aged(am, &mut looked);
                     sleep(am, nap);
                 }

@@ -14,17 +14,10 @@
 //! The state is per thread: the threads of a rank may be on cores with different load, and no cache
 //! line moves. The kernel is asked only after a long gap.
 
+use super::times::{FIRST_SPAN, GAP, LONGEST_SPAN, SLICE};
 use crate::trace::usage;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
-
-/// Longest time between two polls of a thread that runs.
-const GAP: Duration = Duration::from_micros(200);
-/// A yield that takes longer gave the core to other work.
-const SLICE: Duration = Duration::from_millis(1);
-/// First and longest time of assuming contention.
-const FIRST_SPAN: Duration = Duration::from_millis(20);
-const LONGEST_SPAN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 struct Knowledge {

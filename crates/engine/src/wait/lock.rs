@@ -1,24 +1,6 @@
 //! Waits for locks that are held for a few instructions.
 
-use super::patience::FIRST_NAP;
-use super::{Backoff, Patience, contention};
-
-impl Backoff {
-    /// Returns whether the thread yielded to the holder, or napped under contention.
-    fn pause(&mut self) -> bool {
-        if self.spins() {
-            std::hint::spin_loop();
-            return false;
-        }
-        self.polls = 0;
-        if contention::is_present() {
-            std::thread::sleep(FIRST_NAP);
-        } else {
-            contention::timed_yield();
-        }
-        true
-    }
-}
+use super::policy::{Backoff, Patience, Step};
 
 /// Yields from time to time, because the holder may be preempted, and then calls `yielded`.
 #[inline]
@@ -28,8 +10,14 @@ pub(crate) fn while_held(mut held: impl FnMut() -> bool, mut yielded: impl FnMut
     }
     let mut backoff = Backoff::new(Patience::LOCK);
     while held() {
-        if backoff.pause() {
-            yielded();
+        match backoff.step_at_lock() {
+            Step::Poll => {
+                std::hint::spin_loop();
+                continue;
+            }
+            Step::Yield => backoff.yield_core(),
+            Step::Nap(nap) => std::thread::sleep(nap),
         }
+        yielded();
     }
 }

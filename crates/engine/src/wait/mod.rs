@@ -1,45 +1,36 @@
 //! The wait loop of blocking calls.
 //!
-//! A waiting call polls for up to two milliseconds, and then naps between polls for longer and
-//! longer times. Each poll also makes progress for other ranks. If other work competes for the core
-//! ([`contention`]), the thread naps after 250 microseconds, or after 20 if ranks share the core: a
-//! thread that polls loses its core for a whole time slice, and a thread that sleeps is woken
-//! within microseconds. It does not yield, because the core would go to the competing process. While
-//! long messages are in flight, it polls on: MPI moves their bytes only in these calls.
+//! A waiting call polls, and then naps between polls ([`policy`]). Each poll also makes progress
+//! for other ranks.
 //!
 //! A wait for a store of another core in shared memory first reads the location for half a
 //! microsecond ([`briefly`]), which is less than it takes to begin and end a wait. If the store may
 //! also come from another node, it reads for a tenth of a microsecond.
-//!
-//! If there are more ranks than cores, the polls of waiting ranks keep the core from the rank that
-//! they wait for. [`Patience`] then adapts the loop: a rank yields between polls, while its yields
-//! are short; the ranks of a core share the polls of one rank; naps grow with the idle time; and a
-//! thread that another rank wakes through a word sleeps on the word and polls only occasionally
-//! ([`Ends`]), unless other ranks send requests to its rank.
-//!
-//! [`Backoff`] is the only place that decides whether a waiting thread polls, yields or naps.
 //!
 //! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and a
 //! wait that takes too long reports what it waits for ([`crate::wait::watchdog`]).
 
 use crate::error::{Result, fail};
 use crate::futex;
-use crate::trace::{self, Awaited, Observer};
+use crate::trace::{self, Awaited, Cause, Observer};
 pub(crate) use contention::offer_core;
+pub use deadline::Deadline;
 pub(crate) use lock::while_held;
-use patience::FIRST_NAP;
-pub use patience::{Ends, LONGEST_NAP, Naps, Patience};
+pub use policy::{Backoff, Ends, Naps, Patience, Step};
 pub use repeated_wait::RepeatedWait;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
+use times::INTERRUPT;
 use watchdog::{ProgressEvent, Standing, Watch};
 pub(crate) use word::on_word;
 pub use word::{Word, until_on, while_equal};
 
 mod contention;
+mod deadline;
 mod lock;
-mod patience;
+pub mod policy;
 mod repeated_wait;
+pub mod times;
 pub mod watchdog;
 mod word;
 
@@ -50,45 +41,84 @@ pub struct GivenUp(pub u32);
 
 /// The interface of a wait to the layers that it polls.
 pub trait Progress {
+    /// The layer that does what this one does not do itself.
+    fn delegate(&self) -> Option<&dyn Progress> {
+        None
+    }
+
     /// Serves other ranks, without blocking. Returns true if anything happened.
-    fn poll(&self) -> Result<bool>;
+    #[inline]
+    fn poll(&self) -> Result<bool> {
+        self.delegate().map_or(Ok(false), Progress::poll)
+    }
 
     /// Sleeps for at most `nap`, less if another rank rings the doorbell.
     fn nap(&self, nap: Duration) {
-        std::thread::sleep(nap);
+        match self.delegate() {
+            Some(layer) => layer.nap(nap),
+            None => std::thread::sleep(nap),
+        }
     }
 
     /// Sleeps for at most `nap` while `word` equals `value`, or until a thread wakes the word.
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
-        futex::wait(word, value, nap);
+        match self.delegate() {
+            Some(layer) => layer.nap_on(word, value, nap),
+            None => futex::wait(word, value, nap),
+        }
     }
 
     /// Whether the bytes of long messages are in flight, which move only while this rank polls. The
     /// thread then does not nap earlier for other work that competes for the core.
     fn moves_data(&self) -> bool {
-        false
+        self.delegate().is_some_and(Progress::moves_data)
+    }
+
+    /// Time since the last event of this wait, or of other threads too if they share its events.
+    fn idle(&self, here: Duration) -> Duration {
+        here
     }
 
     fn patience(&self, ends: Ends) -> Patience {
-        if ends == Ends::Meeting { Patience::MEETING } else { Patience::POLLING }
+        match self.delegate() {
+            Some(layer) => layer.patience(ends),
+            None if ends == Ends::Meeting => Patience::MEETING,
+            None => Patience::POLLING,
+        }
     }
 
     /// Fails if the caller must not wait, for example in a handler.
+    #[inline]
     fn may_wait(&self) -> Result<()> {
-        Ok(())
+        self.delegate().map_or(Ok(()), Progress::may_wait)
     }
 
-    fn traced_by(&self) -> Option<&Observer>;
+    fn traced_by(&self) -> Option<&Observer> {
+        self.delegate()?.traced_by()
+    }
 
     /// Called when a wait begins and ends. A progress thread stands back meanwhile.
-    fn waiting(&self, _begins: bool) {}
-
-    /// Gives up, before a wait, a lock that the caller holds only between waits.
-    fn give_up(&self) -> Option<GivenUp> {
-        None
+    fn waiting(&self, begins: bool) {
+        if let Some(layer) = self.delegate() {
+            layer.waiting(begins);
+        }
     }
 
-    fn take_again(&self, _given_up: GivenUp) {}
+    /// Gives up, before a wait, a lock that the caller holds only between waits.
+    #[inline]
+    fn give_up(&self) -> Option<GivenUp> {
+        self.delegate()?.give_up()
+    }
+
+    fn take_again(&self, given_up: GivenUp) {
+        if let Some(layer) = self.delegate() {
+            layer.take_again(given_up);
+        }
+    }
+
+    fn watch(&self) -> Watch {
+        Watch::new()
+    }
 
     /// Whether the caller is the rank of its node that warns of a slow collective.
     fn may_warn(&self) -> bool {
@@ -96,136 +126,35 @@ pub trait Progress {
     }
 
     fn report(&self, standing: &Standing<'_>) {
-        let pending = crate::process::pending();
-        standing.report(&pending.unwrap_or_else(|| "nothing, the runtime is starting".into()));
+        match self.delegate() {
+            Some(layer) => layer.report(standing),
+            None => {
+                let pending = crate::process::pending();
+                standing
+                    .report(&pending.unwrap_or_else(|| "nothing, the runtime is starting".into()));
+            }
+        }
     }
 }
 
-/// Implements [`Progress`] for a layer by forwarding to its `Deref` target.
+/// Implements [`Progress`] for a layer by its `Deref` target.
 macro_rules! progress_by_deref {
     ($layer:ty) => {
         impl $crate::wait::Progress for $layer {
             #[inline]
-            fn poll(&self) -> $crate::error::Result<bool> {
-                $crate::wait::Progress::poll(&**self)
-            }
-            fn nap(&self, nap: std::time::Duration) {
-                $crate::wait::Progress::nap(&**self, nap);
-            }
-            fn nap_on(
-                &self,
-                word: &std::sync::atomic::AtomicU32,
-                value: u32,
-                nap: std::time::Duration,
-            ) {
-                $crate::wait::Progress::nap_on(&**self, word, value, nap);
-            }
-            fn moves_data(&self) -> bool {
-                $crate::wait::Progress::moves_data(&**self)
-            }
-            fn patience(&self, ends: $crate::wait::Ends) -> $crate::wait::Patience {
-                $crate::wait::Progress::patience(&**self, ends)
-            }
-            #[inline]
-            fn may_wait(&self) -> $crate::error::Result<()> {
-                $crate::wait::Progress::may_wait(&**self)
-            }
-            fn traced_by(&self) -> Option<&$crate::trace::Observer> {
-                $crate::wait::Progress::traced_by(&**self)
-            }
-            fn waiting(&self, begins: bool) {
-                $crate::wait::Progress::waiting(&**self, begins);
-            }
-            #[inline]
-            fn give_up(&self) -> Option<$crate::wait::GivenUp> {
-                $crate::wait::Progress::give_up(&**self)
-            }
-            fn take_again(&self, given_up: $crate::wait::GivenUp) {
-                $crate::wait::Progress::take_again(&**self, given_up);
-            }
-            fn report(&self, standing: &$crate::wait::watchdog::Standing<'_>) {
-                $crate::wait::Progress::report(&**self, standing);
+            fn delegate(&self) -> Option<&dyn $crate::wait::Progress> {
+                Some(&**self)
             }
         }
     };
 }
 pub(crate) use progress_by_deref;
 
-/// A nap may last the idle time divided by this number.
-const IDLE_SHARE: u32 = 32;
-
-#[derive(Debug)]
-pub struct Backoff {
-    patience: Patience,
-    polls: u32,
-    naps: Naps,
-}
-
-impl Backoff {
-    pub fn new(patience: Patience) -> Backoff {
-        let naps = Naps::new(patience.first_nap, patience.limit);
-        Backoff { patience, polls: 0, naps }
-    }
-
-    pub fn reset(&mut self) {
-        self.polls = 0;
-        self.naps = Naps::new(FIRST_NAP, self.patience.limit);
-    }
-
-    /// Counts a poll that found nothing. Returns whether the thread polls again at once.
-    pub fn spins(&mut self) -> bool {
-        self.polls += 1;
-        self.polls <= self.patience.spin
-    }
-
-    /// Naps once for at most `longest`, yields if ranks share the core, or does neither. `idle` is
-    /// the time since the last event. Returns whether it napped.
-    pub fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration) -> bool
-    where
-        P: Progress + ?Sized,
-    {
-        if let Some(nap) = self.nap(idle, longest, progress.moves_data()) {
-            progress.nap(nap);
-            return true;
-        }
-        if let Some(soon) = self.patience.yields
-            && !contention::is_present()
-            && contention::timed_yield() > soon
-        {
-            self.patience.polls = Duration::ZERO;
-        }
-        false
-    }
-
-    /// The nap that is due, or `None` to poll on. Arguments as in [`Backoff::rest`], and
-    /// [`Progress::moves_data`].
-    pub(crate) fn nap(
-        &mut self,
-        idle: Duration,
-        longest: Duration,
-        moves_data: bool,
-    ) -> Option<Duration> {
-        let Patience { polls, contended, .. } = self.patience;
-        if idle < polls && contention::may_poll(idle, if moves_data { polls } else { contended }) {
-            return None;
-        }
-        let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);
-        Some(self.naps.take_up_to(grown.min(longest).min(self.patience.limit)))
-    }
-}
-
 /// Before the engine exists, there is nothing to serve.
 #[derive(Debug)]
 pub struct Boot;
 
-impl Progress for Boot {
-    fn traced_by(&self) -> Option<&Observer> {
-        None
-    }
-    fn poll(&self) -> Result<bool> {
-        Ok(false)
-    }
-}
+impl Progress for Boot {}
 
 /// Has given up the lock that it holds only between waits, until this is dropped.
 pub struct Unlocked<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
@@ -295,6 +224,18 @@ pub fn until<P: Progress + ?Sized>(
     not_yet(progress, &awaited.into(), what, &mut done)
 }
 
+/// Waits like [`until`], at most until the deadline, for a caller that waits again. Returns whether
+/// `done` returned true. The statistics do not count the wait.
+pub fn until_deadline<P: Progress + ?Sized>(
+    progress: &P,
+    deadline: &mut Deadline,
+    what: &dyn Fn() -> String,
+    mut done: impl FnMut() -> Result<bool>,
+) -> Result<bool> {
+    let rests = &mut Rests::default();
+    rest_until(progress, Some(deadline), Cause::Other, what, &mut done, rests)
+}
+
 fn not_yet<P: Progress + ?Sized>(
     progress: &P,
     awaited: &Awaited,
@@ -302,17 +243,18 @@ fn not_yet<P: Progress + ?Sized>(
     done: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<()> {
     let Some(observer) = progress.traced_by() else {
-        return rest_until(progress, awaited.cause, what, done, &mut Rests::default());
+        let rests = &mut Rests::default();
+        return rest_until(progress, None, awaited.cause, what, done, rests).map(drop);
     };
     let (begun, mut rests) = (observer.begin(), Rests::default());
-    let waited = rest_until(progress, awaited.cause, what, done, &mut rests);
+    let waited = rest_until(progress, None, awaited.cause, what, done, &mut rests);
     if rests.naps > 0 {
         trace::count(&observer.always.naps, rests.naps);
     }
     if begun.is_some() || rests.since.is_some() {
         observer.waited(begun, *awaited, rests.since.map(|since| since.elapsed()));
     }
-    waited
+    waited.map(drop)
 }
 
 #[derive(Default)]
@@ -321,16 +263,19 @@ struct Rests {
     naps: u64,
 }
 
-const BETWEEN_QUESTIONS: Duration = Duration::from_millis(20);
+/// Polls between two looks at the deadline while the thread does not rest.
+const CHECKED: u32 = 16;
 
-/// Takes trait objects, so it is compiled only once for each type of progress.
+/// Returns false if the deadline has passed. Takes trait objects, so it is compiled only once for
+/// each type of progress.
 fn rest_until<P: Progress + ?Sized>(
     progress: &P,
-    awaited: trace::Cause,
+    mut deadline: Option<&mut Deadline>,
+    awaited: Cause,
     what: &dyn Fn() -> String,
     done: &mut dyn FnMut() -> Result<bool>,
     rests: &mut Rests,
-) -> Result<()> {
+) -> Result<bool> {
     let _waiting = Waiting::begin(progress)?;
     let patience = progress.patience(Ends::Polled);
     let mut backoff = Backoff::new(patience);
@@ -339,16 +284,15 @@ fn rest_until<P: Progress + ?Sized>(
         rests.naps += 1;
         backoff.rest(progress, patience.limit, Duration::MAX);
         if done()? {
-            return Ok(());
+            return Ok(true);
         }
     }
-    let mut idle_since: Option<Instant> = None;
+    let (mut polls, mut idle_since) = (0u32, None);
     // A transfer is never left, because it uses memory of the caller.
-    let may_end =
-        matches!(awaited, trace::Cause::Collective | trace::Cause::Lock | trace::Cause::Notify);
+    let may_end = matches!(awaited, Cause::Collective | Cause::Lock | Cause::Notify);
     let mut asked: Option<Instant> = None;
-    let mut watch = Watch::new();
-    if awaited == trace::Cause::Collective {
+    let mut watch = progress.watch();
+    if awaited == Cause::Collective {
         watch = watch.warns();
     }
     loop {
@@ -358,23 +302,34 @@ fn rest_until<P: Progress + ?Sized>(
             if idle_since.is_some() {
                 watchdog::note(ProgressEvent::Waited, usize::MAX);
             }
-            return Ok(());
+            return Ok(true);
         }
         if busy {
             watch.progressed();
             idle_since = None;
             backoff.reset();
-            continue;
         }
-        if backoff.spins() {
-            // No pause here, which would double the time of a poll.
+        // No pause here, which would double the time of a poll.
+        let again = busy || backoff.spins();
+        let mut left = Duration::MAX;
+        if let Some(deadline) = &mut deadline {
+            polls = polls.wrapping_add(1);
+            if !again || polls.is_multiple_of(CHECKED) {
+                left = deadline.left();
+                if left.is_zero() {
+                    return Ok(false);
+                }
+            }
+        }
+        if again {
             continue;
         }
         let now = Instant::now();
         let since = *idle_since.get_or_insert(now);
         rests.since.get_or_insert(now);
-        rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
-        if may_end && now - *asked.get_or_insert(now) > BETWEEN_QUESTIONS {
+        let idle = progress.idle(now - since);
+        rests.naps += u64::from(backoff.rest(progress, idle, left));
+        if may_end && now - *asked.get_or_insert(now) > INTERRUPT {
             asked = Some(now);
             if crate::process::is_interrupted() {
                 fail!(State, "interrupted while waiting for {}", what());
@@ -391,7 +346,6 @@ fn rest_until<P: Progress + ?Sized>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Cause;
     use std::cell::Cell;
 
     #[test]
@@ -410,6 +364,22 @@ mod tests {
     }
 
     #[test]
+    fn a_deadline_ends_busy_and_idle_waits() {
+        struct Busy(bool);
+        impl Progress for Busy {
+            fn poll(&self) -> Result<bool> {
+                Ok(self.0)
+            }
+        }
+        for busy in [true, false] {
+            let soon = || Deadline::after(Duration::from_millis(5));
+            let until = |done| until_deadline(&Busy(busy), &mut soon(), &String::new, || Ok(done));
+            assert!(!until(false).unwrap());
+            assert!(until(true).unwrap());
+        }
+    }
+
+    #[test]
     fn an_interrupt_ends_waits_for_others_and_no_transfers() {
         thread_local! {
             static NOW: Cell<bool> = const { Cell::new(false) };
@@ -419,7 +389,7 @@ mod tests {
         let ended = until(&Boot, Cause::Collective, &|| "nobody".into(), || Ok(false));
         assert_eq!(ended.unwrap_err().detail(), "interrupted while waiting for nobody");
         let begun = Instant::now();
-        let later = || Ok(begun.elapsed() > 3 * BETWEEN_QUESTIONS);
+        let later = || Ok(begun.elapsed() > 3 * INTERRUPT);
         until(&Boot, Cause::Handle, &String::new, later).unwrap();
         NOW.set(false);
         until(&Boot, Cause::Collective, &String::new, later).unwrap();

@@ -4,7 +4,7 @@
 //! barriers.
 
 use super::watchdog::{self, Standing, Watch};
-use super::{Backoff, Ends, Patience, Progress, Waiting};
+use super::{Backoff, Ends, Patience, Progress, Step, Waiting};
 use crate::error::Result;
 use crate::futex;
 use std::sync::atomic::AtomicU32;
@@ -75,7 +75,7 @@ impl RepeatedWait<u32> {
     ) {
         self.check_and_report(progress, value, what);
         let backoff = self.backoff.get_or_insert_with(|| Backoff::new(Patience::SERVED));
-        if let Some(nap) = backoff.nap(self.since.elapsed(), Duration::MAX, false) {
+        if let Step::Nap(nap) = backoff.step(self.since.elapsed(), Duration::MAX, false) {
             futex::wait(word, value, nap);
         }
     }

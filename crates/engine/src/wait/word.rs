@@ -1,21 +1,20 @@
 //! Waits that sleep on a word in shared memory. The thread that ends such a wait changes the word
 //! and wakes it.
 
-use super::watchdog::Standing;
-use super::{Ends, GivenUp, Patience, Progress, until};
+use super::{Ends, Patience, Progress, until};
 use crate::error::Result;
-use crate::trace::{Awaited, Observer};
+use crate::trace::Awaited;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-struct OnWord<'a, P: ?Sized> {
-    inner: &'a P,
+struct OnWord<'a> {
+    inner: &'a dyn Progress,
     on: Word<'a>,
 }
 
-impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
-    fn poll(&self) -> Result<bool> {
-        self.inner.poll()
+impl Progress for OnWord<'_> {
+    fn delegate(&self) -> Option<&dyn Progress> {
+        Some(self.inner)
     }
     fn nap(&self, nap: Duration) {
         let Word { word, value, sleepers, .. } = self.on;
@@ -27,32 +26,11 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
             sleepers.fetch_sub(1, Ordering::SeqCst);
         }
     }
-    fn moves_data(&self) -> bool {
-        self.inner.moves_data()
-    }
     fn patience(&self, _: Ends) -> Patience {
         self.inner.patience(self.on.ends)
     }
     fn may_warn(&self) -> bool {
         (self.on.warns)()
-    }
-    fn may_wait(&self) -> Result<()> {
-        self.inner.may_wait()
-    }
-    fn traced_by(&self) -> Option<&Observer> {
-        self.inner.traced_by()
-    }
-    fn waiting(&self, begins: bool) {
-        self.inner.waiting(begins);
-    }
-    fn give_up(&self) -> Option<GivenUp> {
-        self.inner.give_up()
-    }
-    fn take_again(&self, given_up: GivenUp) {
-        self.inner.take_again(given_up);
-    }
-    fn report(&self, standing: &Standing<'_>) {
-        self.inner.report(standing);
     }
 }
 
@@ -68,8 +46,8 @@ pub struct Word<'a> {
 }
 
 /// Waits like [`until`], but sleeps on a word, which a thread changes and wakes to end the wait.
-pub(crate) fn on_word<P: Progress + ?Sized>(
-    progress: &P,
+pub(crate) fn on_word(
+    progress: &dyn Progress,
     awaited: impl Into<Awaited>,
     what: &dyn Fn() -> String,
     on: Word<'_>,
@@ -79,8 +57,8 @@ pub(crate) fn on_word<P: Progress + ?Sized>(
 }
 
 /// A thread that changes the word must wake it, unless `sleepers` is zero.
-pub fn while_equal<P: Progress + ?Sized>(
-    progress: &P,
+pub fn while_equal(
+    progress: &dyn Progress,
     awaited: impl Into<Awaited>,
     what: &dyn Fn() -> String,
     word: &AtomicU32,
@@ -93,8 +71,8 @@ pub fn while_equal<P: Progress + ?Sized>(
 }
 
 /// For a wait that another thread ends by changing the word.
-pub fn until_on<P: Progress + ?Sized>(
-    progress: &P,
+pub fn until_on(
+    progress: &dyn Progress,
     awaited: impl Into<Awaited>,
     what: &dyn Fn() -> String,
     (word, value): (&AtomicU32, u32),
@@ -117,9 +95,6 @@ mod tests {
     }
 
     impl Progress for Sleeper {
-        fn traced_by(&self) -> Option<&Observer> {
-            None
-        }
         fn poll(&self) -> Result<bool> {
             self.polls.set(self.polls.get() + 1);
             Ok(false)

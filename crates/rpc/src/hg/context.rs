@@ -13,12 +13,14 @@ use super::target::Target;
 use crate::failure::{Result, Status, refuse};
 use crate::na;
 use crate::na::address::Peer;
-use crate::na::blocking_wait::{Deadline, until};
+use crate::na::blocking_wait::until;
 use crate::na::limited::limited;
 use portolan_engine::sync::biased_lock::BiasedLock;
 use portolan_engine::thread::fast_tls;
 use portolan_engine::thread::stack;
 use portolan_engine::trace::Served;
+use portolan_engine::wait::Deadline;
+use portolan_engine::wait::times::NESTED;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -26,7 +28,6 @@ use std::time::Duration;
 
 /// From this nesting depth on, a wait prefers that handlers end before more begin.
 const SHALLOW: u32 = 64;
-const PATIENT: Duration = Duration::from_micros(250);
 
 pub enum Work {
     Call(Arc<Target>),
@@ -260,7 +261,7 @@ impl ContextShared {
         self.class.check_open()?;
         if is_crowded() && !deadline.is_now() && !self.has_ends() {
             let mut ended = || done() || self.has_ends();
-            let came = until(&self.class.na.shared, &mut deadline.within(PATIENT), || {
+            let came = until(&self.class.na.shared, &mut deadline.within(NESTED), || {
                 Ok(ended() || {
                     self.step()?;
                     ended()

@@ -1,16 +1,19 @@
 //! Blocking waits: an idle server uses no CPU time, and yet wakes immediately.
 //!
-//! A waiting thread polls, then takes short naps like all waits of the engine. After a class has
-//! received nothing for [`SHORT_FOR`], the sleeps become longer, up to the progress thread's idle
-//! interval, because MPI must be polled. If the library itself has no messages in MPI, only the
-//! program's operations need the poll, and the limit is eight times the interval. A doorbell of the
-//! node's rings or a thread that notifies the class's [`WakeSource`] ends a sleep.
+//! The engine's wait loop carries them out, and its policy decides between polls and sleeps
+//! ([`ClassWait`]). How long the class has been idle counts, not how long the wait lasts, because
+//! servers wait again and again with short timeouts. A class over MPI takes short naps for some
+//! time and then longer sleeps, up to the progress thread's idle interval, because MPI must be
+//! polled. If the library itself has no messages in MPI, only the program's operations need the
+//! poll, and the limit is eight times the interval. A doorbell of the node's rings or a thread that
+//! notifies the class's [`WakeSource`] ends a sleep.
 //!
-//! If every event of the network wakes a sleeping thread ([`Capabilities::wakes`]), a waiting
-//! thread polls for [`SPIN_FOR`] and then sleeps until an event. One thread sleeps in the network,
-//! and wakes the others when it leaves.
+//! If every event of the network wakes a sleeping thread ([`Capabilities::wakes`]), a thread sleeps
+//! until an event. One thread sleeps in the network, and wakes the others when it leaves. Transfers
+//! that wait for a peer of that network do not require polls ([`super::resting`]).
 //!
-//! Transfers that wait for a peer of that network do not require polls ([`super::resting`]).
+//! A server may wait forever, so the watchdog reports a wait only on request, or if a peer does not
+//! end an operation of this process ([`Shared::watch`]).
 //!
 //! [`Capabilities::wakes`]: super::plugin::Capabilities::wakes
 //!
@@ -21,33 +24,23 @@ use super::class::Shared;
 use super::eventcount::EventCount;
 use super::resting::{Resting, Round};
 use super::wait_descriptor::{Descriptor, Descriptors};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
+use parking_lot::Mutex;
+use portolan_engine::error;
 use portolan_engine::futex;
+use portolan_engine::trace::Observer;
+use portolan_engine::wait::times::{CLASS_SLEEPS, UNDISTURBED, WATCHED_NAP};
+use portolan_engine::wait::watchdog::{ReportCause, Standing, Watch};
 use portolan_engine::wait::{
-    Backoff, Boot, Ends, LONGEST_NAP, Patience, Progress, Unlocked, Waiting,
+    self, Boot, Deadline, Ends, Patience, Progress, RepeatedWait, Unlocked,
 };
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a wait polls before it naps. Polling keeps the core from other work.
-const POLL_FOR: Duration = Duration::from_micros(200);
-/// How long a class must be idle before its waits sleep longer than short naps.
-const SHORT_FOR: Duration = Duration::from_millis(2);
-/// A long sleep lasts 1/`SHARE` of the idle time so far (within the limits in `sleep`), so that a
-/// message that arrives through MPI is not delayed much further.
-const SHARE: u32 = 16;
 /// A thread that sends or runs callbacks polls once in this many steps.
 const POLL_EVERY: u32 = 16;
-/// Maximum sleep if every event is accompanied by a wake-up.
-const ALONE: Duration = Duration::from_millis(250);
-
-/// How long a wait polls a network that wakes sleeping threads. A reply on the same host arrives
-/// within it; a wake-up costs about 5 us.
-const SPIN_FOR: Duration = Duration::from_micros(20);
-/// How long a wait polls while a transfer is in progress. The peer copies a chunk of 1 MiB within
-/// this time, and a wake-up can cost as much as the copy.
-const SPIN_FOR_CHUNK: Duration = Duration::from_micros(200);
 
 #[derive(Debug, Default)]
 pub(crate) struct WakeSource {
@@ -60,6 +53,8 @@ pub(crate) struct WakeSource {
     /// Steps of threads that send or run callbacks; approximate.
     turns: AtomicU32,
     idle: Idle,
+    /// The waits of the class as the watchdog sees them, while an operation is under way.
+    watched: Mutex<Option<RepeatedWait<u32>>>,
 }
 
 /// The start of the idle period and the event count at that time, packed into one word so that no
@@ -91,9 +86,13 @@ impl Idle {
         Some(Duration::from_nanos(u64::from(ticks) << TICK))
     }
 
-    fn begin(&self, count: u32) {
-        let since = u64::from(count) << 32 | u64::from(self.ticks());
-        self.since.store(since, Ordering::Relaxed);
+    /// Starts an idle period unless one already lasts, and returns its length so far.
+    fn begins(&self, count: u32) -> Duration {
+        self.lasts(count).unwrap_or_else(|| {
+            let since = u64::from(count) << 32 | u64::from(self.ticks());
+            self.since.store(since, Ordering::Relaxed);
+            Duration::ZERO
+        })
     }
 
     fn end(&self) {
@@ -142,67 +141,124 @@ impl WakeSource {
     fn must_poll(&self) -> bool {
         self.moving.load(Ordering::Acquire) > self.resting.count()
     }
+}
 
-    fn spin_for(&self) -> Duration {
-        if self.moving.load(Ordering::Relaxed) > 0 { SPIN_FOR_CHUNK } else { SPIN_FOR }
-    }
+/// A wait for the events of a class, in the engine's wait loop.
+struct ClassWait<'a> {
+    class: &'a Arc<Shared>,
+    /// Serves other ranks, and has the facts about this one.
+    rank: &'a dyn Progress,
+    wakes: bool,
+    done: RefCell<&'a mut dyn FnMut() -> Result<bool>>,
+    /// The failure that ends the wait.
+    failed: RefCell<Option<Failure>>,
+    /// The number of events before the last poll.
+    count: Cell<u32>,
+    /// The idle time of the class, if it was idle at the last poll.
+    idle: Cell<Option<Duration>>,
+    /// The last poll before a sleep was busy.
+    was_busy: Cell<bool>,
+    /// Longest nap while operations require polls.
+    short: Cell<Duration>,
+}
 
-    fn idle_for(&self, count: u32) -> Duration {
-        self.idle.lasts(count).unwrap_or(Duration::ZERO)
-    }
-
-    /// Starts an idle period unless one already lasts, and returns its length so far.
-    fn idle_begins(&self, count: u32) -> Duration {
-        self.idle.lasts(count).unwrap_or_else(|| {
-            self.idle.begin(count);
-            Duration::ZERO
+impl ClassWait<'_> {
+    /// Returns true on failure too, because it ends the wait.
+    fn ends_by(&self, result: Result<bool>) -> bool {
+        result.unwrap_or_else(|failure| {
+            *self.failed.borrow_mut() = Some(failure);
+            true
         })
     }
 
-    fn idle_ends(&self) {
-        self.idle.end();
+    fn is_done(&self) -> bool {
+        self.failed.borrow().is_some() || self.ends_by((self.done.borrow_mut())())
+    }
+
+    /// Sleeps until a thread, a rank or the network wakes the class, unless the last check finds
+    /// that something has happened.
+    fn sleep(&self, nap: Duration) {
+        let check = || {
+            self.was_busy.set(self.ends_by(self.class.poll()));
+            Ok(self.was_busy.get() || self.is_done())
+        };
+        let slept = match self.class.engine() {
+            _ if self.wakes => self.class.sleep_in_network(nap, check),
+            engine => self.class.wake_source.events.sleep(check, |word, value| match engine {
+                Some(engine) => {
+                    engine.sleep_long(word, value, nap, || word.load(Ordering::SeqCst) != value);
+                }
+                None => futex::wait(word, value, nap),
+            }),
+        };
+        self.ends_by(slept);
     }
 }
 
-/// The deadline of a wait. Most waits end immediately, so the clock is first read late, and the
-/// timeout counts from that reading.
-#[derive(Debug)]
-pub struct Deadline {
-    timeout: Duration,
-    /// `None` until the clock is first read; the inner `None` means no deadline.
-    end: Option<Option<Instant>>,
+impl Progress for ClassWait<'_> {
+    fn delegate(&self) -> Option<&dyn Progress> {
+        Some(self.rank)
+    }
+    fn poll(&self) -> error::Result<bool> {
+        let WakeSource { events, idle, .. } = &self.class.wake_source;
+        self.count.set(events.now());
+        let busy = self.ends_by(self.class.poll()) | self.was_busy.take();
+        if busy && self.idle.take().is_some() {
+            idle.end();
+        }
+        if !busy && self.wakes {
+            std::hint::spin_loop();
+        }
+        Ok(busy)
+    }
+    fn nap(&self, nap: Duration) {
+        if nap >= WATCHED_NAP {
+            self.class.watch();
+        }
+        if self.wakes || self.idle.get() >= Some(CLASS_SLEEPS) && !self.class.must_poll() {
+            self.sleep(nap);
+        } else {
+            self.rank.nap(nap.min(self.short.get()));
+        }
+    }
+    fn moves_data(&self) -> bool {
+        match self.wakes {
+            true => self.class.wake_source.moving.load(Ordering::Relaxed) > 0,
+            false => self.rank.moves_data(),
+        }
+    }
+    fn idle(&self, here: Duration) -> Duration {
+        if self.wakes {
+            return here;
+        }
+        let idle = self.class.wake_source.idle.begins(self.count.get());
+        self.idle.set(Some(idle));
+        idle
+    }
+    fn patience(&self, ends: Ends) -> Patience {
+        if self.wakes {
+            return Patience::NETWORK;
+        }
+        let rank = self.rank.patience(ends);
+        self.short.set(rank.limit);
+        let WakeSource { events, idle, .. } = &self.class.wake_source;
+        let limit = match self.class.engine() {
+            None => UNDISTURBED,
+            Some(engine) if engine.has_messages() => engine.idle_poll(),
+            Some(engine) => engine.idle_poll() * 8,
+        };
+        rank.of_class(idle.lasts(events.now()).unwrap_or_default(), limit)
+    }
+    fn watch(&self) -> Watch {
+        Watch::on_request()
+    }
+    fn traced_by(&self) -> Option<&Observer> {
+        None
+    }
 }
 
-impl Deadline {
-    pub fn after(timeout: Duration) -> Deadline {
-        Deadline { timeout, end: None }
-    }
-
-    /// Returns a deadline no later than this one and at most `time` from now.
-    pub fn within(&mut self, time: Duration) -> Deadline {
-        let left = self.left();
-        Deadline::after(left.min(time))
-    }
-
-    pub(crate) fn is_now(&self) -> bool {
-        self.timeout.is_zero()
-    }
-
-    /// Returns the remaining time, or the maximum sleep if there is no deadline.
-    fn left(&mut self) -> Duration {
-        let now = Instant::now();
-        let end = *self.end.get_or_insert_with(|| now.checked_add(self.timeout));
-        end.map_or(ALONE, |end| end.saturating_duration_since(now))
-    }
-
-    pub fn is_over(&mut self) -> bool {
-        self.is_now() || self.left().is_zero()
-    }
-}
-
-/// Makes progress until `done` returns true or the deadline passes. Returns whether it did. The
-/// watchdog does not observe this wait, because an idle server may wait for long. Returns the
-/// errors of `done` and of progress, and `FAIL` in an active-message handler.
+/// Makes progress until `done` returns true or the deadline passes. Returns whether it did. Returns
+/// the errors of `done` and of progress, and `FAIL` in an active-message handler.
 pub fn until(
     class: &Arc<Shared>,
     deadline: &mut Deadline,
@@ -215,88 +271,22 @@ pub fn until(
         poll_once(class)?;
         return done();
     }
-    if class.wakes() {
-        return until_woken(class, deadline, done);
-    }
-    let progress = class.progress();
-    let wake_source = &class.wake_source;
-    let _waiting = Waiting::begin(progress)?;
-    let was_idle = wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR;
-    let mut patience = Patience { polls: POLL_FOR, ..progress.patience(Ends::Polled) };
-    if was_idle {
-        patience.spin = 0;
-    }
-    let mut backoff = Backoff::new(patience);
-    let (mut polls, mut was_idle) = (0u32, false);
-    loop {
-        let count = wake_source.events.now();
-        let busy = class.poll()?;
-        if done()? {
-            return Ok(true);
-        }
-        if busy {
-            backoff.reset();
-            if std::mem::take(&mut was_idle) {
-                wake_source.idle_ends();
-            }
-        }
-        let again = busy || backoff.spins();
-        polls = polls.wrapping_add(1);
-        // While progress is continuous, the clock is read only at every 16th poll.
-        if again && !polls.is_multiple_of(16) {
-            continue;
-        }
-        let left = deadline.left();
-        if left.is_zero() {
-            return Ok(false);
-        }
-        if again {
-            continue;
-        }
-        let idle = wake_source.idle_begins(count);
-        was_idle = true;
-        if idle < SHORT_FOR || class.must_poll() {
-            backoff.rest(progress, idle, left);
-        } else {
-            let check = || Ok(class.poll()? | done()?);
-            if sleep(class, idle, left, check)? && done()? {
-                return Ok(true);
-            }
-        }
-    }
-}
-
-/// Implements [`until`] for a network that wakes sleeping threads.
-fn until_woken(
-    class: &Arc<Shared>,
-    deadline: &mut Deadline,
-    mut done: impl FnMut() -> Result<bool>,
-) -> Result<bool> {
-    let (mut since, mut polls) = (None, 0u32);
-    loop {
-        let busy = class.poll()?;
-        if done()? {
-            return Ok(true);
-        }
-        polls = polls.wrapping_add(1);
-        if busy {
-            since = None;
-        } else if polls.is_multiple_of(16) {
-            let begun = *since.get_or_insert_with(Instant::now);
-            if begun.elapsed() >= class.wake_source.spin_for() {
-                let left = deadline.left();
-                if left.is_zero() {
-                    return Ok(false);
-                }
-                if class.sleep_in_network(left.min(ALONE), || Ok(class.poll()? | done()?))?
-                    && done()?
-                {
-                    return Ok(true);
-                }
-                since = None;
-            }
-        }
-        std::hint::spin_loop();
+    let wait = ClassWait {
+        class,
+        rank: class.progress(),
+        wakes: class.wakes(),
+        done: RefCell::new(&mut done),
+        failed: RefCell::default(),
+        count: Cell::default(),
+        idle: Cell::default(),
+        was_busy: Cell::default(),
+        short: Cell::default(),
+    };
+    let what = || format!("an event of a class over {}", class.scheme().name());
+    let waited = wait::until_deadline(&wait, deadline, &what, || Ok(wait.is_done()));
+    match wait.failed.take() {
+        Some(failure) => Err(failure),
+        None => Ok(waited?),
     }
 }
 
@@ -311,36 +301,29 @@ fn poll_once(class: &Arc<Shared>) -> Result<()> {
     Ok(())
 }
 
-/// Sleeps until another thread or rank wakes the class, or until MPI must be polled again. Does not
-/// sleep if the final `check` returns true. Returns the result of `check`.
-fn sleep(
-    class: &Shared,
-    idle: Duration,
-    left: Duration,
-    check: impl FnOnce() -> Result<bool>,
-) -> Result<bool> {
-    let long = match class.engine() {
-        None => ALONE,
-        Some(engine) => {
-            let interval = engine.idle_poll();
-            let longest = if engine.has_messages() { interval } else { interval * 8 };
-            (idle / SHARE).clamp(interval / 8, longest)
-        }
-    };
-    let nap = long.max(LONGEST_NAP).min(left);
-    class.wake_source.events.sleep(check, |word, value| match class.engine() {
-        Some(engine) => {
-            engine.sleep_long(word, value, nap, || word.load(Ordering::SeqCst) != value);
-        }
-        None => futex::wait(word, value, nap),
-    })
-}
-
 impl Shared {
     fn progress(&self) -> &dyn Progress {
         match self.engine() {
             Some(engine) => engine,
             None => &Boot,
+        }
+    }
+
+    /// Reports to the watchdog that a peer does not end an operation of this process. The waits of
+    /// all threads count as one. Called before a long nap.
+    fn watch(&self) {
+        let Some(mut watched) = self.wake_source.watched.try_lock() else { return };
+        if !self.awaits_peers() {
+            *watched = None;
+            return;
+        }
+        let waits = watched.get_or_insert_with(RepeatedWait::begin);
+        if let Some(standing) = waits.check(self.wake_source.events.now(), "")
+            && !matches!(standing.cause, ReportCause::Asked | ReportCause::Slow)
+        {
+            let over = self.scheme().name();
+            let what = format!("calls or transfers over {over} that peers must end");
+            self.progress().report(&Standing { what: &what, ..standing });
         }
     }
 
@@ -374,7 +357,8 @@ impl Shared {
         self.plugin.as_ref().is_some_and(|plugin| plugin.capabilities().wakes)
     }
 
-    /// Sleeps in the network until an event, at most for `nap`; otherwise like [`sleep`].
+    /// Sleeps in the network until an event, at most for `nap`; but not at all if the final `check`
+    /// returns true. Returns the result of `check`.
     fn sleep_in_network(
         &self,
         nap: Duration,

@@ -4,12 +4,13 @@
 //! callback runs once, on the triggering thread, with no lock held.
 
 use super::address::Address;
-use super::blocking_wait::{Deadline, until};
+use super::blocking_wait::until;
 use super::class::{Pending, Shared};
 use super::transfer::Transfer;
 use super::wait_descriptor::Descriptor;
 use crate::failure::{Result, Status};
 use parking_lot::Mutex;
+use portolan_engine::wait::Deadline;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;

@@ -27,6 +27,7 @@ use crate::digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
 use crate::trace::Cause;
+use crate::wait::times::ALIVE;
 use crate::wait::{self, Boot, Progress};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -40,7 +41,6 @@ use std::time::{Duration, Instant};
 pub const PLACES: usize = 2000;
 /// Maximum number of concurrent copies of a rank without the owners' help.
 const COPIES: usize = 32;
-const POLL: Duration = Duration::from_millis(20);
 
 #[repr(C)]
 struct RegistrationEntry {
@@ -170,7 +170,7 @@ pub(super) fn wait_for_copy(pid: u32, limit: Duration, has_ended: impl Fn() -> b
         if has_ended() {
             return Ok(true);
         }
-        if checked.elapsed() < POLL {
+        if checked.elapsed() < ALIVE {
             return Ok(false);
         }
         checked = Instant::now();

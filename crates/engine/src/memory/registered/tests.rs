@@ -54,9 +54,6 @@ impl Progress for Ended {
     fn may_wait(&self) -> Result<()> {
         Err(withdrawn())
     }
-    fn traced_by(&self) -> Option<&crate::trace::Observer> {
-        None
-    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod stack;
 pub use inside::{InMpi, MpiCall};
 pub use public::PublicCall;
 
+use super::times::{ANSWER, ANSWER_LOOK, LAST_WORDS, WATCHDOG};
 use hosts::Looks;
 
 use crate::config::Config;
@@ -42,10 +43,6 @@ const NEVER: u64 = 1 << 43;
 
 /// A wait reports itself anyway when it has lasted this many times the patience.
 const LONG: u32 = 10;
-/// Time for a waiting thread to answer a signal. After it the rank is considered to compute.
-const TO_ANSWER: Duration = Duration::from_millis(200);
-/// Time for the reports of other ranks before the job ends.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// An event on this rank that counts as progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,6 +221,12 @@ impl Watch {
         }
     }
 
+    /// For a wait that may last forever: reports only on request.
+    pub fn on_request() -> Watch {
+        let never = Duration::MAX;
+        Watch { patience: never, fatal: never, host: never, ..Watch::new() }
+    }
+
     /// Enables the early warning, for a wait for the other ranks of a collective.
     pub fn warns(mut self) -> Watch {
         self.early = Duration::from_millis(EARLY.load(Ordering::Relaxed));
@@ -361,9 +364,7 @@ impl Drop for Watchdog {
 fn watch() {
     let limit = |ms: &AtomicU64| Duration::from_millis(ms.load(Ordering::Relaxed));
     let (patience, fatal, host) = (limit(&PATIENCE), limit(&FATAL), limit(&HOST));
-    // The period bounds the error of the time of the last event.
-    let look_every = (patience.min(fatal).min(host) / 4)
-        .clamp(Duration::from_millis(50), Duration::from_secs(1));
+    let look_every = (patience.min(fatal).min(host) / 4).clamp(WATCHDOG.0, WATCHDOG.1);
     // Start of each reported call, its number of reports, and of looks at the hosts.
     let mut reported: Vec<(u64, u32, Looks)> = Vec::new();
     while signal::wait(look_every) {
@@ -414,7 +415,7 @@ fn answer() {
     let asked = signal::asked();
     let begun = Instant::now();
     while signal::answered() != asked {
-        if begun.elapsed() >= TO_ANSWER {
+        if begun.elapsed() >= ANSWER {
             signal::answer();
             let what = match inside::all().first() {
                 Some(call) => {
@@ -426,7 +427,7 @@ fn answer() {
             say(ReportCause::Asked, &describe(&format!("{what} (requested by SIGUSR1)")));
             return;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(ANSWER_LOOK);
     }
 }
 

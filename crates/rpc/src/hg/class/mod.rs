@@ -29,13 +29,14 @@ use crate::failure::{Failure, Result, Status, refuse};
 use crate::na;
 use crate::na::Mem;
 use crate::na::address::Peer;
-use crate::na::blocking_wait::{Deadline, until};
+use crate::na::blocking_wait::until;
 use crate::na::class::{Bytes, Message, Upper, kept};
 use crate::na::limited::limited;
 use crate::na::wire::Kind;
 use parking_lot::Mutex;
 use portolan_engine::handles::Handles;
 use portolan_engine::sync::biased_lock::BiasedLock;
+use portolan_engine::wait::Deadline;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -369,6 +370,10 @@ impl Upper for ClassShared {
 
     fn has_ready(&self) -> bool {
         self.shares.has_changed()
+    }
+
+    fn awaits_peers(&self) -> bool {
+        self.calls.lock().iter().any(|(_, entry)| matches!(entry, Entry::Call(..)))
     }
 }
 

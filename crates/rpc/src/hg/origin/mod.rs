@@ -8,11 +8,12 @@ use super::wire::{CallRequest, REQUEST};
 use crate::failure::{Result, Status, refuse};
 use crate::na::Address;
 use crate::na::address::Peer;
-use crate::na::blocking_wait::Deadline;
+
 use crate::na::wire::Kind;
 use crate::proc::Encoded;
 use parking_lot::Mutex;
 use portolan_engine::trace::{Call, CallInfo, PathTaken};
+use portolan_engine::wait::Deadline;
 use scopeguard::{ScopeGuard, guard};
 use std::ops::Deref;
 use std::sync::Arc;

@@ -41,6 +41,8 @@ pub(crate) trait Upper: Send + Sync {
     fn wanted(&self) -> Box<dyn Fn(&Message) -> bool>;
     /// Returns whether the layer would go on with a message that it has taken.
     fn has_ready(&self) -> bool;
+    /// Returns whether a peer must end a call of the layer.
+    fn awaits_peers(&self) -> bool;
 }
 
 pub type Bytes = SmallVec<[u8; 64]>;
@@ -324,6 +326,14 @@ impl Shared {
             context.complete(callback, Event { status: Status::CANCELED, what });
         }
         Ok(())
+    }
+
+    /// Returns whether a peer must end an operation of this process.
+    pub(super) fn awaits_peers(&self) -> bool {
+        let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
+        let posts = |kind: &Pending| matches!(kind, Pending::Unexpected);
+        upper.is_some_and(|upper| upper.awaits_peers())
+            || self.pending.lock().values().any(|(kind, _)| !posts(kind))
     }
 
     // ------------------------------------------------------------- progress
