@@ -158,12 +158,17 @@ impl Table {
     #[cold]
     fn wait_for(&self, rank: usize, copy: &AtomicU64, word: u64) {
         let pid = self.area(rank).pid.load(SeqCst);
-        wait_for_copy(pid, Duration::MAX, || copy.load(SeqCst) != word);
+        wait_for_copy(pid, Duration::MAX, || copy.load(SeqCst) != word, || lives(pid));
     }
 }
 
 /// Waits until a copy by process `pid` has ended, the process is dead, or `limit` has passed.
-pub(super) fn wait_for_copy(pid: u32, limit: Duration, has_ended: impl Fn() -> bool) {
+pub fn wait_for_copy(
+    pid: u32,
+    limit: Duration,
+    has_ended: impl Fn() -> bool,
+    lives: impl Fn() -> bool,
+) {
     let what = || format!("process {pid} to end a copy of memory that is withdrawn");
     let (begun, mut checked) = (Instant::now(), Instant::now());
     let ended = wait::until(&Boot, Cause::Other, &what, || {
@@ -181,7 +186,7 @@ pub(super) fn wait_for_copy(pid: u32, limit: Duration, has_ended: impl Fn() -> b
             );
             return Err(Error::new(ErrorKind::State, text));
         }
-        Ok(!lives(pid))
+        Ok(!lives())
     });
     if let Err(error) = ended {
         log::error!("{error}");
