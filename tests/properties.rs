@@ -9,6 +9,7 @@ use portolan_engine::am::wire as am;
 use portolan_engine::layout::{Dim, Shape, Side, Vector};
 use portolan_engine::memory::block_index::{Block, BlockIndex};
 use portolan_engine::memory::free_list::FreeList;
+use portolan_engine::memory::runs;
 use portolan_engine::path::two_sided::wire;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -304,9 +305,10 @@ proptest! {
             let _ = (header.kind(), header.scale(), header.rmw());
         }
         for n in [0, 1, 3, u64::from(message.first().copied().unwrap_or(0)), u64::MAX, 1 << 60] {
-            if let Ok((blocks, rest)) = wire::blocks(&message, n) {
-                prop_assert_eq!(blocks.len() as u64, n);
-                prop_assert_eq!(blocks.len() * 16 + rest.len(), message.len());
+            if let Ok((runs, total, rest)) = runs::list(&message, n) {
+                prop_assert_eq!(runs::total(&runs), Some(total));
+                prop_assert_eq!(runs.len() as u64, n);
+                prop_assert_eq!(runs.len() * 16 + rest.len(), message.len());
             }
         }
     }

@@ -5,6 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use portolan_engine::am::wire as am;
 use portolan_engine::layout::Side;
+use portolan_engine::memory::runs;
 use portolan_engine::path::two_sided::wire;
 
 fuzz_target!(|input: (u64, &[u8])| {
@@ -33,9 +34,10 @@ fuzz_target!(|input: (u64, &[u8])| {
         assert_eq!((again, rest), (shape.packed_local(), &[][..]));
     }
     for n in [count, count % 8] {
-        if let Ok((blocks, rest)) = wire::blocks(bytes, n) {
-            assert_eq!(blocks.len() as u64, n);
-            assert_eq!(blocks.len() * 16 + rest.len(), bytes.len());
+        if let Ok((runs, total, rest)) = runs::list(bytes, n) {
+            assert_eq!(runs::total(&runs), Some(total));
+            assert_eq!(runs.len() as u64, n);
+            assert_eq!(runs.len() * 16 + rest.len(), bytes.len());
         }
     }
 });

@@ -73,6 +73,8 @@ extern crate self as portolan_engine;
 
 #[path = "../../crates/rpc/src/na"]
 pub mod rpc {
-    //! Waiting in RPC.
+    //! Waiting in RPC, and connections through shared memory.
     pub mod eventcount;
+    #[path = "links/sm/shared.rs"]
+    pub mod shared;
 }

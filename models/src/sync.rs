@@ -208,6 +208,12 @@ pub mod atomic {
                     full(order);
                     old
                 }
+                pub fn fetch_or(&self, value: $type, order: Ordering) -> $type {
+                    full(order);
+                    let old = self.inner.fetch_or(value, weaker(order, Ordering::AcqRel));
+                    full(order);
+                    old
+                }
                 pub fn fetch_sub(&self, value: $type, order: Ordering) -> $type {
                     self.fetch_add(value.wrapping_neg(), order)
                 }

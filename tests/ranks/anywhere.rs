@@ -6,6 +6,7 @@ use portolan::ErrorKind;
 use portolan_engine::any_memory::{Span, Within};
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::memory::registered::Registration;
+use portolan_engine::memory::runs::Run;
 use portolan_engine::path::cma::Direction;
 use std::sync::Arc;
 
@@ -199,7 +200,8 @@ pub fn withdrawn(ctx: &Ctx) {
     start(ctx);
     let (mut there, mut here) = (vec![7u8; 64], vec![0u8; 64]);
     let (local, remote) = (here.as_mut_ptr(), there.as_mut_ptr() as usize);
-    let registration = Registration::new(ID, vec![(remote, 64)], (true, false), None);
+    let run = Run { address: remote, len: 64 };
+    let registration = Registration::new(ID, vec![run], (true, false), None);
     registration.open();
     assert_eq!(registration.describe(0, || None), 0, "an entry in no table");
     let copy = |bytes, direction| {

@@ -7,7 +7,7 @@
 //! the wrong file.
 //!
 //! Memory that any process of the user may map is anonymous, with a sealed length
-//! ([`SharedFile::sealed`]).
+//! ([`SharedFile::sealed`], [`Mapping::sealed`]): a process that shortened it would crash the others.
 //!
 //! Memory is reserved (`fallocate`) before it is accessed, so a full file system, or a limit of the
 //! file size (`ulimit -f`), gives an error and not a SIGBUS or SIGXFSZ. It consists of huge pages
@@ -29,18 +29,28 @@ pub fn page() -> usize {
     usize::try_from(n).unwrap_or(4096)
 }
 
+/// Mapped shared memory, aligned to a page.
+#[derive(Debug)]
+pub struct Mapping {
+    base: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the process. Its users order their accesses.
+unsafe impl Send for Mapping {}
+// SAFETY: methods that take `&self` only return the address.
+unsafe impl Sync for Mapping {}
+
+/// The name of a file, which is removed with this value.
+#[derive(Debug)]
+struct Name(Option<PathBuf>);
+
 #[derive(Debug)]
 pub struct SharedFile {
     file: File,
-    base: *mut u8,
-    len: usize,
-    named: Option<PathBuf>,
+    mapping: Mapping,
+    name: Name,
 }
-
-// SAFETY: only system calls access the mapping. The engine orders the ranks' accesses.
-unsafe impl Send for SharedFile {}
-// SAFETY: methods that take `&self` only return `base` and make system calls.
-unsafe impl Sync for SharedFile {}
 
 const PATH_BYTES: usize = 112;
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
@@ -70,6 +80,22 @@ impl Descriptor {
         let len = self.path.iter().position(|&b| b == 0)?;
         let text = std::str::from_utf8(&self.path[..len]).ok()?;
         (!text.is_empty()).then(|| PathBuf::from(text))
+    }
+
+    pub(crate) fn open(&self) -> Result<File> {
+        let Some(path) = self.path() else {
+            fail!(Internal, "the descriptor of a shared arena contains no file");
+        };
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(|e| os_error(&format!("cannot open {}", path.display()), e))?;
+        let meta = file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
+        if (meta.dev(), meta.ino()) != (self.device, self.inode) {
+            fail!(Memory, "{} is not the file that was offered", path.display());
+        }
+        Ok(file)
     }
 }
 
@@ -132,9 +158,9 @@ impl SharedFile {
         SharedFile::of_length(file, len, name)
     }
 
-    /// Creates and maps `len` bytes of anonymous memory, reserved and zeroed, whose length is
-    /// sealed.
-    pub(crate) fn sealed(len: usize) -> Result<SharedFile> {
+    /// Creates and maps `len` bytes of anonymous memory, zeroed, whose length is sealed. The first
+    /// access to a page allocates it, unless it is reserved before.
+    pub fn sealed(len: usize) -> Result<SharedFile> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a C string.
         let fd = unsafe { libc::memfd_create(c"portolan".as_ptr(), flags) };
@@ -143,54 +169,30 @@ impl SharedFile {
         }
         // SAFETY: `fd` is a new descriptor that nothing else owns.
         let shared = SharedFile::of_length(unsafe { File::from_raw_fd(fd) }, len, None)?;
-        let failed = |e| os_error(&format!("cannot reserve {len} bytes of shared memory"), e);
-        shared.reserve(0, len).map_err(failed)?;
         // SAFETY: the call takes no pointers, and the file is open.
         if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, SEALS | libc::F_SEAL_SEAL) } != 0 {
-            return Err(failed(io::Error::last_os_error()));
+            return Err(os_error("cannot seal shared memory", io::Error::last_os_error()));
         }
         Ok(shared)
+    }
+
+    /// Returns the memory, and the descriptor, which the memory does not need.
+    pub fn into_parts(self) -> (Mapping, File) {
+        (self.mapping, self.file)
     }
 
     fn of_length(file: File, len: usize, named: Option<PathBuf>) -> Result<SharedFile> {
-        // On failure, the drop of this value unlinks the name.
-        let mut shared = SharedFile { file, base: std::ptr::null_mut(), len, named };
-        let sized = process::without_size_signal(|| shared.file.set_len(len as u64));
+        let name = Name(named);
+        let sized = process::without_size_signal(|| file.set_len(len as u64));
         sized.map_err(|e| {
             os_error(&format!("cannot size a shared-memory file to {len} bytes"), e)
         })?;
-        shared.base = map(&shared.file, len)?;
-        Ok(shared)
+        Ok(SharedFile { mapping: Mapping::new(&file, len)?, file, name })
     }
 
     pub fn open(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
-        let Some(path) = descriptor.path() else {
-            fail!(Internal, "the descriptor of a shared arena contains no file");
-        };
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(|e| os_error(&format!("cannot open {}", path.display()), e))?;
-        let meta = file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
-        if (meta.dev(), meta.ino()) != (descriptor.device, descriptor.inode) {
-            fail!(Memory, "{} is not the file that was offered", path.display());
-        }
-        let base = map(&file, len)?;
-        Ok(SharedFile { file, base, len, named: None })
-    }
-
-    /// Maps memory of another process ([`SharedFile::sealed`]). Fails if its length is not `len` or
-    /// can change: an access behind the end would raise SIGBUS.
-    pub(crate) fn open_sealed(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
-        let shared = SharedFile::open(descriptor, len)?;
-        let meta = shared.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
-        // SAFETY: the call takes no pointers, and the file is open.
-        let seals = unsafe { libc::fcntl(shared.file.as_raw_fd(), libc::F_GET_SEALS) };
-        if meta.len() != len as u64 || seals < 0 || seals & SEALS != SEALS {
-            fail!(Memory, "the file has {} bytes, not {len}, or they can change", meta.len());
-        }
-        Ok(shared)
+        let file = descriptor.open()?;
+        Ok(SharedFile { mapping: Mapping::new(&file, len)?, file, name: Name(None) })
     }
 
     pub fn place(&self) -> Result<FilePlace> {
@@ -199,7 +201,7 @@ impl SharedFile {
 
     pub(crate) fn descriptor(&self) -> Result<Descriptor> {
         let (device, inode, pid, fd) = self.place()?;
-        let Some(path) = &self.named else {
+        let Name(Some(path)) = &self.name else {
             return Ok(Descriptor::unnamed(device, inode, pid, fd));
         };
         let path = path.display().to_string();
@@ -212,13 +214,15 @@ impl SharedFile {
     }
 
     pub(crate) fn unlink(&mut self) {
-        if let Some(path) = self.named.take() {
-            let _ = std::fs::remove_file(path);
-        }
+        self.name = Name(None);
+    }
+
+    pub(crate) fn mapping(&self) -> &Mapping {
+        &self.mapping
     }
 
     pub fn base(&self) -> *mut u8 {
-        self.base
+        self.mapping.base
     }
 
     /// Reserves memory for a part of the file, which has none yet, in huge pages as far as
@@ -235,7 +239,7 @@ impl SharedFile {
             // whole huge pages, fails, and small pages remain.
             // SAFETY: the range is part of the mapping, whose contents stay the same.
             unsafe {
-                let start = self.base.add(huge.start).cast();
+                let start = self.base().add(huge.start).cast();
                 libc::madvise(start, huge.len(), libc::MADV_COLLAPSE)
             };
         }
@@ -285,12 +289,10 @@ impl SharedFile {
     }
 }
 
-impl Drop for SharedFile {
+impl Drop for Name {
     fn drop(&mut self) {
-        self.unlink();
-        if !self.base.is_null() && !crate::process::is_kept_mapped() {
-            // SAFETY: `base` and `len` are a mapping of our own, and nothing uses it any more.
-            unsafe { libc::munmap(self.base.cast(), self.len) };
+        if let Some(path) = self.0.take() {
+            let _ = std::fs::remove_file(path);
         }
     }
 }
@@ -321,9 +323,9 @@ pub fn has_huge_pages(dir: &str) -> Result<bool> {
     file.reserve(0, len)
         .map_err(|e| os_error(&format!("cannot reserve {len} bytes in {dir}"), e))?;
     // SAFETY: the byte is in the mapping, which is reserved.
-    unsafe { file.base.write_volatile(0) };
+    unsafe { file.base().write_volatile(0) };
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
-    let ours = format!("{:x}-", file.base.addr());
+    let ours = format!("{:x}-", file.base().addr());
     let mut lines = maps.lines().skip_while(|line| !line.starts_with(&ours));
     let mapped = lines.find_map(|line| line.strip_prefix("ShmemPmdMapped:"));
     Ok(mapped.is_some_and(|size| size.trim() != "0 kB"))
@@ -345,43 +347,70 @@ fn open_unnamed(dir: &str) -> io::Result<File> {
 /// Length in bytes of a huge page.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// Maps a file that has room for huge pages at a multiple of their length, which they need.
-fn map(file: &File, len: usize) -> Result<*mut u8> {
-    let failed = || {
-        let error = io::Error::last_os_error();
-        os_error(&format!("cannot map {len} bytes of shared memory"), error)
-    };
-    let align = if len < HUGE_PAGE { page() } else { HUGE_PAGE };
-    let whole = len.next_multiple_of(page()) + align - page();
-    // SAFETY: the kernel chooses the address of `whole` bytes, so the mapping replaces no memory in
-    // use. The other calls refer to parts of these bytes.
-    unsafe {
-        let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let start = libc::mmap(std::ptr::null_mut(), whole, libc::PROT_NONE, anonymous, -1, 0);
-        if start == libc::MAP_FAILED {
-            return Err(failed());
+impl Mapping {
+    /// A file that has room for huge pages is mapped at a multiple of their length, which they need.
+    fn new(file: &File, len: usize) -> Result<Mapping> {
+        let failed = || {
+            let error = io::Error::last_os_error();
+            os_error(&format!("cannot map {len} bytes of shared memory"), error)
+        };
+        let align = if len < HUGE_PAGE { page() } else { HUGE_PAGE };
+        let whole = len.next_multiple_of(page()) + align - page();
+        // SAFETY: the kernel chooses the address of `whole` bytes, so the mapping replaces no memory in
+        // use. The other calls refer to parts of these bytes.
+        unsafe {
+            let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            let start = libc::mmap(std::ptr::null_mut(), whole, libc::PROT_NONE, anonymous, -1, 0);
+            if start == libc::MAP_FAILED {
+                return Err(failed());
+            }
+            let before = start.cast::<u8>().align_offset(align);
+            let base = start.add(before);
+            let (rights, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+            let flags = shared | libc::MAP_NORESERVE | libc::MAP_FIXED;
+            if libc::mmap(base, len, rights, flags, file.as_raw_fd(), 0) == libc::MAP_FAILED {
+                let error = failed();
+                libc::munmap(start, whole);
+                return Err(error);
+            }
+            if before > 0 {
+                libc::munmap(start, before);
+            }
+            let after = align - page() - before;
+            if after > 0 {
+                libc::munmap(base.add(len.next_multiple_of(page())), after);
+            }
+            if align == HUGE_PAGE {
+                // For a file system that is mounted with `huge=advise`. Others ignore the advice.
+                libc::madvise(base, len, libc::MADV_HUGEPAGE);
+            }
+            Ok(Mapping { base: base.cast(), len })
         }
-        let before = start.cast::<u8>().align_offset(align);
-        let base = start.add(before);
-        let (rights, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-        let flags = shared | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        if libc::mmap(base, len, rights, flags, file.as_raw_fd(), 0) == libc::MAP_FAILED {
-            let error = failed();
-            libc::munmap(start, whole);
-            return Err(error);
+    }
+
+    /// Maps memory of another process ([`SharedFile::sealed`]). Fails if its length is not `len` or
+    /// can change: an access behind the end would raise SIGBUS.
+    pub fn sealed(file: &File, len: usize) -> Result<Mapping> {
+        let meta = file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
+        // SAFETY: the call takes no pointers, and the file is open.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+        if meta.len() != len as u64 || seals < 0 || seals & SEALS != SEALS {
+            fail!(Memory, "the file has {} bytes, not {len}, or they can change", meta.len());
         }
-        if before > 0 {
-            libc::munmap(start, before);
+        Mapping::new(file, len)
+    }
+
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if !process::is_kept_mapped() {
+            // SAFETY: `base` and `len` are a mapping of our own, and nothing uses it any more.
+            unsafe { libc::munmap(self.base.cast(), self.len) };
         }
-        let after = align - page() - before;
-        if after > 0 {
-            libc::munmap(base.add(len.next_multiple_of(page())), after);
-        }
-        if align == HUGE_PAGE {
-            // For a file system that is mounted with `huge=advise`. Others ignore the advice.
-            libc::madvise(base, len, libc::MADV_HUGEPAGE);
-        }
-        Ok(base.cast())
     }
 }
 
@@ -393,14 +422,14 @@ mod tests {
     fn memory_is_reserved_as_a_whole_and_zero() {
         let len = 4 * HUGE_PAGE;
         let file = SharedFile::create("/dev/shm", len, false).expect("a file");
-        assert_eq!(file.base.addr() % HUGE_PAGE, 0);
+        assert_eq!(file.base().addr() % HUGE_PAGE, 0);
         let blocks = || file.file.metadata().expect("a file").blocks() as usize * 512;
         // The first and the last part are shorter than a huge page.
         let (from, bytes) = (3 * page(), 3 * HUGE_PAGE);
         file.reserve(from, bytes).expect("room");
         assert_eq!(blocks(), bytes);
         // SAFETY: the bytes are mapped and reserved, and nothing else uses them.
-        let memory = unsafe { std::slice::from_raw_parts_mut(file.base.add(from), bytes) };
+        let memory = unsafe { std::slice::from_raw_parts_mut(file.base().add(from), bytes) };
         assert!(memory.iter().all(|byte| *byte == 0));
         memory.fill(7);
         assert!(file.release(from, bytes));
@@ -440,5 +469,17 @@ mod tests {
         d.inode += 1;
         assert!(SharedFile::open(&d, 4096).is_err());
         assert!(SharedFile::open(&Descriptor::none(), 4096).is_err());
+    }
+
+    #[test]
+    fn only_sealed_memory_of_the_right_length_is_mapped() {
+        let (ours, file) = SharedFile::sealed(8192).unwrap().into_parts();
+        let theirs = Mapping::sealed(&file, 8192).unwrap();
+        assert_ne!(ours.base(), theirs.base());
+        assert!(Mapping::sealed(&file, 4096).is_err());
+        assert!(file.set_len(0).is_err());
+        let dir = std::env::temp_dir();
+        let open = SharedFile::create(dir.to_str().unwrap(), 8192, true).unwrap();
+        assert!(Mapping::sealed(&open.file, 8192).is_err());
     }
 }

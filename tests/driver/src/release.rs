@@ -40,10 +40,11 @@ const ITEMS: &str = "public-api.txt";
 const REEXPORTED: &[(&str, &str, &[&str])] = &[
     ("portolan-engine", "error", &["Error", "ErrorKind", "Result"]),
     ("portolan-engine", "collective", &["Reducible"]),
+    ("portolan-engine", "memory::runs", &["Run"]),
     ("portolan-engine", "mpi::init", &["ThreadLevel"]),
     ("portolan-compose", "", &["CompositionKind"]),
     ("portolan-rpc", "hg", &["Call", "Class", "Context", "Handle", "Listen", "Rpc", "BulkOp"]),
-    ("portolan-rpc", "na", &["Address", "OpId", "Permission", "Run"]),
+    ("portolan-rpc", "na", &["Address", "OpId", "Permission"]),
     ("portolan-rpc", "failure", &["Failure", "Status"]),
     ("portolan-rpc", "bulk", &["Buffer", "Bulk", "BulkOffset"]),
     ("portolan-rpc", "checksum", &["Checksum", "Method"]),

@@ -21,8 +21,8 @@ pub(super) const HELP: HandlerId = HandlerId(0);
 pub(crate) const OWN_HANDLERS: u16 = 1;
 
 use crate::error::{Result, fail};
+use crate::memory::runs::Span;
 use crate::path::cma::{self, Direction};
-use crate::path::ops::Span;
 use crate::trace::Cause;
 use crate::wait::{self, Boot};
 use bytemuck::{Pod, Zeroable};

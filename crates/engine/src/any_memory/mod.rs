@@ -21,9 +21,9 @@ use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::memory::registered::{self, Table};
+pub use crate::memory::runs::Span;
 use crate::path::cma::Direction;
 use crate::path::kernel;
-pub use crate::path::ops::Span;
 use crate::path::ops::TransferKind;
 use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
 use crate::wait::Progress as _;
@@ -217,8 +217,8 @@ impl AnyMemory {
         // Without an entry in the table, the owner checks, and here this rank is the owner.
         let _inside = match copying.is_none() && target == self.rank() {
             true => {
-                let ranges = spans.iter().map(|span| (span.remote, span.bytes));
-                Some(registered::enter(within.id, direction == Direction::Write, ranges)?)
+                let runs = spans.iter().map(Span::remote_run);
+                Some(registered::enter(within.id, direction == Direction::Write, runs)?)
             }
             false => None,
         };
@@ -254,9 +254,8 @@ impl AnyMemory {
             let n = match path {
                 AccessPath::Segment { .. } => 1,
                 _ => {
-                    let ranges = rest[1..].iter().take_while(|span| span.bytes > 0);
-                    let ranges = ranges.map(|span| (span.remote, span.bytes));
-                    1 + self.memory.registry.outside(target, ranges)
+                    let runs = rest[1..].iter().take_while(|span| span.bytes > 0);
+                    1 + self.memory.registry.outside(target, runs.map(Span::remote_run))
                 }
             };
             let (part, after) = rest.split_at(n);
@@ -269,7 +268,9 @@ impl AnyMemory {
                     AccessPath::Cma(node, index) => {
                         self.cma_transfer(node, index, part, direction)?
                     }
-                    AccessPath::OwnerServed if target == self.rank() => copy_own(part, direction),
+                    AccessPath::OwnerServed if target == self.rank() => {
+                        kernel::copy_spans(part.iter().copied(), direction);
+                    }
                     AccessPath::OwnerServed => {
                         self.ask_owner(target, part, direction, (wants.within.id, counter))?
                     }
@@ -348,20 +349,5 @@ impl AnyMemory {
             }
         }
         Ok(())
-    }
-}
-
-/// # Safety
-/// This process maps both sides, the sources valid for reads and the destinations for writes.
-pub unsafe fn copy_own(spans: &[Span], direction: Direction) {
-    for span in spans {
-        let (here, there) = (span.local as *mut u8, span.remote as *mut u8);
-        // SAFETY: the caller guarantees both sides.
-        unsafe {
-            match direction {
-                Direction::Read => kernel::copy_block(there, here, span.bytes),
-                Direction::Write => kernel::copy_block(here, there, span.bytes),
-            }
-        }
     }
 }

@@ -13,6 +13,7 @@ use crate::core::peer::CompletionCounter;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::layout::array;
 use crate::memory::registered::{self, Inside};
+use crate::memory::runs::{self, Run, beside};
 use crate::path::cma::{self, Direction};
 use crate::path::kernel;
 use bytemuck::{Pod, Zeroable};
@@ -50,13 +51,6 @@ struct AccessRequest {
     runs: u64,
     /// Number of the registration that must contain the runs, or 0 for any memory.
     registered: u64,
-}
-
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct ByteRun {
-    address: u64,
-    bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -113,7 +107,7 @@ impl AnyMemory {
             }
             let (mut n, mut bytes) = (0, 0);
             while n < rest.len() && rest[n].bytes < STRAIGHT && bytes < TOGETHER {
-                bytes += rest[n].bytes + size_of::<ByteRun>();
+                bytes += rest[n].bytes + size_of::<Run>();
                 n += 1;
             }
             // SAFETY: the caller guarantees the local bytes until the counter is done.
@@ -140,11 +134,10 @@ impl AnyMemory {
         } else if straight {
             Data::NONE
         } else {
-            let list = spans.len() * size_of::<ByteRun>();
+            let list = spans.len() * size_of::<Run>();
             let mut data = Vec::with_capacity(list + if write { bytes } else { 0 });
             for span in spans {
-                let run = ByteRun { address: span.remote as u64, bytes: span.bytes as u64 };
-                data.extend_from_slice(bytemuck::bytes_of(&run));
+                data.extend_from_slice(bytemuck::bytes_of(&span.remote_run()));
             }
             if write {
                 for span in spans {
@@ -180,54 +173,30 @@ impl AnyMemory {
     }
 }
 
-/// Returns the list of runs at the front of a request's data, and its length in bytes.
-fn runs(request: &AccessRequest, data: &[u8]) -> Result<(Vec<ByteRun>, usize)> {
-    let list = (request.runs as usize).checked_mul(size_of::<ByteRun>());
-    let Some(bytes) = list.and_then(|n| data.get(..n)) else {
-        fail!(Internal, "a request for memory that ends inside its list");
-    };
-    let runs = bytes.chunks_exact(size_of::<ByteRun>()).map(bytemuck::pod_read_unaligned).collect();
-    Ok((runs, bytes.len()))
-}
-
 /// Copies between a buffer and memory of this process that another rank has named.
-fn move_own(buffer: *mut u8, runs: &[ByteRun], direction: Direction) -> Result<()> {
-    let mut at = buffer as usize;
-    let spans: Vec<Span> = runs
-        .iter()
-        .map(|run| {
-            let bytes = run.bytes as usize;
-            at += bytes;
-            Span { local: at - bytes, remote: run.address as usize, bytes }
-        })
-        .collect();
+fn move_own(buffer: *mut u8, runs: &[Run], direction: Direction) -> Result<()> {
+    let spans: Vec<Span> = beside(runs.iter().copied(), buffer as usize).collect();
     // SAFETY: the buffer has the bytes of all runs, and the kernel checks the runs.
     match unsafe { cma::transfer(std::process::id(), &spans, direction) } {
         Err(error) if error.kind() == ErrorKind::State => {}
         done => return done,
     }
     // The system does not permit even this, so check the mappings first.
-    for span in spans {
-        if !is_mapped(span.remote, span.bytes, direction == Direction::Write) {
-            fail!(Address, "{} bytes at {:#x} are not mapped here", span.bytes, span.remote);
-        }
-        let (here, there) = (span.local as *mut u8, span.remote as *mut u8);
-        // SAFETY: the memory is mapped with the required access, and the buffer has the bytes.
-        unsafe {
-            match direction {
-                Direction::Read => kernel::copy_block(there, here, span.bytes),
-                Direction::Write => kernel::copy_block(here, there, span.bytes),
-            }
+    for run in runs {
+        if !is_mapped(*run, direction == Direction::Write) {
+            fail!(Address, "{} bytes at {:#x} are not mapped here", run.len, run.address);
         }
     }
+    // SAFETY: the memory is mapped with the required access, and the buffer has the bytes.
+    unsafe { kernel::copy_spans(spans, direction) };
     Ok(())
 }
 
 /// Returns whether memory of this process is mapped readable, and writable if `write`.
-fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
+fn is_mapped(run: Run, write: bool) -> bool {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
-    let Some(end) = address.checked_add(bytes) else { return false };
-    let mut at = address;
+    let Some(end) = run.end() else { return false };
+    let mut at = run.address;
     for line in maps.lines() {
         let mut words = line.split_ascii_whitespace();
         let (Some(range), Some(mode)) = (words.next(), words.next()) else { continue };
@@ -248,12 +217,9 @@ fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
 }
 
 /// Enters the registration that a request names, if any. Fails as [`registered::enter`].
-fn enter(request: &AccessRequest, write: bool, runs: &[ByteRun]) -> Result<Option<Inside>> {
-    if request.registered == 0 {
-        return Ok(None);
-    }
-    let ranges = runs.iter().map(|run| (run.address as usize, run.bytes as usize));
-    registered::enter(request.registered, write, ranges).map(Some)
+fn enter(request: &AccessRequest, write: bool, runs: &[Run]) -> Result<Option<Inside>> {
+    let inside = || registered::enter(request.registered, write, runs.iter().copied());
+    (request.registered != 0).then(inside).transpose()
 }
 
 fn answer(am: &Am, origin: usize, name: u64, result: Result<()>, data: Data<'_>) {
@@ -295,11 +261,10 @@ impl Handler for Write {
         let request: AccessRequest = read_pod(message.header)?;
         let origin = message.origin;
         if request.straight != 0 {
-            let (address, bytes) = (request.straight as usize, message.len);
-            let run = ByteRun { address: request.straight, bytes: bytes as u64 };
+            let run = Run { address: request.straight as usize, len: message.len };
             let entered = enter(&request, true, &[run]).and_then(|inside| {
-                if !is_mapped(address, bytes, true) {
-                    fail!(Address, "{bytes} bytes at {address:#x} cannot be written");
+                if !is_mapped(run, true) {
+                    fail!(Address, "{} bytes at {:#x} cannot be written", run.len, run.address);
                 }
                 Ok(inside)
             });
@@ -317,17 +282,17 @@ impl Handler for Write {
                 drop(inside);
                 answer(am, origin, request.name, Ok(()), Data::NONE);
             };
-            let to = Destination::At(address as *mut u8);
+            let to = Destination::At(run.address as *mut u8);
             return Ok(Accept { to, then: Then::Inline(Box::new(done)) });
         }
-        let store = move |am: &Am, mut data: Vec<u8>| {
-            let stored = runs(&request, &data).and_then(|(runs, from)| {
-                let bytes: u64 = runs.iter().map(|r| r.bytes).sum();
-                if data.len() - from != bytes as usize {
-                    fail!(Internal, "{} bytes for runs of {bytes}", data.len() - from);
+        let store = move |am: &Am, data: Vec<u8>| {
+            let listed = runs::list(&data, request.runs);
+            let stored = listed.and_then(|(runs, total, bytes)| {
+                if bytes.len() != total {
+                    fail!(Internal, "{} bytes for runs of {total}", bytes.len());
                 }
                 let _inside = enter(&request, true, &runs)?;
-                move_own(data[from..].as_mut_ptr(), &runs, Direction::Write)
+                move_own(bytes.as_ptr().cast_mut(), &runs, Direction::Write)
             });
             answer(am, origin, request.name, stored, Data::NONE);
         };
@@ -342,16 +307,15 @@ impl Handler for Read {
         let request: AccessRequest = read_pod(message.header)?;
         let origin = message.origin;
         let load = move |am: &Am, list: Vec<u8>| {
-            let bytes = request.bytes as usize;
+            let whole = Run { address: request.straight as usize, len: request.bytes as usize };
             let mut data = Vec::new();
-            let whole = ByteRun { address: request.straight, bytes: request.bytes };
             let mut entered = Ok(None);
             if request.straight != 0 {
                 entered = enter(&request, false, &[whole]);
                 if let Ok(inside) = &mut entered
-                    && is_mapped(request.straight as usize, bytes, false)
+                    && is_mapped(whole, false)
                 {
-                    let data = Data::At(request.straight as *const u8, bytes);
+                    let data = Data::At(whole.address as *const u8, whole.len);
                     let whom = (origin, request.name);
                     return answer_from(am, whom, Ok(()), data, inside.take());
                 }
@@ -359,14 +323,14 @@ impl Handler for Read {
             let loaded = (|| {
                 entered?;
                 if request.straight != 0 {
-                    fail!(Address, "{bytes} bytes at {:#x} are not mapped", request.straight);
+                    fail!(Address, "{} bytes at {:#x} are not mapped", whole.len, whole.address);
                 }
-                let (runs, _) = runs(&request, &list)?;
-                if runs.iter().map(|r| r.bytes).sum::<u64>() != request.bytes {
-                    fail!(Internal, "runs that are not {bytes} bytes");
+                let (runs, total, _) = runs::list(&list, request.runs)?;
+                if total != whole.len {
+                    fail!(Internal, "runs of {total} bytes, not {}", whole.len);
                 }
                 let _inside = enter(&request, false, &runs)?;
-                data.resize(bytes, 0);
+                data.resize(total, 0);
                 move_own(data.as_mut_ptr(), &runs, Direction::Read)
             })();
             answer(am, origin, request.name, loaded, Data::Owned(data));
@@ -419,14 +383,9 @@ impl Handler for Answered {
             return Ok(Accept { to, then: Then::Inline(Box::new(done)) });
         }
         let scatter = move |_: &Am, data: Vec<u8>| {
-            let mut at = 0;
-            for span in spans {
-                // SAFETY: the caller that asked keeps its memory valid until the counter is done.
-                unsafe {
-                    kernel::copy_block(data[at..].as_ptr(), span.local as *mut u8, span.bytes);
-                }
-                at += span.bytes;
-            }
+            let runs = spans.into_iter().map(|span| span.turned().remote_run());
+            // SAFETY: the caller that asked keeps its memory valid until the counter is done.
+            unsafe { kernel::copy_spans(beside(runs, data.as_ptr() as usize), Direction::Write) };
             counter.end();
         };
         Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(scatter)) })
@@ -441,26 +400,27 @@ mod tests {
     fn what_is_mapped_is_known() {
         let mut here = [0u8; 100];
         let address = here.as_mut_ptr() as usize;
-        assert!(is_mapped(address, 100, true));
-        assert!(!is_mapped(8, 8, false));
-        assert!(!is_mapped(usize::MAX - 3, 8, false));
+        let mapped = |address, len, write| is_mapped(Run { address, len }, write);
+        assert!(mapped(address, 100, true));
+        assert!(!mapped(8, 8, false));
+        assert!(!mapped(usize::MAX - 3, 8, false));
         let text = "constant".as_ptr() as usize;
-        assert!(is_mapped(text, 8, false));
-        assert!(!is_mapped(text, 8, true));
+        assert!(mapped(text, 8, false));
+        assert!(!mapped(text, 8, true));
     }
 
     #[test]
     fn own_memory_moves_both_ways() {
         let mut there = [1u8, 2, 3, 4, 5, 6, 7, 8];
-        let base = there.as_mut_ptr() as u64;
-        let list = [ByteRun { address: base + 4, bytes: 4 }, ByteRun { address: base, bytes: 2 }];
+        let base = there.as_mut_ptr() as usize;
+        let list = [Run { address: base + 4, len: 4 }, Run { address: base, len: 2 }];
         let mut buffer = [0u8; 6];
         move_own(buffer.as_mut_ptr(), &list, Direction::Read).unwrap();
         assert_eq!(buffer, [5, 6, 7, 8, 1, 2]);
         buffer = [9; 6];
         move_own(buffer.as_mut_ptr(), &list, Direction::Write).unwrap();
         assert_eq!(there, [9, 9, 3, 4, 9, 9, 9, 9]);
-        let bad = [ByteRun { address: 16, bytes: 4 }];
+        let bad = [Run { address: 16, len: 4 }];
         assert!(move_own(buffer.as_mut_ptr(), &bad, Direction::Read).is_err());
     }
 }

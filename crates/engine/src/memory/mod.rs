@@ -38,6 +38,7 @@ pub mod pool;
 mod region_lookup;
 pub mod registered;
 pub mod registry;
+pub mod runs;
 pub mod segment;
 pub mod shared_bytes;
 pub mod shm_export;

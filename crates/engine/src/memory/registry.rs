@@ -10,6 +10,7 @@ use super::arena::Arena;
 use super::block_index::{Block, BlockIndex};
 use super::part::Segment;
 use super::region_lookup::{Extent, RegionLookup};
+use super::runs::Run;
 use crate::collective::group::Group;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::brlock::{BrLock, BrReadGuard};
@@ -237,10 +238,10 @@ impl Registry {
         Some(Hit { extent, offset, _open: open })
     }
 
-    /// Returns the number of leading ranges (address, length) of `rank` outside all segments.
-    pub fn outside(&self, rank: usize, ranges: impl Iterator<Item = (usize, usize)>) -> usize {
+    /// Returns the number of leading runs of `rank` outside all segments.
+    pub fn outside(&self, rank: usize, runs: impl Iterator<Item = Run>) -> usize {
         let tables = self.tables.read();
-        ranges.take_while(|&(address, len)| tables.block(rank, address, len).is_none()).count()
+        runs.take_while(|run| tables.block(rank, run.address, run.len).is_none()).count()
     }
 
     /// Returns the segment whose block on `rank` starts exactly at `address`.

@@ -21,7 +21,7 @@
 
 use super::registered::{lives, wait_for_copy};
 use crate::digest;
-use crate::shm::{Descriptor, SharedFile};
+use crate::shm::{Descriptor, Mapping, SharedFile};
 use parking_lot::Mutex;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ const GATE: usize = 4096;
 const COPIES: usize = 64;
 /// Longest time that an owner waits for a copy of another process. A copy takes milliseconds; only
 /// a process that was stopped does not end it.
-const LONGEST_COPY: Duration = Duration::from_secs(1);
+pub const LONGEST_COPY: Duration = Duration::from_secs(1);
 
 static LENT: AtomicUsize = AtomicUsize::new(0);
 
@@ -69,10 +69,10 @@ impl Gate {
 
 /// Returns the gate of an export whose exported memory has `len` bytes, a multiple of the page
 /// size.
-fn gate(file: &SharedFile, len: usize) -> &Gate {
-    // SAFETY: the file has `GATE` bytes from `len` on, which is aligned to a page. Every value of
+fn gate(memory: &Mapping, len: usize) -> &Gate {
+    // SAFETY: the memory has `GATE` bytes from `len` on, which is aligned to a page. Every value of
     // an atomic is valid.
-    unsafe { &*file.base().add(len).cast() }
+    unsafe { &*memory.base().add(len).cast() }
 }
 
 #[derive(Debug)]
@@ -111,9 +111,10 @@ impl ShmExport {
 
     fn make(len: usize) -> Option<ShmExport> {
         let file = SharedFile::sealed(len + GATE).ok()?;
+        file.reserve(0, len + GATE).ok()?;
         let (device, inode, pid, fd) = file.place().ok()?;
         let shm_key = ShmKey { device, inode, pid, fd, base: file.base() as u64, len: len as u64 };
-        gate(&file, len).secret.store(digest::key(), Ordering::Relaxed);
+        gate(file.mapping(), len).secret.store(digest::key(), Ordering::Relaxed);
         Some(ShmExport { file, shm_key })
     }
 
@@ -130,7 +131,7 @@ impl ShmExport {
     }
 
     fn gate(&self) -> &Gate {
-        gate(&self.file, self.shm_key.len as usize)
+        gate(self.file.mapping(), self.shm_key.len as usize)
     }
 
     /// Returns whether this process has created the export. Otherwise it was forked since.
@@ -168,7 +169,7 @@ fn wait_for(copy: &AtomicU32) {
     let pid = copy.load(Ordering::SeqCst);
     let has_ended = || copy.load(Ordering::SeqCst) != pid;
     if pid != 0 {
-        wait_for_copy(pid, LONGEST_COPY, has_ended);
+        wait_for_copy(pid, LONGEST_COPY, has_ended, || lives(pid));
         if !has_ended() && !lives(pid) {
             copy.store(0, Ordering::SeqCst);
         }
@@ -185,7 +186,7 @@ impl Drop for ShmExport {
 #[derive(Debug)]
 pub struct Mapped {
     shm_key: ShmKey,
-    file: SharedFile,
+    memory: Mapping,
 }
 
 /// A copy in progress. The owner of the memory waits until it is dropped.
@@ -204,11 +205,11 @@ impl Mapped {
     pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
         let offset = (address as u64).checked_sub(self.shm_key.base)?;
         let end = offset.checked_add(len as u64)?;
-        (end <= self.shm_key.len).then(|| self.file.base().wrapping_add(offset as usize))
+        (end <= self.shm_key.len).then(|| self.memory.base().wrapping_add(offset as usize))
     }
 
     fn gate(&self) -> &Gate {
-        gate(&self.file, self.shm_key.len as usize)
+        gate(&self.memory, self.shm_key.len as usize)
     }
 
     /// Returns the digest of the description of a registration of this memory.
@@ -280,14 +281,14 @@ pub fn borrow(shm_key: &ShmKey) -> Option<Arc<Mapped>> {
         cached.swap_remove(oldest);
     }
     let descriptor = Descriptor::unnamed(shm_key.device, shm_key.inode, shm_key.pid, shm_key.fd);
-    let file = match SharedFile::open_sealed(&descriptor, len + GATE) {
-        Ok(file) => file,
+    let memory = match descriptor.open().and_then(|file| Mapping::sealed(&file, len + GATE)) {
+        Ok(memory) => memory,
         Err(error) => {
             log::debug!("exported memory cannot be mapped: {error:#}");
             return None;
         }
     };
-    let mapped = Arc::new(Mapped { shm_key: *shm_key, file });
+    let mapped = Arc::new(Mapped { shm_key: *shm_key, memory });
     cached.push(Cached { mapped: mapped.clone(), used: now });
     IS_ANY_MAPPED.store(true, Ordering::Relaxed);
     Some(mapped)

@@ -10,7 +10,7 @@
 //! their remote sides in the other process.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::path::ops::Span;
+use crate::memory::runs::Span;
 use std::cell::Cell;
 use std::io;
 

@@ -1,7 +1,6 @@
 //! Descriptions of operations, independent of the path.
 
 use super::kernel::Scale;
-use bytemuck::{Pod, Zeroable};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TransferKind {
@@ -182,23 +181,6 @@ impl Rmw {
         let operand = Number { value: 0, wide, signed };
         let op = Rmw { combine, operand, expected: expected as i64 };
         Some(op.with_value(value as i64))
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Span {
-    /// In the calling process.
-    pub local: usize,
-    /// In the process of the other rank.
-    pub remote: usize,
-    pub bytes: usize,
-}
-
-impl Span {
-    /// Returns the span as the other rank sees it.
-    pub fn turned(self) -> Span {
-        Span { local: self.remote, remote: self.local, ..self }
     }
 }
 

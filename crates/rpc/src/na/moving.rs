@@ -9,7 +9,7 @@ use crate::na::wire::{Head, Kind};
 use parking_lot::Mutex;
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::{Error, ErrorKind};
-use portolan_engine::memory::shared_bytes;
+use portolan_engine::memory::runs::scatter;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -98,13 +98,8 @@ impl Moving {
             self.counter.fail(Error::new(kind, text));
             return;
         }
-        let mut rest = body;
-        for run in &self.runs {
-            let (part, after) = rest.split_at(run.len);
-            // SAFETY: the transfer keeps its local handle until the counter is done, below.
-            unsafe { shared_bytes::store(part, run.address as *mut u8) };
-            rest = after;
-        }
+        // SAFETY: the transfer keeps its local handle until the counter is done, below.
+        unsafe { scatter(body, self.runs) };
         self.counter.end();
     }
 }

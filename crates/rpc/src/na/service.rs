@@ -8,7 +8,7 @@ use crate::failure::{Result, refuse};
 use crate::na::memory::{InUse, Mem, Run};
 use crate::na::wire::CHUNK;
 use crate::na::wire::number;
-use portolan_engine::memory::shared_bytes;
+use portolan_engine::memory::runs::{gather, scatter};
 
 pub const NAMES: usize = 24;
 
@@ -91,30 +91,21 @@ pub(super) fn writing(body: &[u8]) -> Result<(InUse, Vec<Run>)> {
 pub fn read(body: &[u8]) -> Result<Vec<u8>> {
     let (_guard, runs) = reading(body)?;
     let mut bytes = vec![0; runs.iter().map(|run| run.len).sum()];
-    let mut rest = &mut bytes[..];
-    for run in runs {
-        let (part, after) = rest.split_at_mut(run.len);
-        // SAFETY: the guard keeps the memory registered, and the creator of the handle guarantees
-        // that registered memory is readable.
-        unsafe { shared_bytes::load(run.address as *const u8, part) };
-        rest = after;
-    }
+    // SAFETY: the guard keeps the memory registered, and the creator of the handle guarantees that
+    // registered memory is readable.
+    unsafe { gather(runs, &mut bytes) };
     Ok(bytes)
 }
 
 /// Writes the bytes of a peer's put. Fails like [`writing`]. Nothing is written then.
 pub fn write(body: &[u8]) -> Result<()> {
-    let (named, mut rest) = Named::parse(body)?;
+    let (named, rest) = Named::parse(body)?;
     if rest.len() != named.len {
         refuse!(PROTOCOL_ERROR, "{} bytes came instead of {}", rest.len(), named.len);
     }
     let (_guard, runs) = named.find(writable)?;
-    for run in runs {
-        let (part, after) = rest.split_at(run.len);
-        // SAFETY: the guard keeps the memory registered, and by contract it is writable.
-        unsafe { shared_bytes::store(part, run.address as *mut u8) };
-        rest = after;
-    }
+    // SAFETY: the guard keeps the memory registered, and by contract it is writable.
+    unsafe { scatter(rest, runs) };
     Ok(())
 }
 

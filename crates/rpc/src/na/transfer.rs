@@ -10,13 +10,14 @@ use super::resting::Round;
 use super::wire::CHUNK;
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::limited::limited;
-use portolan_engine::any_memory::{Span, copy_own};
+use portolan_engine::any_memory::Span;
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::{Error, ErrorKind};
 use portolan_engine::memory::registered::Table;
+use portolan_engine::memory::runs::scatter;
 use portolan_engine::memory::shared_bytes;
 use portolan_engine::memory::shm_export::Mapped;
-use portolan_engine::path::cma;
+use portolan_engine::path::{cma, kernel};
 use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -253,13 +254,9 @@ impl Transfer {
     fn start(&mut self, bytes: usize) -> Result<Option<Arc<CompletionCounter>>> {
         let (here, there) = (self.local_offset + self.started, self.remote_offset + self.started);
         if let (Direction::Get, Some(data)) = (self.direction, self.remote.data()) {
-            let mut rest = &data[there..there + bytes];
-            for run in self.local.chunks(here, bytes) {
-                let (part, after) = rest.split_at(run.len);
-                // SAFETY: the local handle keeps its memory valid, and its permission was checked.
-                unsafe { shared_bytes::store(part, run.address as *mut u8) };
-                rest = after;
-            }
+            let data = &data[there..there + bytes];
+            // SAFETY: the local handle keeps its memory valid, and its permission was checked.
+            unsafe { scatter(data, self.local.chunks(here, bytes)) };
             return Ok(None);
         }
         let counter = Arc::new(CompletionCounter::default());
@@ -352,7 +349,7 @@ impl Transfer {
         let Some(spans) = memory::to_mapped(mapped, spans) else { return false };
         // SAFETY: the local handle keeps its memory valid, and the mapping covers the spans. As
         // always, the program must synchronise with the peer's own accesses.
-        unsafe { copy_own(&spans, self.direction.across()) };
+        unsafe { kernel::copy_spans(spans, self.direction.across()) };
         true
     }
 }

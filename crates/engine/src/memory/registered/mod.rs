@@ -23,6 +23,7 @@
 //! continue for the few microseconds of the current block, and a process of the same user can
 //! ignore this protocol.
 
+use super::runs::Run;
 use crate::digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
@@ -158,12 +159,17 @@ impl Table {
     #[cold]
     fn wait_for(&self, rank: usize, copy: &AtomicU64, word: u64) {
         let pid = self.area(rank).pid.load(SeqCst);
-        wait_for_copy(pid, Duration::MAX, || copy.load(SeqCst) != word);
+        wait_for_copy(pid, Duration::MAX, || copy.load(SeqCst) != word, || lives(pid));
     }
 }
 
 /// Waits until a copy by process `pid` has ended, the process is dead, or `limit` has passed.
-pub(super) fn wait_for_copy(pid: u32, limit: Duration, has_ended: impl Fn() -> bool) {
+pub fn wait_for_copy(
+    pid: u32,
+    limit: Duration,
+    has_ended: impl Fn() -> bool,
+    lives: impl Fn() -> bool,
+) {
     let what = || format!("process {pid} to end a copy of memory that is withdrawn");
     let (begun, mut checked) = (Instant::now(), Instant::now());
     let ended = wait::until(&Boot, Cause::Other, &what, || {
@@ -181,7 +187,7 @@ pub(super) fn wait_for_copy(pid: u32, limit: Duration, has_ended: impl Fn() -> b
             );
             return Err(Error::new(ErrorKind::State, text));
         }
-        Ok(!lives(pid))
+        Ok(!lives())
     });
     if let Err(error) = ended {
         log::error!("{error}");
@@ -206,8 +212,8 @@ fn withdrawn() -> Error {
 #[derive(Debug)]
 pub struct Registration {
     id: u64,
-    /// Address and length in bytes of each range, sorted by address.
-    runs: Vec<(usize, usize)>,
+    /// Sorted by address.
+    runs: Vec<Run>,
     readable: bool,
     writable: bool,
     open: AtomicBool,
@@ -247,19 +253,15 @@ impl Drop for Inside {
     }
 }
 
-/// Begins a copy for another process, which names the registration and the ranges. Fails with
-/// `Handle` if the registration was withdrawn or never existed, and with `Address` if a range is
-/// not registered for this kind of access.
-pub fn enter(
-    id: u64,
-    write: bool,
-    mut ranges: impl Iterator<Item = (usize, usize)>,
-) -> Result<Inside> {
+/// Begins a copy for another process, which names the registration and the runs. Fails with
+/// `Handle` if the registration was withdrawn or never existed, and with `Address` if a run is not
+/// registered for this kind of access.
+pub fn enter(id: u64, write: bool, mut runs: impl Iterator<Item = Run>) -> Result<Inside> {
     let found = LIVE.lock().get(&id).cloned();
     let inside = found.ok_or_else(withdrawn)?.begin(How::InMessages)?;
     let registration = &inside.registration;
     let allowed = if write { registration.writable } else { registration.readable };
-    if !allowed || !ranges.all(|range| registration.holds(range)) {
+    if !allowed || !runs.all(|run| registration.holds(run)) {
         let text = "the requested bytes are not exposed, or not for this kind of access";
         return Err(Error::new(ErrorKind::Address, text));
     }
@@ -270,7 +272,7 @@ impl Registration {
     /// Creates a registration that is not open. `keeper` lives while the memory is in use.
     pub fn new(
         id: u64,
-        mut runs: Vec<(usize, usize)>,
+        mut runs: Vec<Run>,
         (readable, writable): (bool, bool),
         keeper: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Arc<Registration> {
@@ -288,12 +290,14 @@ impl Registration {
         })
     }
 
-    fn holds(&self, (address, len): (usize, usize)) -> bool {
-        let Some(end) = address.checked_add(len) else { return false };
-        let within = |&(at, bytes): &(usize, usize)| at <= address && end <= at + bytes;
-        let nearest = self.runs.partition_point(|&(at, _)| at <= address).checked_sub(1);
-        // Ranges may overlap, so a range other than the nearest one may contain it.
-        len == 0 || nearest.is_some_and(|n| within(&self.runs[n])) || self.runs.iter().any(within)
+    fn holds(&self, part: Run) -> bool {
+        let Some(end) = part.end() else { return false };
+        let within = |run: &Run| run.address <= part.address && end <= run.address + run.len;
+        let nearest = self.runs.partition_point(|run| run.address <= part.address).checked_sub(1);
+        // Runs may overlap, so a run other than the nearest one may contain it.
+        part.len == 0
+            || nearest.is_some_and(|n| within(&self.runs[n]))
+            || self.runs.iter().any(within)
     }
 
     pub fn is_open(&self) -> bool {

@@ -9,6 +9,10 @@ fn table() -> Table {
     Table::new(file, 0, 2, 0)
 }
 
+fn run(address: usize, len: usize) -> Run {
+    Run { address, len }
+}
+
 fn other(table: &Table) -> Table {
     Table::new(table.file.clone(), 0, 2, 1)
 }
@@ -17,7 +21,7 @@ fn other(table: &Table) -> Table {
 fn what_is_withdrawn_cannot_be_begun_and_what_has_begun_is_waited_for() {
     let mine = Arc::new(table());
     let theirs = other(&mine);
-    let registration = Registration::new(77, vec![(4096, 100)], (true, true), None);
+    let registration = Registration::new(77, vec![run(4096, 100)], (true, true), None);
     *registration.traced.lock() = Told { described: true, place: Some((mine.clone(), 5, 1)) };
     assert_eq!(theirs.begin(0, 5, 77, 1).unwrap_err().kind(), ErrorKind::Handle);
     registration.open();
@@ -59,7 +63,7 @@ impl Progress for Ended {
 #[test]
 fn copies_by_other_threads_are_waited_for_without_an_engine() {
     let id = u64::MAX - 6;
-    let registration = Registration::new(id, vec![(4096, 100)], (true, true), None);
+    let registration = Registration::new(id, vec![run(4096, 100)], (true, true), None);
     registration.describe((), || None);
     registration.open();
     let inside = registration.enter().unwrap();
@@ -79,7 +83,7 @@ fn copies_by_other_threads_are_waited_for_without_an_engine() {
     });
     // A message that the engine has left behind never ends.
     registration.open();
-    std::mem::forget(enter(id, true, std::iter::once((4096, 1))).unwrap());
+    std::mem::forget(enter(id, true, std::iter::once(run(4096, 1))).unwrap());
     registration.withdraw(&Ended, || {});
 }
 
@@ -104,8 +108,9 @@ fn copies_by_the_owner_stay_within_what_is_exposed() {
     let id = u64::MAX - 5;
     let keeper = Arc::new(());
     let kept: Arc<dyn Any + Send + Sync> = keeper.clone();
-    let registration = Registration::new(id, vec![(100, 10), (200, 5)], (true, false), Some(kept));
-    let ask = |write, at, len| enter(id, write, std::iter::once((at, len))).map(drop);
+    let registration =
+        Registration::new(id, vec![run(100, 10), run(200, 5)], (true, false), Some(kept));
+    let ask = |write, at, len| enter(id, write, std::iter::once(run(at, len))).map(drop);
     assert_eq!(ask(false, 100, 10).unwrap_err().kind(), ErrorKind::Handle);
     registration.open();
     assert!(ask(false, 100, 10).is_err(), "nobody can know it");
@@ -117,7 +122,7 @@ fn copies_by_the_owner_stay_within_what_is_exposed() {
         assert_eq!(ask(write, at, len).unwrap_err().kind(), ErrorKind::Address, "{at} {len}");
     }
     assert!(Arc::strong_count(&keeper) == 2);
-    let inside = enter(id, false, std::iter::once((100, 1))).unwrap();
+    let inside = enter(id, false, std::iter::once(run(100, 1))).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| registration.withdraw(&Boot, || {}));
         while ask(false, 100, 1).is_ok() {

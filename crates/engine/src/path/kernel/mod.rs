@@ -8,6 +8,8 @@
 
 use super::long_copy;
 use crate::layout::{Dim, Shape};
+use crate::memory::runs::Span;
+use crate::path::cma::Direction;
 use num_complex::Complex;
 use std::ops::{Add, Mul, Neg};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
@@ -100,6 +102,24 @@ unsafe fn copy_dims(src: *const u8, dst: *mut u8, block: usize, dims: &[Dim], pu
                 long_copy::copy(src.offset(i * s), dst.offset(i * d), block);
             }
         });
+    }
+}
+
+/// Copies within this process: to the local sides of spans from the remote sides, or back.
+///
+/// # Safety
+/// Both sides must be valid, the sources for reads and the destinations for writes.
+#[inline]
+pub unsafe fn copy_spans(spans: impl IntoIterator<Item = Span>, direction: Direction) {
+    for Span { local, remote, bytes } in spans {
+        let (local, remote) = (local as *mut u8, remote as *mut u8);
+        // SAFETY: the caller guarantees both sides.
+        unsafe {
+            match direction {
+                Direction::Read => copy_block(remote, local, bytes),
+                Direction::Write => copy_block(local, remote, bytes),
+            }
+        }
     }
 }
 

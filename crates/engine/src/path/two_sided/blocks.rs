@@ -1,12 +1,14 @@
 //! Many small blocks in one request, for vector and aggregate transfers. The request lists the
 //! blocks at the target. The payload or the answer has their bytes in order.
 
-use super::wire::{self, RequestHeader, RequestKind as Request, WireBlock};
-use super::{Action, Address};
+use super::Action;
+use super::wire::{self, RequestHeader, RequestKind as Request};
 use crate::core::peer::CompletionCounter;
 use crate::error::Result;
 use crate::layout::Shape;
+use crate::memory::runs::{self, Run};
 use crate::mpi::p2p;
+use crate::path::cma::Direction;
 use crate::path::kernel;
 use crate::path::ops::TransferKind;
 use crate::path::{Path, Paths};
@@ -18,8 +20,8 @@ pub struct Batch {
     pub path: Path,
     kind: TransferKind,
     target: usize,
-    local: Vec<(Address, usize)>,
-    remote: Vec<WireBlock>,
+    local: Vec<Run>,
+    remote: Vec<Run>,
     bytes: usize,
 }
 
@@ -32,13 +34,13 @@ impl Batch {
     }
 
     pub fn has_room(&self, bytes: usize, most: usize) -> bool {
-        let list = (self.remote.len() + 1) * size_of::<WireBlock>();
+        let list = (self.remote.len() + 1) * size_of::<Run>();
         list + self.bytes + bytes <= most
     }
 
     pub fn push(&mut self, local: usize, remote: usize, bytes: usize) {
-        self.local.push((Address(local as *mut u8), bytes));
-        self.remote.push(WireBlock { address: remote as u64, bytes: bytes as u64 });
+        self.local.push(Run { address: local, len: bytes });
+        self.remote.push(Run { address: remote, len: bytes });
         self.bytes += bytes;
     }
 
@@ -64,7 +66,7 @@ impl Batch {
             }
         };
         header.operand[2] = self.remote.len() as u64;
-        let list = bytemuck::cast_slice::<WireBlock, u8>(&self.remote);
+        let list = runs::as_bytes(&self.remote);
         let mut buffer = two_sided.buffer(wire::MAX_HEAD + list.len() + self.bytes);
         if self.kind == TransferKind::Get {
             header.tag = two_sided.tag();
@@ -84,28 +86,16 @@ impl Batch {
         }
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
         buffer.extend_from_slice(list);
-        for (from, bytes) in self.local.drain(..) {
-            // SAFETY: the caller guarantees the block, and the buffer has capacity for all.
-            unsafe {
-                let filled = buffer.len();
-                kernel::copy_block(from.0, buffer.as_mut_ptr().add(filled), bytes);
-                buffer.set_len(filled + bytes);
-            }
+        let bytes: usize = self.local.iter().map(|run| run.len).sum();
+        // SAFETY: the caller guarantees the blocks, and the buffer has capacity for all.
+        unsafe {
+            let end = buffer.as_mut_ptr().add(buffer.len());
+            kernel::copy_spans(runs::beside(self.local.drain(..), end as usize), Direction::Read);
+            buffer.set_len(buffer.len() + bytes);
         }
         self.remote.clear();
         self.bytes = 0;
         two_sided.request(paths, self.target, buffer)?;
         Ok(())
-    }
-}
-
-/// # Safety
-/// The blocks must be valid for writes, and the answer must have their total length.
-pub(super) unsafe fn scatter(answer: &[u8], to: &[(Address, usize)]) {
-    let mut at = 0;
-    for &(to, bytes) in to {
-        // SAFETY: the caller guarantees each block and the length of the answer.
-        unsafe { kernel::copy_block(answer.as_ptr().add(at), to.0, bytes) };
-        at += bytes;
     }
 }

@@ -30,10 +30,12 @@ use crate::error::Result;
 use crate::layout::Shape;
 use crate::memory::arena::Arena;
 use crate::memory::pool::Pool;
+use crate::memory::runs::{Run, beside};
 use crate::memory::sparse::Sparse;
 use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::mutation::{self, Fault};
-use crate::path::Paths;
+use crate::path::cma::Direction;
+use crate::path::{Paths, kernel};
 use crate::trace;
 use crate::wait::watchdog::{self, ProgressEvent};
 use parking_lot::Mutex;
@@ -70,7 +72,7 @@ pub enum Action {
     /// An answer has arrived in a buffer, to be copied along a shape.
     Spread { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Address, shape: Shape },
     /// An answer has arrived in a buffer, to be copied to a list of blocks.
-    Scatter { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Vec<(Address, usize)> },
+    Scatter { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Vec<Run> },
     /// A number has arrived.
     Value { number: Arc<Number>, buffer: Vec<u8> },
     /// A long request has arrived.
@@ -318,10 +320,11 @@ impl TwoSided {
                 send::answered(&counter, got, bytes);
             }
             Action::Scatter { counter, buffer, to } => {
-                let bytes = to.iter().map(|(_, n)| n).sum();
+                let bytes = to.iter().map(|run| run.len).sum();
                 if got == bytes {
+                    let spans = beside(to, buffer.as_ptr() as usize);
                     // SAFETY: the caller keeps the blocks valid until the counter is done.
-                    unsafe { blocks::scatter(&buffer, &to) };
+                    unsafe { kernel::copy_spans(spans, Direction::Write) };
                 }
                 self.recycle(buffer);
                 send::answered(&counter, got, bytes);

@@ -1,11 +1,12 @@
 //! The target: transfers on behalf of other ranks, and the count of handled requests.
 
 use super::service::{Incoming, Served, Service, Services};
-use super::wire::{self, RequestHeader, RequestKind, WireBlock};
+use super::wire::{self, RequestHeader, RequestKind};
 use super::{Action, Address, CREDIT_EVERY, ServiceState, TwoSided};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::arena::Arena;
+use crate::memory::runs::{self, Run};
 use crate::mpi::p2p;
 use crate::mutation::{self, Fault};
 use crate::path::Paths;
@@ -126,16 +127,16 @@ impl Service for Transfers {
 struct Places<'a> {
     paths: &'a Paths,
     /// The arena, and the address and the offset of the first byte.
-    all: Option<(Arc<Arena>, u64, usize)>,
+    all: Option<(Arc<Arena>, usize, usize)>,
 }
 
 impl<'a> Places<'a> {
-    fn new(paths: &'a Paths, list: &[WireBlock]) -> Places<'a> {
-        let whole = list.iter().try_fold((u64::MAX, 0), |(first, end), block| {
-            Some((block.address.min(first), block.address.checked_add(block.bytes)?.max(end)))
+    fn new(paths: &'a Paths, list: &[Run]) -> Places<'a> {
+        let whole = list.iter().try_fold((usize::MAX, 0), |(first, end), block| {
+            Some((block.address.min(first), block.end()?.max(end)))
         });
         let found = whole.filter(|_| list.len() > 1).and_then(|(first, end)| {
-            let (arena, offset) = paths.own(first, (end - first) as usize).ok()?;
+            let (arena, offset) = paths.own(first as u64, end - first).ok()?;
             Some((arena, first, offset))
         });
         Places { paths, all: found }
@@ -145,13 +146,13 @@ impl<'a> Places<'a> {
     /// block alone.
     fn find<'b>(
         &'b self,
-        block: &WireBlock,
+        block: &Run,
         other: &'b mut Option<Arc<Arena>>,
     ) -> Result<(&'b Arena, usize)> {
         if let Some((arena, first, offset)) = &self.all {
-            return Ok((arena, offset + (block.address - first) as usize));
+            return Ok((arena, offset + (block.address - first)));
         }
-        let (arena, offset) = self.paths.own(block.address, block.bytes as usize)?;
+        let (arena, offset) = self.paths.own(block.address as u64, block.len)?;
         Ok((other.insert(arena), offset))
     }
 }
@@ -162,13 +163,14 @@ fn store_blocks(
     header: &RequestHeader,
     body: &[u8],
 ) -> Result<()> {
-    let (list, mut payload) = wire::blocks(body, header.operand[2])?;
+    let (list, total, mut payload) = runs::list(body, header.operand[2])?;
+    if payload.len() != total {
+        fail!(Internal, "{} bytes came for blocks of {total}", payload.len());
+    }
     let accumulate = kind == RequestKind::AccumulateBlocks;
     let places = Places::new(paths, &list);
     for block in &list {
-        let Some((bytes, rest)) = payload.split_at_checked(block.bytes as usize) else {
-            fail!(Internal, "a message ends inside the payload of its blocks");
-        };
+        let (bytes, rest) = payload.split_at(block.len);
         payload = rest;
         // A later block may be a flag, which must not be visible before the earlier blocks.
         fence(Ordering::Release);
@@ -219,12 +221,10 @@ impl TwoSided {
         header: &RequestHeader,
         body: &[u8],
     ) -> Result<()> {
-        let (list, _) = wire::blocks(body, header.operand[2])?;
-        let total = list.iter().fold(0, |n, b| n + b.bytes as usize);
+        let (list, total, _) = runs::list(body, header.operand[2])?;
         let places = Places::new(paths, &list);
         let mut buffer = self.buffer(total);
         for block in &list {
-            let bytes = block.bytes as usize;
             let mut other = None;
             let Ok((arena, offset)) = places.find(block, &mut other) else {
                 return self.refuse(source, header.tag);
@@ -233,8 +233,8 @@ impl TwoSided {
             // SAFETY: the block lies in this rank's region, and the buffer has capacity for all.
             unsafe {
                 let filled = buffer.len();
-                kernel::copy_block(from, buffer.as_mut_ptr().add(filled), bytes);
-                buffer.set_len(filled + bytes);
+                kernel::copy_block(from, buffer.as_mut_ptr().add(filled), block.len);
+                buffer.set_len(filled + block.len);
             }
         }
         let tag = header.tag as i32;

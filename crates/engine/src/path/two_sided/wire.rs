@@ -5,6 +5,7 @@
 use crate::core::peer::Weight;
 use crate::error::{Result, fail};
 use crate::layout::{Dim, Shape};
+use crate::memory::runs;
 use crate::path::kernel::Scale;
 use crate::path::ops::Rmw;
 use crate::trace;
@@ -192,24 +193,6 @@ struct WireDim {
     stride: i64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-pub struct WireBlock {
-    pub address: u64,
-    pub bytes: u64,
-}
-
-/// Returns the first `n` blocks and the rest. Fails with `Internal` if the body is too short.
-pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
-    let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(size_of::<WireBlock>()));
-    let Some((list, rest)) = len.and_then(|len| body.split_at_checked(len)) else {
-        fail!(Internal, "a message ends inside its list of {n} blocks");
-    };
-    let list =
-        list.chunks_exact(size_of::<WireBlock>()).map(bytemuck::pod_read_unaligned).collect();
-    Ok((list, rest))
-}
-
 /// In bytes, with the shape.
 pub const MAX_HEAD: usize =
     size_of::<RequestHeader>() + crate::layout::MAX_LEVELS * size_of::<WireDim>();
@@ -309,8 +292,7 @@ pub(super) fn moved_bytes(kind: RequestKind, message: &[u8]) -> usize {
         RequestKind::Put | RequestKind::Get | RequestKind::Accumulate => shape.bytes(),
         RequestKind::PutRndv => header.operand[0] as usize,
         RequestKind::PutBlocks | RequestKind::GetBlocks | RequestKind::AccumulateBlocks => {
-            let blocks = blocks(body, header.operand[2]);
-            blocks.map_or(0, |(list, _)| list.iter().map(|block| block.bytes as usize).sum())
+            runs::list(body, header.operand[2]).map_or(0, |(_, total, _)| total)
         }
         RequestKind::Rmw => header.rmw().map_or(0, |op| op.size()),
         _ => 0,
@@ -399,18 +381,6 @@ mod tests {
             RequestHeader::new(RequestKind::Accumulate, 0).with_scale(scale).scale().unwrap(),
             scale
         );
-    }
-
-    #[test]
-    fn lists_of_blocks_are_checked() {
-        let list = [WireBlock { address: 64, bytes: 8 }, WireBlock { address: 0, bytes: 16 }];
-        let mut body = bytemuck::cast_slice::<_, u8>(&list).to_vec();
-        body.push(7);
-        let (read, rest) = blocks(&body, 2).unwrap();
-        assert_eq!(read, list);
-        assert_eq!(rest, [7]);
-        assert!(blocks(&body, 3).is_err());
-        assert!(blocks(&body, u64::MAX).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::na::memory::Run;
 use crate::na::moving::Moving;
 use crate::na::service::NAMES;
 use crate::na::wire::{CHUNK, HEAD, Head, Kind, number};
-use portolan_engine::memory::shared_bytes;
+use portolan_engine::memory::runs::scatter;
 
 /// Maximum length of a body: the name of memory and a chunk.
 const MAX_BODY: usize = NAMES + CHUNK;
@@ -32,17 +32,9 @@ impl Direct {
     }
 
     fn store(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
-        for run in &self.runs {
-            let (part, more) = rest.split_at(rest.len().min(run.len));
-            // SAFETY: the transfer keeps its local memory valid until the counter of the chunk is
-            // done, which happens after the last byte.
-            unsafe { shared_bytes::store(part, run.address as *mut u8) };
-            rest = more;
-            if rest.is_empty() {
-                break;
-            }
-        }
+        // SAFETY: the transfer keeps its local memory valid until the counter of the chunk is done,
+        // which happens after the last byte.
+        unsafe { scatter(bytes, self.runs.iter().copied()) };
         self.advance(bytes.len());
     }
 }

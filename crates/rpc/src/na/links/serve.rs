@@ -18,11 +18,10 @@ use crate::na::moving::Moving;
 use crate::na::plugin::Chunk;
 use crate::na::service::{self, NAMES, Named};
 use crate::na::transfer::Direction;
-use crate::na::wire::{Head, Kind, number};
-use portolan_engine::any_memory::copy_own;
+use crate::na::wire::{Head, Kind};
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::memory::shm_export;
-use portolan_engine::path::cma;
+use portolan_engine::memory::{runs, shm_export};
+use portolan_engine::path::{cma, kernel};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -31,26 +30,9 @@ const READS: usize = 16;
 /// Maximum number of runs in a request for a direct copy.
 const RUNS: usize = 256;
 
-fn encode(runs: &[Run]) -> Vec<u8> {
-    let words = runs.iter().flat_map(|run| [run.address as u64, run.len as u64]);
-    words.flat_map(u64::to_le_bytes).collect()
-}
-
 /// Tag of a request for a direct copy if the memory of the requester is exported. The body then
 /// contains the key before the runs.
 const EXPORTED: u32 = 1;
-
-fn decode(bytes: &[u8]) -> Option<Vec<Run>> {
-    let runs = bytes.chunks_exact(16);
-    if !runs.remainder().is_empty() || bytes.len() > 16 * RUNS {
-        return None;
-    }
-    let run = |bytes: &[u8]| {
-        let (address, len) = (number(&bytes[..8]), number(&bytes[8..]));
-        Some(Run { address: usize::try_from(address).ok()?, len: usize::try_from(len).ok()? })
-    };
-    runs.map(run).collect()
-}
 
 struct Messages<'a> {
     links: &'a Links,
@@ -128,7 +110,7 @@ impl Links {
                 bytes.extend(encode_key(key));
                 tag = EXPORTED;
             }
-            bytes.extend(encode(&runs));
+            bytes.extend_from_slice(runs::as_bytes(&runs));
         }
         let put = if kind == Kind::Put { runs.clone() } else { Vec::new() };
         let into = if kind == Kind::Get { runs } else { Vec::new() };
@@ -167,13 +149,14 @@ impl Links {
             EXPORTED => (decode_key(rest), rest.get(KEY..).unwrap_or_default()),
             _ => (None, rest),
         };
-        let there = decode(rest);
+        let there = runs::list(rest, (rest.len() / size_of::<Run>()) as u64);
         let (mem, here): (InUse, Vec<Run>) = match direction {
             Direction::Get => service::reading(names)?,
             Direction::Put => service::writing(names)?,
         };
-        let Some(there) = there.filter(|there| total_checked(there) == Some(total(&here))) else {
-            refuse!(PROTOCOL_ERROR, "the addresses of a request do not fit its length");
+        let there = match there {
+            Ok((there, all, [])) if there.len() <= RUNS && all == total(&here) => there,
+            _ => refuse!(PROTOCOL_ERROR, "the addresses of a request do not fit its length"),
         };
         let spans = pair(here.into_iter(), there.into_iter());
         let across = match direction {
@@ -188,7 +171,7 @@ impl Links {
             if let Some(spans) = &in_mapping {
                 // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
                 // spans lie within `mapped`.
-                unsafe { copy_own(spans, across) };
+                unsafe { kernel::copy_spans(spans.iter().copied(), across) };
                 copied = Some(Ok(()));
             } else if let Some(process) = link.stream.accessible() {
                 // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
@@ -254,10 +237,6 @@ impl Messages<'_> {
 
 fn answer_to(to: &Head, kind: Kind, class: &Shared, status: Status) -> Head {
     Head { kind, class: class.number, tag: status.0 as u32, word: to.word }
-}
-
-fn total_checked(runs: &[Run]) -> Option<usize> {
-    runs.iter().try_fold(0usize, |sum, run| sum.checked_add(run.len))
 }
 
 fn refused(posted: Result<()>) {

@@ -1,6 +1,7 @@
 //! The bytes of a connection, without message boundaries. Rings and sockets implement the trait.
 
 use crate::na::memory::Run;
+pub(super) use portolan_engine::memory::runs::after;
 use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
@@ -67,32 +68,6 @@ pub(super) fn total(parts: &[Run]) -> usize {
     parts.iter().map(|run| run.len).sum()
 }
 
-/// Returns what is left of `parts` after their first `skip` bytes.
-pub(super) fn after(parts: &[Run], mut skip: usize) -> impl Iterator<Item = Run> + '_ {
-    parts.iter().filter_map(move |run| {
-        let gone = skip.min(run.len);
-        skip -= gone;
-        (gone < run.len).then(|| Run { address: run.address + gone, len: run.len - gone })
-    })
-}
-
 pub(super) fn run_of(bytes: &[u8]) -> Run {
     Run { address: bytes.as_ptr() as usize, len: bytes.len() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_skipped_across_runs() {
-        let parts = [(100, 3), (200, 0), (300, 5)].map(|(address, len)| Run { address, len });
-        assert_eq!(total(&parts), 8);
-        for skip in 0..=8 {
-            let left: Vec<Run> = after(&parts, skip).collect();
-            assert_eq!(total(&left), 8 - skip);
-        }
-        let left: Vec<Run> = after(&parts, 4).collect();
-        assert_eq!(left, [Run { address: 301, len: 4 }]);
-    }
 }

@@ -10,7 +10,7 @@
 use super::{Mem, Run};
 use parking_lot::Mutex;
 use portolan_engine::memory::registered::Inside;
-use portolan_engine::memory::shared_bytes;
+use portolan_engine::memory::runs::{after, gather};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -117,7 +117,7 @@ impl Lease {
         match &mut *self.state.lock() {
             LeaseState::Lent { runs, .. } => {
                 let written = write(runs)?;
-                super::runs::skip(runs, written);
+                *runs = after(runs, written).collect();
                 Ok((written, runs.is_empty()))
             }
             LeaseState::Copied(copied) => {
@@ -138,14 +138,9 @@ impl Lease {
         let fits = self.copied.load(Ordering::Relaxed) + total <= MOST_COPIED;
         let next = if fits && bytes.try_reserve_exact(total).is_ok() {
             bytes.resize(total, 0);
-            let mut rest = &mut bytes[..];
-            for run in runs {
-                let (part, after) = rest.split_at_mut(run.len);
-                // SAFETY: the guard keeps the memory registered, and the creator of the handle
-                // guarantees that registered memory is readable.
-                unsafe { shared_bytes::load(run.address as *const u8, part) };
-                rest = after;
-            }
+            // SAFETY: the guard keeps the memory registered, and the creator of the handle guarantees
+            // that registered memory is readable.
+            unsafe { gather(runs.iter().copied(), &mut bytes) };
             LeaseState::Copied(Copied::new(bytes, &self.copied))
         } else {
             LeaseState::Lost

@@ -234,9 +234,8 @@ impl Mem {
         let buffer = buffer.map(Arc::new);
         let export = buffer.clone().filter(|_| shm_key.is_some());
         let buffer = buffer.map(|own| own as Arc<dyn Any + Send + Sync>);
-        let ranges = runs.iter().map(|run| (run.address, run.len)).collect();
         let allowed = (access.readable(), access.writable());
-        let registration = Registration::new(id, ranges, allowed, buffer);
+        let registration = Registration::new(id, runs.clone(), allowed, buffer);
         let mem = Arc::new(Mem {
             id,
             process: this_process(),

@@ -1,16 +1,9 @@
-//! Runs of memory: their offsets, and the pairing of runs on two sides.
+//! Runs of memory of a handle: their offsets, and the pairing of runs on two sides.
 
 use crate::failure::{Result, refuse};
-use portolan_engine::any_memory::Span;
+pub use portolan_engine::memory::runs::Run;
+use portolan_engine::memory::runs::Span;
 use portolan_engine::memory::shm_export::Mapped;
-
-/// A contiguous range of bytes in the owner's address space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Run {
-    pub address: usize,
-    /// The length in bytes.
-    pub len: usize,
-}
 
 /// Returns the offset of each run within the handle, and the total length in bytes. Returns
 /// `INVALID_ARG` if a run is at the null address or too long.
@@ -29,16 +22,6 @@ pub(super) fn measure(runs: &[Run]) -> Result<(Vec<usize>, usize)> {
         total = sum;
     }
     Ok((starts, total))
-}
-
-/// Removes the first `len` bytes of `runs`.
-pub(super) fn skip(runs: &mut Vec<Run>, mut len: usize) {
-    runs.retain_mut(|run| {
-        let gone = len.min(run.len);
-        len -= gone;
-        *run = Run { address: run.address + gone, len: run.len - gone };
-        run.len > 0
-    });
 }
 
 /// Returns the spans with their remote addresses replaced by those in a mapping. Returns `None` if

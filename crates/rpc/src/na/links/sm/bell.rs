@@ -1,30 +1,18 @@
-//! The bell of a class: bits in shared memory by which peers report that they have written, so that
-//! one cache line is polled for all connections. A thread that is about to sleep sets a flag; a
-//! peer that finds it clears it and writes the class's eventfd.
-//!
-//! Invariant: a peer sets its bit after it has written, and then reads the flag. The class sets the
-//! flag, and then reads the bits. All four accesses are sequentially consistent, so either the peer
-//! finds the flag, or the class finds the bit.
+//! The bell of a class in shared memory, by which peers report that they have written, so that one
+//! cache line is polled for all connections. A peer that finds the class asleep writes its eventfd:
+//! the threads of a class sleep in a poller, because they wait for sockets too.
 
-use super::mapping::Mapping;
+use super::shared::Bits;
 use crate::na::links::poller;
+use portolan_engine::shm::{Mapping, SharedFile};
+use std::fs::File;
 use std::io;
+use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
-const WORDS: usize = 8;
-/// Number of bits; peers whose numbers are equal modulo this number share a bit.
-const BITS: u32 = WORDS as u32 * 64;
-pub(super) const SIZE: usize = 4096;
+const SIZE: usize = 4096;
 
-#[repr(C, align(64))]
-struct Shared {
-    rung: [AtomicU64; WORDS],
-    asleep: Asleep,
-}
-
-#[repr(C, align(64))]
-struct Asleep(AtomicU32);
+type Shared = Bits<8>;
 
 const _: () = assert!(size_of::<Shared>() <= SIZE);
 
@@ -34,80 +22,28 @@ pub(super) struct Bell(Mapping);
 impl Bell {
     /// Creates a bell. Returns it with the descriptor to pass to peers.
     pub fn create() -> io::Result<(Bell, OwnedFd)> {
-        let (mapping, file) = Mapping::create(SIZE)?;
-        Ok((Bell(mapping), file))
+        let file = SharedFile::sealed(SIZE).map_err(io::Error::other)?;
+        let (mapping, file) = file.into_parts();
+        Ok((Bell(mapping), file.into()))
     }
 
-    pub fn open(file: &OwnedFd) -> io::Result<Bell> {
-        Ok(Bell(Mapping::open(file, SIZE)?))
-    }
-
-    fn shared(&self) -> &Shared {
-        // SAFETY: the mapping has `SIZE` bytes and is aligned to a page. Its contents are atomics,
-        // and every value of an atomic is valid.
-        unsafe { &*self.0.base().cast() }
+    pub fn open(file: OwnedFd) -> io::Result<Bell> {
+        Mapping::sealed(&File::from(file), SIZE).map(Bell).map_err(io::Error::other)
     }
 
     /// Reports peer `n`, and wakes the class through `waker` if a thread sleeps.
     #[inline]
     pub fn ring(&self, n: u32, waker: impl AsFd) {
-        let shared = self.shared();
-        let bit = n % BITS;
-        shared.rung[(bit / 64) as usize].fetch_or(1 << (bit % 64), SeqCst);
-        if shared.asleep.0.load(SeqCst) != 0 && shared.asleep.0.swap(0, SeqCst) != 0 {
-            poller::wake(waker.as_fd());
-        }
-    }
-
-    /// Calls `report` with the peers, among the first `count()`, that may have been reported.
-    #[inline]
-    pub fn take(&self, count: impl Fn() -> u32, mut report: impl FnMut(u32)) {
-        for (word, at) in self.shared().rung.iter().zip((0u32..).step_by(64)) {
-            if word.load(SeqCst) == 0 {
-                continue;
-            }
-            let mut bits = word.swap(0, SeqCst);
-            while bits != 0 {
-                let first = at + bits.trailing_zeros();
-                bits &= bits - 1;
-                (first..count()).step_by(BITS as usize).for_each(&mut report);
-            }
-        }
-    }
-
-    pub fn set_asleep(&self, asleep: bool) {
-        self.shared().asleep.0.store(u32::from(asleep), SeqCst);
+        Shared::ring(self, n, || poller::wake(waker.as_fd()));
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rustix::event::{EventfdFlags, eventfd};
+impl Deref for Bell {
+    type Target = Shared;
 
-    #[test]
-    fn every_ring_is_heard() {
-        let (ours, file) = Bell::create().unwrap();
-        let theirs = Bell::open(&file).unwrap();
-        let waker = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
-        let heard = |count| {
-            let mut heard = Vec::new();
-            ours.take(|| count, |n| heard.push(n));
-            heard
-        };
-        for n in [0, 63, 64, 511, 512, 1000] {
-            theirs.ring(n, &waker);
-            let want: Vec<u32> = (n % BITS..1200).step_by(BITS as usize).collect();
-            assert_eq!(heard(1200), want, "{n}");
-            assert_eq!(heard(1200), []);
-        }
-        assert!(rustix::io::read(&waker, &mut [0; 8]).is_err(), "nobody slept");
-        ours.set_asleep(true);
-        theirs.ring(3, &waker);
-        theirs.ring(4, &waker);
-        let mut count = [0; 8];
-        rustix::io::read(&waker, &mut count).unwrap();
-        assert_eq!(u64::from_ne_bytes(count), 1, "a sleeper is woken once");
-        assert_eq!(heard(5), [3, 4]);
+    fn deref(&self) -> &Shared {
+        // SAFETY: the mapping has `SIZE` bytes and is aligned to a page. Its contents are atomics,
+        // and every value of an atomic is valid.
+        unsafe { &*self.0.base().cast() }
     }
 }

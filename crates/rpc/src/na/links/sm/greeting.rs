@@ -14,18 +14,19 @@
 //! tries to read the other one's word, because systems restrict such access in several ways.
 
 use super::bell::Bell;
-use super::mapping::Mapping;
 use super::ring::{self, Other, Reachable, Rings, Side};
 use crate::na::address::host_and_port;
 use crate::na::links::listener::{Opened, Refusal, Who};
 use crate::na::wire::number;
 use portolan_engine::any_memory::Span;
 use portolan_engine::path::cma;
+use portolan_engine::shm::{Mapping, SharedFile};
 use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg, sockopt,
 };
+use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -196,7 +197,7 @@ pub(super) fn as_client(
 ) -> Result<Greeted, Refusal> {
     prepare(&socket)?;
     let process = peer(&socket)?;
-    let (mapping, file) = Mapping::create(ring::SIZE)?;
+    let (mapping, file) = SharedFile::sealed(ring::SIZE).map_err(io::Error::other)?.into_parts();
     let files = [std::os::fd::AsFd::as_fd(&file), own.bell, own.waker];
     send(&socket, &Hello::new(numbers, false, own.name), &files)?;
     let (hello, [bell, waker]) = receive(&socket)?;
@@ -204,7 +205,7 @@ pub(super) fn as_client(
     let reaches = reachable.is_some();
     (&socket).write_all(&[u8::from(reaches)])?;
     let other = Other {
-        bell: Bell::open(&bell)?,
+        bell: Bell::open(bell)?,
         waker,
         number: hello.number,
         process,
@@ -224,7 +225,8 @@ pub(super) fn as_server(
     prepare(&socket)?;
     let process = peer(&socket)?;
     let (hello, [mapping, bell, waker]) = receive(&socket)?;
-    let (mapping, bell) = (Mapping::open(&mapping, ring::SIZE)?, Bell::open(&bell)?);
+    let mapping = Mapping::sealed(&File::from(mapping), ring::SIZE).map_err(io::Error::other)?;
+    let bell = Bell::open(bell)?;
     let reachable = reachable(process, &hello);
     let reaches = reachable.is_some();
     let numbers = numbers(&hello.name);

@@ -1,65 +1,45 @@
 //! A connection through shared memory: a ring of bytes in each direction, and a socket whose end
 //! means that the peer has gone.
 //!
-//! The writer owns `tail` and the reader owns `head`; both only grow. A writer that finds no room
-//! sets `wants_room`, and the reader then rings the writer's bell after it has read.
+//! The rings and the counts of copies of both sides are one piece of memory. [`super::shared`] has
+//! their protocol, and the invariants that hold whatever the peer does. A position that is not
+//! possible ends the connection.
 //!
-//! Invariant: the writer sets `wants_room` and then reads `head`; the reader stores `head` and then
-//! reads `wants_room`, sequentially consistently. Either the writer finds the room, or the reader
-//! finds the request.
+//! This is another ring than that of the engine ([`portolan_engine`], `am::ring`): ranks of a job
+//! trust each other, so a handler reads a record where it lies. Here the peer may change the bytes
+//! while they are read, so they are copied first, and then are like the bytes of a socket.
 //!
-//! The peer may also copy to and from the memory of this process. The peer counts its copy and then
-//! reads whether this process has cut the connection; this process stores that and then reads the
-//! count, sequentially consistently. Either the peer does not begin the copy, or this process waits
-//! for its end. Memory of a lost connection can thus be used for other purposes.
-//!
-//! The peer may change the rings at any time. A position that is not possible ends the connection.
+//! The peer may also copy to and from the memory of this process, until this process has cut the
+//! connection. Memory of a lost connection can thus be used for other purposes.
 
 use super::bell::Bell;
-use super::mapping::Mapping;
-use crate::na::limited::limited;
-use crate::na::links::stream::{Read, Stream, after};
+use super::shared::{Copies, Impossible, Positions, Reader, Writer};
+use crate::na::links::stream::{Read, Stream, after, total};
 use crate::na::memory::Run;
+use portolan_engine::memory::registered::wait_for_copy;
 use portolan_engine::memory::shared_bytes;
+use portolan_engine::memory::shm_export::LONGEST_COPY;
+use portolan_engine::shm::Mapping;
 use std::fmt;
 use std::io::{self, Read as _};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const RING: usize = 128 << 10;
 
-#[repr(C, align(64))]
-struct Position(AtomicU64);
-
-#[repr(C, align(64))]
-struct Flag(AtomicU32);
-
-/// The positions of a ring, in shared memory. A process uses a ring either as writer or as reader.
-#[repr(C, align(64))]
-struct Positions {
-    tail: Position,
-    head: Position,
-    wants_room: Flag,
+/// What the two sides share, by the number of the side that writes the ring, or that copies.
+#[repr(C)]
+struct Shared {
+    rings: [Positions; 2],
+    copies: [Copies; 2],
 }
 
-#[repr(C, align(64))]
-struct Copies {
-    in_progress: AtomicU32,
-    /// Nonzero if the other side has cut the connection: no copy may begin.
-    over: AtomicU32,
-}
-
-/// Size of the shared memory: two positions and two copies in the first page, then two rings.
-pub(super) const SIZE: usize = 4096 + 2 * RING;
-const COPIES: usize = 2 * size_of::<Positions>();
-const _: () = assert!(COPIES + 2 * size_of::<Copies>() <= 4096);
-
-/// Longest time that a side that cuts the connection waits for a copy of the other side. A copy
-/// takes milliseconds; only a peer that was stopped does not report its end.
-const LONGEST_COPY: Duration = Duration::from_secs(1);
+/// The bytes of the two rings follow the first page.
+const FIRST: usize = 4096;
+pub(super) const SIZE: usize = FIRST + 2 * RING;
+const _: () = assert!(size_of::<Shared>() <= FIRST);
 
 /// The side of a connection. The client writes the first ring and reads the second one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,9 +99,8 @@ pub(super) struct Rings {
     other: Other,
     socket: UnixStream,
     ended: AtomicBool,
-    tail: AtomicU64,
-    head: AtomicU64,
-    their_head: AtomicU64,
+    writer: Writer<RING>,
+    reader: Reader<RING>,
 }
 
 impl fmt::Debug for Rings {
@@ -130,7 +109,7 @@ impl fmt::Debug for Rings {
     }
 }
 
-fn broken() -> io::Error {
+fn broken(_: Impossible) -> io::Error {
     io::Error::other("its ring has an impossible position")
 }
 
@@ -149,60 +128,30 @@ impl Rings {
             other,
             socket,
             ended: AtomicBool::new(false),
-            tail: AtomicU64::new(0),
-            head: AtomicU64::new(0),
-            their_head: AtomicU64::new(0),
+            writer: Writer::default(),
+            reader: Reader::default(),
         })
     }
 
-    /// Returns the positions and the bytes of the ring that `writer` writes.
-    fn ring(&self, writer: Side) -> (&Positions, *mut u8) {
-        let at = writer as usize;
-        // SAFETY: the mapping has `SIZE` bytes and is aligned to a page. The positions are atomics,
+    fn shared(&self) -> &Shared {
+        // SAFETY: the mapping has `SIZE` bytes and is aligned to a page. It begins with atomics,
         // and every value of an atomic is valid.
-        unsafe {
-            let positions = &*self.mapping.base().cast::<Positions>().add(at);
-            (positions, self.mapping.base().add(4096 + at * RING))
-        }
+        unsafe { &*self.mapping.base().cast() }
     }
 
-    fn out(&self) -> (&Positions, *mut u8) {
-        self.ring(self.side)
-    }
-
-    fn into(&self) -> (&Positions, *mut u8) {
-        self.ring(self.side.other())
-    }
-
-    fn copies(&self, side: Side) -> &Copies {
-        // SAFETY: the copies lie behind the positions in the first page of the mapping, and are
-        // aligned. Every value of an atomic is valid.
-        unsafe { &*self.mapping.base().add(COPIES).cast::<Copies>().add(side as usize) }
+    /// Returns the bytes of the ring that `writer` writes.
+    fn bytes(&self, writer: Side) -> *mut u8 {
+        self.mapping.base().wrapping_add(FIRST + writer as usize * RING)
     }
 
     /// Forbids further copies by the peer, and waits for the end of one in progress.
     fn end_copies(&self) {
-        let theirs = self.copies(self.side.other());
-        theirs.over.store(1, Ordering::SeqCst);
-        let begun = Instant::now();
-        let lives = || self.other.reachable.as_ref().is_none_or(|peer| peer.process().is_some());
-        while theirs.in_progress.load(Ordering::SeqCst) != 0 && lives() {
-            if begun.elapsed() > LONGEST_COPY {
-                return limited!(
-                    Error,
-                    "a peer has not ended its copy after {LONGEST_COPY:?}; is its process stopped?"
-                );
-            }
-            std::thread::sleep(Duration::from_micros(50));
-        }
-    }
-
-    /// Returns the room in the outgoing ring, according to the reader's last known position.
-    fn room(&self, tail: u64) -> io::Result<usize> {
-        let used = tail.wrapping_sub(self.their_head.load(Ordering::Relaxed));
-        match usize::try_from(used).ok().filter(|&used| used <= RING) {
-            Some(used) => Ok(RING - used),
-            None => Err(broken()),
+        let theirs = &self.shared().copies[self.side.other() as usize];
+        theirs.forbid();
+        if theirs.is_any() {
+            let reachable = self.other.reachable.as_ref();
+            let lives = || reachable.is_none_or(|peer| peer.process().is_some());
+            wait_for_copy(self.other.process, LONGEST_COPY, || !theirs.is_any(), lives);
         }
     }
 
@@ -211,91 +160,66 @@ impl Rings {
     }
 }
 
-/// Returns the part of a ring at a position, at most `len` bytes long: its offset and length.
-fn part(position: u64, len: usize) -> (usize, usize) {
-    let offset = (position % RING as u64) as usize;
-    (offset, len.min(RING - offset))
+/// Calls `each` with the parts of the first `len` bytes of `runs`, and the offset in the ring of
+/// each. The first one belongs to `position`.
+#[inline]
+fn parts(
+    position: u64,
+    runs: impl Iterator<Item = Run>,
+    mut len: usize,
+    mut each: impl FnMut(usize, Run),
+) {
+    let mut offset = (position % RING as u64) as usize;
+    for mut left in runs {
+        while left.len > 0 && len > 0 {
+            let now = left.len.min(len).min(RING - offset);
+            each(offset, Run { len: now, ..left });
+            left = Run { address: left.address + now, len: left.len - now };
+            (offset, len) = ((offset + now) % RING, len - now);
+        }
+    }
 }
 
 impl Stream for Rings {
-    unsafe fn write(&self, parts: &[Run]) -> io::Result<usize> {
-        let (positions, ring) = self.out();
-        let first = self.tail.load(Ordering::Relaxed);
-        let (mut tail, mut asked) = (first, false);
-        let mut room = self.room(tail)?;
-        let wanted: usize = parts.iter().map(|run| run.len).sum();
-        loop {
-            let done = tail.wrapping_sub(first) as usize;
-            for run in after(parts, done) {
-                let mut left = run;
-                while left.len > 0 && room > 0 {
-                    let (offset, len) = part(tail, left.len.min(room));
-                    // SAFETY: the caller guarantees the run. The part of the ring is within the
-                    // mapping, and the reader does not read it before `tail` has passed it.
-                    unsafe {
-                        shared_bytes::copy(left.address as *const u8, ring.add(offset), len);
-                    }
-                    left = Run { address: left.address + len, len: left.len - len };
-                    (tail, room) = (tail + len as u64, room - len);
+    unsafe fn write(&self, runs: &[Run]) -> io::Result<usize> {
+        let (ring, bytes) = (&self.shared().rings[self.side as usize], self.bytes(self.side));
+        let written = self.writer.write(ring, total(runs), |done, position, len| {
+            parts(position, after(runs, done), len, |offset, run| {
+                // SAFETY: the caller guarantees the run. The part of the ring is within the
+                // mapping.
+                unsafe {
+                    shared_bytes::copy(run.address as *const u8, bytes.add(offset), run.len);
                 }
-                if room == 0 {
-                    break;
-                }
-            }
-            if tail.wrapping_sub(first) as usize == wanted || asked && room == 0 {
-                break;
-            }
-            if room == 0 {
-                // The reader can make room only if it sees the bytes.
-                positions.tail.0.store(tail, Ordering::Release);
-                let now = positions.head.0.load(Ordering::SeqCst);
-                if now == self.their_head.load(Ordering::Relaxed) {
-                    positions.wants_room.0.store(1, Ordering::SeqCst);
-                    asked = true;
-                }
-                let now = positions.head.0.load(Ordering::SeqCst);
-                self.their_head.store(now, Ordering::Relaxed);
-                room = self.room(tail)?;
-            }
-        }
-        if tail != first {
-            positions.tail.0.store(tail, Ordering::Release);
-            self.tail.store(tail, Ordering::Relaxed);
+            });
+        });
+        let written = written.map_err(broken)?;
+        if written > 0 {
             self.ring_bell();
         }
-        Ok(tail.wrapping_sub(first) as usize)
+        Ok(written)
     }
 
-    unsafe fn read(&self, parts: &[Run]) -> io::Result<Read> {
-        let (positions, ring) = self.into();
-        let first = self.head.load(Ordering::Relaxed);
+    unsafe fn read(&self, runs: &[Run]) -> io::Result<Read> {
+        let writer = self.side.other();
+        let (ring, bytes) = (&self.shared().rings[writer as usize], self.bytes(writer));
         // The flag is read first: if it is set, the peer has written its last byte.
         let ended = self.ended.load(Ordering::Acquire);
-        let come = positions.tail.0.load(Ordering::Acquire).wrapping_sub(first);
-        let mut come =
-            usize::try_from(come).ok().filter(|&come| come <= RING).ok_or_else(broken)?;
-        if come == 0 {
-            return Ok(if ended { Read::End } else { Read::Nothing });
-        }
-        let mut head = first;
-        for run in parts {
-            let mut left = *run;
-            while left.len > 0 && come > 0 {
-                let (offset, len) = part(head, left.len.min(come));
+        let read = self.reader.read(ring, total(runs), |position, len| {
+            parts(position, runs.iter().copied(), len, |offset, run| {
                 // SAFETY: the caller guarantees the run. The part of the ring is within the
-                // mapping, and the writer does not write it before `head` has passed it.
-                unsafe { shared_bytes::copy(ring.add(offset), left.address as *mut u8, len) };
-                left = Run { address: left.address + len, len: left.len - len };
-                (head, come) = (head + len as u64, come - len);
-            }
-        }
-        self.head.store(head, Ordering::Relaxed);
-        positions.head.0.store(head, Ordering::SeqCst);
-        if positions.wants_room.0.load(Ordering::SeqCst) != 0 {
-            positions.wants_room.0.store(0, Ordering::SeqCst);
+                // mapping.
+                unsafe { shared_bytes::copy(bytes.add(offset), run.address as *mut u8, run.len) };
+            });
+        });
+        let (read, wants_room) = read.map_err(broken)?;
+        if wants_room {
             self.ring_bell();
         }
-        Ok(Read::Bytes(head.wrapping_sub(first) as usize))
+        Ok(match read {
+            0 if ended => Read::End,
+            0 => Read::Nothing,
+            _ => Read::Bytes(read),
+        })
     }
 
     fn signalled(&self) {
@@ -323,12 +247,7 @@ impl Stream for Rings {
     }
 
     fn copy_for_peer(&self, copy: &mut dyn FnMut()) {
-        let mine = self.copies(self.side);
-        mine.in_progress.fetch_add(1, Ordering::SeqCst);
-        if mine.over.load(Ordering::SeqCst) == 0 {
-            copy();
-        }
-        mine.in_progress.fetch_sub(1, Ordering::SeqCst);
+        self.shared().copies[self.side as usize].run(copy);
     }
 
     fn is_reachable(&self) -> bool {
@@ -348,11 +267,13 @@ impl Stream for Rings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use portolan_engine::shm::SharedFile;
+    use std::time::Duration;
 
     /// Two sides of a connection between this process and itself.
     fn connection() -> [Rings; 2] {
-        let (mapping, file) = Mapping::create(SIZE).unwrap();
-        let again = Mapping::open(&file, SIZE).unwrap();
+        let (mapping, file) = SharedFile::sealed(SIZE).unwrap().into_parts();
+        let again = Mapping::sealed(&file, SIZE).unwrap();
         let (a, b) = UnixStream::pair().unwrap();
         let side = |mapping, side, socket: UnixStream| {
             let (bell, _) = Bell::create().unwrap();
@@ -387,5 +308,63 @@ mod tests {
         let mut copied = false;
         client.copy_for_peer(&mut || copied = true);
         assert!(copied, "the server has not cut the connection");
+    }
+
+    fn run_of(bytes: &mut [u8]) -> [Run; 1] {
+        [Run { address: bytes.as_mut_ptr() as usize, len: bytes.len() }]
+    }
+
+    #[test]
+    fn bytes_of_any_runs_pass_the_end_of_the_ring() {
+        let [client, server] = connection();
+        let mut random = fastrand::Rng::with_seed(3);
+        let (mut sent, mut came) = (0u64, 0u64);
+        while came < 10 * RING as u64 {
+            let mut bytes: Vec<u8> =
+                (0..random.u64(..2 * RING as u64)).map(|n| ((sent + n) % 251) as u8).collect();
+            let cut = random.usize(..=bytes.len());
+            let (first, rest) = bytes.split_at_mut(cut);
+            // SAFETY: the runs are borrowed.
+            sent +=
+                unsafe { client.write(&[run_of(first), run_of(rest)].concat()) }.unwrap() as u64;
+            let mut into = vec![0; 1 + random.usize(..2 * RING)];
+            let (first, rest) = into.split_at_mut(1);
+            // SAFETY: the runs are borrowed.
+            match unsafe { server.read(&[run_of(first), run_of(rest)].concat()) }.unwrap() {
+                Read::Bytes(n) => {
+                    assert!((came..).zip(&into[..n]).all(|(n, byte)| *byte == (n % 251) as u8));
+                    came += n as u64;
+                }
+                nothing => assert_eq!((nothing, sent), (Read::Nothing, came)),
+            }
+        }
+    }
+
+    /// The first page holds the positions, counts and flags of both sides.
+    #[test]
+    fn a_peer_that_fills_the_shared_memory_ends_the_connection() {
+        for fill in [1, 0x7f, 0x80, 0xff] {
+            let [client, server] = connection();
+            let mut bytes = [7; 100];
+            // SAFETY: the run is borrowed.
+            assert_eq!(unsafe { client.write(&run_of(&mut bytes)) }.unwrap(), 100);
+            // SAFETY: both sides map the page, and no other thread uses it.
+            unsafe { client.mapping.base().write_bytes(fill, FIRST) };
+            let sides = [&client, &server];
+            let mut into = [0; 100];
+            for side in sides {
+                // SAFETY: the run is borrowed.
+                assert!(unsafe { side.read(&run_of(&mut into)) }.is_err());
+            }
+            assert_eq!(into, [0; 100]);
+            let mut most = vec![7; 2 * RING];
+            for side in sides {
+                // SAFETY: the run is borrowed.
+                assert!(unsafe { side.write(&run_of(&mut most)) }.is_err());
+            }
+            let mut copied = false;
+            server.copy_for_peer(&mut || copied = true);
+            assert!(!copied, "the page forbids copies");
+        }
     }
 }

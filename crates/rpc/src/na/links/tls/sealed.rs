@@ -21,7 +21,8 @@ use super::super::tcp::Connected;
 use super::failed;
 use crate::na::memory::Run;
 use parking_lot::Mutex;
-use portolan_engine::memory::{pool::Pool, shared_bytes};
+use portolan_engine::memory::pool::Pool;
+use portolan_engine::memory::runs::{gather, scatter};
 use rustls::Connection;
 use std::fmt;
 use std::io::{self, BufRead, ErrorKind, Write};
@@ -58,42 +59,6 @@ impl fmt::Debug for Sealed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Sealed").field(&self.socket).finish()
     }
-}
-
-/// Copies the first bytes of `parts` to `to`. Returns their number.
-///
-/// # Safety
-/// `parts` must be valid for reads.
-unsafe fn gather(parts: impl Iterator<Item = Run>, to: &mut [u8]) -> usize {
-    let mut have = 0;
-    for run in parts {
-        let now = run.len.min(to.len() - have);
-        // SAFETY: the caller guarantees the run.
-        unsafe { shared_bytes::load(run.address as *const u8, &mut to[have..have + now]) };
-        have += now;
-        if have == to.len() {
-            break;
-        }
-    }
-    have
-}
-
-/// Copies `bytes` to `parts` until they are full. Returns the number of copied bytes.
-///
-/// # Safety
-/// `parts` must be valid for writes.
-unsafe fn scatter(mut bytes: &[u8], parts: impl Iterator<Item = Run>) -> usize {
-    let all = bytes.len();
-    for run in parts {
-        let (now, rest) = bytes.split_at(run.len.min(bytes.len()));
-        // SAFETY: the caller guarantees the run.
-        unsafe { shared_bytes::store(now, run.address as *mut u8) };
-        bytes = rest;
-        if bytes.is_empty() {
-            break;
-        }
-    }
-    all - bytes.len()
 }
 
 /// The state of decryption when it stops.
