@@ -1,120 +1,19 @@
-/* Non-blocking operations: explicit, implicit and aggregate handles, handles that were never used,
- * and reused handles. */
+/* Non-blocking handles: unused, reused, copied and longer ones, and what an aggregate collects. The
+ * check `armci` of tests/ranks tests the operations themselves. */
 // TEST: armci moving
 #include "check.h"
 
-enum { SLOTS = 32, LEN = 1000, ROOM = SLOTS * LEN };
+enum { SLOTS = 32, ROOM = 32000 };
 
 static void **base;
-static unsigned char *local, *want;
 
-/* Many explicit puts, waited for in a different order; then gets. */
-static void explicit_handles(void)
-{
-  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
-  armci_hdl_t handle[SLOTS];
-
-  for (int round = 0; round < 3; round++) {
-    check_fill(local, 10 * round + me, ROOM);
-    ARMCI_Barrier();
-    for (int i = 0; i < SLOTS; i++) {
-      ARMCI_INIT_HANDLE(&handle[i]);
-      CHECK_OK(ARMCI_NbPut(local + i * LEN, check_at(base, right, i * LEN), LEN, right, &handle[i]));
-    }
-    for (int i = SLOTS - 1; i >= 0; i--)
-      CHECK_OK(ARMCI_Wait(&handle[i]));
-    ARMCI_Barrier();
-    check_fill(want, 10 * round + left, ROOM);
-    CHECK_BYTES(base[me], want, ROOM, "explicit puts, round %d", round);
-    ARMCI_Barrier();
-
-    memset(local, 0, ROOM);
-    for (int i = 0; i < SLOTS; i++)
-      CHECK_OK(ARMCI_NbGet(check_at(base, right, i * LEN), local + i * LEN, LEN, right, &handle[i]));
-    for (int i = 0; i < SLOTS; i++) {
-      int rc;
-      while ((rc = ARMCI_Test(&handle[i])) == 1)
-        check_pause();
-      CHECK_EQ(rc, 0);
-      CHECK_OK(ARMCI_Wait(&handle[i]));               /* again, after completion */
-      CHECK_EQ(ARMCI_Test(&handle[i]), 0);
-    }
-    check_fill(want, 10 * round + me, ROOM);
-    CHECK_BYTES(local, want, ROOM, "explicit gets, round %d", round);
-  }
-}
-
-/* Implicit handles: to one rank, to all ranks; waits with nothing pending. */
-static void implicit_handles(void)
-{
-  CHECK_OK(ARMCI_WaitAll());
-  for (int p = 0; p < nproc; p++)
-    CHECK_OK(ARMCI_WaitProc(p));
-  for (int all = 0; all < 2; all++) {
-    check_fill(local, 70 + all + me, ROOM);
-    ARMCI_Barrier();
-    for (int p = 0; p < nproc; p++)
-      CHECK_OK(ARMCI_NbPut(local + p * LEN, check_at(base, p, me * LEN), LEN, p, NULL));
-    if (all)
-      CHECK_OK(ARMCI_WaitAll());
-    for (int p = 0; p < nproc && !all; p++)
-      CHECK_OK(ARMCI_WaitProc(p));
-    memset(local, 0xee, ROOM);      /* the sources are reusable after the wait */
-    ARMCI_Barrier();
-    for (int p = 0; p < nproc; p++) {
-      check_fill(want, 70 + all + p, ROOM);
-      CHECK_BYTES(check_at(base, me, p * LEN), want + me * LEN, LEN, "implicit put from %d", p);
-    }
-    ARMCI_Barrier();
-    for (int p = 0; p < nproc; p++)
-      CHECK_OK(ARMCI_NbGet(check_at(base, p, me * LEN), local + p * LEN, LEN, p, NULL));
-    if (all)
-      CHECK_OK(ARMCI_WaitAll());
-    for (int p = nproc - 1; p >= 0 && !all; p--)
-      CHECK_OK(ARMCI_WaitProc(p));
-    check_fill(want, 70 + all + me, ROOM);
-    CHECK_BYTES(local, want, (long)nproc * LEN, "implicit gets");
-    ARMCI_Barrier();
-  }
-}
-
-/* An aggregate handle takes many puts to many ranks, or many gets, and one wait. */
+/* An aggregate handle collects one kind of operation until its wait. */
 static void aggregate_handles(void)
 {
   armci_hdl_t handle;
   double one = 1.0;
-  const int pieces = 16, piece = 8;
 
   ARMCI_INIT_HANDLE(&handle);
-  for (int round = 0; round < 3; round++) {
-    check_fill(local, 20 + round + me, ROOM);
-    ARMCI_Barrier();
-    ARMCI_SET_AGGREGATE_HANDLE(&handle);
-    for (int i = 0; i < pieces; i++)
-      for (int p = 0; p < nproc; p++)
-        CHECK_OK(ARMCI_NbPut(local + p * LEN + i * piece,
-                             check_at(base, p, (long)me * LEN + i * piece), piece, p, &handle));
-    CHECK_OK(ARMCI_Wait(&handle));
-    memset(local, 0xdd, ROOM);
-    ARMCI_Barrier();
-    for (int p = 0; p < nproc; p++) {
-      check_fill(want, 20 + round + p, ROOM);
-      CHECK_BYTES(check_at(base, me, (long)p * LEN), want + me * LEN, pieces * piece,
-                  "aggregate of puts from %d", p);
-    }
-    ARMCI_Barrier();
-    for (int i = 0; i < pieces; i++)                  /* the same handle, now for gets */
-      for (int p = 0; p < nproc; p++)
-        CHECK_OK(ARMCI_NbGet(check_at(base, p, (long)me * LEN + i * piece),
-                             local + p * LEN + i * piece, piece, p, &handle));
-    CHECK_OK(ARMCI_Wait(&handle));
-    ARMCI_UNSET_AGGREGATE_HANDLE(&handle);
-    check_fill(want, 20 + round + me, ROOM);
-    for (int p = 0; p < nproc; p++)
-      CHECK_BYTES(local + p * LEN, want + p * LEN, pieces * piece, "aggregate of gets from %d", p);
-    ARMCI_Barrier();
-  }
-
   memset(base[me], 0, 8);
   ARMCI_Barrier();
   for (int i = 0; i < 10; i++) {
@@ -288,10 +187,6 @@ int main(int argc, char **argv)
 {
   check_start("handles", &argc, &argv);
   base = check_segment(ROOM);
-  local = check_calloc(ROOM);
-  want = check_calloc(ROOM);
-  explicit_handles();
-  implicit_handles();
   aggregate_handles();
   unused_handles();
   longer_handles();
@@ -299,8 +194,6 @@ int main(int argc, char **argv)
   stale_handles();
   empty_aggregates();
   empty_operations();
-  free(local);
-  free(want);
   check_free_segment(base);
   return check_end();
 }

@@ -1,6 +1,6 @@
 /*
- * Put, get, vectors and read-modify-write on any memory (globals, stack, heap), their counters,
- * LAPI_Xfer of every type, and fences.
+ * Vector messages, and LAPI_Xfer of every type with its counters and handlers. The check `lapi` of
+ * tests/ranks tests put, get, vectors and read-modify-write.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -19,125 +19,6 @@ static void expect(const void *at, int seed, long length, const char *what)
 {
   check_fill(want, seed, length);
   CHECK_BYTES(at, want, length, "%s", what);
-}
-
-static void puts_and_gets(int to, void **table, unsigned char *mine, long length)
-{
-  unsigned char *data = check_calloc(length), *back = check_calloc(length);
-
-  memset(mine, 0, (size_t)length);
-  LAPI_OK(LAPI_Gfence(hndl));
-  if (me == 0) {
-    check_fill(data, 5, length);
-    LAPI_OK(LAPI_Put(hndl, (uint)to, (ulong)length, table[to], data, tgt_of[to], &org, &cmpl));
-    LAPI_WAIT(&org, 1);
-    memset(data, 1, (size_t)length);
-    LAPI_WAIT(&cmpl, 1);
-    LAPI_OK(LAPI_Get(hndl, (uint)to, (ulong)length, table[to], back, tgt_of[to], &org));
-    LAPI_WAIT(&org, 1);
-    expect(back, 5, length, "what was got");
-    /* completion counter only */
-    check_fill(data, 6, length);
-    LAPI_OK(LAPI_Put(hndl, (uint)to, (ulong)length, table[to], data, NULL, NULL, &cmpl));
-    LAPI_WAIT(&cmpl, 1);
-    /* no counter, but a fence */
-    check_fill(data, 7, length);
-    LAPI_OK(LAPI_Put(hndl, (uint)to, (ulong)length, table[to], data, NULL, NULL, NULL));
-    LAPI_OK(LAPI_Fence(hndl));
-    LAPI_OK(LAPI_Get(hndl, (uint)to, (ulong)length, table[to], back, NULL, &org));
-    LAPI_WAIT(&org, 1);
-    expect(back, 7, length, "what was got after a fence");
-  }
-  if (me == to)
-    LAPI_WAIT(&tgt, 2);             /* one of the put, one of the get */
-  LAPI_OK(LAPI_Gfence(hndl));
-  if (me == to)
-    expect(mine, 7, length, "what was put");
-  LAPI_OK(LAPI_Gfence(hndl));
-  CHECK_EQ(lapi_value(&tgt) + lapi_value(&org) + lapi_value(&cmpl), 0);
-  free(data);
-  free(back);
-}
-
-static void stack(int to)
-{
-  unsigned char local[3000];
-  void **local_of = lapi_exchange(local);
-  puts_and_gets(to, local_of, local, sizeof local);
-  free(local_of);
-}
-
-/* ------------------------------------------------------------------ vectors */
-
-static void vectors(int to)
-{
-  enum { N = 5 };
-  static ulong lengths[N] = { 10, 0, 1000, 1, 300 };
-  ulong pieces[2] = { 1000, 311 };
-  unsigned char data[2048], back[2048];
-  void *from[N], *into[N], *cut[2];
-  lapi_vec_t org_vec = { LAPI_GEN_IOVECTOR, N, from, lengths };
-  lapi_vec_t tgt_vec = { LAPI_GEN_IOVECTOR, N, into, lengths };
-  lapi_vec_t back_vec = { LAPI_GEN_IOVECTOR, N, cut, lengths };
-  unsigned char *remote = heap_of[to];
-
-  memset(heap, 0, 1 << 16);
-  LAPI_OK(LAPI_Gfence(hndl));
-  if (me == 0) {
-    check_fill(data, 9, sizeof data);
-    for (int i = 0, at = 0; i < N; at += (int)lengths[i++]) {
-      from[i] = data + at;
-      into[i] = remote + 4096 * i + i;
-    }
-    LAPI_OK(LAPI_Putv(hndl, (uint)to, &tgt_vec, &org_vec, tgt_of[to], &org, &cmpl));
-    LAPI_WAIT(&cmpl, 1);
-    LAPI_WAIT(&org, 1);
-    memset(back, 0, sizeof back);
-    void *reverse[N];
-    for (int i = 0, at = 0; i < N; at += (int)lengths[i++])
-      reverse[i] = back + at;
-    back_vec.info = reverse;
-    LAPI_OK(LAPI_Getv(hndl, (uint)to, &tgt_vec, &back_vec, tgt_of[to], &org));
-    LAPI_WAIT(&org, 1);
-    CHECK_BYTES(back, data, 1311, "vector there and back");
-    /* split differently on the two sides: allowed for generic vectors only */
-    cut[0] = remote + 30000;
-    cut[1] = remote + 40000;
-    lapi_vec_t two = { LAPI_GEN_GENERIC, 2, cut, pieces };
-    LAPI_OK(LAPI_Putv(hndl, (uint)to, &two, &org_vec, NULL, NULL, &cmpl));
-    LAPI_WAIT(&cmpl, 1);
-    /* strided: 20 blocks of 30 bytes, stride 50 locally and 70 remotely */
-    void *here[3] = { data, (void *)30, (void *)50 };
-    void *there[3] = { remote + 50000, (void *)30, (void *)70 };
-    lapi_vec_t sh = { LAPI_GEN_STRIDED_XFER, 20, here, NULL };
-    lapi_vec_t st = { LAPI_GEN_STRIDED_XFER, 20, there, NULL };
-    LAPI_OK(LAPI_Putv(hndl, (uint)to, &st, &sh, NULL, NULL, &cmpl));
-    LAPI_WAIT(&cmpl, 1);
-    memset(back, 0, sizeof back);
-    here[0] = back;
-    LAPI_OK(LAPI_Getv(hndl, (uint)to, &st, &sh, NULL, &org));
-    LAPI_WAIT(&org, 1);
-    for (int i = 0; i < 1000; i++)
-      CHECK_EQ(back[i], i % 50 < 30 ? data[i] : 0);
-    lapi_vec_t empty = { LAPI_GEN_IOVECTOR, 0, NULL, NULL };
-    LAPI_OK(LAPI_Putv(hndl, (uint)to, &empty, &empty, tgt_of[to], &org, &cmpl));
-    LAPI_WAIT(&org, 1);
-    LAPI_WAIT(&cmpl, 1);
-  }
-  if (me == to) {
-    LAPI_WAIT(&tgt, 3);
-    check_fill(data, 9, sizeof data);
-    for (int i = 0, at = 0; i < N; at += (int)lengths[i++])
-      CHECK_BYTES(heap + 4096 * i + i, data + at, (long)lengths[i], "block %d", i);
-  }
-  LAPI_OK(LAPI_Gfence(hndl));
-  if (me == to) {
-    CHECK_BYTES(heap + 30000, data, 1000, "the first piece");
-    CHECK_BYTES(heap + 40000, data + 1000, 311, "the second piece");
-    for (int i = 0; i < 20 * 70; i++)
-      CHECK_EQ(heap[50000 + i], i % 70 < 30 ? data[i / 70 * 50 + i % 70] : 0);
-  }
-  LAPI_OK(LAPI_Gfence(hndl));
 }
 
 static ulong given[3];
@@ -227,81 +108,6 @@ static void vector_messages(int to, long scale)
   }
   LAPI_OK(LAPI_Gfence(hndl));
   free(data);
-}
-
-/* ---------------------------------------------------------------------- rmw */
-
-static int word;
-static long long wide;
-
-static void rmws(int to)
-{
-  enum { N = 300 };
-  void **word_of = lapi_exchange(&word), **wide_of = lapi_exchange(&wide);
-  int one = 1, prev = -1, pair[2];
-  long long big = 1ll << 33, wide_prev = -1, wide_pair[2];
-
-  word = 0;
-  wide = 0;
-  LAPI_OK(LAPI_Gfence(hndl));
-  int last = -1;
-  for (int i = 0; i < N; i++) {     /* all tasks count */
-    LAPI_OK(LAPI_Rmw(hndl, FETCH_AND_ADD, (uint)to, word_of[to], &one, &prev, &org));
-    LAPI_OK(LAPI_Rmw64(hndl, FETCH_AND_ADD, (uint)to, wide_of[to], &big, &wide_prev, &org));
-    LAPI_WAIT(&org, 2);
-    CHECK(prev > last && prev < N * nproc, "a count of %d after %d", prev, last);
-    last = prev;
-  }
-  LAPI_OK(LAPI_Gfence(hndl));
-  for (int i = 0; i < N; i++)       /* no previous value; a fence completes them */
-    LAPI_OK(LAPI_Rmw(hndl, FETCH_AND_ADD, (uint)to, word_of[to], &one, NULL, NULL));
-  LAPI_OK(LAPI_Gfence(hndl));
-  if (me == to) {
-    CHECK_EQ(word, 2 * N * nproc);
-    CHECK(wide == big * N * nproc, "the wide sum is %lld", wide);
-    word = 0x10;
-    wide = 5;
-  }
-  LAPI_OK(LAPI_Gfence(hndl));
-  if (me == 0) {
-    int bits = 0x3;
-    LAPI_OK(LAPI_Rmw(hndl, FETCH_AND_OR, (uint)to, word_of[to], &bits, &prev, &org));
-    LAPI_WAIT(&org, 1);
-    CHECK_EQ(prev, 0x10);
-    bits = 99;
-    LAPI_OK(LAPI_Rmw(hndl, SWAP, (uint)to, word_of[to], &bits, &prev, &org));
-    LAPI_WAIT(&org, 1);
-    CHECK_EQ(prev, 0x13);
-    pair[0] = 98, pair[1] = 1;
-    LAPI_OK(LAPI_Rmw(hndl, COMPARE_AND_SWAP, (uint)to, word_of[to], pair, &prev, &org));
-    LAPI_WAIT(&org, 1);
-    CHECK_EQ(prev, 0);              /* 1 if swapped, else 0 */
-    pair[0] = 99, pair[1] = -7;
-    LAPI_OK(LAPI_Rmw(hndl, COMPARE_AND_SWAP, (uint)to, word_of[to], pair, &prev, &org));
-    LAPI_WAIT(&org, 1);
-    CHECK_EQ(prev, 1);
-    big = 1ll << 40;
-    LAPI_OK(LAPI_Rmw64(hndl, FETCH_AND_OR, (uint)to, wide_of[to], &big, &wide_prev, &org));
-    LAPI_WAIT(&org, 1);
-    CHECK_EQ(wide_prev, 5);
-    wide_pair[0] = 5 + big, wide_pair[1] = -1;
-    LAPI_OK(LAPI_Rmw64(hndl, COMPARE_AND_SWAP, (uint)to, wide_of[to], wide_pair, &wide_prev,
-                       &org));
-    LAPI_WAIT(&org, 1);
-    CHECK_EQ(wide_prev, 1);
-    big = -12345678901234ll;
-    LAPI_OK(LAPI_Rmw64(hndl, SWAP, (uint)to, wide_of[to], &big, &wide_prev, &org));
-    LAPI_WAIT(&org, 1);
-    CHECK_EQ(wide_prev, -1);
-  }
-  LAPI_OK(LAPI_Gfence(hndl));
-  if (me == to) {
-    CHECK_EQ(word, -7);
-    CHECK_EQ(wide, -12345678901234ll);
-  }
-  LAPI_OK(LAPI_Gfence(hndl));
-  free(word_of);
-  free(wide_of);
 }
 
 /* --------------------------------------------------------------------- xfer */
@@ -423,8 +229,6 @@ static void xfers(int to, long length)
 
 int main(int argc, char **argv)
 {
-  static const long some[] = { 1, 8, 100, 5000, 65536 };
-
   lapi_start("lapi_putget", &argc, &argv);
   const int last = nproc - 1;
   heap = check_calloc(BIG);
@@ -440,15 +244,8 @@ int main(int argc, char **argv)
   LAPI_OK(LAPI_Gfence(hndl));
 
   for (int to = last; ; to = 0) {
-    for (int i = 0; i < 5; i++)
-      puts_and_gets(to, global_of, global, some[i]);
-    puts_and_gets(to, heap_of, heap, BIG);
-    stack(to);
-    puts_and_gets(to, heap_of, heap, 0);
-    vectors(to);
     vector_messages(to, 8);
     vector_messages(to, 4000);
-    rmws(to);
     memset(global, 0, 16);
     LAPI_OK(LAPI_Gfence(hndl));
     xfers(to, 64);

@@ -1,5 +1,5 @@
 /* Iterates over the segments of strided memory, in the order and at the places of the strided
- * calls, for any number of levels and for empty ones. */
+ * calls, for any number of levels and for empty ones. Packs and unpacks such memory. */
 // TEST: armci
 #include "check.h"
 
@@ -78,6 +78,34 @@ static void as_a_put(int levels, int *stride, int *count)
   check_free_segment(base);
 }
 
+/* Gathers the segments into a buffer, and scatters it to other memory. */
+static void packed(int levels, int *stride, int *count)
+{
+  int segments = 1;
+  for (int i = 1; i <= levels; i++)
+    segments *= count[i];
+  const long size = (long)segments * count[0];
+  char *memory = check_calloc(BYTES), *buffer = check_calloc(size + 1), *want = check_calloc(size + 1);
+  char *other = check_calloc(BYTES), *scattered = check_calloc(BYTES);
+
+  check_fill(memory, levels, BYTES);
+  buffer[size] = want[size] = '#';
+  for (int i = 0; i < segments; i++) {
+    const long at = place(stride, count, levels, i);
+    memcpy(want + (long)i * count[0], memory + at, (size_t)count[0]);
+    memcpy(scattered + at, memory + at, (size_t)count[0]);
+  }
+  armci_write_strided(memory, levels, stride, count, buffer);
+  CHECK_BYTES(buffer, want, size + 1, "armci_write_strided, %d levels", levels);
+  armci_read_strided(other, levels, stride, count, buffer);
+  CHECK_BYTES(other, scattered, BYTES, "armci_read_strided, %d levels", levels);
+  free(memory);
+  free(buffer);
+  free(want);
+  free(other);
+  free(scattered);
+}
+
 int main(int argc, char **argv)
 {
   static int strides[][8] = { { 0 }, { 40 }, { 40, 400 }, { 7, 61, 211 }, { 300, 20, 80 },
@@ -90,6 +118,7 @@ int main(int argc, char **argv)
   for (int i = 0; i < (int)(sizeof levels / sizeof levels[0]); i++) {
     one_by_one(levels[i], strides[i], counts[i]);
     as_a_put(levels[i], strides[i], counts[i]);
+    packed(levels[i], strides[i], counts[i]);
   }
   one_by_one(2, strides[2], (int[]){ 20, 0, 5 });
   one_by_one(0, NULL, (int[]){ 64 });

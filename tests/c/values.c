@@ -1,6 +1,6 @@
 /* Single values of the four types: put, non-blocking put, get. */
 // TEST: armci moving
-// TEST: n=2 build={pkg-config,cmake}
+// TEST: n=2 build={static,pkg-config,cmake}
 #include "check.h"
 
 enum { CELL = 48 };                 /* a cell has a guard on each side */

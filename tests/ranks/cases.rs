@@ -4,9 +4,9 @@ use crate::child::Ctx;
 use crate::{
     am, am_aggregates, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere,
     atomics, attack_arithmetic, attack_compose, collectives, compose, compose_fuzz, compose_life,
-    consistency, errors, exchanges, fences, flood, group_collectives, groups, hosts, kernels,
-    limits, lookups, mismatches, mutexes, paths, progress, random, rpc, rpc_life, segments,
-    threads, words,
+    consistency, contention, errors, exchanges, fences, flood, group_collectives, groups, hosts,
+    interfaces, kernels, limits, lookups, mismatches, mutexes, paths, progress, random, rpc,
+    rpc_life, segments, threads, words,
 };
 use crate::{array_misuse, arrays};
 
@@ -241,6 +241,11 @@ fn threads_served(c: &Config, n: usize) -> bool {
 pub const CHECKS: &[Check] = &[
     Check { name: "odd_sizes", seconds: 60, on: always, run: segments::odd_sizes },
     Check { name: "random", seconds: 90, on: always, run: random::random },
+    Check { name: "contention", seconds: 60, on: always, run: contention::contention },
+    Check { name: "armci", seconds: 90, on: always, run: interfaces::armci },
+    Check { name: "x10", seconds: 90, on: always, run: interfaces::x10 },
+    Check { name: "lapi", seconds: 90, on: always, run: interfaces::lapi },
+    Check { name: "compose", seconds: 90, on: always, run: interfaces::compose },
     Check { name: "staggered", seconds: 60, on: two, run: segments::staggered },
     Check { name: "neighbours", seconds: 60, on: always, run: segments::neighbours },
     Check { name: "paths", seconds: 30, on: always, run: paths::paths },

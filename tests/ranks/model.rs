@@ -12,6 +12,9 @@ use portolan_engine::transfer::TransferKind;
 /// Bytes around a local buffer that no transfer may touch.
 const GUARD: usize = 24;
 
+/// More blocks than one operation or one datatype of MPI takes.
+const MANY: usize = 5000;
+
 #[derive(Debug, Default)]
 pub struct Model {
     /// By segment and world rank.
@@ -92,11 +95,20 @@ fn strided(rng: &mut Rng, room: usize, unit: usize) -> Option<(Form, usize, usiz
     for attempt in 0..12 {
         let levels = *rng.pick(&[0, 0, 1, 1, 1, 2, 2, 3, 4, 5, 6, 7]);
         let longest = if levels == 0 { room } else { (room / 2).min(2000 >> levels.min(5)) };
-        let block = unit * rng.range(1, (longest / unit).max(1));
+        let most = (longest / unit).max(1);
+        let block = unit
+            * match levels {
+                0 if rng.one_in(3) => (*rng.pick(&[1, 2, 4, 8])).min(most),
+                _ => rng.range(1, most),
+            };
         let most = if levels < 3 { 9 } else { 3 };
         let mut counts = vec![block];
         counts.extend((0..levels).map(|_| rng.range(1, most)));
-        let spread = if attempt < 6 { 12 } else { 1 };
+        let mut spread = if attempt < 6 { 12 } else { 1 };
+        let many = room / (2 * unit);
+        if levels == 1 && many > MANY && rng.one_in(4) {
+            (counts, spread) = (vec![unit, rng.range(MANY, many.min(3 * MANY))], 1);
+        }
         let (remote, start, extent) = side(rng, &counts, unit, spread);
         if extent > room {
             continue;
@@ -117,10 +129,11 @@ fn strided(rng: &mut Rng, room: usize, unit: usize) -> Option<(Form, usize, usiz
     None
 }
 
-fn vector(rng: &mut Rng, room: usize, unit: usize) -> Option<(Form, usize)> {
-    let block = unit * rng.range(1, (room / unit / 2).clamp(1, 40));
+fn vector(rng: &mut Rng, room: usize, unit: usize, adds: bool) -> Option<(Form, usize)> {
+    let (longest, most) = if rng.one_in(12) { (2, 20_000) } else { (40, 60) };
+    let block = unit * rng.range(1, (room / unit / 2).clamp(1, longest));
     let (mut remote, mut local, mut at, mut local_at) = (Vec::new(), Vec::new(), 0, 0);
-    while at + block <= room && remote.len() < 60 {
+    while at + block <= room && remote.len() < most {
         remote.push(at);
         local.push(local_at);
         // Often without a gap, so that adjacent blocks can be joined.
@@ -132,6 +145,11 @@ fn vector(rng: &mut Rng, room: usize, unit: usize) -> Option<(Form, usize)> {
     }
     if rng.one_in(3) {
         rng.shuffle(&mut remote);
+    }
+    if adds && rng.one_in(4) {
+        // A block that occurs twice is added twice.
+        let last = remote.len() - 1;
+        remote[last] = remote[0];
     }
     Some((Form::Vector { block, local, remote }, local_at + block))
 }
@@ -154,7 +172,8 @@ pub fn item(
     }
     let skew = GUARD + rng.below(9);
     let (form, at, local_at, local_extent) = if vectors {
-        let (form, local_extent) = vector(rng, room, unit)?;
+        let adds = matches!(kind, TransferKind::Accumulate(_));
+        let (form, local_extent) = vector(rng, room, unit, adds)?;
         (form, from, skew, local_extent)
     } else {
         let (form, start, extent, local_start, local_extent) = strided(rng, room, unit)?;

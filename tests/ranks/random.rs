@@ -1,4 +1,5 @@
-//! Random transfers of all ranks at once, compared with the model.
+//! Random transfers and read-modify-writes of all ranks at once, through any [`Interface`], compared
+//! with the model.
 //!
 //! The run has phases with a barrier between them. In a phase every part of every segment is split
 //! into regions. A region belongs to one rank, to no rank (all may read it) or to all ranks (all
@@ -6,14 +7,17 @@
 //! of all ranks from the seed. Each rank executes its own plan, and applies all plans to its model.
 
 use crate::child::{Ctx, own, step};
+use crate::interface::{Abilities, Interface, Mode, Move, Ops, Word, WordOp};
 use crate::model::{self, Form, Item, Model};
 use crate::rng::Rng;
 use portolan_engine::collective::group::Group;
-use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::transfer::{Handle, TransferKind};
+use portolan_engine::transfer::TransferKind;
 use std::sync::Arc;
+
+/// Bytes of each rank's segment for local buffers.
+const SCRATCH: usize = 256 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Owner {
@@ -31,19 +35,40 @@ struct Region {
     owner: Owner,
 }
 
-/// How a rank issues and completes several items, which access disjoint bytes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Mode {
-    Blocking,
-    Handle,
-    Implicit,
-    Aggregate,
+#[derive(Debug)]
+enum Step {
+    Moves(Mode, Vec<Item>),
+    Word(WordAt),
 }
 
+/// A read-modify-write with its place in the model.
 #[derive(Debug)]
-struct Step {
-    mode: Mode,
-    items: Vec<Item>,
+struct WordAt {
+    word: Word,
+    segment: usize,
+    at: usize,
+    /// A compare-and-swap expects the value that the word has.
+    hits: bool,
+    /// No other rank changes the word, so its value is known.
+    known: bool,
+}
+
+impl WordAt {
+    /// Applies the operation to the model. Returns it, and the value before it.
+    fn apply(&self, model: &mut Model) -> (Word, i64) {
+        let mut word = self.word;
+        let bytes = word.bytes();
+        let place = &mut model.pieces[self.segment][word.target][self.at..self.at + bytes];
+        let old = match <[u8; 8]>::try_from(&*place) {
+            Ok(all) => i64::from_ne_bytes(all),
+            Err(_) => i32::from_ne_bytes((&*place).try_into().expect("4 bytes")).into(),
+        };
+        if self.hits {
+            word.expected = old;
+        }
+        place.copy_from_slice(&word.after(old).to_ne_bytes()[..bytes]);
+        (word, old)
+    }
 }
 
 /// The first group is the world.
@@ -57,11 +82,46 @@ fn memberships(n: usize) -> Vec<Vec<usize>> {
     all
 }
 
+/// The memory of all members of a group: a segment, or memory of their own.
+struct Place {
+    group: Arc<Group>,
+    segment: Option<Arc<Segment>>,
+    /// The address of each member's part, and the length of the own one.
+    bases: Vec<usize>,
+    len: usize,
+    _own: Vec<u64>,
+}
+
+impl Place {
+    fn new(ctx: &Ctx, group: &Arc<Group>, len: usize, in_segment: bool) -> Place {
+        let segment = in_segment.then(|| ctx.engine.allocate(group, len).expect("allocate"));
+        let own = vec![0u64; if in_segment { 0 } else { len.div_ceil(8) }];
+        let bases = match &segment {
+            Some(segment) => segment.parts().map(|part| part.address()).collect(),
+            None => group.allgather(&*ctx.engine, &(own.as_ptr() as usize)).expect("allgather"),
+        };
+        Place { group: group.clone(), segment, bases, len, _own: own }
+    }
+
+    #[expect(clippy::mut_from_ref, reason = "the memory is not the place's own")]
+    fn bytes(&self) -> &mut [u8] {
+        if self.len == 0 {
+            return &mut [];
+        }
+        let base = self.bases[self.group.rank()] as *mut u8;
+        // SAFETY: the memory lives as long as the place. It is accessed only between meetings, while
+        // no other rank does.
+        unsafe { std::slice::from_raw_parts_mut(base, self.len) }
+    }
+}
+
 struct World {
     groups: Vec<(Vec<usize>, Option<Arc<Group>>)>,
-    /// The number of the group and, for its members, the segment.
-    segments: Vec<(usize, Option<Arc<Segment>>)>,
+    /// The number of the group and, for its members, the memory.
+    segments: Vec<(usize, Option<Place>)>,
     model: Model,
+    /// Local buffers may be in it.
+    scratch: Arc<Segment>,
 }
 
 fn lengths(rng: &mut Rng, n: usize) -> Vec<usize> {
@@ -83,10 +143,11 @@ impl World {
                 (members, group)
             })
             .collect();
-        World { groups, segments: Vec::new(), model: Model::default() }
+        let scratch = ctx.allocate(SCRATCH);
+        World { groups, segments: Vec::new(), model: Model::default(), scratch }
     }
 
-    fn allocate(&mut self, ctx: &Ctx, rng: &mut Rng, s: usize) {
+    fn allocate(&mut self, ctx: &Ctx, can: &Abilities, rng: &mut Rng, s: usize) {
         let group = if s < 2 { 0 } else { s % self.groups.len() };
         let mut lengths = lengths(rng, ctx.n);
         let contents = rng.next();
@@ -94,14 +155,14 @@ impl World {
         for (rank, len) in lengths.iter_mut().enumerate() {
             *len = if members.contains(&rank) { *len } else { 0 };
         }
-        let segment =
-            live.as_ref().map(|g| ctx.engine.allocate(g, lengths[ctx.me]).expect("allocate"));
+        let in_segment = !can.anywhere || s.is_multiple_of(2);
+        let place = live.as_ref().map(|g| Place::new(ctx, g, lengths[ctx.me], in_segment));
         let pieces: Vec<Vec<u8>> =
             (0..ctx.n).map(|r| Rng::new(contents, &[r as u64]).bytes(lengths[r])).collect();
-        if let Some(segment) = &segment {
-            own(segment).copy_from_slice(&pieces[ctx.me]);
+        if let Some(place) = &place {
+            place.bytes().copy_from_slice(&pieces[ctx.me]);
         }
-        let at = (group, segment);
+        let at = (group, place);
         if s < self.segments.len() {
             self.segments[s] = at;
             self.model.pieces[s] = pieces;
@@ -112,28 +173,33 @@ impl World {
     }
 
     fn free(&mut self, ctx: &Ctx, s: usize) {
-        if let Some(segment) = self.segments[s].1.take() {
+        if let Some(segment) = self.segments[s].1.take().and_then(|place| place.segment) {
             ctx.free(segment);
         }
     }
 
-    fn address(&self, item: &Item) -> usize {
-        let (group, segment) = &self.segments[item.segment];
-        let group = self.groups[*group].1.as_ref().expect("a member plans the item");
-        let rank = group.rank_of(item.target).expect("the target is a member");
-        segment.as_ref().expect("allocated").part(rank).address() + item.at
+    fn address(&self, segment: usize, target: usize) -> usize {
+        let place = self.segments[segment].1.as_ref().expect("a member plans the item");
+        place.bases[place.group.rank_of(target).expect("the target is a member")]
     }
 
+    /// The own memory first: gets from other ranks would give late bytes the time to arrive.
     fn verify(&self, ctx: &Ctx, phase: usize) {
-        for (s, (group, segment)) in self.segments.iter().enumerate() {
-            let Some(segment) = segment else { continue };
-            for (i, &world) in self.groups[*group].0.iter().enumerate() {
+        let places = || self.segments.iter().enumerate();
+        for (s, (_, place)) in places() {
+            let Some(place) = place else { continue };
+            let want = &self.model.pieces[s][ctx.me];
+            compare(want, place.bytes(), &format!("phase {phase}: own memory of segment {s}"));
+        }
+        for (s, (group, place)) in places() {
+            let Some(place) = place.as_ref().filter(|place| place.segment.is_some()) else {
+                continue;
+            };
+            for (&world, &base) in self.groups[*group].0.iter().zip(&place.bases) {
                 let want = &self.model.pieces[s][world];
-                let got = ctx.get(world, segment.part(i).address(), want.len());
+                let got = ctx.get(world, base, want.len());
                 compare(want, &got, &format!("phase {phase}: segment {s} at rank {world}"));
             }
-            let want = &self.model.pieces[s][ctx.me];
-            compare(want, own(segment), &format!("phase {phase}: own memory of segment {s}"));
         }
     }
 }
@@ -152,7 +218,7 @@ fn compare(want: &[u8], got: &[u8], what: &str) {
     }
 }
 
-fn regions(world: &World, rng: &mut Rng) -> Vec<Region> {
+fn regions(world: &World, can: &Abilities, rng: &mut Rng) -> Vec<Region> {
     let mut all = Vec::new();
     for (segment, pieces) in world.model.pieces.iter().enumerate() {
         let members = &world.groups[world.segments[segment].0].0;
@@ -165,7 +231,7 @@ fn regions(world: &World, rng: &mut Rng) -> Vec<Region> {
             for pair in cuts.windows(2).filter(|p| p[0] < p[1]) {
                 let owner = match rng.below(8) {
                     0 => Owner::Nobody,
-                    1 => Owner::All(rng.below(9)),
+                    1 if can.types > 0 => Owner::All(rng.below(can.types)),
                     _ => Owner::Rank(*rng.pick(members)),
                 };
                 all.push(Region { segment, target, from: pair[0], to: pair[1], owner });
@@ -183,8 +249,8 @@ fn prepare(ctx: &Ctx, world: &mut World, regions: &[Region], rng: &mut Rng) {
         let piece = &mut world.model.pieces[r.segment][r.target][r.from..r.to];
         model::fill_elements(&mut Rng::new(seed, &[1]), scale, piece);
         if r.target == ctx.me {
-            let segment = world.segments[r.segment].1.as_ref().expect("own segment");
-            own(segment)[r.from..r.to].copy_from_slice(piece);
+            let place = world.segments[r.segment].1.as_ref().expect("own memory");
+            place.bytes()[r.from..r.to].copy_from_slice(piece);
         }
     }
 }
@@ -195,13 +261,39 @@ fn part(rng: &mut Rng, r: &Region, cursor: &mut usize) -> Option<(usize, usize)>
     if room == 0 {
         return None;
     }
-    let len = if rng.one_in(4) { room } else { rng.range(1, room.min(6000)) };
+    let len = match rng.below(6) {
+        0 => room,
+        1 => (*rng.pick(&[1, 2, 4, 4, 8, 8, 16])).min(room),
+        _ => rng.range(1, room.min(6000)),
+    };
     let from = *cursor;
     *cursor = (from + len).next_multiple_of(16);
     Some((from, from + len))
 }
 
-fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: usize) -> Vec<Step> {
+fn word(can: &Abilities, r: &Region, rng: &mut Rng) -> Option<WordAt> {
+    let (known, wide, op) = match r.owner {
+        Owner::Rank(_) => (true, rng.one_in(2), *rng.pick(can.words)),
+        Owner::All(which) if which < 2 => (false, which == 1, WordOp::Add),
+        _ => return None,
+    };
+    let at = r.from + rng.below((r.to - r.from).min(400) / 8) * 8;
+    // The operand of an addition is an int in some interfaces, whatever the word is.
+    let short = op == WordOp::Add || rng.one_in(2);
+    let value = if short { i64::from(rng.next() as i32) } else { rng.next() as i64 };
+    let word = Word { op, wide, target: r.target, value, expected: 0 };
+    let word = Word { value: word.cut(value), ..word };
+    (at + 8 <= r.to).then(|| WordAt { word, segment: r.segment, at, hits: rng.one_in(2), known })
+}
+
+fn plan(
+    world: &World,
+    can: &Abilities,
+    regions: &[Region],
+    rank: usize,
+    rng: &mut Rng,
+    steps: usize,
+) -> Vec<Step> {
     let member = |r: &&Region| world.groups[world.segments[r.segment].0].0.contains(&rank);
     let usable: Vec<Region> = regions
         .iter()
@@ -214,13 +306,13 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
         return plan;
     }
     while plan.len() < steps {
-        let mode = *rng.pick(&[
-            Mode::Blocking,
-            Mode::Blocking,
-            Mode::Handle,
-            Mode::Implicit,
-            Mode::Aggregate,
-        ]);
+        let mut chosen = rng.below(usable.len());
+        if !can.words.is_empty() && rng.one_in(5) {
+            plan.extend(word(can, &usable[chosen], rng).map(Step::Word));
+            continue;
+        }
+        // Half of the steps are a single blocking item.
+        let mode = if rng.one_in(2) { can.modes[0] } else { *rng.pick(can.modes) };
         let most = match mode {
             Mode::Blocking => 1,
             Mode::Aggregate => 60,
@@ -229,7 +321,6 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
         let mut cursors: Vec<usize> = usable.iter().map(|r| r.from).collect();
         let mut items = Vec::new();
         let gets = rng.one_in(2);
-        let mut chosen = rng.below(usable.len());
         for _ in 0..rng.range(1, most) {
             if mode != Mode::Aggregate || rng.one_in(10) {
                 chosen = rng.below(usable.len());
@@ -241,12 +332,12 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
                 Owner::Nobody => TransferKind::Get,
                 Owner::All(which) => TransferKind::Accumulate(model::scale(rng, which)),
                 Owner::Rank(_) => match rng.below(3) {
-                    0 => TransferKind::Put,
-                    1 => TransferKind::Get,
-                    _ => {
-                        let which = rng.below(9);
+                    0 => TransferKind::Get,
+                    1 if can.types > 0 => {
+                        let which = rng.below(can.types);
                         TransferKind::Accumulate(model::scale(rng, which))
                     }
+                    _ => TransferKind::Put,
                 },
             };
             if mode == Mode::Aggregate {
@@ -260,12 +351,13 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
             }
             if let (TransferKind::Accumulate(scale), Owner::Rank(_)) = (kind, r.owner) {
                 let typed = whole(rng, TransferKind::Put, place, bounds, Some(scale));
-                plan.push(Step { mode: Mode::Blocking, items: vec![typed] });
+                plan.push(Step::Moves(Mode::Blocking, vec![typed]));
             }
             let vectors = rng.one_in(4);
-            items.extend(model::item(rng, kind, place, bounds, vectors));
+            let item = model::item(rng, kind, place, bounds, vectors);
+            items.extend(item.filter(|item| can.takes(item)));
         }
-        plan.push(Step { mode, items });
+        plan.push(Step::Moves(mode, items));
     }
     plan
 }
@@ -294,128 +386,111 @@ fn whole(
     }
 }
 
-/// The buffer must stay in place until the item is complete.
-fn issue(
-    ctx: &Ctx,
-    address: usize,
-    item: &Item,
-    buffer: &mut [u8],
-    mode: Mode,
-    handle: &mut Handle,
-) {
-    let engine = &*ctx.engine;
-    let local = buffer.as_mut_ptr().wrapping_add(item.local_at);
-    let (kind, target) = (item.kind, item.target);
-    // SAFETY: the buffer has all bytes that the form names, and outlives the waits for transfers.
-    let done = unsafe {
-        match &item.form {
-            Form::Strided { counts, local: l, remote: r } => {
-                let shape = Shape::strided(counts, l, r).expect("a shape");
-                let plain = shape.is_contiguous() && !shape.is_empty();
-                match mode {
-                    Mode::Blocking if plain && kind == TransferKind::Put => {
-                        engine.put(target, address, local, shape.bytes())
-                    }
-                    Mode::Blocking if plain && kind == TransferKind::Get => {
-                        engine.get(target, address, local, shape.bytes())
-                    }
-                    Mode::Blocking => engine.blocking(kind, target, address, local, &shape),
-                    Mode::Implicit => engine.implicit(kind, target, address, local, &shape),
-                    _ => handle.issue(engine, kind, target, address, local, &shape),
-                }
+/// Performs a step, and compares what the rank itself sees with the model.
+fn carry_out(calls: &mut dyn Interface, world: &mut World, at: &str, plan: &Step, rng: &mut Rng) {
+    let (mode, items) = match plan {
+        Step::Moves(mode, items) => (*mode, items),
+        Step::Word(place) => {
+            let (word, old) = place.apply(&mut world.model);
+            let remote = world.address(place.segment, word.target) + place.at;
+            let got = calls.word(&word, remote);
+            if word.op == WordOp::CompareSwap {
+                assert_eq!(got == word.expected, old == word.expected, "{at}: {place:?}");
+            } else if place.known {
+                assert_eq!(got, old, "{at}: {place:?}");
             }
-            Form::Vector { block, local: l, remote: r } => {
-                let l: Vec<usize> = l.iter().map(|o| local as usize + o).collect();
-                let r: Vec<usize> = r.iter().map(|o| address + o).collect();
-                let list = [Vector { block: *block, local: &l, remote: &r }];
-                match mode {
-                    Mode::Blocking => engine.vector(kind, target, &list),
-                    Mode::Implicit => engine.implicit_vectors(kind, target, &list),
-                    _ => handle.issue_vectors(engine, kind, target, &list),
-                }
-            }
+            return;
         }
     };
-    done.unwrap_or_else(|e| panic!("{item:?}: {e}"));
-}
-
-fn carry_out(ctx: &Ctx, world: &mut World, at: &str, plan: &Step, rng: &mut Rng) {
-    let engine = &*ctx.engine;
-    let mut handle = Handle::default();
-    if plan.mode == Mode::Aggregate {
-        handle.set_aggregate().expect("a fresh handle");
-    }
-    let mut buffers: Vec<Vec<u8>> = plan.items.iter().map(Item::local).collect();
-    for (item, buffer) in plan.items.iter().zip(&mut buffers) {
-        let address = world.address(item);
-        issue(ctx, address, item, buffer, plan.mode, &mut handle);
-    }
-    match plan.mode {
-        Mode::Blocking => {}
-        Mode::Implicit => {
-            if rng.one_in(2) {
-                for item in &plan.items {
-                    engine.wait_implicit_to(item.target).expect("wait for a target");
-                }
+    let scratch = own(&world.scratch);
+    let mut free = 0;
+    let mut heap: Vec<Vec<u8>> = items.iter().map(Item::local).collect();
+    let buffers: Vec<*mut [u8]> = heap
+        .iter_mut()
+        .map(|bytes| match scratch.get_mut(free..free + bytes.len()) {
+            Some(place) if rng.one_in(3) => {
+                place.copy_from_slice(bytes);
+                free += bytes.len();
+                &raw mut *place
             }
-            engine.wait_implicit().expect("wait for all targets");
-        }
-        _ => {
-            if rng.one_in(3) {
-                while !handle.test(engine).expect("test") {}
-            }
-            handle.wait(engine).expect("wait");
-            assert!(!handle.is_pending());
-        }
-    }
-    for (i, (item, buffer)) in plan.items.iter().zip(&buffers).enumerate() {
+            _ => &raw mut bytes[..],
+        })
+        .collect();
+    let moves: Vec<Move<'_>> = items
+        .iter()
+        .zip(&buffers)
+        .map(|(item, buffer)| Move {
+            item,
+            remote: world.address(item.segment, item.target) + item.at,
+            local: buffer.cast::<u8>().wrapping_add(item.local_at),
+        })
+        .collect();
+    // SAFETY: the buffers have all bytes that the forms name, and outlive the call.
+    unsafe { calls.perform(mode, &moves, rng) };
+    for (i, (item, buffer)) in items.iter().zip(&buffers).enumerate() {
         let want = item.apply(&mut world.model);
-        compare(
-            &want,
-            buffer,
-            &format!("{at}, item {i} ({:?}): local buffer of {item:?}", plan.mode),
-        );
+        let what = format!("{at}, item {i} ({mode:?}): local buffer of {item:?}");
+        // SAFETY: the buffer is a part of `heap` or of the segment, and no transfer is under way.
+        compare(&want, unsafe { &**buffer }, &what);
     }
+    drop(heap);
 }
 
 pub fn random(ctx: &Ctx) {
+    let mut calls = Ops::new(ctx);
+    run(ctx, &mut calls, if ctx.quick { (4, 20) } else { (6, 25) });
+    calls.end();
+}
+
+/// Runs a number of phases, each with a number of steps.
+pub fn run(ctx: &Ctx, calls: &mut dyn Interface, (phases, steps): (usize, usize)) {
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64]);
     let mut world = World::new(ctx);
-    let (phases, steps) = if ctx.quick { (4, 20) } else { (6, 25) };
+    let can = calls.abilities();
     for s in 0..5 {
-        world.allocate(ctx, &mut rng, s);
+        world.allocate(ctx, &can, &mut rng, s);
     }
     for phase in 0..phases {
         step(format!("random: phase {phase}, preparing"));
         if phase > 0 {
             let s = rng.below(world.segments.len());
             world.free(ctx, s);
-            world.allocate(ctx, &mut rng, s);
+            world.allocate(ctx, &can, &mut rng, s);
         }
-        let regions = regions(&world, &mut rng);
+        let regions = regions(&world, &can, &mut rng);
         prepare(ctx, &mut world, &regions, &mut rng);
-        ctx.barrier();
+        calls.meet(&mut rng);
         let seed = rng.next();
         for rank in 0..ctx.n {
             let mut rng = Rng::new(seed, &[rank as u64]);
-            for (i, plan) in plan(&world, &regions, rank, &mut rng, steps).iter().enumerate() {
+            for (i, plan) in plan(&world, &can, &regions, rank, &mut rng, steps).iter().enumerate()
+            {
                 if rank == ctx.me {
                     let at = format!("phase {phase}, step {i}");
-                    step(format!("random: {at}: {:?}", plan.mode));
-                    carry_out(ctx, &mut world, &at, plan, &mut rng);
+                    match plan {
+                        Step::Moves(mode, _) => step(format!("random: {at}: {mode:?}")),
+                        Step::Word(place) => step(format!("random: {at}: {:?}", place.word.op)),
+                    }
+                    carry_out(calls, &mut world, &at, plan, &mut rng);
                 } else {
-                    plan.items.iter().for_each(|item| drop(item.apply(&mut world.model)));
+                    match plan {
+                        Step::Moves(_, items) => {
+                            items.iter().for_each(|item| drop(item.apply(&mut world.model)));
+                        }
+                        Step::Word(place) => drop(place.apply(&mut world.model)),
+                    }
                 }
             }
         }
         step(format!("random: phase {phase}, verifying"));
-        ctx.barrier();
+        calls.meet(&mut rng);
         world.verify(ctx, phase);
         ctx.barrier();
     }
     for s in 0..world.segments.len() {
         world.free(ctx, s);
     }
+    ctx.free(world.scratch);
     for (_, group) in world.groups.drain(..).skip(1) {
         if let Some(group) = group {
             ctx.engine.free_group(&group).expect("free a group");

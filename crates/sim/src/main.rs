@@ -93,6 +93,9 @@ mod group_collectives;
 #[path = "../../../tests/ranks/groups.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod groups;
+#[path = "../../../tests/ranks/interface.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod interface;
 #[path = "../../../tests/ranks/lookups.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod lookups;

@@ -15,12 +15,7 @@ const PATHS: [&str; 4] = ["direct", "rma", "message", "auto"];
 const LEVELS: [&str; 2] = ["multiple", "single"];
 
 /// Programs of each kind that moves data, for the quick selection.
-const QUICK: [&str; 30] = [
-    "c/contiguous",
-    "c/strided",
-    "c/vector",
-    "c/accumulate",
-    "c/rmw",
+const QUICK: [&str; 21] = [
     "c/values",
     "c/handles",
     "c/mutexes",
@@ -28,10 +23,6 @@ const QUICK: [&str; 30] = [
     "c/messages",
     "c/reductions",
     "c/domains",
-    "c/cp_patterns",
-    "c/cp_random",
-    "c/x10_copy",
-    "c/x10_strided",
     "c/x10_async",
     "c/x10_aggregate",
     "c/x10_lock",
@@ -49,7 +40,7 @@ const QUICK: [&str; 30] = [
 ];
 
 /// This program alone requests windows if an MPI lacks them between hosts.
-const ASKS_FOR_WINDOWS: &str = "c/contiguous";
+const ASKS_FOR_WINDOWS: &str = "c/values";
 
 const ON_HOSTS: [&str; 5] = ["1,1", "2,1", "1,1,1", "2,2", "2,1,1"];
 const CONFIGS: [&str; 10] = [

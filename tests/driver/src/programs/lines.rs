@@ -55,7 +55,7 @@ pub enum Entry {
 
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// For example `c/rmw`.
+    /// For example `c/values`.
     pub name: String,
     pub entries: Vec<Entry>,
 }

@@ -29,7 +29,7 @@ const LIMIT: u64 = 90;
 #[derive(Debug, Clone)]
 pub struct Case {
     pub label: String,
-    /// For example `c/rmw` or `link/values.static`.
+    /// For example `c/values` or `link/values.static`.
     pub program: String,
     spec: Spec,
 }

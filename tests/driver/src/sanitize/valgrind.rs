@@ -8,9 +8,9 @@ use crate::system;
 use std::path::PathBuf;
 
 /// The programs of tests/c for valgrind. `--quick` runs only the first ones.
-const QUICK_PROGRAMS: &str = "contiguous mutexes lapi_amsend cp_patterns mercury_rpc";
-const MORE_PROGRAMS: &str = "strided vector accumulate handles rmw groups lapi_putget x10_copy \
-    x10_async mercury_bulk mercury_long";
+const QUICK_PROGRAMS: &str = "values mutexes lapi_amsend cp_store mercury_rpc";
+const MORE_PROGRAMS: &str = "memory handles stride_info groups lapi_putget x10_values x10_async \
+    mercury_bulk mercury_long";
 
 const VALGRIND: &str = "valgrind -q --error-exitcode=99 --leak-check=full \
     --errors-for-leak-kinds=definite --show-leak-kinds=definite --num-callers=30 \

@@ -1,0 +1,208 @@
+//! Several ranks access the same bytes through any [`Interface`]: they hand over data, draw tickets,
+//! pass tokens on, and change numbers under a lock.
+
+use crate::child::{Ctx, own, step};
+use crate::interface::{Interface, Mode, Move, Ops, Word, WordOp};
+use crate::model::{Form, Item};
+use crate::rng::Rng;
+use portolan_engine::memory::segment::Segment;
+use portolan_engine::transfer::TransferKind;
+
+const DRAWS: usize = 30;
+
+/// Through the engine's calls.
+pub fn contention(ctx: &Ctx) {
+    let mut calls = Ops::new(ctx);
+    run(ctx, &mut calls);
+    calls.end();
+}
+
+/// Collective; all ranks call it with the same numbers.
+pub fn run(ctx: &Ctx, calls: &mut dyn Interface) {
+    let can = calls.abilities();
+    let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 2]);
+    (0..ctx.n).for_each(|rank| calls.nothing(rank));
+    meetings(ctx, calls, &mut rng);
+    hand_overs(ctx, calls, &mut rng);
+    for wide in [false, true] {
+        if can.words.contains(&WordOp::Add) {
+            tickets(ctx, calls, wide, &mut rng);
+        }
+        if can.words.contains(&WordOp::Swap) {
+            tokens(ctx, calls, wide, &mut rng);
+        }
+    }
+    if can.locks > 0 {
+        locks(ctx, calls, can.locks, &mut rng);
+    }
+}
+
+fn zeros(
+    ctx: &Ctx,
+    calls: &mut dyn Interface,
+    bytes: usize,
+    rng: &mut Rng,
+) -> std::sync::Arc<Segment> {
+    let segment = ctx.allocate(bytes);
+    own(&segment).fill(0);
+    calls.meet(rng);
+    segment
+}
+
+/// Each rank puts to its right neighbour. After a meeting, the neighbour has the bytes in its memory.
+fn meetings(ctx: &Ctx, calls: &mut dyn Interface, rng: &mut Rng) {
+    const LONGEST: usize = 1 << 20;
+    let (right, left) = ((ctx.me + 1) % ctx.n, (ctx.me + ctx.n - 1) % ctx.n);
+    let (segment, mode) = (zeros(ctx, calls, LONGEST, rng), calls.abilities().modes[0]);
+    for round in 0..if ctx.quick { 6 } else { 12 } {
+        step(format!("contention: meeting {round}"));
+        let len = *rng.pick(&[8, 5000, 300_000, LONGEST]);
+        let content = |rank| Rng::new(ctx.seed, &[rank as u64, round, 1]).bytes(len);
+        let place = segment.part(right).address();
+        copy(calls, mode, TransferKind::Put, right, place, &mut content(ctx.me));
+        calls.meet(rng);
+        assert!(own(&segment)[..len] == content(left), "{len} bytes of rank {left}, round {round}");
+        calls.meet(rng);
+    }
+    ctx.free(segment);
+}
+
+/// Each rank puts to its right neighbour and informs it. The neighbour then finds the data in its
+/// memory, without a fence or a barrier, and hands a byte back.
+pub fn hand_overs(ctx: &Ctx, calls: &mut dyn Interface, rng: &mut Rng) {
+    const LONGEST: usize = 40_000;
+    let (right, left) = ((ctx.me + 1) % ctx.n, (ctx.me + ctx.n - 1) % ctx.n);
+    let segment = zeros(ctx, calls, LONGEST, rng);
+    for round in 0..if ctx.quick { 12 } else { 24 } {
+        step(format!("contention: handing over, round {round}"));
+        let len = *rng.pick(&[4, 8, 100, 2048, 2052, 5000, LONGEST]);
+        let content = |rank| Rng::new(ctx.seed, &[rank as u64, round]).bytes(len);
+        calls.hand_over(right, segment.part(right).address(), &content(ctx.me));
+        calls.receive(left);
+        assert_eq!(
+            own(&segment)[..len],
+            content(left),
+            "{len} bytes of rank {left}, round {round}"
+        );
+        calls.meet(rng);
+    }
+    if ctx.n > 1 {
+        // Several at once from all ranks, before anyone waits.
+        for rank in 0..ctx.n {
+            let place = segment.part(rank).address() + 8 * ctx.me;
+            (0..3).for_each(|_| calls.hand_over(rank, place, &(ctx.me as u64).to_ne_bytes()));
+        }
+        (0..3 * ctx.n).rev().for_each(|i| calls.receive(i % ctx.n));
+        for rank in 0..ctx.n {
+            let seen = &own(&segment)[8 * rank..8 * rank + 8];
+            assert_eq!(seen, (rank as u64).to_ne_bytes(), "the word of rank {rank}");
+        }
+        calls.meet(rng);
+    }
+    ctx.free(segment);
+}
+
+fn gathered(ctx: &Ctx, mine: [i64; DRAWS]) -> Vec<i64> {
+    let all = ctx.engine.world().allgather(&*ctx.engine, &mine).expect("allgather");
+    let mut all = all.concat();
+    all.sort_unstable();
+    all
+}
+
+/// All ranks draw numbers from one counter. Each number is drawn once.
+fn tickets(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
+    let home = ctx.n - 1;
+    let segment = zeros(ctx, calls, 8, rng);
+    let draw = Word { op: WordOp::Add, wide, target: home, value: 1, expected: 0 };
+    step("contention: tickets");
+    let mine = [(); DRAWS].map(|()| calls.word(&draw, segment.part(home).address()));
+    assert!(mine.is_sorted_by(|a, b| a < b), "tickets in another order: {mine:?}");
+    let all = gathered(ctx, mine);
+    assert!(all.iter().copied().eq(0..(DRAWS * ctx.n) as i64), "tickets: {all:?}");
+    calls.meet(rng);
+    ctx.free(segment);
+}
+
+/// Each rank swaps tokens with a cell of each rank. None is lost, none is duplicated.
+fn tokens(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
+    let segment = zeros(ctx, calls, 8, rng);
+    step("contention: tokens");
+    let mut hand = [0; DRAWS];
+    hand[0] = ctx.me as i64 + 1;
+    for turn in 0..100 {
+        let target = turn % ctx.n;
+        let held = &mut hand[turn % 7];
+        let swap = Word { op: WordOp::Swap, wide, target, value: *held, expected: 0 };
+        *held = calls.word(&swap, segment.part(target).address());
+    }
+    calls.meet(rng);
+    let cell = &own(&segment)[..8];
+    hand[DRAWS - 1] = i64::from_ne_bytes(cell.try_into().expect("8 bytes"));
+    let mut found = gathered(ctx, hand);
+    found.retain(|&token| token != 0);
+    assert!(found.iter().copied().eq(1..=ctx.n as i64), "tokens: {found:?}");
+    ctx.free(segment);
+}
+
+/// Adds one to numbers by a get and a put. No addition is lost under the lock.
+fn locks(ctx: &Ctx, calls: &mut dyn Interface, number: usize, rng: &mut Rng) {
+    let segment = zeros(ctx, calls, 8 * number * ctx.n, rng);
+    // The number need not be at the rank of the lock.
+    let add = |calls: &mut dyn Interface, lock: usize, home: usize| {
+        let target = (home + lock) % ctx.n;
+        let place = segment.part(target).address() + 8 * (home * number + lock);
+        let mut value = [0; 8];
+        copy(calls, Mode::Blocking, TransferKind::Get, target, place, &mut value);
+        std::thread::yield_now();
+        value = (u64::from_ne_bytes(value) + 1).to_ne_bytes();
+        copy(calls, Mode::Blocking, TransferKind::Put, target, place, &mut value);
+    };
+    let rounds = if ctx.quick { 8 } else { 16 };
+    for round in 0..rounds {
+        for turn in 0..ctx.n {
+            // In every other round, all ranks want the same lock at the same time.
+            let home = if round % 2 == 0 { turn } else { (ctx.me + turn) % ctx.n };
+            step(format!("contention: locks of rank {home}, round {round}"));
+            if round % 4 == 3 {
+                // All of them at once, in the same order on all ranks.
+                (0..number).for_each(|lock| calls.lock(lock, home));
+                (0..number).for_each(|lock| add(calls, lock, home));
+                (0..number).for_each(|lock| calls.unlock(lock, home));
+                continue;
+            }
+            for lock in 0..number {
+                calls.lock(lock, home);
+                add(calls, lock, home);
+                calls.unlock(lock, home);
+            }
+        }
+    }
+    calls.meet(rng);
+    for home in 0..ctx.n {
+        for lock in 0..number {
+            let at = 8 * (home * number + lock);
+            let here = (home + lock) % ctx.n == ctx.me;
+            let sum = u64::from_ne_bytes(own(&segment)[at..at + 8].try_into().expect("8 bytes"));
+            let want = if here { rounds * ctx.n as u64 } else { 0 };
+            assert_eq!(sum, want, "under lock {lock} of rank {home}");
+        }
+    }
+    calls.meet(rng);
+    ctx.free(segment);
+}
+
+fn copy(
+    calls: &mut dyn Interface,
+    mode: Mode,
+    kind: TransferKind,
+    target: usize,
+    remote: usize,
+    bytes: &mut [u8],
+) {
+    let (segment, at, local_at, local_len, seed) = (0, 0, 0, bytes.len(), 0);
+    let form = Form::Strided { counts: vec![local_len], local: vec![], remote: vec![] };
+    let item = Item { kind, segment, target, at, local_at, local_len, form, seed, elements: None };
+    let it = Move { item: &item, remote, local: bytes.as_mut_ptr() };
+    // SAFETY: the local bytes outlive the call, and the caller names bytes of the target.
+    unsafe { calls.perform(mode, &[it], &mut Rng::new(1, &[])) };
+}

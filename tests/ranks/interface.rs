@@ -1,0 +1,304 @@
+//! The calls of an interface that the model of [`random`](crate::random) and the checks of
+//! [`contention`](crate::contention) drive. [`Ops`] are the engine's own calls, which the Rust
+//! interface makes too. [`interfaces`](crate::interfaces) has the C interfaces, by their symbols.
+
+use crate::ctx::Ctx;
+use crate::model::{Form, Item};
+use crate::rng::Rng;
+use portolan_engine::atomics::mutex::MutexSet;
+use portolan_engine::atomics::notifications::Notifications;
+use portolan_engine::layout::{Shape, Vector};
+use portolan_engine::path::ops::{Combine, Rmw};
+use portolan_engine::runtime::Engine;
+use portolan_engine::transfer::{Handle, TransferKind};
+use std::sync::Arc;
+
+/// How a rank issues and completes several items, which access disjoint bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    Blocking,
+    /// A handle for each item, or what the interface has in its place.
+    Handle,
+    /// The step waits once, for all items.
+    Implicit,
+    Aggregate,
+}
+
+/// An item with the addresses of the start of its form.
+#[derive(Debug)]
+pub struct Move<'a> {
+    pub item: &'a Item,
+    pub remote: usize,
+    pub local: *mut u8,
+}
+
+impl Move<'_> {
+    /// Returns the number of bytes if they are contiguous and not zero.
+    pub fn plain(&self) -> Option<usize> {
+        match &self.item.form {
+            Form::Strided { counts, .. } if counts.len() == 1 && counts[0] > 0 => Some(counts[0]),
+            _ => None,
+        }
+    }
+
+    /// Returns the local and remote address and the length of each block.
+    pub fn blocks(&self) -> Vec<(usize, usize, usize)> {
+        let at = |(l, r, n): (usize, usize, usize)| {
+            let local = (self.local as usize).wrapping_add(l).wrapping_sub(self.item.local_at);
+            (local, self.remote.wrapping_add(r).wrapping_sub(self.item.at), n)
+        };
+        self.item.blocks().into_iter().map(at).collect()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum WordOp {
+    Add,
+    Or,
+    Swap,
+    CompareSwap,
+}
+
+/// A read-modify-write of a word of 4 or 8 bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Word {
+    pub op: WordOp,
+    pub wide: bool,
+    pub target: usize,
+    pub value: i64,
+    /// Of a compare-and-swap.
+    pub expected: i64,
+}
+
+impl Word {
+    pub fn bytes(&self) -> usize {
+        if self.wide { 8 } else { 4 }
+    }
+
+    /// Returns the value as the word holds it.
+    pub fn cut(&self, value: i64) -> i64 {
+        if self.wide { value } else { i64::from(value as i32) }
+    }
+
+    pub fn after(&self, old: i64) -> i64 {
+        self.cut(match self.op {
+            WordOp::Add => old.wrapping_add(self.value),
+            WordOp::Or => old | self.value,
+            WordOp::CompareSwap if old != self.expected => old,
+            WordOp::Swap | WordOp::CompareSwap => self.value,
+        })
+    }
+}
+
+/// The transfers and other operations that an interface has.
+#[derive(Debug, Clone, Copy)]
+pub struct Abilities {
+    pub gets: bool,
+    /// The number of types of [`model::scale`](crate::model::scale) that it accumulates.
+    pub types: usize,
+    pub modes: &'static [Mode],
+    pub words: &'static [WordOp],
+    /// The number of locks of each rank.
+    pub locks: usize,
+    /// Whether the strides of a transfer may be negative.
+    pub negative: bool,
+    /// Whether any memory of a rank can be the target.
+    pub anywhere: bool,
+}
+
+impl Abilities {
+    pub fn takes(&self, item: &Item) -> bool {
+        let kind = self.gets || item.kind != TransferKind::Get;
+        let negative = |strides: &[isize]| strides.iter().any(|&stride| stride < 0);
+        let strides = match &item.form {
+            Form::Strided { local, remote, .. } if !self.negative => {
+                !negative(local) && !negative(remote)
+            }
+            _ => true,
+        };
+        kind && strides
+    }
+}
+
+pub trait Interface {
+    fn abilities(&self) -> Abilities;
+
+    /// Performs all items. On return the local bytes are in place or may be changed.
+    ///
+    /// # Safety
+    /// The addresses must be valid for the items.
+    unsafe fn perform(&mut self, mode: Mode, moves: &[Move<'_>], rng: &mut Rng);
+
+    /// Makes transfers of nothing, from and to no memory.
+    fn nothing(&mut self, _target: usize) {}
+
+    /// Returns the word before the operation. After a compare-and-swap that did not swap, it may be
+    /// any value but the expected one.
+    fn word(&mut self, _word: &Word, _remote: usize) -> i64 {
+        unreachable!("the interface has no words")
+    }
+
+    /// Completes everything at all ranks. Collective; all ranks draw the same numbers.
+    fn meet(&mut self, rng: &mut Rng);
+
+    /// Puts the bytes, and then informs the target.
+    fn hand_over(&mut self, to: usize, remote: usize, bytes: &[u8]);
+
+    /// Waits until a rank has handed over once more. Then its bytes are there.
+    fn receive(&mut self, from: usize);
+
+    fn lock(&mut self, _number: usize, _home: usize) {
+        unreachable!("the interface has no locks")
+    }
+
+    /// Whatever the rank has put is at its target before the next rank has the lock.
+    fn unlock(&mut self, _number: usize, _home: usize) {
+        unreachable!("the interface has no locks")
+    }
+
+    /// Ends the interface. Collective.
+    fn end(&mut self);
+}
+
+/// The calls of the engine.
+pub struct Ops {
+    engine: Arc<Engine>,
+    words: Notifications,
+    received: Vec<u32>,
+    locks: Arc<MutexSet>,
+}
+
+impl Ops {
+    /// Collective.
+    pub fn new(ctx: &Ctx) -> Ops {
+        let engine = ctx.engine.clone();
+        let words = Notifications::create(&engine).expect("notifications");
+        let locks = engine.create_mutexes(engine.world(), 1).expect("mutexes");
+        Ops { words, received: vec![0; ctx.n], locks, engine }
+    }
+
+    /// # Safety
+    /// The addresses must be valid until the item is complete.
+    unsafe fn issue(&self, it: &Move<'_>, mode: Mode, handle: &mut Handle) -> portolan::Result<()> {
+        let engine = &*self.engine;
+        let (kind, target, address, local) = (it.item.kind, it.item.target, it.remote, it.local);
+        // SAFETY: the caller guarantees the addresses.
+        unsafe {
+            match &it.item.form {
+                Form::Strided { counts, local: l, remote: r } => {
+                    let shape = Shape::strided(counts, l, r)?;
+                    let plain = shape.is_contiguous() && !shape.is_empty();
+                    match mode {
+                        Mode::Blocking if plain && kind == TransferKind::Put => {
+                            engine.put(target, address, local, shape.bytes())
+                        }
+                        Mode::Blocking if plain && kind == TransferKind::Get => {
+                            engine.get(target, address, local, shape.bytes())
+                        }
+                        Mode::Blocking => engine.blocking(kind, target, address, local, &shape),
+                        Mode::Implicit => engine.implicit(kind, target, address, local, &shape),
+                        _ => handle.issue(engine, kind, target, address, local, &shape),
+                    }
+                }
+                Form::Vector { block, local: l, remote: r } => {
+                    let l: Vec<usize> = l.iter().map(|o| local as usize + o).collect();
+                    let r: Vec<usize> = r.iter().map(|o| address + o).collect();
+                    let list = [Vector { block: *block, local: &l, remote: &r }];
+                    match mode {
+                        Mode::Blocking => engine.vector(kind, target, &list),
+                        Mode::Implicit => engine.implicit_vectors(kind, target, &list),
+                        _ => handle.issue_vectors(engine, kind, target, &list),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Interface for Ops {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            gets: true,
+            types: 9,
+            modes: &[Mode::Blocking, Mode::Handle, Mode::Implicit, Mode::Aggregate],
+            words: &[WordOp::Add, WordOp::Or, WordOp::Swap, WordOp::CompareSwap],
+            locks: 1,
+            negative: true,
+            anywhere: false,
+        }
+    }
+
+    unsafe fn perform(&mut self, mode: Mode, moves: &[Move<'_>], rng: &mut Rng) {
+        let engine = &*self.engine;
+        let mut handle = Handle::default();
+        if mode == Mode::Aggregate {
+            handle.set_aggregate().expect("a fresh handle");
+        }
+        for it in moves {
+            // SAFETY: the caller guarantees the addresses.
+            let done = unsafe { self.issue(it, mode, &mut handle) };
+            done.unwrap_or_else(|e| panic!("{it:?}: {e}"));
+        }
+        match mode {
+            Mode::Blocking => {}
+            Mode::Implicit => {
+                if rng.one_in(2) {
+                    for it in moves {
+                        engine.wait_implicit_to(it.item.target).expect("wait for a target");
+                    }
+                }
+                engine.wait_implicit().expect("wait for all targets");
+            }
+            _ => {
+                if rng.one_in(3) {
+                    while !handle.test(engine).expect("test") {}
+                }
+                handle.wait(engine).expect("wait");
+                assert!(!handle.is_pending());
+            }
+        }
+    }
+
+    fn word(&mut self, word: &Word, remote: usize) -> i64 {
+        let (value, short) = (word.value, word.value as i32);
+        let op = match (word.op, word.wide) {
+            (WordOp::Add, true) => Rmw::add(value),
+            (WordOp::Add, false) => Rmw::add(short),
+            (WordOp::Or, true) => Rmw::new(Combine::Or, value),
+            (WordOp::Or, false) => Rmw::new(Combine::Or, short),
+            (WordOp::Swap, true) => Rmw::swap(value),
+            (WordOp::Swap, false) => Rmw::swap(short),
+            (WordOp::CompareSwap, true) => Rmw::compare_swap(word.expected, value),
+            (WordOp::CompareSwap, false) => Rmw::compare_swap(word.expected as i32, short),
+        };
+        self.engine.rmw(word.target, remote, op).expect("read-modify-write")
+    }
+
+    fn meet(&mut self, _: &mut Rng) {
+        self.engine.barrier_of(self.engine.world()).expect("barrier");
+    }
+
+    fn hand_over(&mut self, to: usize, remote: usize, bytes: &[u8]) {
+        // SAFETY: `bytes` is a valid slice.
+        unsafe { self.engine.put(to, remote, bytes.as_ptr(), bytes.len()) }.expect("put");
+        self.words.notify(&self.engine, to).expect("notify");
+    }
+
+    fn receive(&mut self, from: usize) {
+        self.received[from] += 1;
+        self.words.wait(&self.engine, from, self.received[from]).expect("a notification");
+    }
+
+    fn lock(&mut self, number: usize, home: usize) {
+        self.engine.lock(&self.locks, number, home).expect("lock");
+    }
+
+    fn unlock(&mut self, number: usize, home: usize) {
+        self.engine.unlock(&self.locks, number, home).expect("unlock");
+    }
+
+    fn end(&mut self) {
+        self.words.free(&self.engine).expect("free");
+        self.engine.destroy_mutexes(&self.locks).expect("destroy");
+    }
+}
