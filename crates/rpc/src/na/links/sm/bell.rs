@@ -1,4 +1,4 @@
-//! The bell of a class in shared memory, by which peers report that they have written, so that one
+//! The bell of a class in shared memory. Peers report in it that they have written, so that one
 //! cache line is polled for all connections. A peer that finds the class asleep writes its eventfd:
 //! the threads of a class sleep in a poller, because they wait for sockets too.
 

@@ -5,9 +5,9 @@
 //! their protocol, and the invariants that hold whatever the peer does. A position that is not
 //! possible ends the connection.
 //!
-//! This is another ring than that of the engine ([`portolan_engine`], `am::ring`): ranks of a job
-//! trust each other, so a handler reads a record where it lies. Here the peer may change the bytes
-//! while they are read, so they are copied first, and then are like the bytes of a socket.
+//! The engine has another ring ([`portolan_engine`], `am::ring`): ranks of a job trust each other,
+//! so a handler reads a record in place. Here the peer may change the bytes while they are read, so
+//! they are copied first, and then are like the bytes of a socket.
 //!
 //! The peer may also copy to and from the memory of this process, until this process has cut the
 //! connection. Memory of a lost connection can thus be used for other purposes.
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const RING: usize = 128 << 10;
 
-/// What the two sides share, by the number of the side that writes the ring, or that copies.
+/// The part that is not bytes, by the number of the side that writes the ring, or that copies.
 #[repr(C)]
 struct Shared {
     rings: [Positions; 2],
