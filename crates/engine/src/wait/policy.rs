@@ -18,8 +18,10 @@
 //! through a word sleeps on the word and polls only occasionally, unless other ranks send requests
 //! to its rank.
 //!
-//! Invariant: no other code decides whether a waiting thread polls, yields or naps, and
-//! [`super::times`] has the durations.
+//! Invariant: a wait for another rank or thread takes each step from here, and [`super::times`] has
+//! the durations. What else a thread does is decided elsewhere: when the progress thread stands
+//! back, when a lock hands the core over (`atomics::node_queue`), and whether an RPC class sleeps on
+//! its descriptors.
 
 use super::times::{
     AWAKE, AWAKE_BY_BELL, CHUNK_POLLS, CLASS_POLLS, CLASS_SLEEPS, CONTENDED_POLLS, FIRST_NAP,
