@@ -301,7 +301,7 @@ pub fn freed_window() {
     Engine::stop().expect("stop");
 }
 
-/// A message that nobody receives ends with its communicator. MPI keeps the sender's bytes until the
+/// A message that no rank receives ends with its communicator. MPI keeps the sender's bytes until the
 /// message is received, because it is long.
 pub fn freed_communicator() {
     let ctx = Ctx::new(child::start());

@@ -82,7 +82,8 @@ impl Armci {
                     if matches!(n, 4 | 8) && rng.one_in(2) && Self::value(it, hdl, rng.one_in(2)) {
                         return;
                     }
-                    let flagged = n >= 4 && it.remote.is_multiple_of(4) && hdl.is_none() && rng.one_in(3);
+                    let flagged =
+                        n >= 4 && it.remote.is_multiple_of(4) && hdl.is_none() && rng.one_in(3);
                     match &it.item.kind {
                         TransferKind::Put if flagged => {
                             let value = it.local.cast::<c_int>().read_unaligned();

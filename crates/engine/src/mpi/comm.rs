@@ -149,7 +149,7 @@ impl Comm {
         }
     }
 
-    /// Collective, and called once, after all requests and uses. Drops messages that nobody has
+    /// Collective, and called once, after all requests and uses. Drops messages that no rank has
     /// received, because MPICH aborts since version 4.2 if there are any.
     pub fn free(&self) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::CommFree, None);
