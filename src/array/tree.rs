@@ -3,8 +3,8 @@
 //! Leaves of [`LEAF`] elements are combined in pairs, pairs of pairs, and so on. So the rounding error
 //! of a sum grows with the logarithm of the number of elements, as in NumPy. The order depends only on
 //! the shape, so equal elements give equal bits. Leaves are slices with several independent lanes,
-//! which the compiler turns into vector instructions. Shared memory has small pages, at whose ends the
-//! processor stops to prefetch, so each leaf prefetches a later one.
+//! which the compiler turns into vector instructions. Shared memory may have small pages, at whose
+//! ends the processor stops to prefetch, so each leaf prefetches a later one.
 
 use super::reductions::Magnitude;
 use crate::Element;

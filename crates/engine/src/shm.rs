@@ -11,7 +11,7 @@
 //!
 //! Memory is reserved (`fallocate`) before it is accessed, so a full file system, or a limit of the
 //! file size (`ulimit -f`), gives an error and not a SIGBUS or SIGXFSZ. It consists of huge pages
-//! where the kernel can make them, because page tables of small pages double the time of a sum.
+//! if the kernel can make them, because page tables of small pages double the time of a sum.
 
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::process;
@@ -234,9 +234,9 @@ impl SharedFile {
         let huge = offset.next_multiple_of(HUGE_PAGE)..(offset + len) / HUGE_PAGE * HUGE_PAGE;
         let begun = huge.clone().step_by(HUGE_PAGE).all(|page| self.allocate(page, 1).is_ok());
         if begun && !huge.is_empty() {
-            // Since Linux 6.1, this makes huge pages without privileges and without an option of
-            // the mount, where a first page exists. An older kernel, or one that lacks memory in
-            // whole huge pages, fails, and small pages remain.
+            // Since Linux 6.1, this makes a huge page of each range whose first page exists. It
+            // needs neither privileges nor an option of the mount. An older kernel fails, and so
+            // does one without free memory in pieces of this length. Small pages remain then.
             // SAFETY: the range is part of the mapping, whose contents stay the same.
             unsafe {
                 let start = self.base().add(huge.start).cast();

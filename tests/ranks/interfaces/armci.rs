@@ -145,7 +145,7 @@ impl Armci {
                 let (local, remote): (Vec<Ptr>, Vec<Ptr>) =
                     it.blocks().into_iter().map(|(l, r, _)| (at(l), at(r))).unzip();
                 let (src, dst) = if gets { (&remote, &local) } else { (&local, &remote) };
-                // One set, or two. The first of two may be empty.
+                // Half of the calls have two sets, and the first may be empty.
                 let cut = if rng.one_in(2) { src.len() } else { rng.below(src.len()) };
                 let set = |from: usize, to: usize| Giov {
                     src: src[from..].as_ptr(),

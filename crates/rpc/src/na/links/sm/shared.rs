@@ -1,5 +1,5 @@
-//! What two processes share to pass bytes: the positions of a ring, the counts of copies, and the
-//! bell of a class. All are atomics, which the peer may change to any value at any time.
+//! The state that two processes share to pass bytes: the positions of a ring, the counts of copies,
+//! and the bell of a class. All are atomics, which the peer may change to any value at any time.
 //!
 //! **Room.** The writer owns `tail` and the reader owns `head`; both only grow. A writer that finds
 //! no room sets `wants_room` and then reads `head`. The reader stores `head` and then reads
