@@ -370,7 +370,7 @@ impl Interface for Armci {
             // MPI's own barrier completes nothing of the library.
             match rng.below(2) {
                 0 => armci_msg_barrier(),
-                _ => super::mpi_barrier(),
+                _ => super::mpi_barrier(&self.engine),
             }
         }
     }

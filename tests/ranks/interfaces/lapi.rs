@@ -4,9 +4,11 @@ use crate::child::Ctx;
 use crate::interface::{Abilities, Interface, Mode, Move, Word, WordOp};
 use crate::model::Form;
 use crate::rng::Rng;
+use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
 type Ptr = *mut c_void;
 type Counter = [i64; 2];
@@ -90,6 +92,7 @@ unsafe extern "C" {
 }
 
 pub struct Lapi {
+    engine: Arc<Engine>,
     hndl: c_uint,
     me: usize,
     /// A counter for each task, which that task counts by its puts.
@@ -155,6 +158,7 @@ impl Lapi {
     /// Collective.
     pub fn start(ctx: &Ctx) -> Lapi {
         let mut it = Lapi {
+            engine: Arc::clone(&ctx.engine),
             hndl: 0,
             me: ctx.me,
             counters: vec![[0; 2]; ctx.n],
@@ -345,7 +349,7 @@ impl Interface for Lapi {
             }
             ok(LAPI_Fence(self.hndl));
         }
-        if rng.one_in(2) { self.exchange() } else { super::mpi_barrier() }
+        if rng.one_in(2) { self.exchange() } else { super::mpi_barrier(&self.engine) }
     }
 
     fn hand_over(&mut self, to: usize, remote: usize, bytes: &[u8]) {

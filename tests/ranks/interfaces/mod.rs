@@ -11,14 +11,33 @@ use crate::interface::Interface;
 use crate::rng::Rng;
 use crate::{contention, random};
 use mpi::ffi;
+use portolan_engine::runtime::Engine;
+use portolan_engine::wait::Progress as _;
 
 // Links the symbols.
 use portolan_tests_capi as _;
 
-/// Synchronises all ranks without the library's calls, so only a fence can have completed data.
-fn mpi_barrier() {
-    // SAFETY: MPI is initialised.
-    assert_eq!(unsafe { ffi::MPI_Barrier(ffi::RSMPI_COMM_WORLD) }, 0, "MPI_Barrier");
+/// Synchronises all ranks without the library's fences, so only a fence before it can have completed
+/// data. Without a progress thread, the waiting ranks serve the others by their polls.
+fn mpi_barrier(engine: &Engine) {
+    if engine.has_thread() {
+        // SAFETY: MPI is initialised.
+        return assert_eq!(unsafe { ffi::MPI_Barrier(ffi::RSMPI_COMM_WORLD) }, 0, "MPI_Barrier");
+    }
+    let mut done = 0;
+    // SAFETY: MPI is initialised, and the request lives until it is complete.
+    unsafe {
+        let mut request = ffi::RSMPI_REQUEST_NULL;
+        assert_eq!(ffi::MPI_Ibarrier(ffi::RSMPI_COMM_WORLD, &mut request), 0, "MPI_Ibarrier");
+        while done == 0 {
+            assert_eq!(
+                ffi::MPI_Test(&mut request, &mut done, ffi::RSMPI_STATUS_IGNORE),
+                0,
+                "MPI_Test"
+            );
+            engine.poll().expect("poll");
+        }
+    }
 }
 
 /// Starts the interface twice: counts, locks and handles of its first life must not stay.

@@ -4,9 +4,11 @@ use crate::child::Ctx;
 use crate::interface::{Abilities, Interface, Mode, Move};
 use crate::model::Form;
 use crate::rng::Rng;
+use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_int, c_long, c_void};
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[repr(C)]
@@ -116,8 +118,8 @@ extern "C" fn arrive(args: *mut i64, n: c_int) {
 }
 
 pub struct X10 {
+    engine: Arc<Engine>,
     me: usize,
-    n: usize,
     sent: usize,
     received: Vec<usize>,
     /// Its value is -1, so a test only makes progress.
@@ -140,11 +142,12 @@ impl X10 {
         };
         // SAFETY: the switch is new.
         ok(unsafe { x10_decrement_switch(look) });
-        X10 { me: ctx.me, n: ctx.n, sent: 0, received: vec![0; ctx.n], look }
+        let engine = Arc::clone(&ctx.engine);
+        X10 { engine, me: ctx.me, sent: 0, received: vec![0; ctx.n], look }
     }
 
     fn table(&self) {
-        let mut table = vec![null_mut(); self.n];
+        let mut table = vec![null_mut(); self.engine.size()];
         // SAFETY: the table has an entry for each place.
         ok(unsafe { x10_addr_init(null_mut(), table.as_mut_ptr()) });
     }
@@ -353,7 +356,7 @@ impl Interface for X10 {
             }
             ok(x10_fence());
         }
-        if rng.one_in(2) { self.table() } else { super::mpi_barrier() }
+        if rng.one_in(2) { self.table() } else { super::mpi_barrier(&self.engine) }
     }
 
     fn hand_over(&mut self, to: usize, remote: usize, bytes: &[u8]) {
