@@ -3,8 +3,7 @@
 //! Leaves of [`LEAF`] elements are combined in pairs, pairs of pairs, and so on. So the rounding error
 //! of a sum grows with the logarithm of the number of elements, as in NumPy. The order depends only on
 //! the shape, so equal elements give equal bits. Leaves are slices with several independent lanes,
-//! which the compiler turns into vector instructions. Shared memory may have small pages, at whose
-//! ends the processor stops to prefetch, so each leaf prefetches a later one.
+//! which the compiler turns into vector instructions.
 
 use super::reductions::Magnitude;
 use crate::Element;
@@ -50,13 +49,7 @@ fn of_view<T: Copy, D: Dimension, R>(
     leaf: impl Fn(&[T]) -> R,
     join: impl Fn(R, R) -> R,
 ) -> Option<R> {
-    let of_slice = |slice: &[T]| {
-        let leaves = slice.chunks(LEAF).map(|part| {
-            prefetch_after(part);
-            leaf(part)
-        });
-        in_pairs(leaves, &join)
-    };
+    let of_slice = |slice: &[T]| in_pairs(slice.chunks(LEAF).map(&leaf), &join);
     with_vectors(|| match view.as_slice() {
         Some(slice) => of_slice(slice),
         None => {
@@ -85,11 +78,7 @@ pub(super) fn dot<T: LinalgScalar, D: Dimension>(
     b: ArrayView<'_, T, D>,
 ) -> T {
     let of_slices = |a: &[T], b: &[T]| {
-        let leaves = a.chunks(LEAF).zip(b.chunks(LEAF)).map(|(a, b)| {
-            prefetch_after(a);
-            prefetch_after(b);
-            dot_of_leaf(a, b)
-        });
+        let leaves = a.chunks(LEAF).zip(b.chunks(LEAF)).map(|(a, b)| dot_of_leaf(a, b));
         in_pairs(leaves, |a, b| a + b)
     };
     let sum = with_vectors(|| match (a.as_slice(), b.as_slice()) {

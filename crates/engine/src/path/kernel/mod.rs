@@ -143,9 +143,9 @@ pub unsafe fn copy_blocks(block: usize, pairs: impl Iterator<Item = (*const u8, 
 /// Row distance in bytes at which hardware prefetchers, which stop at the end of a page, fail.
 const FAR: usize = 4096;
 
-/// Number of far rows fetched at once: more than a processor overlaps by itself, and few enough to
-/// cost little if they are cached.
-const AHEAD: usize = 32;
+/// Number of far rows fetched at once: more than a processor overlaps by itself, and about as many
+/// as one set of the first-level cache holds, because rows a power of two apart share a set.
+const AHEAD: usize = 16;
 
 #[inline]
 unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: isize, d: isize) {
@@ -155,12 +155,13 @@ unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: 
     if step.unsigned_abs() >= FAR && n >= 2 * AHEAD && size_of::<T>() <= 64 {
         left = AHEAD;
         let ahead = step.wrapping_mul(AHEAD as isize);
-        (0..AHEAD as isize).for_each(|i| prefetch(first.wrapping_offset(step.wrapping_mul(i))));
+        (0..AHEAD as isize)
+            .for_each(|i| prefetch::<1>(first.wrapping_offset(step.wrapping_mul(i))));
         for _ in AHEAD..n {
             if from_far {
-                prefetch(src.wrapping_offset(ahead));
+                prefetch::<1>(src.wrapping_offset(ahead));
             } else {
-                prefetch(dst.wrapping_offset(ahead));
+                prefetch::<1>(dst.wrapping_offset(ahead));
                 // Unrolled stores to lines of the same cache set would evict each other.
                 keep_loop();
             }
@@ -183,18 +184,30 @@ unsafe fn copy_row<T: Copy>(src: &mut *const u8, dst: &mut *mut u8, s: isize, d:
     *dst = dst.wrapping_offset(d);
 }
 
-/// Prefetches into the second-level cache, which supports more outstanding lines.
+/// Prefetches into the cache of a level, 1 or 2. More lines can be outstanding for the second level.
 #[inline(always)]
-fn prefetch(at: *const u8) {
+fn prefetch<const LEVEL: u8>(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch faults at no address.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+        match LEVEL {
+            1 => _mm_prefetch::<_MM_HINT_T0>(at.cast()),
+            _ => _mm_prefetch::<_MM_HINT_T1>(at.cast()),
+        }
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: a prefetch faults at no address.
     unsafe {
-        std::arch::asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+        use std::arch::asm;
+        match LEVEL {
+            1 => {
+                asm!("prfm pldl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
+            }
+            _ => {
+                asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
+            }
+        }
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = at;
@@ -225,7 +238,7 @@ const LATER: usize = 4 * FAR;
 #[inline(always)]
 pub fn prefetch_after<T>(slice: &[T]) {
     let first = slice.as_ptr().cast::<u8>().wrapping_add(LATER);
-    (0..size_of_val(slice)).step_by(64).for_each(|at| prefetch(first.wrapping_add(at)));
+    (0..size_of_val(slice)).step_by(64).for_each(|at| prefetch::<2>(first.wrapping_add(at)));
 }
 
 /// Keeps the compiler from unrolling or vectorizing the loop around the call.
