@@ -1,16 +1,13 @@
 """Experiments with transfers, paths and waits between ranks."""
 
 import itertools
-import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import time
 
 from .driver import (
-    CORES, QUICK, RANKS, Experiment, Run, busy_loops, die, execute, flag, numbers, option, pairs, said, words,
+    CORES, QUICK, RANKS, Experiment, Run, die, execute, flag, numbers, option, pairs, said, words,
 )
 from .values import formula, side
 
@@ -271,100 +268,31 @@ class Hosts(Experiment):
 
 
 class Paths(Experiment):
-    """the choice of the path between nodes
+    """the paths between nodes
 
-    Checks that PORTOLAN_PATH=auto chooses well between nodes. Runs two programs with the communication
-    of Global Arrays (benches/c/paths_bench.c: products of dense matrices by patches, and of a sparse
-    one) between virtual nodes of one rank: through windows, through messages, and as auto chooses.
-    Prints the minimum time of each and the choice of auto. auto may take 10 % longer than the better of
-    the two paths. `portolan-perf --path rma,message,auto` measures single operations.
+    Checks that messages, which PORTOLAN_PATH=auto uses between nodes, are not slower than MPI's
+    windows. Runs two programs with the communication of Global Arrays (benches/c/paths_bench.c:
+    products of dense matrices by patches, and of a sparse one) between virtual nodes of one rank, and
+    prints the minimum time of each. `portolan-perf --path rma,message` measures single operations.
     """
 
     least = True
     options = {"--quick": QUICK}
     title = "{mpi}, two virtual nodes of one rank: microseconds"
     columns = {
-        "windows": side("rma"), "messages": side("message"), "auto": side("auto"),
-        "auto/best": formula("auto_{} / min(rma_{}, message_{})"),
+        "windows": side("rma"), "messages": side("message"), "messages/windows": formula("message_{} / rma_{}"),
     }
     needs = [
-        ("mult: auto over the better path", "auto_mult / min(rma_mult, message_mult)", "<=", 1.1),
-        ("sparse: auto over the better path", "auto_sparse / min(rma_sparse, message_sparse)", "<=", 1.1),
+        ("mult: messages over windows", "message_mult / rma_mult", "<=", 1.1),
+        ("sparse: messages over windows", "message_sparse / rma_sparse", "<=", 1.1),
     ]
-    virtual = {"PORTOLAN_NODE_SIZE": "1"}
 
     def build(self):
         self.program = self.compile("benches/c/paths_bench.c", *self.mpi.ga("--cflags"), *self.mpi.ga())
 
     def runs(self, place):
-        command = [self.program, *["--quick"] * self.o.quick]
-        yield [
-            Run(path, command, bind="", env={**self.virtual, "PORTOLAN_PATH": path})
-            for path in ("rma", "message", "auto")
-        ]
-
-    def also(self, values, place):
-        _, info, _ = self.execute(Run("ours", [self.mpi.prefix / "bin/portolan-info"], bind="", env=self.virtual))
-        print(*re.findall(r"^(?:path between|  measured between).*", info, re.MULTILINE), sep="\n")
-
-
-class Choices(Experiment):
-    """starts on busy cores choose the same path
-
-    Starts many jobs while other work occupies every core, and checks the path between nodes that each
-    job chose (portolan-info): on virtual nodes, and on two hosts (scripts/dev cluster) if these can be
-    made. All jobs must make the same choice as a job without load. Prints one line per case; the last
-    line is `N passed, N failed`.
-    """
-
-    options = {"--starts": option("N", "starts of each case", 100, int)}
-    passed = failed = 0
-
-    def build(self):
-        """Uses only the installed library."""
-
-    def measure(self):
-        if os.environ.get("CLUSTER_DIR"):  # the part that runs inside a cluster
-            return self.case("two hosts", "-n", 2, "--hosts", 2)
-        self.case("virtual nodes", "-n", 2, "--node-size", 1)
-        self.case("virtual nodes of two ranks", "-n", 4, "--node-size", 2)
-        if execute(["scripts/dev", "cluster", "check"], stdout=subprocess.DEVNULL)[0]:
-            return
-        inside = ["scripts/bench.py", "choices", "--mpi", self.mpi.name, "--starts", self.o.starts, "--installed"]
-        cluster = ["scripts/dev", "cluster", "run", "--hosts", 2, "--", *inside]
-        *lines, last = execute(cluster, self.mpi.env, stdout=subprocess.PIPE)[1].splitlines() or [""]
-        counts = re.fullmatch(r"(\d+) passed, (\d+) failed", last)
-        print(*(lines if counts else [*lines, last, "FAIL choices, two hosts: no result"]), sep="\n", flush=True)
-        self.passed += int(counts[1]) if counts else 0
-        self.failed += int(counts[2]) if counts else 1
-
-    def ask(self, *options):
-        """Starts a job, and returns the path between nodes that it chose."""
-        command = ["./mpirun.sh", "--mpi", self.mpi.name, *options, self.mpi.prefix / "bin/portolan-info"]
-        _, text, _ = execute(command, self.mpi.env, 120, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        path = re.search(r"^path between nodes +(\S+)", text, re.MULTILINE)
-        return path[1] if path else "none, the job failed"
-
-    def case(self, name, *options):
-        begun, quiet = time.monotonic(), self.ask(*options)
-        with busy_loops(2):  # two on each core, so that every rank is preempted repeatedly
-            chosen = [self.ask(*options) for _ in range(self.o.starts)]
-        counts = sorted(((chosen.count(path), path) for path in set(chosen)), reverse=True)
-        text = ", ".join(f"{path} {count} of {self.o.starts}" for count, path in counts)
-        took = f"{time.monotonic() - begun:.0f}s"
-        if set(chosen) == {quiet} and not quiet.startswith("none"):
-            print(f"ok   choices, {name}: {text} {took}", flush=True)
-            self.passed += 1
-        else:
-            print(f"FAIL choices, {name} {took}: without load {quiet}, with it {text}", flush=True)
-            self.failed += 1
-
-    def table(self):
-        """Each case has printed its line."""
-
-    def finish(self):
-        print(f"{self.passed} passed, {self.failed} failed")
-        self.good = self.failed == 0
+        command, virtual = [self.program, *["--quick"] * self.o.quick], {"PORTOLAN_NODE_SIZE": "1"}
+        yield [Run(path, command, bind="", env={**virtual, "PORTOLAN_PATH": path}) for path in ("rma", "message")]
 
 
 BINDS = {"yes": ["bound"], "no": ["not bound"], "both": ["bound", "not bound"]}

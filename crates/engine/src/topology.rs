@@ -94,11 +94,6 @@ impl Topology {
     pub fn host_of(&self, rank: usize) -> usize {
         self.labels[rank] as usize
     }
-
-    /// The lowest rank of each node.
-    pub fn masters(&self) -> Vec<usize> {
-        self.nodes.iter().map(|ranks| ranks[0]).collect()
-    }
 }
 
 #[cfg(test)]
@@ -114,7 +109,6 @@ mod tests {
         assert_eq!(t.ranks_of(1), &[2]);
         assert_eq!(t.ranks_of(2), &[3, 4]);
         assert!(!t.same_node(0, 2));
-        assert_eq!(t.masters(), vec![0, 2, 3]);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub const PHASES: &[Phase] = &[
         text: "207 for each segment, whatever n",
         bytes: |_| ALIKE * 207,
     },
-    Phase { name: "puts to 8 ranks, and by 8 others", text: "8,700, whatever n", bytes: |_| 8_700 },
+    Phase { name: "puts to 8 ranks, and by 8 others", text: "8,600, whatever n", bytes: |_| 8_600 },
     Phase {
         name: "20 segments with layouts that differ",
         text: "280 + 24n for each segment",
@@ -65,7 +65,7 @@ pub fn paper(n: usize, arenas: usize, segments: usize) -> usize {
 pub fn page() -> String {
     let mut page = String::from(
         "\n## What a rank holds, by structure\n\nFor n ranks in nodes of 16, in bytes of heap. \
-         `crates/sim/src/held.rs` compares each line with what\n16, 64 and 256 ranks hold.\n\n\
+         `crates/sim/src/heap.rs` compares each line with what\n16, 64 and 256 ranks hold.\n\n\
          | what | formula | 256 ranks | 100,000 ranks |\n|---|---|---|---|\n",
     );
     for Phase { name, text, bytes } in PHASES {
@@ -86,7 +86,7 @@ pub fn page() -> String {
 }
 
 /// Permitted difference from the formula: a fraction of it (1/50), plus a number of bytes.
-const SLACK: (usize, usize) = (50, 400);
+const SLACK: (usize, usize) = (50, 500);
 
 type Sums = Arc<[AtomicI64; 5]>;
 

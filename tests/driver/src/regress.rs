@@ -29,9 +29,6 @@ The report is in target/regress: report.html, junit.xml, and a log for each suit
 a known fault of an MPI (tests/mpi-bugs/pins.txt) counts as pinned. The last line is `N passed,
 N failed`, and the exit code is 0 if no case failed.";
 
-/// The command that tests the choice of a path.
-const CHOICES: &[&str] = &["scripts/bench.py", "choices"];
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// The programs of tests/c, tests/fortran and tests/ga
@@ -40,8 +37,6 @@ enum Part {
     Ranks,
     /// Delayed, lossy, slow and cut links between two hosts
     Network,
-    /// One hundred starts on busy cores choose the same path
-    Choices,
     /// Whether the known faults of the MPIs still occur (tests/mpi-bugs)
     Mpi,
     /// Jobs under Slurm, by mpiexec and by srun, with Debian's MPIs
@@ -237,10 +232,6 @@ impl Run {
         if self.wants(Part::Network) && on_hosts {
             let network = format!("{driver} run network --release --");
             self.suite(mpi, "network", &words(&network, &case))?;
-        }
-        if self.wants_whole(Part::Choices, "choices") {
-            let words = [CHOICES, &["--mpi", &mpi.name, "--installed"]].concat();
-            self.suite(mpi, "choices", &words.into_iter().map(String::from).collect::<Vec<_>>())?;
         }
         if self.wants(Part::Mpi) && on_hosts {
             self.suite(mpi, "mpi", &words(&format!("{driver} run bugs --"), &case))?;

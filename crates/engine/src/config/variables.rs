@@ -86,7 +86,7 @@ pub static VARIABLES: &[Variable] = &[
         group: Group::Common,
         alias: None,
         default: "auto",
-        meaning: "transfer path: auto (direct on a node; between nodes rma if a test at start shows that MPI's windows complete without help of the target and cost at most half as much as messages, else message), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
+        meaning: "transfer path: auto (direct on a node; message between nodes), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
         set: |c, v| {
             let choice = match v {
                 "auto" => Ok(PathChoice::Auto),

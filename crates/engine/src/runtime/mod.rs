@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Instant;
 
 pub mod admission;
-mod choice;
 pub mod host;
 pub mod log_sink;
 mod oversubscription;
@@ -33,14 +32,11 @@ mod startup_record;
 pub mod statistics;
 mod trace_lock;
 mod tracing;
-mod trial;
 
 #[derive(Debug)]
 pub struct Engine {
     layers: AnyMemory,
-    pub remote_reason: String,
-    /// The measurements behind `remote_reason`: the name and the figures of each kind of pair.
-    pub remote_measured: Vec<(&'static str, String)>,
+    pub remote_reason: &'static str,
     ours: bool,
     stopped: AtomicBool,
     thread: Mutex<Option<ProgressThread>>,

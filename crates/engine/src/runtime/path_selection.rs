@@ -1,52 +1,40 @@
-//! The choice of paths to memory, made once and identically on all ranks. Ranks of a node map each
-//! other's memory. Between nodes, windows are better if the network serves them itself. If MPI
-//! implements them by messages, the target must take part through MPI, and the engine's own
-//! messages are several times faster, because its progress thread serves them while the target
-//! computes. [`super::trial`] measures this, and [`super::choice`] evaluates the result.
+//! The choice of paths to memory, made once and identically on all ranks.
+//!
+//! Ranks of a node map each other's memory. Between nodes, messages are the default: the progress
+//! thread serves them while the target computes. MPI's windows are used only on request. Those of the
+//! MPIs that were measured need the target's help, or cost several times as much as messages for
+//! some transfers; `portolan-perf advise` measures both on a network. Nothing is measured at start, so
+//! a busy machine cannot change the choice.
 
-use super::choice::{self, Trial};
-use super::trial::{self, Ground};
 use crate::collective;
 use crate::config::{AmChoice, AtomicsChoice, Config, PathChoice};
 use crate::error::{Result, fail};
 use crate::memory::arena::Policy;
-use crate::mpi::{Comm, Flavour};
+use crate::mpi::{Comm, Flavour, Window};
 use crate::path::Paths;
 use crate::topology::Topology;
 use crate::wait::Boot;
-use std::time::Instant;
 
 pub(super) struct Decision {
     pub policy: Policy,
     pub messages: bool,
-    pub reason: String,
-    /// The figures behind `reason` for each kind of pair.
-    pub measured: Vec<(&'static str, String)>,
+    pub reason: &'static str,
 }
 
-/// Collective over `world`. `in_vain` means that all ranks are on one machine and outnumber its
-/// cores: while such ranks create a window, they occupy the cores that the others need, and its
-/// cost could not be measured. Fails with `Argument` for invalid settings, and with `Mpi` if
-/// windows are requested and do not work.
-pub(super) fn decide(
-    config: &Config,
-    topology: &Topology,
-    world: &Comm,
-    in_vain: bool,
-) -> Result<Decision> {
+/// Collective over `world`. Fails with `Argument` for invalid settings, and with `Mpi` if windows are
+/// requested and do not work.
+pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Result<Decision> {
     let one_node = topology.nodes() == 1;
-    let (direct, remote) = match config.path {
+    let (direct, rma) = match config.path {
         PathChoice::Direct if !one_node => fail!(
             Argument,
             "PORTOLAN_PATH=direct, but the ranks are on {} nodes that share no memory",
             topology.nodes()
         ),
-        PathChoice::Direct => (true, None),
-        PathChoice::Auto if one_node => (true, None),
-        PathChoice::Auto => (true, Some(false)),
-        PathChoice::Rma => (false, Some(true)),
-        PathChoice::DirectRma => (true, Some(true)),
-        PathChoice::Message => (false, None),
+        PathChoice::Direct | PathChoice::Auto => (true, false),
+        PathChoice::DirectRma => (true, true),
+        PathChoice::Rma => (false, true),
+        PathChoice::Message => (false, false),
     };
     let mpi_atomics = match config.atomics {
         AtomicsChoice::Native => false,
@@ -60,58 +48,25 @@ pub(super) fn decide(
         AtomicsChoice::Mpi => true,
     };
     // A single rank reaches all memory directly. Open MPI cannot create a window of one rank.
-    let wanted = world.size() > 1 && (remote.is_some() || mpi_atomics);
-    let forced = remote == Some(true) || config.atomics == AtomicsChoice::Mpi;
-    let (mut windows, mut reason) = (false, String::from("all ranks share one node"));
-    let mut measured = Vec::new();
-    if config.path == PathChoice::Message {
-        reason = "PORTOLAN_PATH=message".into();
-    }
-    let part = world.size() != job_size()?;
-    if wanted && part && Flavour::built() == Flavour::OpenMpi {
-        reason = "Open MPI's windows cannot be created by several parts of a job at the same time"
-            .into();
-        if topology.me() == 0 {
-            log::warn!("messages are used instead of windows: {reason}");
-        }
-    } else if wanted && in_vain && !forced {
-        reason = "windows were not tried: ranks outnumber the cores of the machine".into();
+    let wanted = world.size() > 1 && (rma || mpi_atomics);
+    let in_part = Flavour::built() == Flavour::OpenMpi && world.size() != job_size()?;
+    let windows = wanted && !in_part;
+    let reason = if windows {
+        try_windows(world)?;
+        "chosen by PORTOLAN_PATH or PORTOLAN_ATOMICS"
     } else if wanted {
-        let begun = Instant::now();
-        let found = try_windows(world, topology, !forced);
-        log::debug!("windows were tried in {:?}", begun.elapsed());
-        match found {
-            Ok(_) if forced => {
-                windows = true;
-                reason = "chosen by PORTOLAN_PATH or PORTOLAN_ATOMICS".into();
-            }
-            Ok(trials) => {
-                (windows, reason) = choice::choose(&trials);
-                measured = trials.iter().map(|t| (t.place(), t.describe())).collect();
-            }
-            Err(error) if forced => {
-                fail!(
-                    Mpi,
-                    "{}: MPI's windows do not work between these nodes, but PORTOLAN_PATH=rma or \
-                     PORTOLAN_ATOMICS=mpi requires them; set PORTOLAN_PATH to auto or message",
-                    error.detail()
-                )
-            }
-            Err(error) => {
-                reason = format!("MPI's windows do not work here ({})", error.detail());
-                if topology.me() == 0 {
-                    log::warn!("between nodes, messages are used: {reason}");
-                }
-            }
+        let why = "Open MPI's windows cannot be created by several parts of a job at the same time";
+        if topology.me() == 0 {
+            log::warn!("messages are used instead of windows: {why}");
         }
-    }
-    if topology.me() == 0 && config.path == PathChoice::Auto && !one_node {
-        for (place, text) in &measured {
-            log::info!("between {place}, {text}");
-        }
-        let path = if windows { "windows" } else { "messages" };
-        log::info!("between nodes, {path} are used: {reason}");
-    }
+        why
+    } else if config.path == PathChoice::Message {
+        "PORTOLAN_PATH=message"
+    } else if one_node {
+        "all ranks share one node"
+    } else {
+        "the default; PORTOLAN_PATH=direct+rma selects MPI's windows"
+    };
     Ok(Decision {
         policy: Policy {
             direct,
@@ -125,7 +80,6 @@ pub(super) fn decide(
         },
         messages: !one_node || !direct || mpi_atomics || config.am == AmChoice::Mpi,
         reason,
-        measured,
     })
 }
 
@@ -134,18 +88,33 @@ fn job_size() -> Result<usize> {
     unsafe { Comm::size_of(Comm::world_handle()) }
 }
 
-/// With `measure`, also measures the cost for each kind of neighbourhood.
-fn try_windows(world: &Comm, topology: &Topology, measure: bool) -> Result<Vec<Trial>> {
-    let ground = Ground::create(world)?;
-    let mut used = ground.flush(world.rank());
-    let mut trials = Vec::new();
-    for (between, pair) in if measure { trial::pairs(topology) } else { Vec::new() } {
-        match ground.measure(world, between, pair) {
-            Ok(trial) => trials.push(trial),
-            Err(error) => used = used.and(Err(error)),
+/// Creates a window and completes nothing in it, so that an MPI whose windows do not work fails
+/// here. Collective: fails on all ranks if it fails on one.
+fn try_windows(world: &Comm) -> Result<()> {
+    let mut word = Box::new(0u64);
+    // SAFETY: the window is freed before its word, or the word is forgotten.
+    let window = unsafe { Window::create(world, (&raw mut *word).cast(), size_of::<u64>()) };
+    let created = window.as_ref().map(|_| ()).map_err(Clone::clone);
+    let tried = match collective::agree(world, &Boot, created) {
+        Ok(()) => window.and_then(|window| {
+            let flushed = window.flush(world.rank());
+            flushed.and(window.free())
+        }),
+        Err(error) => {
+            // A window that exists only on some ranks cannot be freed collectively.
+            if window.is_ok() {
+                std::mem::forget(word);
+            }
+            Err(error)
         }
+    };
+    match collective::agree(world, &Boot, tried) {
+        Ok(()) => Ok(()),
+        Err(error) => fail!(
+            Mpi,
+            "{}: MPI's windows do not work between these ranks, but PORTOLAN_PATH or \
+             PORTOLAN_ATOMICS=mpi requires them; set PORTOLAN_PATH to auto or message",
+            error.detail()
+        ),
     }
-    let freed = ground.free();
-    collective::agree(world, &Boot, used.and(freed))?;
-    Ok(trials)
 }

@@ -160,9 +160,7 @@ impl Engine {
         watchdog::hosts::configure(world.rank(), &addresses, |rank| labels[rank]);
         let topology = Arc::new(Topology::from_labels(world.rank(), &labels, config.node_size));
         let any_crowded = oversubscription::is_any_crowded(&all, &topology);
-        let one_machine = all.iter().all(|one| one.boot == all[0].boot);
-        let in_vain = any_crowded && one_machine;
-        let decision = path_selection::decide(&config, &topology, &world, in_vain)?;
+        let decision = path_selection::decide(&config, &topology, &world)?;
         let two_sided = if decision.messages { Some(TwoSided::new(&world)?) } else { None };
         let crowded = oversubscription::is_crowded(topology.me(), &all, &topology);
         let host_waits = host::takes_part(two_sided.is_some(), any_crowded, &all);
@@ -182,7 +180,6 @@ impl Engine {
         Ok(Engine {
             layers: AnyMemory::new(Am::new(Ops::new(Paths::new(core, two_sided)))),
             remote_reason: decision.reason,
-            remote_measured: decision.measured,
             ours: started.ours,
             stopped: AtomicBool::new(false),
             thread: Mutex::new(None),

@@ -307,14 +307,15 @@ impl Table {
     }
 }
 
-/// Returns whether the MPI's windows wait for their target, according to `portolan-info`.
+/// Returns whether the MPI is an MPICH before 4.2, according to `portolan-info`: its windows wait for
+/// their target.
 fn windows_wait(tools: &Tools) -> bool {
     let mut words = tools.launcher.clone();
     words.extend(["-n".into(), "2".into()]);
     words.push(tools.prefix.join("bin/portolan-info").display().to_string());
     let mut command = system::command(&words);
     super::launch::without_variables(&mut command);
-    command.env("PORTOLAN_NODE_SIZE", "1").stdin(Stdio::null());
-    let output = command.output().map(|output| output.stdout).unwrap_or_default();
-    String::from_utf8_lossy(&output).contains("windows wait for their target")
+    let output = command.stdin(Stdio::null()).output().map(|output| output.stdout);
+    let output = String::from_utf8_lossy(&output.unwrap_or_default()).into_owned();
+    ["3.", "4.0", "4.1"].iter().any(|old| output.contains(&format!("MPICH Version: {old}")))
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 const LEFT_OUT: &str = "any_memory atomics::node_queue collective::shared_area futex \
     memory::large_buffer memory::registered memory::shm_export thread::stack mpi path::cma \
     na::blocking_wait na::links na::memory na::private_file na::wait_descriptor na::zeroed_buffer \
-    runtime::oversubscription runtime::statistics runtime::trial shm thread topology \
+    runtime::oversubscription runtime::statistics shm thread topology \
     trace::call_site trace::clock trace::log wait::watchdog";
 
 /// Modules whose tests run without strict provenance, because they make pointers from addresses of

@@ -178,15 +178,12 @@ fn paths(rt: &Runtime, line: &mut dyn FnMut(&str, String)) {
     };
     if let Some((a, b)) = pair(true) {
         let path = path(a, b);
-        let why = if path == Path::Direct { "they share memory" } else { &engine.remote_reason };
+        let why = if path == Path::Direct { "they share memory" } else { engine.remote_reason };
         line("path on a node", format!("{} ({why})", path.name()));
     }
     if let Some((a, b)) = pair(false) {
         let name = path(a, b).name();
         line("path between nodes", format!("{name} ({})", engine.remote_reason));
-        for (place, text) in &engine.remote_measured {
-            line("  measured between", format!("{place}, {text}"));
-        }
     }
     if rt.size() > MATRIX {
         return;
