@@ -86,6 +86,8 @@ def main() -> int:
             # Three ranks on two cores take minutes with MPICH's windows.
             n = 2 if path == "rma" and not RELEASE else 3
             configurations.append((f"n={n} node-size=1 path={path}", n, extra))
+    if RELEASE:
+        configurations.append(("n=2 PORTOLAN_CHECK=1", 2, {"PORTOLAN_CHECK": "1"}))
     totals = [0, 0]
     for title, n, extra in configurations:
         command = [*launcher(), "-n", str(n), *pytest, "-x", os.path.join(HERE, "ranks"), *arguments.pytest]

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import numpy.fft
 import pytest
+from samples import races
 
 import portolan as pt
 from portolan import _scalapack
@@ -245,6 +246,7 @@ def version():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@races("in np.put and np.put_along_axis, all ranks put the same values")
 def test_the_page_lists_what_each_function_does():
     try:
         _scalapack.library()

@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+from samples import races
 
 import portolan as pt
 
@@ -117,6 +118,7 @@ def test_counters():
         counter.next()
 
 
+@races("only a mutex orders the accesses")
 def test_mutexes():
     mutex, a = pt.Mutex(owner=pt.size() - 1), pt.zeros(1, "i8")
     for _ in range(25):

@@ -99,6 +99,11 @@ pub(crate) fn set_end(end: fn(i32) -> !) {
     leave(&END, end);
 }
 
+/// Returns whether [`end_job`] ends other ranks too.
+pub(crate) fn has_job() -> bool {
+    left(&END).is_some()
+}
+
 /// Ends all ranks of the job with exit code `code`, or with 1 if `code` is 0. Ends only this
 /// process before the first start of the engine, where code above the MPI wrappers calls
 /// `mpi::init::abort` instead, and in a forked child.

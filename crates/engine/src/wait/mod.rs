@@ -128,11 +128,7 @@ pub trait Progress {
     fn report(&self, standing: &Standing<'_>) {
         match self.delegate() {
             Some(layer) => layer.report(standing),
-            None => {
-                let pending = crate::process::pending();
-                standing
-                    .report(&pending.unwrap_or_else(|| "nothing, the runtime is starting".into()));
-            }
+            None => standing.report(&watchdog::pending()),
         }
     }
 }

@@ -110,8 +110,9 @@ pub const ALIVE: Duration = ms(20);
 /// Shortest and longest period of the watchdog's thread. It bounds the error of the time of the
 /// last event, and an idle thread must not cost more.
 pub const WATCHDOG: (Duration, Duration) = (ms(50), Duration::from_secs(1));
-/// Time for a waiting thread to answer a signal. After it the rank is considered to compute.
-pub const ANSWER: Duration = ms(200);
+/// Time for a waiting thread to answer a signal, twice its longest sleep ([`UNDISTURBED`]). After it
+/// the rank is considered to compute.
+pub const ANSWER: Duration = ms(500);
 /// Between two looks whether a waiting thread has answered.
 pub const ANSWER_LOOK: Duration = ms(5);
 /// Time for the reports of other ranks before the job ends.

@@ -9,6 +9,9 @@
 //! `SIGUSR1` requests the same report at any time. A waiting thread writes it itself. If the rank
 //! computes, the watchdog's thread writes it. A handler of the program is kept.
 //!
+//! An RPC class over a network other than MPI needs no engine, so it also sets the limits
+//! ([`configure`]) and keeps the thread ([`Watchdog`]).
+//!
 //! **Cost.** A wait loads two words when it begins and stores two when it ends. Each handled
 //! message stores two words, and the thread records the time when it then finds nothing more to do.
 
@@ -26,7 +29,8 @@ use hosts::Looks;
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
-use crate::process::message;
+use crate::process::{self, message};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -176,7 +180,7 @@ impl Standing<'_> {
             // Leave other ranks that hang the time to report themselves.
             std::thread::sleep(LAST_WORDS);
             say_last(self.cause, &stack.call, self.idle, self.what);
-            crate::process::end_job(ErrorKind::State.code());
+            process::end_job(ErrorKind::State.code());
         }
     }
 }
@@ -311,15 +315,27 @@ fn say_last(cause: ReportCause, call: &str, idle: Duration, what: &str) {
         ),
     };
     message::say(&format!(
-        "{call}: no progress for {:.1} s while waiting for {what}; the job is aborted, {why}",
-        idle.as_secs_f64()
+        "{call}: no progress for {:.1} s while waiting for {what}; the {} is aborted, {why}",
+        idle.as_secs_f64(),
+        if process::has_job() { "job" } else { "process" }
     ));
 }
 
-/// Reports for a rank that computes, and for threads that block in MPI.
+/// The thread that reports for a process that computes, and for threads that block in MPI.
+struct Thread {
+    handle: JoinHandle<()>,
+    users: usize,
+    /// The value of [`process::forks`] in the process of the thread.
+    forks: usize,
+}
+
+static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
+
+/// Keeps the thread of the watchdog, which an engine and the RPC classes without one share. A
+/// forked child does not have its parent's thread, so its copy of this does nothing.
 #[derive(Debug)]
-pub(crate) struct Watchdog {
-    handle: Option<JoinHandle<()>>,
+pub struct Watchdog {
+    forks: usize,
 }
 
 impl Watchdog {
@@ -329,6 +345,13 @@ impl Watchdog {
         if patience.is_zero() && fatal.is_zero() && config.watchdog_host.is_zero() {
             return None;
         }
+        process::count_forks();
+        let forks = process::forks();
+        let mut thread = THREAD.lock();
+        if let Some(running) = thread.as_mut().filter(|running| running.forks == forks) {
+            running.users += 1;
+            return Some(Watchdog { forks });
+        }
         signal::open();
         if !patience.is_zero() {
             signal::install();
@@ -337,11 +360,15 @@ impl Watchdog {
             .name("portolan-watch".into())
             .stack_size(256 << 10)
             .spawn(move || {
-                crate::process::quiet_signals();
+                process::quiet_signals();
                 watch();
             });
         match started {
-            Ok(handle) => Some(Watchdog { handle: Some(handle) }),
+            Ok(handle) => {
+                // In a child, the earlier handle is of a thread that only the parent has.
+                std::mem::forget(thread.replace(Thread { handle, users: 1, forks }));
+                Some(Watchdog { forks })
+            }
             Err(error) => {
                 signal::close();
                 let text = format!("cannot start the thread of the watchdog: {error}");
@@ -354,9 +381,16 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        signal::close();
-        if let Some(handle) = self.handle.take() {
-            let _ = handle.join();
+        if self.forks != process::forks() {
+            return;
+        }
+        let mut thread = THREAD.lock();
+        if let Some(running) = &mut *thread {
+            running.users -= 1;
+        }
+        if let Some(last) = thread.take_if(|running| running.users == 0) {
+            signal::close();
+            let _ = last.handle.join();
         }
     }
 }
@@ -405,9 +439,13 @@ fn blocked(call: &inside::Stuck, lasts: Duration) -> String {
 }
 
 fn describe(what: &str) -> String {
-    // There is none while the engine starts or stops.
-    let pending = crate::process::pending().unwrap_or_else(|| "unknown".into());
-    format!("{what}\n    {}\n    pending: {pending}", last_progress())
+    format!("{what}\n    {}\n    pending: {}", last_progress(), pending())
+}
+
+/// Returns the pending operations of the engine, which are unknown while it starts or stops.
+pub(super) fn pending() -> String {
+    let unknown = || "unknown, because the runtime is not running".into();
+    process::pending().unwrap_or_else(unknown)
 }
 
 /// Answers a signal if no waiting thread does.
@@ -434,7 +472,7 @@ fn answer() {
 /// Another thread may hold MPI's lock. Launchers notice an exit, if the abort hangs.
 fn abort_around_mpi() -> ! {
     let code = ErrorKind::State.code();
-    std::thread::spawn(move || crate::process::end_job(code));
+    std::thread::spawn(move || process::end_job(code));
     std::thread::sleep(LAST_WORDS);
     // SAFETY: `_exit` may be called at any time, and runs no clean-up, which might wait.
     unsafe { libc::_exit(code) }

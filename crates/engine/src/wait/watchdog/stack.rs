@@ -35,6 +35,15 @@ fn shorter(name: &str) -> &str {
     name.split("::{").next().and_then(|n| n.split("::<").next()).unwrap_or(name)
 }
 
+/// Returns the name of a C function in programs. `PARMCI_Put` and `ARMCI_Put` are the same
+/// code, and the symbol table may return either. The headers of Mercury 2.4 give `HG_Progress` the
+/// symbol `mercury2_HG_Progress`.
+fn user_name(name: &str) -> &str {
+    let twin = |n: &&str| ["ARMCI_", "LAPI_", "armci_"].iter().any(|prefix| n.starts_with(prefix));
+    let plain = name.strip_prefix(['P', 'p']).filter(twin);
+    plain.or_else(|| name.strip_prefix("mercury2_")).unwrap_or(name)
+}
+
 impl Stack {
     /// A recorded call of the Rust interface gives the name and the source line.
     pub(super) fn here() -> Stack {
@@ -64,7 +73,7 @@ impl Stack {
                 // A line without a number names the function into which the previous was inlined.
                 _ => line.strip_prefix("      ").filter(|l| !l.starts_with(' '))?,
             };
-            Some(shorter(name.trim()))
+            Some(user_name(shorter(name.trim())))
         });
         let mut names = names.skip_while(|n| !is_ours(n)).filter(|n| !is_plumbing(n)).peekable();
         let mut call = "a call";
@@ -75,10 +84,7 @@ impl Stack {
         // The outermost function of a C call has the name that C programs use.
         let is_c = |n: &&str| !n.contains("::") && !n.contains('<') && *n != "main";
         if let Some(name) = names.next_if(is_c) {
-            // Some C functions have two names, and the symbol table may return either.
-            let twin =
-                |n: &&str| ["ARMCI_", "LAPI_", "armci_"].iter().any(|prefix| n.starts_with(prefix));
-            call = name.strip_prefix(['P', 'p']).filter(twin).unwrap_or(name);
+            call = name;
         }
         let mut callers: Vec<&str> = Vec::new();
         for name in names.filter(|n| !n.starts_with("__libc_start") && *n != "_start") {
@@ -115,6 +121,10 @@ mod tests {
         assert_eq!(named("PLAPI_Term"), "LAPI_Term");
         assert_eq!(named("parmci_notify_wait"), "armci_notify_wait");
         assert_eq!(named("HG_Forward"), "HG_Forward");
+        assert_eq!(named("mercury2_HG_Progress"), "HG_Progress");
+        let nested =
+            trace.replace("exchange", "on_reply\n   7: mercury2_HG_Trigger\n   8: exchange");
+        assert_eq!(Stack::of(&nested).callers, "on_reply, by HG_Trigger, by exchange, by main");
     }
 
     #[test]

@@ -12,9 +12,11 @@ use crate::na::options::Options;
 use crate::na::plugin::Plugin;
 use parking_lot::{Mutex, RwLock};
 use portolan_engine::am::HandlerId;
+use portolan_engine::config::Config;
 use portolan_engine::memory::large_buffer;
-use portolan_engine::runtime::Engine;
+use portolan_engine::runtime::{Engine, log_sink};
 use portolan_engine::sync::biased_lock::BiasedLock;
+use portolan_engine::wait::watchdog::{self, Watchdog};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -45,10 +47,18 @@ impl Shared {
         engine: Option<(Arc<Engine>, HandlerId)>,
     ) -> Result<Arc<Shared>> {
         let scheme = network.scheme;
-        let plugin: Option<Box<dyn Plugin>> = match scheme {
-            Scheme::Sm | Scheme::Tcp => Some(Box::new(Links::open(network, listen, options)?)),
-            _ => None,
-        };
+        let mut plugin: Option<Box<dyn Plugin>> = None;
+        let mut watchdog = None;
+        // The engine does the same for a class over MPI.
+        if engine.is_none() {
+            let config = Config::from_env()?;
+            log_sink::start(&config);
+            watchdog::configure(&config);
+            if matches!(scheme, Scheme::Sm | Scheme::Tcp) {
+                plugin = Some(Box::new(Links::open(network, listen, options, &config)?));
+            }
+            watchdog = Watchdog::start(&config);
+        }
         let ranks = engine.as_ref().map_or(1, |(engine, _)| engine.size());
         let window = flow::window(ranks - 1);
         let eager = engine.as_ref().map_or(MAX_UNEXPECTED, |(engine, _)| {
@@ -77,6 +87,7 @@ impl Shared {
                 closed: AtomicBool::new(false),
                 max_unexpected: eager.min(MAX_UNEXPECTED),
                 wake_source: WakeSource::default(),
+                watchdog: Mutex::new(watchdog),
             })
         })
     }
@@ -116,6 +127,7 @@ impl Shared {
             (None, Some(plugin)) => plugin.close(self),
             (None, None) => {}
         }
+        drop(self.watchdog.lock().take());
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ use portolan_engine::runtime::Engine;
 use portolan_engine::runtime::admission::Admitted;
 use portolan_engine::sync::biased_lock::BiasedLock;
 use portolan_engine::wait::Progress;
+use portolan_engine::wait::watchdog::Watchdog;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -106,6 +107,8 @@ pub struct Shared {
     closed: AtomicBool,
     max_unexpected: usize,
     pub(crate) wake_source: WakeSource,
+    /// Of a class without an engine, until it is finalised.
+    watchdog: Mutex<Option<Watchdog>>,
 }
 
 impl std::fmt::Debug for Shared {

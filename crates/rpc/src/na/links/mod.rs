@@ -73,7 +73,6 @@ use portolan_engine::config::Config;
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::memory::shm_export;
 use portolan_engine::process;
-use portolan_engine::runtime::log_sink;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,10 +103,13 @@ pub(crate) struct Links {
 impl Links {
     /// Creates the connections of a class, and starts to listen if requested. Returns
     /// `ADDRNOTAVAIL` if the class cannot listen at the place in `network`.
-    pub fn open(network: Network<'_>, listen: bool, options: Options<'_>) -> Result<Links> {
+    pub fn open(
+        network: Network<'_>,
+        listen: bool,
+        options: Options<'_>,
+        config: &Config,
+    ) -> Result<Links> {
         process::count_forks();
-        let config = Config::from_env()?;
-        log_sink::start(&config);
         let poller = Poller::new()
             .map_err(|e| Failure::new(Status::NOMEM, format!("{}: {e}", network.name)))?;
         let (peers, any) = (Peers::new()?, AtomicBool::new(false));
