@@ -43,6 +43,15 @@ pub fn runtime(engine: &std::sync::Arc<Engine>) -> crate::Runtime {
     crate::Runtime::over(engine.clone())
 }
 
+/// Returns a segment that a test has allocated in the engine, and that it frees there.
+pub fn segment<'rt, T: crate::Element>(
+    runtime: &'rt crate::Runtime,
+    segment: &std::sync::Arc<portolan_engine::memory::segment::Segment>,
+) -> crate::Segment<'rt, T> {
+    let group = crate::Group::wrap(runtime, segment.group().clone());
+    crate::Segment::over(&group, segment.clone(), true)
+}
+
 /// Returns the engine of a runtime.
 pub fn engine(runtime: &crate::Runtime) -> &Engine {
     runtime.engine()

@@ -123,14 +123,7 @@ impl<'rt> Group<'rt> {
             // SAFETY: no other rank accesses the parts before the barrier below.
             made.iter().for_each(|segment| unsafe { segment.clear() });
         }
-        let wrap = |inner| Segment {
-            group: self.clone(),
-            inner,
-            lens: OnceLock::new(),
-            freed: false,
-            what: "a segment",
-            _elements: PhantomData,
-        };
+        let wrap = |inner| Segment::over(self, inner, false);
         let segments = made.into_iter().map(wrap).collect();
         if zeros {
             self.engine().barrier_of(self.inner())?;
@@ -140,6 +133,13 @@ impl<'rt> Group<'rt> {
 }
 
 impl<'rt, T: Element> Segment<'rt, T> {
+    /// Returns the elements of `inner`, a segment of the group. With `freed`, another owner frees it.
+    pub(crate) fn over(group: &Group<'rt>, inner: Arc<segment::Segment>, freed: bool) -> Self {
+        let group = group.clone();
+        let (lens, what) = (OnceLock::new(), "a segment");
+        Segment { group, inner, lens, freed, what, _elements: PhantomData }
+    }
+
     /// Completes all transfers and frees the memory. Collective.
     ///
     /// A segment cannot be freed while a transfer of a scope uses it:

@@ -42,9 +42,6 @@ static void basics(void)
   CHECK_EQ(lapi_value(&c), 0);
   LAPI_OK(LAPI_Setcntr(hndl, &c, -2));
   CHECK_EQ(lapi_value(&c), -2);
-  LAPI_CODE(LAPI_Nopoll_wait(hndl, &c, 0, &left), LAPI_ERR_CNTR_VAL);
-  LAPI_CODE(LAPI_Nopoll_wait(hndl, &c, -5, &left), LAPI_ERR_CNTR_VAL);
-  CHECK_EQ(lapi_value(&c), -2);
   LAPI_OK(LAPI_Waitcntr(hndl, &c, -3, &left));    /* a counter may wait below zero */
   CHECK_EQ(left, 1);
 }
@@ -166,14 +163,6 @@ static lapi_cntr_t shared;
 static int codes[4];
 static volatile int going;
 
-static void *wait_nopoll(void *arg)
-{
-  int *code = arg;
-  __sync_fetch_and_add(&going, 1);
-  *code = LAPI_Nopoll_wait(hndl, &shared, 2, NULL);
-  return NULL;
-}
-
 static void *wait_poll(void *arg)
 {
   int *code = arg;
@@ -187,30 +176,6 @@ static void threads(void)
   pthread_t thread[4];
 
   lapi_zero(&shared);
-  /* Only one thread may wait without polling; a second waiter is refused. */
-  going = 0;
-  pthread_create(&thread[0], NULL, wait_nopoll, &codes[0]);
-  while (!going)
-    lapi_nap(1);
-  lapi_nap(30);
-  LAPI_CODE(LAPI_Nopoll_wait(hndl, &shared, 1, NULL), LAPI_ERR_MULTIPLE_WAITERS);
-  LAPI_OK(LAPI_Setcntr(hndl, &shared, 1));
-  lapi_nap(10);
-  CHECK_EQ(lapi_value(&shared), 1); /* the waiter needs 2 */
-  LAPI_OK(LAPI_Setcntr(hndl, &shared, 2));
-  pthread_join(thread[0], NULL);
-  CHECK_EQ(codes[0], LAPI_SUCCESS);
-  CHECK_EQ(lapi_value(&shared), 0);
-  /* A purge ends the wait. */
-  going = 0;
-  pthread_create(&thread[0], NULL, wait_nopoll, &codes[0]);
-  while (!going)
-    lapi_nap(1);
-  lapi_nap(10);
-  LAPI_OK(LAPI_Purge_totask(hndl, (uint)(nproc - 1)));
-  pthread_join(thread[0], NULL);
-  CHECK_EQ(codes[0], LAPI_ERR_TGT_PURGED);
-  LAPI_OK(LAPI_Resume_totask(hndl, (uint)(nproc - 1)));
   /* Several polling waiters each take their own increment. */
   going = 0;
   for (int i = 0; i < 4; i++)

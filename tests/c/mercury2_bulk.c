@@ -96,8 +96,6 @@ static hg_return_t pull_cb(hg_handle_t handle)
     MUST(HG_Bulk_bind_transfer(context, on_pulled, work, HG_BULK_PULL, work->in.bulk, 0, work->local, 0,
                                TOTAL, &op));
   } else {
-    MUST_BE(HG_INVALID_ARG, HG_Bulk_bind_transfer(context, on_pulled, work, HG_BULK_PULL, work->in.bulk,
-                                                  0, work->local, 0, TOTAL, &op));
     MUST(HG_Bulk_transfer(context, on_pulled, work, HG_BULK_PULL, HG_Get_info(handle)->addr,
                           work->in.bulk, 0, work->local, 0, TOTAL, &op));
   }
@@ -174,8 +172,6 @@ static void handles(void)
   char bytes[4096];
   struct hg_bulk_attr attr = { HG_MEM_TYPE_HOST, 0 };
   MUST(HG_Bulk_create_attr(hg_class, SEGMENTS, NULL, sizes, HG_BULK_READ_ONLY, &attr, &bulk));
-  attr.mem_type = HG_MEM_TYPE_CUDA;
-  MUST_BE(HG_OPNOTSUPPORTED, HG_Bulk_create_attr(hg_class, SEGMENTS, NULL, sizes, HG_BULK_READ_ONLY, &attr, &none));
   /* The owner has full access to its own memory; output arrays are optional. */
   MUST(HG_Bulk_access(bulk, 50, 100, HG_BULK_READWRITE, SEGMENTS, at, len, &count));
   CHECK(count == 2 && len[0] == 50 && len[1] == 50, "%u segments", (unsigned)count);
@@ -189,10 +185,8 @@ static void handles(void)
   MUST(HG_Bulk_access(bulk, 0, 0, HG_BULK_READ_ONLY, 1, at, len, &count));
   MUST(HG_Bulk_access(bulk, 0, 10, HG_BULK_READ_ONLY, 0, at, len, &count));
   CHECK(count == 9, "%u segments of nothing", (unsigned)count);
-  MUST_BE(HG_INVALID_ARG, HG_Bulk_access(bulk, TOTAL, 1, HG_BULK_READ_ONLY, 1, at, len, &count));
   const hg_size_t size = HG_Bulk_get_serialize_size(bulk, 0);
   CHECK(size > 0 && size <= sizeof bytes, "%lu bytes", (unsigned long)size);
-  MUST_BE(HG_OVERFLOW, HG_Bulk_serialize(bytes, size - 1, 0, bulk));
   MUST(HG_Bulk_serialize(bytes, sizeof bytes, 0, bulk));
   MUST(HG_Bulk_deserialize(hg_class, &copy, bytes, size));
   CHECK(HG_Bulk_get_size(copy) == TOTAL && HG_Bulk_get_addr(copy) == HG_ADDR_NULL, "the copy is another");
@@ -206,7 +200,7 @@ static void handles(void)
   CHECK(HG_Bulk_get_size(copy) == 0, "it is there without a holder");
   MUST(HG_Bulk_free(HG_BULK_NULL));
 
-  /* Refused transfers. */
+  /* A refused transfer, empty ones and cancelled ones. */
   hg_bulk_t local;
   hg_op_id_t op = HG_OP_ID_NULL;
   MUST(HG_Bulk_create(hg_class, SEGMENTS, NULL, sizes, HG_BULK_READWRITE, &local));
@@ -215,9 +209,6 @@ static void handles(void)
 #define TRANSFER(op_, origin_offset, local_offset, size_)                                         \
   HG_Bulk_transfer(context, on_bulk, NULL, op_, ranks[me], bulk, origin_offset, local,            \
                    local_offset, size_, &op)
-  MUST_BE(HG_PERMISSION, TRANSFER(HG_BULK_PUSH, 0, 0, 10));
-  MUST_BE(HG_INVALID_ARG, TRANSFER((hg_bulk_op_t)7, 0, 0, 10));
-  MUST_BE(HG_INVALID_ARG, TRANSFER(HG_BULK_PULL, TOTAL, 0, 1));
   MUST_BE(HG_INVALID_ARG, TRANSFER(HG_BULK_PULL, 0, HG_SIZE_MAX, 2));
   int before = ended;
   MUST(TRANSFER(HG_BULK_PULL, 0, 0, 0));
@@ -225,7 +216,6 @@ static void handles(void)
   pump_until(&ended, before + 2, "transfers to oneself");
   CHECK(last_ret == HG_SUCCESS, "%d", last_ret);
   MUST(HG_Bulk_cancel(op)); /* already ended */
-  MUST_BE(HG_INVALID_ARG, HG_Bulk_cancel((hg_op_id_t)77));
   before = ended;
   MUST(TRANSFER(HG_BULK_PULL, 0, 0, TOTAL));
   MUST(HG_Bulk_cancel(op));

@@ -70,11 +70,8 @@ static na_addr_t *peer(int rank)
   NA_MUST(NA_Addr_lookup(na, name, &address));
   NA_MUST(NA_Addr_to_string(na, text, &size, address));
   CHECK(!strcmp(name, text) && size == strlen(name) + 1, "%s", text);
-  size_t few = 2;
-  NA_MUST_BE(NA_OVERFLOW, NA_Addr_to_string(na, text, &few, address));
   CHECK(NA_Addr_get_serialize_size(na, address) <= sizeof text, "a long address");
   NA_MUST(NA_Addr_serialize(na, text, sizeof text, address));
-  NA_MUST_BE(NA_OVERFLOW, NA_Addr_deserialize(na, &copy, text, size - 1, 0));
   NA_MUST(NA_Addr_deserialize(na, &copy, text, size, 0));
   CHECK(NA_Addr_cmp(na, address, copy) && NA_Addr_is_self(na, copy) == (rank == me), "a copy");
   NA_Addr_free(na, copy);
@@ -123,11 +120,7 @@ static void messages(na_addr_t *right, na_addr_t *left)
   NA_MUST(NA_Cancel(na, queue, op));
   wait_for(1);
   CHECK(last == NA_CANCELED, "%s", NA_Error_to_string(last));
-  NA_MUST_BE(NA_OPNOTSUPPORTED,
-             NA_Msg_multi_recv_unexpected(na, queue, on_end, NULL, buf, 4096, data, op));
   CHECK(!NA_Has_opt_feature(na, NA_OPT_MULTI_RECV), "a receive of several messages");
-  NA_MUST_BE(NA_INVALID_ARG,
-             NA_Msg_recv_unexpected(na, queue, on_end, NULL, NULL, 8, NULL, op));
   NA_Op_destroy(na, op);
   NA_MUST_BE(NA_INVALID_ARG, NA_Cancel(na, queue, op));
   NA_Op_destroy(na, other);
@@ -170,13 +163,10 @@ static void memory(na_addr_t *right)
   NA_MUST(NA_Mem_handle_create(na, own, SIZE, NA_MEM_READWRITE, &local));
   NA_MUST(NA_Mem_handle_create_segments(na, parts, 2, NA_MEM_READWRITE, &mine));
   CHECK(NA_Mem_handle_get_max_segments(na) > 1, "one segment");
-  NA_MUST_BE(NA_OPNOTSUPPORTED, NA_Mem_register(na, mine, NA_MEM_TYPE_CUDA, 0));
   NA_MUST(NA_Mem_register(na, local, NA_MEM_TYPE_HOST, 0));
   NA_MUST(NA_Mem_register(na, mine, NA_MEM_TYPE_HOST, 0));
   CHECK(NA_Mem_handle_get_serialize_size(na, mine) <= sizeof bytes, "a long handle");
   NA_MUST(NA_Mem_handle_serialize(na, bytes, sizeof bytes, mine));
-  for (size_t cut = NA_Mem_handle_get_serialize_size(na, mine); cut-- > 0;)
-    NA_MUST_BE(NA_OVERFLOW, NA_Mem_handle_deserialize(na, &remote, bytes, cut));
   MPI_Sendrecv(bytes, sizeof bytes, MPI_BYTE, (me + nproc - 1) % nproc, 1, theirs, sizeof theirs,
                MPI_BYTE, (me + 1) % nproc, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   NA_MUST(NA_Mem_handle_deserialize(na, &remote, theirs, sizeof theirs));
@@ -203,7 +193,6 @@ static void memory(na_addr_t *right)
   NA_Mem_handle_free(na, mine);
   NA_Mem_handle_free(na, local);
   NA_Mem_handle_free(na, remote);
-  NA_MUST_BE(NA_INVALID_ARG, NA_Mem_deregister(na, mine));
   free(own);
   free(shared);
 }
@@ -213,19 +202,12 @@ static void counts(na_addr_t *right)
 {
   static char bytes[64];
   struct na_segment segment = { bytes, sizeof bytes };
-  struct na_segment *odd = (struct na_segment *)(void *)((char *)&segment + 4);
   const size_t wrong[] = { (size_t)1 << 63, (size_t)1 << 60, (size_t)1 << 59, SIZE_MAX / 2, SIZE_MAX };
   na_mem_handle_t *made;
-  na_addr_t *address;
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     NA_MUST_BE(NA_INVALID_ARG,
                NA_Mem_handle_create_segments(na, &segment, wrong[i], NA_MEM_READWRITE, &made));
-  NA_MUST_BE(NA_NOMEM, NA_Mem_handle_create_segments(na, &segment, (size_t)1 << 58, NA_MEM_READWRITE, &made));
-  NA_MUST_BE(NA_INVALID_ARG, NA_Mem_handle_create_segments(na, odd, 1, NA_MEM_READWRITE, &made));
   NA_MUST_BE(NA_INVALID_ARG, NA_Mem_handle_deserialize(na, &made, bytes, SIZE_MAX));
-  NA_MUST_BE(NA_INVALID_ARG, NA_Addr_deserialize(na, &address, bytes, SIZE_MAX, 0));
-  NA_MUST_BE(NA_INVALID_ARG, NA_Msg_send_unexpected(na, queue, on_end, NULL, bytes, SIZE_MAX, NULL,
-                                                    right, 0, 3, NULL));
   NA_MUST_BE(NA_INVALID_ARG, NA_Msg_send_expected(na, queue, on_end, NULL, bytes, SIZE_MAX, NULL,
                                                   right, 0, 3, NULL));
 }

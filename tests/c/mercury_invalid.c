@@ -6,9 +6,8 @@
  *   mercury_invalid page        prints the tables of docs/errors-mercury-2013.md; needs no launcher
  *   mercury_invalid calls       prints the calls that have a row
  *
- * A refused call starts nothing and writes nothing. mercury_errors.c tests
- * servers that receive rubbish and procs that fail at the other side. mercury2_invalid.c has the
- * calls of 2.4.
+ * A refused call starts nothing and writes nothing. mercury_errors.c tests procs that fail at the other
+ * side. mercury2_invalid.c has the calls of 2.4.
  */
 // TEST: faults
 #define _GNU_SOURCE

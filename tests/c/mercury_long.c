@@ -124,7 +124,11 @@ static void ask(int rank, int seed, uint64_t size, uint64_t back, int looks)
 
 static void lengths(int rank)
 {
-  static const uint64_t sizes[] = { 100,     65000,   65700,   65792,           66000,  70000,
+  static const uint64_t sizes[] = { 0,       1,       100,     3900,            3990,   4000,
+                                    4040,    4050,    4064,    4070,            4096,   5000,
+                                    65000,   65510,   65536,   65700,           65720,  65736,
+                                    65744,   65752,   65760,   65768,           65776,  65784,
+                                    65792,   65800,   66000,   70000,           9 << 20,
                                     131072,  150001,  400000,  (1 << 20) - 1,   300000, 1 << 20,
                                     66001,   3 << 20, 5000000, (17 << 20) + 33, 8,      90000 };
   const int count = sizeof sizes / sizeof *sizes;

@@ -21,7 +21,6 @@ static na_mem_handle_t exchange(na_mem_handle_t mine, int to, int from)
   na_mem_handle_t handle = NA_MEM_HANDLE_NULL;
 
   CHECK(size > 0, "the serialised size is 0");
-  MUST_BE(NA_OVERFLOW, NA_Mem_handle_serialize(network, out, size - 1, mine));
   MUST(NA_Mem_handle_serialize(network, out, size, mine));
   MPI_Sendrecv(&size, 8, MPI_BYTE, to, 1, &other, 8, MPI_BYTE, from, 1, MPI_COMM_WORLD,
                MPI_STATUS_IGNORE);
@@ -29,16 +28,6 @@ static na_mem_handle_t exchange(na_mem_handle_t mine, int to, int from)
   MPI_Sendrecv(out, (int)size, MPI_BYTE, to, 2, in, (int)other, MPI_BYTE, from, 2, MPI_COMM_WORLD,
                MPI_STATUS_IGNORE);
   MUST(NA_Mem_handle_deserialize(network, &handle, in, other));
-  for (na_size_t i = 0; i < other; i += 3) { /* damaged and truncated */
-    na_mem_handle_t bad = NA_MEM_HANDLE_NULL;
-    in[i] ^= 0x20;
-    CHECK(NA_Mem_handle_deserialize(network, &bad, in, other) != NA_SUCCESS, "byte %d", (int)i);
-    in[i] ^= 0x20;
-    CHECK(NA_Mem_handle_deserialize(network, &bad, in, i) != NA_SUCCESS, "%d bytes", (int)i);
-    CHECK(bad == NA_MEM_HANDLE_NULL, "a bad handle was given");
-  }
-  memset(in, 0x11, other); /* foreign */
-  MUST_BE(NA_PROTOCOL_ERROR, NA_Mem_handle_deserialize(network, &handle, in, other));
   free(out);
   free(in);
   return handle;
@@ -128,28 +117,14 @@ static void memory(void)
   }
   pump_barrier();
 
-  MUST_BE(NA_OVERFLOW,
-          NA_Get(network, context, note, NULL, local, 0, theirs, 1, WHOLE, peer, NULL));
-  MUST_BE(NA_OVERFLOW, NA_Put(network, context, note, NULL, local, WHOLE, theirs, 0, 1, peer, NULL));
-  MUST_BE(NA_OVERFLOW, NA_Put(network, context, note, NULL, local, ~(na_offset_t)0, theirs, 0, 2,
-                              peer, NULL));
-  if (nproc > 1) {
-    na_addr_t self;
-    MUST(NA_Addr_self(network, &self));
-    /* `theirs` is not at this address */
-    MUST_BE(NA_INVALID_PARAM,
-            NA_Get(network, context, note, NULL, local, 0, theirs, 0, 1, self, NULL));
-    /* `theirs` is not local */
+  if (nproc > 1) /* `theirs` is not local */
     MUST_BE(NA_INVALID_PARAM,
             NA_Get(network, context, note, NULL, theirs, 0, theirs, 0, 1, peer, NULL));
-    MUST(NA_Addr_free(network, self));
-  }
   MUST(NA_Mem_deregister(network, local));
   MUST_BE(NA_ACCESS, NA_Put(network, context, note, NULL, local, 0, theirs, 0, 1, peer, NULL));
   pump_barrier();
   MUST(NA_Mem_handle_free(network, theirs));
   MUST(NA_Mem_handle_free(network, local));
-  MUST_BE(NA_INVALID_PARAM, NA_Mem_handle_free(network, local));
   MUST(NA_Mem_handle_free(network, m.mine));
   MUST(NA_Addr_free(network, peer));
   free(m.base);
@@ -188,10 +163,6 @@ static void permissions(void)
         MUST_BE(NA_PERMISSION,
                 NA_Put(network, context, note, NULL, local[l], 0, theirs[r], 0, 16, peer, NULL));
     }
-  MUST_BE(NA_INVALID_PARAM, NA_Mem_handle_create(network, bytes, 16, 0, &mine[0]));
-  MUST_BE(NA_INVALID_PARAM, NA_Mem_handle_create(network, NULL, 16, NA_MEM_READWRITE, &mine[0]));
-  MUST_BE(NA_INVALID_PARAM,
-          NA_Mem_handle_create_segments(network, NULL, 0, NA_MEM_READWRITE, &mine[0]));
   pump_barrier();
   for (int i = 0; i < 3; i++) {
     MUST(NA_Mem_handle_free(network, mine[i]));

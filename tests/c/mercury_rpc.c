@@ -1,5 +1,4 @@
-/* Calls: registration, forward and wait, inputs and outputs of any length, time-outs and statuses,
- * propagated errors, handlers that answer later or forward, thousands of calls at a time. Every
+/* Calls: registration, forward and wait, time-outs and statuses, propagated errors, handlers that answer later or forward, thousands of calls at a time. Every
  * rank is a server and a client. */
 // TEST: mercury networks
 // TEST: n=2 build=static
@@ -11,11 +10,10 @@ MERCURY_GEN_PROC(hop_in_t, ((int32_t)(left)))
 MERCURY_GEN_PROC(hop_out_t, ((int32_t)(sum)))
 MERCURY_GEN_PROC(echo_t, ((hg_string_t)(text)))
 MERCURY_GEN_PROC(one_t, ((int32_t)(x)))
-MERCURY_GEN_PROC(two_t, ((int32_t)(x)) ((int32_t)(y)))
 
 #define LONG_TIME 600000
 
-static hg_id_t add_id, hop_id, echo_id, late_id, fail_id, forget_id, half_id, shape_id, who_id,
+static hg_id_t add_id, hop_id, echo_id, late_id, fail_id, forget_id, half_id, who_id,
   empty_id, hand_id;
 static int ran;
 static hg_handle_t kept[4096];
@@ -35,7 +33,6 @@ static hg_return_t add_cb(hg_handle_t handle)
   out.greeting = text;
   MUST(HG_Handler_free_input(handle, &in));
   MUST(HG_Handler_start_output(handle, &out));
-  MUST_BE(HG_INVALID_PARAM, HG_Handler_start_output(handle, &out)); /* a second response fails */
   ran++;
   return HG_Handler_free(handle);
 }
@@ -87,7 +84,6 @@ static void answer_kept(void)
     in.x = in.x * 2 + 1;
     MUST(HG_Handler_start_output(kept[i], &in));
     MUST(HG_Handler_free(kept[i]));
-    MUST_BE(HG_INVALID_PARAM, HG_Handler_free(kept[i]));
   }
   kept_count = 0;
 }
@@ -102,38 +98,6 @@ static hg_return_t fail_cb(hg_handle_t handle)
 static hg_return_t forget_cb(hg_handle_t handle)
 {
   return HG_Handler_free(handle);
-}
-
-static hg_return_t shape_cb(hg_handle_t handle)
-{
-  two_t in;
-  one_t out = { 77 };
-  hg_return_t ret = HG_Handler_get_input(handle, &in);
-  if (ret != HG_SUCCESS)
-    return ret; /* the client receives the code */
-  MUST(HG_Handler_start_output(handle, &out));
-  return HG_Handler_free(handle);
-}
-
-/* Even ranks register the function with two parameters, odd ranks with one. */
-static void shapes(int rank)
-{
-  two_t in = { 1, 2 };
-  one_t out = { -1 };
-  hg_request_t request;
-  hg_status_t done = HG_FALSE;
-  hg_return_t ret;
-
-  MUST(HG_Forward(ranks[rank], shape_id, &in, &out, &request));
-  ret = HG_Wait(request, LONG_TIME, &done);
-  CHECK(done, "the call has not ended");
-  if (rank % 2 == me % 2) {
-    CHECK(ret == HG_SUCCESS && out.x == 77, "the same shape: %d", (int)ret);
-  } else {
-    CHECK(ret == HG_CHECKSUM_ERROR || ret == HG_OVERFLOW, "another shape: %d", (int)ret);
-    CHECK_EQ(out.x, -1);
-  }
-  MUST(HG_Request_free(request));
 }
 
 static na_addr_t remembered = NA_ADDR_NULL;
@@ -216,8 +180,6 @@ static void add(int rank)
   MUST(HG_Wait(request, 0, &done)); /* a second wait returns the same */
   CHECK(done, "it has ended before");
   MUST(HG_Request_free(request));
-  MUST_BE(HG_INVALID_PARAM, HG_Request_free(request));
-  MUST_BE(HG_INVALID_PARAM, HG_Wait(request, 0, &done));
 }
 
 static void call_one(hg_id_t id, int rank, int x, hg_return_t want, int result)
@@ -243,29 +205,7 @@ static void errors_travel(int rank)
   call_one(fail_id, rank, HG_FAIL, HG_FAIL, 0);
   call_one(fail_id, rank, 12345, (hg_return_t)12345, 0);
   call_one(forget_id, rank, 0, HG_FAIL, 0);
-  shapes(rank);
   call_one(half_id, rank, 3, rank % 2 ? HG_NO_MATCH : HG_SUCCESS, 3);
-}
-
-static void lengths(int rank)
-{
-  static const long sizes[] = { 0, 1, 3900, 3990, 4000, 4040, 4050, 4064, 4070, 4096, 5000,
-                                65000, 65510, 65536, 65720, 65736, 65744, 65752, 65760,
-                                65768, 65776, 65784, 65792, 65800, 70000, 1 << 20, 9 << 20 };
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    echo_t in, out;
-    hg_request_t request;
-    hg_status_t done = HG_FALSE;
-    in.text = check_calloc(sizes[i] + 1);
-    for (long j = 0; j < sizes[i]; j++)
-      in.text[j] = (char)('a' + (j * 7 + me + (j >> 9)) % 26);
-    MUST(HG_Forward(ranks[rank], echo_id, &in, &out, &request));
-    MUST(HG_Wait(request, LONG_TIME, &done));
-    CHECK(done, "an echo of %ld bytes has not ended", sizes[i]);
-    CHECK(strcmp(in.text, out.text) == 0, "an echo of %ld bytes has changed", sizes[i]);
-    MUST(HG_Request_free(request));
-    free(in.text);
-  }
 }
 
 static void no_parameters(int rank)
@@ -301,7 +241,6 @@ static void later(void)
   for (int i = 0; i < CALLS; i++)
     CHECK(!status[i], "call %d has ended", i);
   MUST_BE(HG_TIMEOUT, HG_Wait_all(CALLS, requests, 0, HG_STATUSES_IGNORE));
-  MUST_BE(HG_INVALID_PARAM, HG_Wait_all(-1, requests, 0, status));
   MUST(HG_Wait_all(0, NULL, 0, NULL));
 
   while (kept_count < CALLS) /* each rank receives as many calls as it sends */
@@ -410,9 +349,6 @@ static hg_return_t hand_cb(hg_handle_t handle)
   MUST(HG_Handler_get_output_buf(handle, &buffer, &room));
   MUST(HG_Handler_get_output_buf(handle, &again, &room));
   CHECK(buffer == again && room >= 1024, "the output buffer");
-  MUST_BE(HG_OVERFLOW, HG_Handler_start_response(handle, NULL, room + 1));
-  MUST_BE(HG_INVALID_PARAM, HG_Handler_get_input_buf(handle, NULL, &size));
-  MUST_BE(HG_INVALID_PARAM, HG_Handler_get_output_buf(handle, &buffer, NULL));
   out.x = in.x + 5;
   if (in.x == 99) { /* bytes that the client cannot decode */
     memset(buffer, 0xee, 40);
@@ -449,7 +385,6 @@ static void by_hand(int rank)
   MUST_BE(HG_CHECKSUM_ERROR, HG_Wait(request, LONG_TIME, &done));
   CHECK(done, "the call has not ended");
   MUST(HG_Request_free(request));
-  MUST_BE(HG_INVALID_PARAM, HG_Handler_start_response(HG_HANDLE_NULL, NULL, 0));
 }
 
 int main(int argc, char **argv)
@@ -473,14 +408,12 @@ int main(int argc, char **argv)
   hand_id = MERCURY_REGISTER("hand", one_t, one_t, hand_cb);
   /* Odd ranks register `half` without a handler: they are only its clients. */
   half_id = HG_Register("half", hg_proc_one_t, hg_proc_one_t, me % 2 ? NULL : same_cb);
-  shape_id = HG_Register("shape", me % 2 ? hg_proc_one_t : hg_proc_two_t, hg_proc_one_t, shape_cb);
   look_up_ranks();
 
   same_numbers();
   serve_barrier();
   for (int p = 0; p < nproc; p++) {
     add((me + p) % nproc);
-    lengths((me + p) % nproc);
     no_parameters((me + p) % nproc);
     sources((me + p) % nproc);
   }

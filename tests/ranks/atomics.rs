@@ -126,43 +126,6 @@ pub fn combined(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Swaps pass tokens on: at the end, each token is in exactly one place.
-pub fn swaps(ctx: &Ctx) {
-    let engine = &*ctx.engine;
-    let segment = ctx.allocate(16);
-    own(&segment)[..8].copy_from_slice(&(1000 + ctx.me as i64).to_ne_bytes());
-    own(&segment)[8..12].copy_from_slice(&(2000 + ctx.me as i32).to_ne_bytes());
-    let counters = ctx.allocate(32 * ctx.n);
-    own(&counters).fill(0);
-    ctx.barrier();
-    let (mut long, mut int) = (ctx.me as i64, ctx.me as i64);
-    for i in 0..if ctx.quick { 200 } else { 500 } {
-        step(format!("swaps: round {i}"));
-        let target = (ctx.me + i) % ctx.n;
-        let at = segment.part(target).address();
-        long = engine.rmw(target, at, Rmw::swap::<i64>(long)).expect("swap");
-        int = engine.rmw(target, at + 8, Rmw::swap::<i32>(int as i32)).expect("swap");
-    }
-    ctx.barrier();
-    let count =
-        |token: i64| if token >= 1000 { token as usize % 1000 } else { ctx.n + token as usize };
-    let mut hold =
-        vec![count(long), count(ctx.load::<i64>(ctx.me, segment.part(ctx.me).address()))];
-    hold.push(2 * ctx.n + count(int));
-    hold.push(
-        2 * ctx.n + count(i64::from(ctx.load::<i32>(ctx.me, segment.part(ctx.me).address() + 8))),
-    );
-    let at = counters.part(0).address();
-    for token in hold {
-        engine.rmw(0, at + 8 * token, Rmw::add::<i64>(1)).expect("rmw");
-    }
-    ctx.barrier();
-    let found: Vec<i64> = ctx.loads(0, at, 4 * ctx.n);
-    assert_eq!(found, vec![1; 4 * ctx.n], "how often each token is somewhere");
-    ctx.free(counters);
-    ctx.free(segment);
-}
-
 /// Long and strided accumulates of all ranks to the same elements, which span several of the lock
 /// stripes that make accumulates atomic.
 pub fn lock_stripes(ctx: &Ctx) {

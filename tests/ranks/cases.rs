@@ -6,7 +6,7 @@ use crate::{
     atomics, attack_arithmetic, attack_compose, collectives, compose, compose_fuzz, compose_life,
     consistency, contention, errors, exchanges, fences, flood, group_collectives, groups, hosts,
     interfaces, kernels, limits, lookups, mismatches, mutexes, paths, progress, random, rpc,
-    rpc_life, segments, threads, words,
+    rpc_life, segments, threads,
 };
 use crate::{array_misuse, arrays};
 
@@ -242,6 +242,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "odd_sizes", seconds: 60, on: always, run: segments::odd_sizes },
     Check { name: "random", seconds: 90, on: always, run: random::random },
     Check { name: "contention", seconds: 60, on: always, run: contention::contention },
+    Check { name: "rust", seconds: 90, on: always, run: interfaces::rust },
     Check { name: "armci", seconds: 90, on: always, run: interfaces::armci },
     Check { name: "x10", seconds: 90, on: always, run: interfaces::x10 },
     Check { name: "lapi", seconds: 90, on: always, run: interfaces::lapi },
@@ -256,13 +257,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "unaligned", seconds: 60, on: always, run: atomics::unaligned },
     Check { name: "totals", seconds: 60, on: always, run: atomics::totals },
     Check { name: "combined", seconds: 60, on: always, run: atomics::combined },
-    Check { name: "swaps", seconds: 60, on: always, run: atomics::swaps },
-    Check { name: "words", seconds: 60, on: always, run: words::results },
-    Check { name: "words_order", seconds: 60, on: always, run: words::order },
-    Check { name: "words_counters", seconds: 60, on: always, run: words::counters },
-    Check { name: "words_lock", seconds: 60, on: always, run: words::lock },
     Check { name: "fences", seconds: 60, on: several, run: fences::fences },
-    Check { name: "flags", seconds: 60, on: several, run: fences::flags },
     Check { name: "progress", seconds: 60, on: two_served, run: progress::progress },
     Check { name: "looks", seconds: 60, on: always, run: progress::looks },
     Check { name: "bystander", seconds: 60, on: three_served, run: progress::bystander },

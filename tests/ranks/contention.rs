@@ -1,12 +1,14 @@
 //! Several ranks access the same bytes through any [`Interface`]: they hand over data, draw tickets,
-//! pass tokens on, and change numbers under a lock.
+//! pass tokens on, change a word by all operations at once, and change numbers under a lock.
 
 use crate::child::{Ctx, own, step};
-use crate::interface::{Interface, Mode, Move, Ops, Word, WordOp};
+use crate::interface::{Interface, Mode, Move, Ops, Word};
 use crate::model::{Form, Item};
 use crate::rng::Rng;
 use portolan_engine::memory::segment::Segment;
+use portolan_engine::path::ops::Combine;
 use portolan_engine::transfer::TransferKind;
+use std::collections::{HashMap, HashSet};
 
 const DRAWS: usize = 30;
 
@@ -25,10 +27,11 @@ pub fn run(ctx: &Ctx, calls: &mut dyn Interface) {
     meetings(ctx, calls, &mut rng);
     hand_overs(ctx, calls, &mut rng);
     for wide in [false, true] {
-        if can.words.contains(&WordOp::Add) {
+        if can.words.contains(&Combine::Add) {
             tickets(ctx, calls, wide, &mut rng);
+            order(ctx, calls, wide, &mut rng);
         }
-        if can.words.contains(&WordOp::Swap) {
+        if can.words.contains(&Combine::Swap) {
             tokens(ctx, calls, wide, &mut rng);
         }
     }
@@ -102,25 +105,93 @@ pub fn hand_overs(ctx: &Ctx, calls: &mut dyn Interface, rng: &mut Rng) {
     ctx.free(segment);
 }
 
-fn gathered(ctx: &Ctx, mine: [i64; DRAWS]) -> Vec<i64> {
+fn gathered<const N: usize>(ctx: &Ctx, mine: [i64; N]) -> Vec<i64> {
     let all = ctx.engine.world().allgather(&*ctx.engine, &mine).expect("allgather");
-    let mut all = all.concat();
-    all.sort_unstable();
-    all
+    all.concat()
 }
 
-/// All ranks draw numbers from one counter. Each number is drawn once.
+/// All ranks draw numbers from one counter, half of them by a compare-and-swap if there is one. Each
+/// number is drawn once.
 fn tickets(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
-    let home = ctx.n - 1;
+    let (home, swaps) = (ctx.n - 1, calls.abilities().words.contains(&Combine::CompareSwap));
     let segment = zeros(ctx, calls, 8, rng);
-    let draw = Word { op: WordOp::Add, wide, target: home, value: 1, expected: 0 };
+    let place = segment.part(home).address();
+    let add =
+        |value| Word { op: Combine::Add, wide, unsigned: false, target: home, value, expected: 0 };
     step("contention: tickets");
-    let mine = [(); DRAWS].map(|()| calls.word(&draw, segment.part(home).address()));
+    let mine: [i64; DRAWS] = std::array::from_fn(|turn| {
+        if !swaps || turn % 2 == 0 {
+            return calls.word(&add(1), place);
+        }
+        loop {
+            let seen = calls.word(&add(0), place);
+            let swap = Word { op: Combine::CompareSwap, expected: seen, ..add(seen + 1) };
+            if calls.word(&swap, place) == seen {
+                return seen;
+            }
+        }
+    });
     assert!(mine.is_sorted_by(|a, b| a < b), "tickets in another order: {mine:?}");
-    let all = gathered(ctx, mine);
+    let mut all = gathered(ctx, mine);
+    all.sort_unstable();
     assert!(all.iter().copied().eq(0..(DRAWS * ctx.n) as i64), "tickets: {all:?}");
     calls.meet(rng);
     ctx.free(segment);
+}
+
+/// All ranks change one word at once by all operations, and note the value before and after each.
+fn order(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
+    let (can, unsigned) = (calls.abilities(), !wide);
+    let segment = zeros(ctx, calls, 16, rng);
+    let mut draws = Rng::new(ctx.seed, &[ctx.me as u64, 77, wide.into()]);
+    for target in 0..ctx.n {
+        step(format!("contention: all operations at once at rank {target}"));
+        let place = segment.part(target).address() + 8;
+        // A pair of zeros changes nothing.
+        let mut changes = [0; 4 * DRAWS];
+        for change in changes.chunks_mut(2) {
+            let op = *draws.pick(can.words);
+            // Most operands are small, so that values meet again.
+            let mut value = || match draws.below(4) {
+                0 => i64::from(draws.next() as i32),
+                1 => -1 - draws.below(4) as i64,
+                _ => draws.below(4) as i64,
+            };
+            let (value, expected) = (value(), value());
+            let word = Word { op, wide, unsigned, target, value, expected };
+            let old = calls.word(&word, place);
+            if op != Combine::CompareSwap || old == expected || can.tells {
+                change.copy_from_slice(&[old, word.after(old)]);
+            }
+        }
+        let all = gathered(ctx, changes);
+        let read = Word { op: Combine::Add, wide, unsigned, target, value: 0, expected: 0 };
+        is_a_path(&all, calls.word(&read, place));
+        calls.meet(rng);
+    }
+    ctx.free(segment);
+}
+
+/// A sequence of all operations exists if and only if the changes, as edges between values, form one
+/// path from 0 to the last value: every value is left as often as it is reached, apart from these
+/// two, and all edges hang together.
+fn is_a_path(changes: &[i64], last: i64) {
+    let mut balance: HashMap<i64, i64> = HashMap::from([(0, -1)]);
+    let mut next: HashMap<i64, Vec<i64>> = HashMap::new();
+    *balance.entry(last).or_default() += 1;
+    for change in changes.chunks(2) {
+        *balance.entry(change[0]).or_default() += 1;
+        *balance.entry(change[1]).or_default() -= 1;
+        next.entry(change[0]).or_default().push(change[1]);
+    }
+    let odd: Vec<_> = balance.iter().filter(|(_, count)| **count != 0).collect();
+    assert!(odd.is_empty(), "values that are not left as often as reached: {odd:?}");
+    let (mut seen, mut open) = (HashSet::from([0]), vec![0]);
+    while let Some(value) = open.pop() {
+        open.extend(next.get(&value).into_iter().flatten().filter(|to| seen.insert(**to)));
+    }
+    let lost: Vec<_> = next.keys().filter(|value| !seen.contains(value)).collect();
+    assert!(lost.is_empty(), "values that nothing leads to: {lost:?}");
 }
 
 /// Each rank swaps tokens with a cell of each rank. None is lost, none is duplicated.
@@ -132,7 +203,8 @@ fn tokens(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
     for turn in 0..100 {
         let target = turn % ctx.n;
         let held = &mut hand[turn % 7];
-        let swap = Word { op: WordOp::Swap, wide, target, value: *held, expected: 0 };
+        let (op, unsigned, value) = (Combine::Swap, false, *held);
+        let swap = Word { op, wide, unsigned, target, value, expected: 0 };
         *held = calls.word(&swap, segment.part(target).address());
     }
     calls.meet(rng);
@@ -140,6 +212,7 @@ fn tokens(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
     hand[DRAWS - 1] = i64::from_ne_bytes(cell.try_into().expect("8 bytes"));
     let mut found = gathered(ctx, hand);
     found.retain(|&token| token != 0);
+    found.sort_unstable();
     assert!(found.iter().copied().eq(1..=ctx.n as i64), "tokens: {found:?}");
     ctx.free(segment);
 }

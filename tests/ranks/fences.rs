@@ -1,4 +1,4 @@
-//! Tests fences and flags: a rank that learns that data has arrived finds the data.
+//! Tests fences: a rank that learns that data has arrived finds the data.
 
 use crate::child::{Ctx, own, step};
 use crate::rng::Rng;
@@ -97,43 +97,6 @@ pub fn fences(ctx: &Ctx) {
             engine.wait_implicit().expect("wait");
             ctx.barrier();
         }
-    }
-    ctx.free(segment);
-}
-
-pub fn flags(ctx: &Ctx) {
-    const MOST: usize = 40_000;
-    let engine = &*ctx.engine;
-    let segment = ctx.allocate(MOST + 64);
-    own(&segment).fill(0);
-    ctx.barrier();
-    let right = (ctx.me + 1) % ctx.n;
-    let at = segment.part(right).address();
-    let flag = own(&segment)[MOST..].as_ptr().cast::<i32>();
-    for round in 1..if ctx.quick { 20 } else { 60 } {
-        let bytes = [8, 200, 6000, MOST][round % 4];
-        let pass_on = |data: &[u8]| {
-            let shape = Shape::strided(&[2, bytes / 2], &[2], &[2]).expect("a shape");
-            // SAFETY: `data` has the bytes of the shape.
-            unsafe { engine.put_flag(right, at, data.as_ptr(), &shape, at + MOST, round as i32) }
-                .expect("put with flag");
-        };
-        step(format!("flags: round {round}"));
-        if ctx.me == 0 {
-            pass_on(&Rng::new(ctx.seed, &[round as u64]).bytes(bytes));
-        }
-        // SAFETY: the flag is aligned and lives as long as the segment.
-        unsafe { engine.wait_flag(flag, round as i32) }.expect("wait for the flag");
-        let got = own(&segment)[..bytes].to_vec();
-        assert!(
-            got == Rng::new(ctx.seed, &[round as u64]).bytes(bytes),
-            "round {round}: data behind its flag"
-        );
-        if ctx.me != 0 {
-            pass_on(&got);
-        }
-        // The next round overwrites the memory only after all ranks have checked it.
-        ctx.barrier();
     }
     ctx.free(segment);
 }

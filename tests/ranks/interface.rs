@@ -1,14 +1,15 @@
 //! The calls of an interface that the model of [`random`](crate::random) and the checks of
-//! [`contention`](crate::contention) drive. [`Ops`] are the engine's own calls, which the Rust
-//! interface makes too. [`interfaces`](crate::interfaces) has the C interfaces, by their symbols.
+//! [`contention`](crate::contention) drive. [`Ops`] are the engine's own calls.
+//! [`interfaces`](crate::interfaces) has the C interfaces, by their symbols, and the typed Rust one.
 
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, own};
 use crate::model::{Form, Item};
 use crate::rng::Rng;
 use portolan_engine::atomics::mutex::MutexSet;
 use portolan_engine::atomics::notifications::Notifications;
 use portolan_engine::layout::{Shape, Vector};
-use portolan_engine::path::ops::{Combine, Rmw};
+use portolan_engine::memory::segment::Segment;
+use portolan_engine::path::ops::{Combine, Number, Rmw};
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::{Handle, TransferKind};
 use std::sync::Arc;
@@ -51,19 +52,13 @@ impl Move<'_> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum WordOp {
-    Add,
-    Or,
-    Swap,
-    CompareSwap,
-}
-
 /// A read-modify-write of a word of 4 or 8 bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Word {
-    pub op: WordOp,
+    pub op: Combine,
     pub wide: bool,
+    /// Concerns minimum and maximum.
+    pub unsigned: bool,
     pub target: usize,
     pub value: i64,
     /// Of a compare-and-swap.
@@ -81,11 +76,19 @@ impl Word {
     }
 
     pub fn after(&self, old: i64) -> i64 {
+        let (value, unsigned) = (self.value, (old as u64, self.value as u64));
         self.cut(match self.op {
-            WordOp::Add => old.wrapping_add(self.value),
-            WordOp::Or => old | self.value,
-            WordOp::CompareSwap if old != self.expected => old,
-            WordOp::Swap | WordOp::CompareSwap => self.value,
+            Combine::Load => old,
+            Combine::Add => old.wrapping_add(value),
+            Combine::And => old & value,
+            Combine::Or => old | value,
+            Combine::Xor => old ^ value,
+            Combine::Min if self.unsigned => unsigned.0.min(unsigned.1) as i64,
+            Combine::Max if self.unsigned => unsigned.0.max(unsigned.1) as i64,
+            Combine::Min => old.min(value),
+            Combine::Max => old.max(value),
+            Combine::CompareSwap if old != self.expected => old,
+            Combine::Swap | Combine::CompareSwap => value,
         })
     }
 }
@@ -97,7 +100,10 @@ pub struct Abilities {
     /// The number of types of [`model::scale`](crate::model::scale) that it accumulates.
     pub types: usize,
     pub modes: &'static [Mode],
-    pub words: &'static [WordOp],
+    pub words: &'static [Combine],
+    /// Whether a compare-and-swap that does not swap returns the word. Otherwise it may return any
+    /// value but the expected one.
+    pub tells: bool,
     /// The number of locks of each rank.
     pub locks: usize,
     /// Whether the strides of a transfer may be negative.
@@ -120,6 +126,12 @@ impl Abilities {
     }
 }
 
+/// All that the engine has.
+pub const EVERY_WORD: &[Combine] = {
+    use Combine::*;
+    &[Load, Swap, Add, And, Or, Xor, Min, Max, CompareSwap]
+};
+
 pub trait Interface {
     fn abilities(&self) -> Abilities;
 
@@ -132,8 +144,7 @@ pub trait Interface {
     /// Makes transfers of nothing, from and to no memory.
     fn nothing(&mut self, _target: usize) {}
 
-    /// Returns the word before the operation. After a compare-and-swap that did not swap, it may be
-    /// any value but the expected one.
+    /// Returns the word before the operation.
     fn word(&mut self, _word: &Word, _remote: usize) -> i64 {
         unreachable!("the interface has no words")
     }
@@ -160,11 +171,28 @@ pub trait Interface {
     fn end(&mut self);
 }
 
+/// Returns four rows of the bytes with gaps of 3 bytes between them, and the length of a row.
+pub fn rows(bytes: &[u8]) -> (Vec<u8>, usize) {
+    let row = bytes.len() / 4;
+    let mut apart = vec![0; bytes.len() + 9];
+    for (i, from) in bytes.chunks(row).enumerate() {
+        apart[i * (row + 3)..][..row].copy_from_slice(from);
+    }
+    (apart, row)
+}
+
+/// The number of flags that each rank has at each rank. A flag is awaited for its exact value, and
+/// at most three are on their way.
+pub const FLAGS: usize = 8;
+
 /// The calls of the engine.
 pub struct Ops {
     engine: Arc<Engine>,
     words: Notifications,
-    received: Vec<u32>,
+    flags: Arc<Segment>,
+    /// The number of messages to and from each rank, which selects the call.
+    sent: Vec<usize>,
+    received: Vec<usize>,
     locks: Arc<MutexSet>,
 }
 
@@ -173,8 +201,12 @@ impl Ops {
     pub fn new(ctx: &Ctx) -> Ops {
         let engine = ctx.engine.clone();
         let words = Notifications::create(&engine).expect("notifications");
-        let locks = engine.create_mutexes(engine.world(), 1).expect("mutexes");
-        Ops { words, received: vec![0; ctx.n], locks, engine }
+        let flags = ctx.allocate(4 * FLAGS * ctx.n);
+        own(&flags).fill(0);
+        // Each rank has another number of mutexes. The first and the last one of each are used.
+        let locks = engine.create_mutexes(engine.world(), ctx.me + 2).expect("mutexes");
+        assert_eq!(locks.counts(), (2..ctx.n + 2).collect::<Vec<_>>());
+        Ops { words, flags, sent: vec![0; ctx.n], received: vec![0; ctx.n], locks, engine }
     }
 
     /// # Safety
@@ -221,8 +253,9 @@ impl Interface for Ops {
             gets: true,
             types: 9,
             modes: &[Mode::Blocking, Mode::Handle, Mode::Implicit, Mode::Aggregate],
-            words: &[WordOp::Add, WordOp::Or, WordOp::Swap, WordOp::CompareSwap],
-            locks: 1,
+            words: EVERY_WORD,
+            tells: true,
+            locks: 2,
             negative: true,
             anywhere: false,
         }
@@ -260,16 +293,17 @@ impl Interface for Ops {
     }
 
     fn word(&mut self, word: &Word, remote: usize) -> i64 {
-        let (value, short) = (word.value, word.value as i32);
-        let op = match (word.op, word.wide) {
-            (WordOp::Add, true) => Rmw::add(value),
-            (WordOp::Add, false) => Rmw::add(short),
-            (WordOp::Or, true) => Rmw::new(Combine::Or, value),
-            (WordOp::Or, false) => Rmw::new(Combine::Or, short),
-            (WordOp::Swap, true) => Rmw::swap(value),
-            (WordOp::Swap, false) => Rmw::swap(short),
-            (WordOp::CompareSwap, true) => Rmw::compare_swap(word.expected, value),
-            (WordOp::CompareSwap, false) => Rmw::compare_swap(word.expected as i32, short),
+        let number = |value: i64| -> Number {
+            match (word.wide, word.unsigned) {
+                (true, false) => value.into(),
+                (true, true) => (value as u64).into(),
+                (false, false) => (value as i32).into(),
+                (false, true) => (value as u32).into(),
+            }
+        };
+        let op = match word.op {
+            Combine::CompareSwap => Rmw::compare_swap(number(word.expected), number(word.value)),
+            op => Rmw::new(op, number(word.value)),
         };
         self.engine.rmw(word.target, remote, op).expect("read-modify-write")
     }
@@ -279,26 +313,49 @@ impl Interface for Ops {
     }
 
     fn hand_over(&mut self, to: usize, remote: usize, bytes: &[u8]) {
-        // SAFETY: `bytes` is a valid slice.
-        unsafe { self.engine.put(to, remote, bytes.as_ptr(), bytes.len()) }.expect("put");
-        self.words.notify(&self.engine, to).expect("notify");
+        let engine = &*self.engine;
+        self.sent[to] += 1;
+        let number = self.sent[to];
+        let (apart, row) = rows(bytes);
+        let shape = Shape::strided(&[row, 4], &[row as isize + 3], &[row as isize]).expect("rows");
+        let flag = self.flags.part(to).address() + 4 * (FLAGS * engine.rank() + number % FLAGS);
+        // SAFETY: both sources have all bytes.
+        unsafe {
+            if number.is_multiple_of(2) {
+                engine.put(to, remote, bytes.as_ptr(), bytes.len()).expect("put");
+                return self.words.notify(engine, to).expect("notify");
+            }
+            engine.put_flag(to, remote, apart.as_ptr(), &shape, flag, number as i32).expect("put");
+        }
     }
 
     fn receive(&mut self, from: usize) {
         self.received[from] += 1;
-        self.words.wait(&self.engine, from, self.received[from]).expect("a notification");
+        let number = self.received[from];
+        if number.is_multiple_of(2) {
+            let count = number as u32 / 2;
+            self.words.wait(&self.engine, from, count).expect("a notification");
+            return;
+        }
+        let flag = own(&self.flags)[4 * (FLAGS * from + number % FLAGS)..].as_ptr().cast();
+        // SAFETY: the flag is aligned and lives as long as the segment.
+        unsafe { self.engine.wait_flag(flag, number as i32) }.expect("a flag");
     }
 
     fn lock(&mut self, number: usize, home: usize) {
-        self.engine.lock(&self.locks, number, home).expect("lock");
+        let (engine, locks, index) = (&*self.engine, &self.locks, number * (home + 1));
+        if number == 0 || !engine.try_lock(locks, index, home).expect("try") {
+            engine.lock(locks, index, home).expect("lock");
+        }
     }
 
     fn unlock(&mut self, number: usize, home: usize) {
-        self.engine.unlock(&self.locks, number, home).expect("unlock");
+        self.engine.unlock(&self.locks, number * (home + 1), home).expect("unlock");
     }
 
     fn end(&mut self) {
         self.words.free(&self.engine).expect("free");
         self.engine.destroy_mutexes(&self.locks).expect("destroy");
+        self.engine.release(self.flags.clone()).expect("release");
     }
 }

@@ -75,7 +75,6 @@ mod threads;
 mod trace_file;
 mod traces;
 mod watchdog;
-mod words;
 
 use clap::Parser;
 use portolan_driver::system;

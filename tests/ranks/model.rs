@@ -185,7 +185,7 @@ pub fn item(
     Some(Item { kind, segment, target, at, local_at, local_len, form, seed, elements: None })
 }
 
-/// Draws a scale of the given type, one of six. The scale is often 1.
+/// Draws a scale of the given type, one of nine. The scale is often 1.
 pub fn scale(rng: &mut Rng, which: usize) -> Scale {
     let one = rng.one_in(3);
     let small = |rng: &mut Rng| if one { 1.0 } else { *rng.pick(&[0.0, 2.0, -3.0, 5.0, -1.0]) };
@@ -201,9 +201,9 @@ pub fn scale(rng: &mut Rng, which: usize) -> Scale {
         1 => Scale::Long(if one { 1 } else { rng.next() as i64 }),
         2 => Scale::Float(small(rng) as f32),
         3 => Scale::Double(small(rng)),
-        6 => Scale::Bool(rng.one_in(2)),
-        7 => Scale::Byte(if one { 1 } else { rng.next() as i8 }),
-        8 => Scale::Short(if one { 1 } else { rng.next() as i16 }),
+        6 => Scale::Byte(if one { 1 } else { rng.next() as i8 }),
+        7 => Scale::Short(if one { 1 } else { rng.next() as i16 }),
+        8 => Scale::Bool(rng.one_in(2)),
         4 => {
             let (re, im) = pair(rng);
             Scale::FloatComplex(Complex::new(re as f32, im as f32))

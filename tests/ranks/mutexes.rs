@@ -1,55 +1,24 @@
-//! Tests mutexes: exclusion, fairness and misuse.
+//! Tests mutexes: fairness and misuse.
 
 use crate::child::{Ctx, own, refused, step};
 use portolan::ErrorKind;
 use portolan_engine::process;
 use std::cell::Cell;
 
-/// All ranks read, change and write back numbers under a lock.
+/// Sets follow each other in the same memory. `contention` tests exclusion.
 pub fn mutexes(ctx: &Ctx) {
     let engine = &*ctx.engine;
-    let segment = ctx.allocate(24);
     for again in 0..2 {
-        own(&segment).fill(0);
         // Rank `r` has `r + 1` mutexes.
         let set = engine.create_mutexes(engine.world(), ctx.me + 1).expect("mutexes");
         assert_eq!(set.counts(), (1..=ctx.n).collect::<Vec<_>>());
         ctx.barrier();
-        let rounds = if ctx.quick { 50 } else { 200 / ctx.n };
-        for i in 0..rounds {
-            step(format!("mutexes: set {again}, round {i} of {rounds}"));
-            for turn in 0..ctx.n {
-                let owner = (ctx.me + turn) % ctx.n;
-                let at = segment.part(owner).address();
-                // Another mutex of the same rank protects another number.
-                let index = if i % 3 == 0 { owner } else { 0 };
-                let at = if index == 0 { at } else { at + 8 };
-                if i % 5 == 4 {
-                    while !engine.try_lock(&set, index, owner).expect("try") {
-                        // The holder may need the core; in the simulation, it always does.
-                        std::thread::yield_now();
-                    }
-                } else {
-                    engine.lock(&set, index, owner).expect("lock");
-                }
-                let value: i64 = ctx.load(owner, at);
-                ctx.store(owner, at, value + 1);
-                engine.unlock(&set, index, owner).expect("unlock");
-            }
-        }
-        ctx.barrier();
-        for owner in 0..ctx.n {
-            let at = segment.part(owner).address();
-            let sum = ctx.load::<i64>(owner, at) + ctx.load::<i64>(owner, at + 8);
-            assert_eq!(sum, (ctx.n * rounds) as i64, "updates under the mutex of rank {owner}");
-        }
         turns(ctx, again);
         step("mutexes: destroy");
         engine.destroy_mutexes(&set).expect("destroy");
         refused(ErrorKind::State, "a destroyed mutex", engine.lock(&set, 0, 0));
         refused(ErrorKind::State, "destroying again", engine.destroy_mutexes(&set));
     }
-    ctx.free(segment);
 }
 
 /// Number of times that each rank takes the mutex while the others want it.

@@ -7,12 +7,13 @@
 //! of all ranks from the seed. Each rank executes its own plan, and applies all plans to its model.
 
 use crate::child::{Ctx, own, step};
-use crate::interface::{Abilities, Interface, Mode, Move, Ops, Word, WordOp};
+use crate::interface::{Abilities, Interface, Mode, Move, Ops, Word};
 use crate::model::{self, Form, Item, Model};
 use crate::rng::Rng;
 use portolan_engine::collective::group::Group;
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
+use portolan_engine::path::ops::Combine;
 use portolan_engine::transfer::TransferKind;
 use std::sync::Arc;
 
@@ -274,14 +275,15 @@ fn part(rng: &mut Rng, r: &Region, cursor: &mut usize) -> Option<(usize, usize)>
 fn word(can: &Abilities, r: &Region, rng: &mut Rng) -> Option<WordAt> {
     let (known, wide, op) = match r.owner {
         Owner::Rank(_) => (true, rng.one_in(2), *rng.pick(can.words)),
-        Owner::All(which) if which < 2 => (false, which == 1, WordOp::Add),
+        Owner::All(which) if which < 2 => (false, which == 1, Combine::Add),
         _ => return None,
     };
     let at = r.from + rng.below((r.to - r.from).min(400) / 8) * 8;
     // The operand of an addition is an int in some interfaces, whatever the word is.
-    let short = op == WordOp::Add || rng.one_in(2);
+    let short = op == Combine::Add || rng.one_in(2);
     let value = if short { i64::from(rng.next() as i32) } else { rng.next() as i64 };
-    let word = Word { op, wide, target: r.target, value, expected: 0 };
+    let unsigned = rng.one_in(2);
+    let word = Word { op, wide, unsigned, target: r.target, value, expected: 0 };
     let word = Word { value: word.cut(value), ..word };
     (at + 8 <= r.to).then(|| WordAt { word, segment: r.segment, at, hits: rng.one_in(2), known })
 }
@@ -394,7 +396,7 @@ fn carry_out(calls: &mut dyn Interface, world: &mut World, at: &str, plan: &Step
             let (word, old) = place.apply(&mut world.model);
             let remote = world.address(place.segment, word.target) + place.at;
             let got = calls.word(&word, remote);
-            if word.op == WordOp::CompareSwap {
+            if word.op == Combine::CompareSwap && !calls.abilities().tells {
                 assert_eq!(got == word.expected, old == word.expected, "{at}: {place:?}");
             } else if place.known {
                 assert_eq!(got, old, "{at}: {place:?}");

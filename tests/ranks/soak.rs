@@ -12,7 +12,7 @@ use crate::flood::status;
 use crate::rng::Rng;
 use crate::{
     am, am_aggregates, am_items, am_typed, anywhere, atomics, collectives, compose, consistency,
-    fences, groups, limits, lookups, mutexes, random, segments,
+    contention, groups, limits, lookups, mutexes, random, segments,
 };
 use portolan_engine::runtime::Engine;
 use std::time::{Duration, Instant};
@@ -39,9 +39,8 @@ const ROUNDS: &[Row] = &[
     ("lookups", 2, false, lookups::lookups),
     ("stripes", 1, false, atomics::lock_stripes),
     ("totals", 3, false, atomics::totals),
-    ("swaps", 2, false, atomics::swaps),
+    ("contention", 3, false, contention::contention),
     ("mutexes", 3, false, mutexes::mutexes),
-    ("flags", 1, false, fences::flags),
     ("groups", 2, false, groups::groups),
     ("collectives", 2, false, collectives::collectives),
     ("reductions", 1, false, collectives::reductions),

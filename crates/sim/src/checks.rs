@@ -6,8 +6,8 @@ use crate::dice::Dice;
 use crate::machine::{self, Outcome};
 use crate::{
     am, am_aggregates, am_items, am_many, am_rest, am_typed, anywhere, atomics, collectives,
-    compose, consistency, errors, fences, flood, group_collectives, groups, lookups, mismatches,
-    mutexes, random, segments, settings, threads_of_ranks, words,
+    compose, consistency, contention, errors, fences, flood, group_collectives, groups, lookups,
+    mismatches, mutexes, random, segments, settings, threads_of_ranks,
 };
 use portolan_engine::config::{Config, PathChoice};
 
@@ -21,15 +21,11 @@ pub const CHECKS: &[Check] = &[
     ("errors", errors::errors),
     ("shape_errors", errors::shapes),
     ("random", random::random),
+    ("contention", contention::contention),
     ("consistency", consistency::consistency),
     ("fences", fences::fences),
-    ("flags", fences::flags),
     ("totals", atomics::totals),
     ("combined", atomics::combined),
-    ("swaps", atomics::swaps),
-    ("words", words::results),
-    ("words_order", words::order),
-    ("words_counters", words::counters),
     ("stripes", atomics::lock_stripes),
     ("unaligned", atomics::unaligned),
     ("mutexes", mutexes::mutexes),
@@ -80,7 +76,11 @@ pub fn run(check: &'static str, seed: u64, ranks: usize) -> Outcome {
     let (_, body) = CHECKS.iter().find(|(name, _)| *name == check).expect("a known check");
     let mut dice = Dice::new(seed);
     let gives_up = ["mismatches", "group_orders_differ"].contains(&check);
-    let behaviour = Behaviour { gives_up, ..Behaviour::draw(&mut dice, ranks) };
+    let drawn = Behaviour::draw(&mut dice, ranks);
+    // A megabyte in small pieces needs many naps if messages are slow.
+    let longer = if check == "contention" { 4 } else { 1 };
+    let most_switches = longer * drawn.most_switches;
+    let behaviour = Behaviour { gives_up, most_switches, ..drawn };
     let config = settings::draw(&mut dice);
     machine::run(seed, ranks, behaviour, STACK, move |_| {
         let ctx = Ctx::start(config.clone(), seed);

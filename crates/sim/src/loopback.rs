@@ -25,12 +25,10 @@ use std::sync::Arc;
 /// The checks that also run over this transport.
 pub const CHECKS: &[&str] = &[
     "random",
+    "contention",
     "consistency",
     "fences",
     "totals",
-    "swaps",
-    "words",
-    "words_order",
     "unaligned",
     "mutexes",
     "thread_fences",

@@ -76,6 +76,9 @@ mod compose;
 #[path = "../../../tests/ranks/consistency.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod consistency;
+#[path = "../../../tests/ranks/contention.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod contention;
 #[path = "../../../tests/ranks/ctx.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod ctx;
@@ -120,9 +123,6 @@ mod segments;
 #[path = "../../../tests/ranks/threads.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod threads_of_ranks;
-#[path = "../../../tests/ranks/words.rs"]
-#[allow(dead_code, reason = "some of it is for real ranks alone")]
-mod words;
 
 fn main() -> std::process::ExitCode {
     driver::main()

@@ -3,11 +3,12 @@
 mod symbols;
 
 use crate::child::{Ctx, own};
-use crate::interface::{Abilities, Interface, Mode, Move, Word, WordOp};
+use crate::interface::{Abilities, Interface, Mode, Move, Word, rows};
 use crate::model::Form;
 use crate::rng::Rng;
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
+use portolan_engine::path::ops::Combine;
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_int, c_long, c_void};
@@ -254,7 +255,8 @@ impl Interface for Armci {
             gets: true,
             types: 6,
             modes: &[Mode::Blocking, Mode::Handle, Mode::Implicit, Mode::Aggregate],
-            words: &[WordOp::Add, WordOp::Swap],
+            words: &[Combine::Add, Combine::Swap],
+            tells: false,
             locks: 4,
             negative: false,
             anywhere: false,
@@ -345,8 +347,8 @@ impl Interface for Armci {
         let mut local = [GUARD; 3];
         let place: &mut [u8] = &mut bytemuck::bytes_of_mut(&mut local)[8..8 + bytes];
         place.copy_from_slice(&word.value.to_ne_bytes()[..bytes]);
-        let op = c_int::from(word.op == WordOp::Swap) * 2 + c_int::from(word.wide);
-        let add = if word.op == WordOp::Add { word.value as c_int } else { 77 };
+        let op = c_int::from(word.op == Combine::Swap) * 2 + c_int::from(word.wide);
+        let add = if word.op == Combine::Add { word.value as c_int } else { 77 };
         let ploc = place.as_mut_ptr().cast();
         // SAFETY: `ploc` has a number of the type.
         ok(unsafe { ARMCI_Rmw(op, ploc, at(remote), add, word.target as c_int) });
@@ -380,12 +382,9 @@ impl Interface for Armci {
         let flag = at(self.flags.part(to).address() + 4 * self.engine.rank());
         self.sent[to] += 1;
         let (number, n) = (self.sent[to] as c_int, bytes.len() as c_int);
-        // For the strided call, the source has gaps.
-        let (rows, gaps, stride) = ([n / 4, 4], [n / 4 + 3], [n / 4]);
-        let mut apart = vec![0u8; bytes.len() + 9];
-        for (i, row) in bytes.chunks(bytes.len() / 4).enumerate() {
-            apart[i * (row.len() + 3)..][..row.len()].copy_from_slice(row);
-        }
+        let (mut apart, row) = rows(bytes);
+        let row = row as c_int;
+        let (rows, gaps, stride) = ([row, 4], [row + 3], [row]);
         let mut hdl = Hdl([-1; 2]);
         // SAFETY: `bytes` outlives the calls, and the shape is that of `bytes`.
         unsafe {

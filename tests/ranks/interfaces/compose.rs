@@ -111,6 +111,7 @@ impl Interface for Compose {
             types: 0,
             modes: &[Mode::Implicit],
             words: &[],
+            tells: false,
             locks: 0,
             negative: true,
             anywhere: true,

@@ -1,9 +1,10 @@
 //! LAPI by its C symbols, as `lapi.h` declares them.
 
 use crate::child::Ctx;
-use crate::interface::{Abilities, Interface, Mode, Move, Word, WordOp};
+use crate::interface::{Abilities, Interface, Mode, Move, Word};
 use crate::model::Form;
 use crate::rng::Rng;
+use portolan_engine::path::ops::Combine;
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_int, c_uint, c_void};
@@ -242,7 +243,8 @@ impl Interface for Lapi {
             gets: true,
             types: 0,
             modes: &[Mode::Blocking, Mode::Handle, Mode::Implicit],
-            words: &[WordOp::Add, WordOp::Or, WordOp::Swap, WordOp::CompareSwap],
+            words: &[Combine::Add, Combine::Or, Combine::Swap, Combine::CompareSwap],
+            tells: false,
             locks: 0,
             negative: true,
             anywhere: true,
@@ -286,13 +288,14 @@ impl Interface for Lapi {
         self.calls += 1;
         let (hndl, tgt, var) = (self.hndl, word.target as c_uint, remote as Ptr);
         let op = match word.op {
-            WordOp::Add => 0,
-            WordOp::Or => 1,
-            WordOp::Swap => 2,
-            WordOp::CompareSwap => 3,
+            Combine::Add => 0,
+            Combine::Or => 1,
+            Combine::Swap => 2,
+            Combine::CompareSwap => 3,
+            other => unreachable!("LAPI has no {other:?}"),
         };
         let pair = [word.expected, word.value];
-        let mut long = if word.op == WordOp::CompareSwap { pair } else { [word.value, 0] };
+        let mut long = if word.op == Combine::CompareSwap { pair } else { [word.value, 0] };
         let mut short = long.map(|value| value as i32);
         let (mut old, mut old_short, mut org) = (-1i64, -1i32, [0; 2]);
         let (place, prev) = match word.wide {
@@ -334,9 +337,9 @@ impl Interface for Lapi {
         let old = if word.wide { old } else { old_short.into() };
         match (word.op, old) {
             // 1 if it swapped, else 0.
-            (WordOp::CompareSwap, 1) => word.expected,
-            (WordOp::CompareSwap, 0) => !word.expected,
-            (WordOp::CompareSwap, other) => panic!("a compare-and-swap returned {other}"),
+            (Combine::CompareSwap, 1) => word.expected,
+            (Combine::CompareSwap, 0) => !word.expected,
+            (Combine::CompareSwap, other) => panic!("a compare-and-swap returned {other}"),
             _ => old,
         }
     }

@@ -1,9 +1,11 @@
-//! The C interfaces, called by their symbols, under the model of [`random`](crate::random) and the
-//! checks of [`contention`](crate::contention). All of them run on the engine of the check.
+//! The C interfaces, called by their symbols, and the typed Rust interface under the model of
+//! [`random`](crate::random) and the checks of [`contention`](crate::contention). All of them run on
+//! the engine of the check.
 
 mod armci;
 mod compose;
 mod lapi;
+mod rust;
 mod x10;
 
 use crate::child::Ctx;
@@ -11,6 +13,7 @@ use crate::interface::Interface;
 use crate::rng::Rng;
 use crate::{contention, random};
 use mpi::ffi;
+use portolan::internals::runtime;
 use portolan_engine::runtime::Engine;
 use portolan_engine::wait::Progress as _;
 
@@ -41,7 +44,7 @@ fn mpi_barrier(engine: &Engine) {
 }
 
 /// Starts the interface twice: counts, locks and handles of its first life must not stay.
-fn drive<I: Interface>(ctx: &Ctx, start: fn(&Ctx) -> I, size: (usize, usize)) {
+fn drive<I: Interface>(ctx: &Ctx, start: impl Fn(&Ctx) -> I, size: (usize, usize)) {
     let mut calls = start(ctx);
     contention::run(ctx, &mut calls);
     calls.end();
@@ -65,6 +68,13 @@ pub fn x10(ctx: &Ctx) {
 
 pub fn lapi(ctx: &Ctx) {
     drive(ctx, lapi::Lapi::start, size(ctx));
+}
+
+pub fn rust(ctx: &Ctx) {
+    let rt = runtime(&ctx.engine);
+    let shared = rust::Shared::new(&rt).expect("the memory of the interface");
+    drive(ctx, |ctx| rust::Rust::start(ctx, &shared), size(ctx));
+    shared.free().expect("free");
 }
 
 /// A rank performs once in each phase, because nothing orders its performances within one.

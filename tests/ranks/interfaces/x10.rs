@@ -285,6 +285,7 @@ impl Interface for X10 {
             types: 0,
             modes: &[Mode::Blocking, Mode::Handle, Mode::Implicit],
             words: &[],
+            tells: false,
             locks: 0,
             negative: true,
             anywhere: true,
