@@ -1,7 +1,7 @@
 //! Names the public call in errors and reports.
 
 use portolan_engine::error::Result;
-use portolan_engine::wait::watchdog::PublicCall;
+use portolan_engine::thread::PublicCall;
 use std::panic::Location;
 
 pub(crate) trait InCall {

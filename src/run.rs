@@ -24,6 +24,7 @@ use std::process::ExitCode;
 ///     })
 /// }
 /// ```
+#[track_caller]
 pub fn run<E>(body: impl FnOnce(&Runtime) -> std::result::Result<(), E>) -> ExitCode
 where
     E: Into<Box<dyn std::error::Error>>,

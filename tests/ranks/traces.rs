@@ -16,7 +16,9 @@ use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::{Handle, TransferKind};
 use portolan_trace_format::alignment::{Alignment, Sample};
-use portolan_trace_format::event::{Call, Cause, Event, Interface, PathTaken, Place, Served};
+use portolan_trace_format::event::{
+    Call, Cause, Event, Interface, PathTaken, Place, SOURCE_LINE, Served,
+};
 use portolan_trace_format::format::file_name;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -96,12 +98,13 @@ pub fn every_call() {
     step("calls");
     let truth = clock_of_rank_0(&runtime);
     let has_thread = runtime.has_progress_thread();
-    let paths = {
+    let (paths, line) = {
         let _outer = runtime.region("all calls");
         runtime.mark("naïve mark");
         let paths = calls(engine(&runtime)).expect("calls");
         let _inner = runtime.region("inner");
-        paths
+        runtime.fence_all().expect("a fence");
+        (paths, line!() - 1)
     };
     runtime.finalize().expect("the end");
     step("the file");
@@ -119,7 +122,7 @@ pub fn every_call() {
         }
     }
     #[cfg(target_arch = "x86_64")]
-    sites(&read);
+    sites(&read, &format!("/traces.rs:{line}"));
     let times = TIMES as u64;
     for (to, path) in paths.iter().enumerate() {
         let path = match path {
@@ -151,7 +154,7 @@ pub fn every_call() {
             assert_eq!(put.1, [path], "puts to {to}");
         }
     }
-    assert_eq!(read.calls(Call::FenceAll, None).0, 1);
+    assert_eq!(read.calls(Call::FenceAll, None).0, 2);
     // The barrier of `calls`, and the one that ends the library.
     assert_eq!(read.calls(Call::Barrier, None).0, 2);
     if n > 1 {
@@ -220,26 +223,37 @@ pub fn every_call() {
     assert!(read.events().any(|e| matches!(e, Event::Counter { .. })));
 }
 
-/// Every call has a call site, which leads to an address in this program.
+/// Every call has a call site, which leads to an address in this program. The public call, a fence,
+/// also has its source line.
 #[cfg(target_arch = "x86_64")]
-fn sites(read: &Read) {
+fn sites(read: &Read, line: &str) {
     let mut known = BTreeMap::new();
     for event in read.events() {
-        if let Event::Site { site, caller, module, .. } = *event {
-            known.insert(site, (caller, module));
+        if let Event::Site { site, caller, module, address } = *event {
+            known.insert(site, (caller, module, address));
         }
     }
+    let mut lines = Vec::new();
     for event in read.events() {
         let Event::Call { call, site, .. } = *event else { continue };
         let mut next = Some(site.unwrap_or_else(|| panic!("a {} without site", call.name())));
         let mut in_program = false;
         while let Some(site) = next {
-            let (caller, module) = known[&site];
+            let (caller, module, address) = known[&site];
+            if address == SOURCE_LINE {
+                lines.push((call, read.strings[&module].as_str()));
+            }
             in_program |= read.strings[&module].contains("/ranks-");
             next = caller;
         }
         assert!(in_program, "{event:?}");
     }
+    let is_fence = |(call, at): &&(Call, &str)| *call == Call::FenceAll && at.ends_with(line);
+    assert_eq!(lines.iter().filter(is_fence).count(), 1, "{lines:?}");
+    assert!(
+        lines.iter().all(|(call, _)| matches!(call, Call::FenceAll | Call::Barrier)),
+        "{lines:?}"
+    );
 }
 
 fn regions(read: &Read) {

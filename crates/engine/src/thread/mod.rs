@@ -8,7 +8,10 @@
 //! Invariant: only the first thread accesses the plain memory. After it has ended, a later thread
 //! with the same thread pointer takes its place and finds the values that it left.
 
+mod public_call;
 pub mod stack;
+
+pub use public_call::PublicCall;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -104,7 +104,7 @@ impl Entered<'_> {
     #[inline(always)]
     fn site(&self, kind: usize) -> Option<u64> {
         match crate::process::caller() {
-            Some(line) => self.running.line(&line),
+            Some(line) => self.running.line(&line, None),
             None => self.log.sites.find(kind, &|chain| self.running.site(chain)),
         }
     }

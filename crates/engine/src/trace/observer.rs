@@ -12,7 +12,7 @@ use super::interface;
 use super::log::ThreadLog;
 use super::writer::{Definition, TraceWriter};
 use crate::error::{Result, unless_forked};
-use crate::thread::fast_tls;
+use crate::thread::{PublicCall, fast_tls};
 use parking_lot::Mutex;
 use portolan_trace_format::event::{Event, SOURCE_LINE};
 use portolan_trace_format::format::Role;
@@ -32,7 +32,7 @@ pub(super) struct Recording {
     pub(super) logs: Mutex<Vec<Arc<ThreadLog>>>,
     pub(super) shortest: AtomicU64,
     strings: Mutex<HashMap<String, u64>>,
-    /// By the caller's site and the return address.
+    /// By the caller's site and the return address, or what [`Recording::line`] has instead.
     sites: Mutex<HashMap<(Option<u64>, usize), u64>>,
     /// Number of changes to segments.
     pub(super) changes: AtomicU64,
@@ -327,7 +327,9 @@ impl Recording {
     }
 
     /// Returns the number of the call site with these return addresses, innermost first, and
-    /// defines new sites in the file. Returns `None` if there are too many or a module is unknown.
+    /// defines new sites in the file. A call of the Rust interface that has recorded its source line
+    /// gets a site of its own for the line, whose caller is the innermost address. Returns `None` if
+    /// there are too many sites or a module is unknown.
     #[cold]
     pub(super) fn site(&self, chain: &[usize]) -> Option<u64> {
         let mut caller = None;
@@ -348,23 +350,27 @@ impl Recording {
                 None => return None,
             };
         }
-        caller
+        match PublicCall::current() {
+            Some((_, at)) => self.line(&format!("{}:{}", at.file(), at.line()), caller),
+            None => caller,
+        }
     }
 
-    /// Like [`Recording::site`], for a source line.
+    /// Like [`Recording::site`], for a source line. `caller` is the innermost return address, if
+    /// known.
     #[cold]
-    pub(super) fn line(&self, line: &str) -> Option<u64> {
+    pub(super) fn line(&self, line: &str, caller: Option<u64>) -> Option<u64> {
         let module = self.string(line);
         let mut sites = self.sites.lock();
-        // No site, and so no return address, has this key.
-        let key = (Some(MOST_SITES), module as usize);
+        // No return address has this key.
+        let key = (caller, usize::MAX - module as usize);
         if let Some(&known) = sites.get(&key) {
             return Some(known);
         }
         let site = Some(sites.len() as u64).filter(|number| *number < MOST_SITES)?;
         sites.insert(key, site);
         drop(sites);
-        let definition = Definition::Site { site, caller: None, module, address: SOURCE_LINE };
+        let definition = Definition::Site { site, caller, module, address: SOURCE_LINE };
         self.definitions.lock().push(definition);
         Some(site)
     }

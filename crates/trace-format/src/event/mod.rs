@@ -27,7 +27,8 @@
 //!
 //! Peers, origins and owners are world ranks. Each rank numbers its strings and segments itself. A
 //! definition may follow its first use, in a block of the writer. If a site has the address
-//! [`SOURCE_LINE`], its string is a line of the program's source, not a module.
+//! [`SOURCE_LINE`], its string is a line of the program's source, not a module. Its caller, if
+//! known, is the innermost return address of the call.
 
 mod decode;
 mod encode;

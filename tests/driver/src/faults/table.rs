@@ -191,7 +191,7 @@ impl Table {
                 r"ARMCI_Barrier has waited 1\.[0-9] s for a barrier .* without rank 1",
                 "last progress",
                 "pending: ",
-                "called by hang_barrier",
+                r"called by .*faults\.c:[0-9]+:[0-9]+, in hang_barrier",
                 &ends("ARMCI_Barrier: no progress for .*"),
             ],
         );
@@ -201,7 +201,7 @@ impl Table {
             "hang-lock",
             &[
                 r"ARMCI_Lock has waited 1\.[0-9] s for mutex 0 of rank 0, which rank 1 holds",
-                "called by hang_lock",
+                r"called by .*faults\.c:[0-9]+:[0-9]+, in hang_lock",
                 "ARMCI_Lock: no progress",
             ],
         );

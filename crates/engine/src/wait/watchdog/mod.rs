@@ -17,12 +17,10 @@
 
 pub mod hosts;
 mod inside;
-mod public;
 mod signal;
 mod stack;
 
 pub use inside::{InMpi, MpiCall};
-pub use public::PublicCall;
 
 use super::times::{ANSWER, ANSWER_LOOK, LAST_WORDS, WATCHDOG};
 use hosts::Looks;

@@ -2,8 +2,8 @@
 //! of calls are not recorded while the program runs, because the cheapest calls take only a few
 //! nanoseconds.
 
-use super::PublicCall;
 use crate::process::message::is_of_library;
+use crate::thread::PublicCall;
 use std::backtrace::Backtrace;
 
 const CALLERS: usize = 6;
@@ -12,7 +12,7 @@ const CALLERS: usize = 6;
 pub(super) struct Stack {
     /// The name of a C function or of a Rust function of this crate.
     pub call: String,
-    /// The source line, if recorded.
+    /// The source line of the call, if it is recorded or debug information has it.
     pub place: Option<String>,
     pub callers: String,
 }
@@ -28,8 +28,8 @@ fn is_ours(name: &str) -> bool {
     is_of_library(name) || name == "unknown>"
 }
 
-/// Removes closures and generic arguments: `portolan::api::group::Group::barrier::{closure#0}`
-/// becomes `portolan::api::group::Group::barrier`.
+/// Removes closures and generic arguments: `portolan::group::Group::barrier::{closure#0}`
+/// becomes `portolan::group::Group::barrier`.
 fn shorter(name: &str) -> &str {
     // In both mangling schemes `::{` starts a closure.
     name.split("::{").next().and_then(|n| n.split("::<").next()).unwrap_or(name)
@@ -42,6 +42,31 @@ fn user_name(name: &str) -> &str {
     let twin = |n: &&str| ["ARMCI_", "LAPI_", "armci_"].iter().any(|prefix| n.starts_with(prefix));
     let plain = name.strip_prefix(['P', 'p']).filter(twin);
     plain.or_else(|| name.strip_prefix("mercury2_")).unwrap_or(name)
+}
+
+/// The functions of a backtrace, innermost first, with their source lines if known. A line of its
+/// text has the form `  12: name`, and `at file:line:column` may follow. A line without a number
+/// names the function into which the previous one was inlined.
+fn functions(trace: &str) -> Vec<(&str, Option<&str>)> {
+    let mut all: Vec<(&str, Option<&str>)> = Vec::new();
+    for line in trace.lines() {
+        match (line.trim_start().split_once(": "), line.strip_prefix("      ")) {
+            (Some((number, name)), _) if number.parse::<u32>().is_ok() => {
+                all.push((user_name(shorter(name.trim())), None));
+            }
+            (_, Some(line)) if !line.starts_with(' ') => {
+                all.push((user_name(shorter(line.trim())), None))
+            }
+            (_, Some(line)) => {
+                if let (Some(last), Some(place)) = (all.last_mut(), line.trim().strip_prefix("at "))
+                {
+                    last.1 = Some(place);
+                }
+            }
+            (_, None) => {}
+        }
+    }
+    all
 }
 
 impl Stack {
@@ -66,34 +91,30 @@ impl Stack {
     }
 
     fn of(trace: &str) -> Stack {
-        // A line has the form `  12: name`. `at file` follows if the place is known.
-        let names = trace.lines().filter_map(|line| {
-            let name = match line.trim_start().split_once(": ") {
-                Some((number, name)) if number.parse::<u32>().is_ok() => name,
-                // A line without a number names the function into which the previous was inlined.
-                _ => line.strip_prefix("      ").filter(|l| !l.starts_with(' '))?,
-            };
-            Some(user_name(shorter(name.trim())))
-        });
-        let mut names = names.skip_while(|n| !is_ours(n)).filter(|n| !is_plumbing(n)).peekable();
+        let functions = functions(trace).into_iter().skip_while(|(n, _)| !is_ours(n));
+        let mut functions = functions.filter(|(n, _)| !is_plumbing(n)).peekable();
         let mut call = "a call";
         // `run` calls the body of the program, so it counts as a caller.
-        while let Some(name) = names.next_if(|n| is_ours(n) && !n.ends_with("api::run::run")) {
+        let is_inner = |n: &str| is_ours(n) && n != "portolan::run::run";
+        while let Some((name, _)) = functions.next_if(|(n, _)| is_inner(n)) {
             call = if name == "<unknown>" { "a call" } else { name };
         }
         // The outermost function of a C call has the name that C programs use.
-        let is_c = |n: &&str| !n.contains("::") && !n.contains('<') && *n != "main";
-        if let Some(name) = names.next_if(is_c) {
+        let is_c = |n: &str| !n.contains("::") && !n.contains('<') && n != "main";
+        if let Some((name, _)) = functions.next_if(|(n, _)| is_c(n)) {
             call = name;
         }
+        let caller = functions.peek().filter(|(name, _)| !is_ours(name));
+        let place = caller.and_then(|(_, place)| place.map(str::to_string));
         let mut callers: Vec<&str> = Vec::new();
+        let names = functions.map(|(name, _)| name);
         for name in names.filter(|n| !n.starts_with("__libc_start") && *n != "_start") {
             if callers.last() != Some(&name) && callers.len() < CALLERS {
                 callers.push(name);
             }
         }
         let callers = if callers.is_empty() { "somebody".into() } else { callers.join(", by ") };
-        Stack { call: call.to_string(), place: None, callers }
+        Stack { call: call.to_string(), place, callers }
     }
 }
 
@@ -117,6 +138,7 @@ mod tests {
         let stack = Stack::of(trace);
         assert_eq!(stack.call, "ARMCI_Barrier");
         assert_eq!(stack.callers, "exchange, by main");
+        assert_eq!(stack.name(), "ARMCI_Barrier (called by exchange, by main)");
         let named = |name: &str| Stack::of(&trace.replace("PARMCI_Barrier", name)).call;
         assert_eq!(named("PLAPI_Term"), "LAPI_Term");
         assert_eq!(named("parmci_notify_wait"), "armci_notify_wait");
@@ -128,16 +150,42 @@ mod tests {
     }
 
     #[test]
+    fn debug_information_has_the_line_of_the_call() {
+        let trace = "\
+   2: portolan_engine::wait::until
+             at /src/wait.rs:1:2
+   5: PARMCI_Barrier
+             at /src/armci.rs:3:4
+   6: exchange
+             at ./src/solver.c:42:5
+   7: main
+             at ./src/solver.c:80:9";
+        let stack = Stack::of(trace);
+        assert_eq!(stack.name(), "ARMCI_Barrier (./src/solver.c:42:5)");
+        assert_eq!(stack.callers, "exchange, by main");
+        // A line of the library is not the program's.
+        let trace = "\
+   2: portolan::segment::Segment<T>::get
+             at /src/segment.rs:1:2
+   3: portolan::run::run
+             at /src/run.rs:3:4
+   4: main";
+        let stack = Stack::of(trace);
+        assert_eq!(stack.call, "portolan::segment::Segment<T>::get");
+        assert_eq!((stack.callers.as_str(), stack.place), ("portolan::run::run, by main", None));
+    }
+
+    #[test]
     fn a_call_of_rust_has_its_path() {
         let trace = "\
    1: portolan_engine::wait::until
    2: <portolan_engine::runtime::Engine as portolan_engine::wait::Progress>::poll
-   3: portolan::api::group::Group::barrier::{{closure}}
+   3: portolan::group::Group::barrier::{{closure}}
    4: heat::main
    5: core::ops::function::FnOnce::call_once
    6: main";
         let stack = Stack::of(trace);
-        assert_eq!(stack.call, "portolan::api::group::Group::barrier");
+        assert_eq!(stack.call, "portolan::group::Group::barrier");
         assert_eq!(stack.callers, "heat::main, by main");
     }
 

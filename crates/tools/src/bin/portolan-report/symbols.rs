@@ -3,7 +3,9 @@
 //! A trace has return addresses, relative to the start of a module. The debug information of the
 //! module's file gives the line. If the file has changed since the program ran, its addresses have
 //! no names. Without debug information, the symbol of the function is used, or the address. A
-//! binding to another language records source lines instead.
+//! binding to another language records source lines instead. Some calls of the Rust interface
+//! record their line besides the return addresses. It is used if debug information has none, unless
+//! it is a line of the library's arrays, which make such calls for the program.
 
 use addr2line::Loader;
 use portolan_trace_format::event::SOURCE_LINE;
@@ -38,8 +40,49 @@ struct Module {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
-    text: String,
+    /// Empty if unknown.
+    function: String,
+    at: At,
     in_library: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum At {
+    /// File and line.
+    Line(String, u32),
+    /// The program or library, for a symbol without debug information.
+    Module(String),
+    Unknown,
+}
+
+impl Place {
+    fn new(name: &str, at: Option<(&str, u32)>) -> Place {
+        Place {
+            function: short(name).into(),
+            in_library: is_library(name, at.map_or("", |(file, _)| file)),
+            at: at.map_or(At::Unknown, |(file, line)| At::Line(last_part(file).into(), line)),
+        }
+    }
+
+    fn text(&self) -> String {
+        match &self.at {
+            At::Line(file, line) => at_line(&format!("{file}:{line}"), &self.function),
+            At::Module(file) => format!("{} of {file}", self.function),
+            At::Unknown => self.function.clone(),
+        }
+    }
+
+    fn has_line(&self) -> bool {
+        matches!(self.at, At::Line(..))
+    }
+}
+
+fn at_line(line: &str, function: &str) -> String {
+    if function.is_empty() { line.into() } else { format!("{line} ({function})") }
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 impl Symbols {
@@ -52,17 +95,24 @@ impl Symbols {
     /// `solver.c:42 (main)`. In a dynamically linked program, only the last address is outside of
     /// the library. Otherwise the names of the functions show which of them is the program's.
     pub fn describe(&mut self, chain: &[Address]) -> String {
+        if let [(line, SOURCE_LINE), addresses @ ..] = chain {
+            let places = self.all_places(addresses);
+            return match places.iter().find(|place| !place.in_library) {
+                Some(own) if own.has_line() || line.contains("src/array/") => own.text(),
+                own => at_line(last_part(line), own.map_or("", |place| &place.function)),
+            };
+        }
         let Some((outermost, first)) = chain.last().zip(chain.first()) else { return "?".into() };
-        if let (line, SOURCE_LINE) = first {
-            return line.rsplit('/').next().unwrap_or(line).into();
-        }
         if outermost.0 != first.0 {
-            let places = self.places(outermost);
-            return places.into_iter().next().map_or_else(|| unnamed(outermost), |p| p.text);
+            return self.places(outermost).first().map_or_else(|| unnamed(outermost), Place::text);
         }
-        let places: Vec<Place> = chain.iter().flat_map(|address| self.places(address)).collect();
+        let places = self.all_places(chain);
         let own = places.iter().find(|place| !place.in_library).or(places.last());
-        own.map_or_else(|| unnamed(outermost), |place| place.text.clone())
+        own.map_or_else(|| unnamed(outermost), Place::text)
+    }
+
+    fn all_places(&mut self, chain: &[Address]) -> Vec<Place> {
+        chain.iter().flat_map(|address| self.places(address)).collect()
     }
 
     /// Returns the function at an address, after the functions that are inlined there.
@@ -84,25 +134,17 @@ impl Symbols {
             while let Ok(Some(frame)) = frames.next() {
                 let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
                 let name = name.or_else(|| module.loader.find_symbol(probe).map(Into::into));
-                let location = frame.location.and_then(|place| Some((place.file?, place.line?)));
-                match (name, location) {
-                    (Some(name), Some((file, line))) => places.push(place(&name, file, line)),
-                    (Some(name), None) => places.push(Place {
-                        in_library: is_library(&name, ""),
-                        text: short(&name).into(),
-                    }),
-                    (None, Some((file, line))) => places.push(place("", file, line)),
-                    (None, None) => {}
+                let at = frame.location.and_then(|place| Some((place.file?, place.line?)));
+                if name.is_some() || at.is_some() {
+                    places.push(Place::new(name.as_deref().unwrap_or(""), at));
                 }
             }
         }
         if places.is_empty()
             && let Some(symbol) = module.loader.find_symbol(probe)
         {
-            let name = addr2line::demangle_auto(symbol.into(), None);
-            let file = file.rsplit('/').next().unwrap_or(file);
-            let text = format!("{} of {file}", short(&name));
-            places.push(Place { in_library: is_library(&name, ""), text });
+            let place = Place::new(&addr2line::demangle_auto(symbol.into(), None), None);
+            places.push(Place { at: At::Module(last_part(file).into()), ..place });
         }
         places
     }
@@ -142,15 +184,6 @@ fn link_base(path: &Path) -> Option<u64> {
     Some(addresses.min()? & !0xfff)
 }
 
-fn place(name: &str, file: &str, line: u32) -> Place {
-    let short_file = file.rsplit('/').next().unwrap_or(file);
-    let text = match name {
-        "" => format!("{short_file}:{line}"),
-        _ => format!("{short_file}:{line} ({})", short(name)),
-    };
-    Place { text, in_library: is_library(name, file) }
-}
-
 /// Returns whether a function belongs to the library or to Rust's own crates.
 fn is_library(name: &str, file: &str) -> bool {
     let name = name.trim_start_matches(['<', '&', '*', '_', ' ']);
@@ -180,7 +213,7 @@ fn short(name: &str) -> &str {
 }
 
 fn unnamed((file, address): &Address) -> String {
-    format!("{}+{address:#x}", file.rsplit('/').next().unwrap_or(file))
+    format!("{}+{address:#x}", last_part(file))
 }
 
 #[cfg(test)]
@@ -216,8 +249,16 @@ mod tests {
         let [problem] = &symbols.problems[..] else { panic!("{:?}", symbols.problems) };
         assert!(problem.starts_with(&changed), "{problem}");
         let now = std::time::SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        let text = Symbols::new(now.as_nanos() as u64).describe(address);
+        let mut symbols = Symbols::new(now.as_nanos() as u64);
+        let text = symbols.describe(address);
         assert!(text.ends_with("here)"), "{text}");
+        // A recorded line is used if debug information has none.
+        let mut with_line = |file: &str| {
+            let address = (file.into(), address[0].1);
+            symbols.describe(&[("/home/me/heat.rs:42".into(), SOURCE_LINE), address])
+        };
+        assert_eq!(with_line(&program), text);
+        assert_eq!(with_line("/no/such/file"), "heat.rs:42");
     }
 
     fn unnamed_end(address: u64) -> String {
@@ -248,6 +289,6 @@ mod tests {
         ] {
             assert_eq!(is_library(name, file), library, "{name}");
         }
-        assert_eq!(place("work", "/a/b/w.f90", 7).text, "w.f90:7 (work)");
+        assert_eq!(Place::new("work", Some(("/a/b/w.f90", 7))).text(), "w.f90:7 (work)");
     }
 }
