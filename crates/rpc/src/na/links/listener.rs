@@ -14,7 +14,7 @@ use portolan_engine::wait::Naps;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -135,8 +135,8 @@ pub(super) trait Listen: Send + Sync + 'static {
 
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// Returns a second descriptor of the client's socket, to drop the client.
-    fn handle(&self, guest: &Self::Guest) -> io::Result<OwnedFd>;
+    /// Returns the client's socket.
+    fn descriptor<'a>(&self, guest: &'a Self::Guest) -> BorrowedFd<'a>;
 
     /// Greets a client and passes the connection on. Calls `keep` once the client must not be
     /// dropped for later ones: before it learns that it is connected.
@@ -297,11 +297,11 @@ impl Trouble {
     }
 }
 
-/// Returns an error if a new descriptor is among the last of the process. The kernel returns the
-/// lowest free number.
-fn check_descriptor(new: &OwnedFd) -> io::Result<()> {
+/// Returns an error if one of the new descriptors is among the last of the process. The kernel
+/// returns the lowest free number. Each can be the higher one, because other threads close some.
+fn check_descriptors(new: [RawFd; 2]) -> io::Result<()> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    match limit.filter(|limit| is_scarce(new.as_raw_fd() as u64, *limit)) {
+    match limit.filter(|limit| new.iter().any(|fd| is_scarce(*fd as u64, *limit))) {
         None => Ok(()),
         Some(limit) => Err(io::Error::other(format!(
             "only a few of the {limit} descriptors that ulimit -n allows are left"
@@ -329,7 +329,8 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
             return;
         }
         let admitted = guest.and_then(|guest| {
-            let handle = hall.listen.handle(&guest)?;
+            // To drop the client.
+            let handle = hall.listen.descriptor(&guest).try_clone_to_owned()?;
             Ok((guest, handle))
         });
         let (guest, handle) = match admitted {
@@ -346,7 +347,8 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
             }
         };
         trouble.end();
-        if let Err(error) = check_descriptor(&handle) {
+        let numbers = [hall.listen.descriptor(&guest).as_raw_fd(), handle.as_raw_fd()];
+        if let Err(error) = check_descriptors(numbers) {
             limited!(Warn, "a connection is refused: {error}");
             continue;
         }

@@ -26,7 +26,7 @@ use rustix::net::sockopt;
 use smallvec::SmallVec;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -127,8 +127,8 @@ impl Listen for Socket {
         let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
     }
 
-    fn handle(&self, (guest, _): &Self::Guest) -> io::Result<OwnedFd> {
-        Ok(guest.try_clone()?.into())
+    fn descriptor<'a>(&self, (guest, _): &'a Self::Guest) -> BorrowedFd<'a> {
+        guest.as_fd()
     }
 
     fn greet(

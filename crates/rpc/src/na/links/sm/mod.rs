@@ -73,8 +73,8 @@ impl Listen for Socket {
         let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
     }
 
-    fn handle(&self, guest: &UnixStream) -> io::Result<OwnedFd> {
-        Ok(guest.try_clone()?.into())
+    fn descriptor<'a>(&self, guest: &'a UnixStream) -> BorrowedFd<'a> {
+        guest.as_fd()
     }
 
     fn greet(&self, guest: UnixStream, _: &dyn Fn()) -> std::result::Result<(), Refusal> {
