@@ -1,6 +1,5 @@
 /*
- * Benchmarks for the choice of a path between nodes: two programs like those that use Global
- * Arrays.
+ * Benchmarks of the paths between nodes: two programs like those that use Global Arrays.
  *
  *   mpiexec -n 2 paths_bench [--quick] [--only CASE,...] [--skip CASE,...]
  *

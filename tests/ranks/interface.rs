@@ -185,6 +185,11 @@ pub fn rows(bytes: &[u8]) -> (Vec<u8>, usize) {
 /// at most three are on their way.
 pub const FLAGS: usize = 8;
 
+/// The position, among the flags at a rank, of the one that `from` sets for its message `number`.
+pub fn flag_at(from: usize, number: usize) -> usize {
+    FLAGS * from + number % FLAGS
+}
+
 /// The calls of the engine.
 pub struct Ops {
     engine: Arc<Engine>,
@@ -318,7 +323,7 @@ impl Interface for Ops {
         let number = self.sent[to];
         let (apart, row) = rows(bytes);
         let shape = Shape::strided(&[row, 4], &[row as isize + 3], &[row as isize]).expect("rows");
-        let flag = self.flags.part(to).address() + 4 * (FLAGS * engine.rank() + number % FLAGS);
+        let flag = self.flags.part(to).address() + 4 * flag_at(engine.rank(), number);
         // SAFETY: both sources have all bytes.
         unsafe {
             if number.is_multiple_of(2) {
@@ -337,7 +342,7 @@ impl Interface for Ops {
             self.words.wait(&self.engine, from, count).expect("a notification");
             return;
         }
-        let flag = own(&self.flags)[4 * (FLAGS * from + number % FLAGS)..].as_ptr().cast();
+        let flag = own(&self.flags)[4 * flag_at(from, number)..].as_ptr().cast();
         // SAFETY: the flag is aligned and lives as long as the segment.
         unsafe { self.engine.wait_flag(flag, number as i32) }.expect("a flag");
     }

@@ -2,7 +2,7 @@
 //! one call, and an item of separate blocks one call for each of them.
 
 use crate::child::Ctx;
-use crate::interface::{Abilities, EVERY_WORD, FLAGS, Interface, Mode, Move, Word, rows};
+use crate::interface::{Abilities, EVERY_WORD, FLAGS, Interface, Mode, Move, Word, flag_at, rows};
 use crate::model::Form;
 use crate::rng::Rng;
 use bytemuck::Zeroable;
@@ -29,7 +29,7 @@ pub struct Rust<'a> {
     held: Vec<(usize, usize, MutexGuard<'a>)>,
 }
 
-/// What the interface borrows.
+/// Parts that live longer than the interface, which borrows them.
 pub struct Shared<'a> {
     rt: &'a Runtime,
     mutexes: MutexSet<'a>,
@@ -335,11 +335,6 @@ impl<'a> Rust<'a> {
         };
         old.expect("an atomic operation")
     }
-
-    /// The position in the flags of a rank of the flag of another rank.
-    fn flag(of: usize, number: usize) -> usize {
-        FLAGS * of + number % FLAGS
-    }
 }
 
 impl Interface for Rust<'_> {
@@ -434,7 +429,7 @@ impl Interface for Rust<'_> {
     fn hand_over(&mut self, to: usize, remote: usize, bytes: &[u8]) {
         let Shared { rt, flags, .. } = self.shared;
         self.sent[to] += 1;
-        let (number, flag) = (self.sent[to] as i32, Self::flag(rt.rank(), self.sent[to]));
+        let (number, flag) = (self.sent[to] as i32, flag_at(rt.rank(), self.sent[to]));
         let (s, rank, at) = self.at::<u8>(to, remote);
         let (apart, row) = rows(bytes);
         // From the last row to the first.
@@ -461,7 +456,7 @@ impl Interface for Rust<'_> {
     fn receive(&mut self, from: usize) {
         let Shared { rt, flags, .. } = self.shared;
         self.received[from] += 1;
-        let (number, flag) = (self.received[from] as i32, Self::flag(from, self.received[from]));
+        let (number, flag) = (self.received[from] as i32, flag_at(from, self.received[from]));
         if number % 4 != 3 {
             return flags.wait_notify(flag, number).expect("a flag");
         }

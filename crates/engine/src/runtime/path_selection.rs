@@ -1,10 +1,9 @@
 //! The choice of paths to memory, made once and identically on all ranks.
 //!
 //! Ranks of a node map each other's memory. Between nodes, messages are the default: the progress
-//! thread serves them while the target computes. MPI's windows are used only on request. Those of the
-//! MPIs that were measured need the target's help, or cost several times as much as messages for
-//! some transfers; `portolan-perf advise` measures both on a network. Nothing is measured at start, so
-//! a busy machine cannot change the choice.
+//! thread serves them while the target computes. MPI's windows are used only on request. In all
+//! measurements so far, they needed the target's help, or some transfers took several times longer
+//! than by messages. Nothing is measured at start, so a busy machine does not change the choice.
 
 use crate::collective;
 use crate::config::{AmChoice, AtomicsChoice, Config, PathChoice};
@@ -88,8 +87,8 @@ fn job_size() -> Result<usize> {
     unsafe { Comm::size_of(Comm::world_handle()) }
 }
 
-/// Creates a window and completes nothing in it, so that an MPI whose windows do not work fails
-/// here. Collective: fails on all ranks if it fails on one.
+/// Creates, flushes and frees a window, so that an MPI whose windows do not work fails here.
+/// Collective: fails on all ranks if it fails on one.
 fn try_windows(world: &Comm) -> Result<()> {
     let mut word = Box::new(0u64);
     // SAFETY: the window is freed before its word, or the word is forgotten.
