@@ -3,19 +3,20 @@
 //! Leaves of [`LEAF`] elements are combined in pairs, pairs of pairs, and so on. So the rounding error
 //! of a sum grows with the logarithm of the number of elements, as in NumPy. The order depends only on
 //! the shape, so equal elements give equal bits. Leaves are slices with several independent lanes,
-//! which the compiler turns into vector instructions.
+//! which the compiler turns into vector instructions ([`Vectors`]).
 
 use super::reductions::Magnitude;
 use crate::Element;
 use ndarray::{ArrayView, ArrayView1, Dimension, LinalgScalar};
-use portolan_engine::path::kernel::{prefetch_after, with_vectors};
+use portolan_engine::path::kernel::{Vectors, prefetch_after, with_vectors};
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::ops::Add;
 
 /// Elements of a leaf.
-const LEAF: usize = 128;
+const LEAF: usize = 256;
 /// Independent lanes of a leaf.
-const LANES: usize = 8;
+const LANES: usize = 16;
 
 /// Combines results in pairs, or returns `None` if there are none.
 #[inline(always)]
@@ -43,33 +44,62 @@ fn contiguous<T: Copy>(row: ArrayView1<'_, T>) -> Cow<'_, [T]> {
     }
 }
 
+/// Leaves, and how their results are made and combined. `leaf` is `#[inline(always)]`.
+struct Leaves<I, L, J> {
+    leaves: I,
+    leaf: L,
+    join: J,
+}
+
+impl<I: Iterator, R, L: Fn(I::Item) -> R, J: Fn(R, R) -> R> Vectors for Leaves<I, L, J> {
+    type Output = Option<R>;
+
+    #[inline(always)]
+    fn run(self) -> Option<R> {
+        in_pairs(self.leaves.map(self.leaf), self.join)
+    }
+}
+
 /// Combines the results of the leaves of a view.
 fn of_view<T: Copy, D: Dimension, R>(
     view: ArrayView<'_, T, D>,
-    leaf: impl Fn(&[T]) -> R,
-    join: impl Fn(R, R) -> R,
+    leaf: impl Fn(&[T]) -> R + Copy,
+    join: impl Fn(R, R) -> R + Copy,
 ) -> Option<R> {
-    let of_slice = |slice: &[T]| in_pairs(slice.chunks(LEAF).map(&leaf), &join);
-    with_vectors(|| match view.as_slice() {
+    let of_slice = |x: &[T]| with_vectors(Leaves { leaves: x.chunks(LEAF), leaf, join });
+    match view.as_slice() {
         Some(slice) => of_slice(slice),
-        None => {
-            let rows = view.rows().into_iter();
-            in_pairs(rows.filter_map(|row| of_slice(&contiguous(row))), &join)
+        None => in_pairs(view.rows().into_iter().filter_map(|x| of_slice(&contiguous(x))), join),
+    }
+}
+
+/// Returns the sum of lanes, in pairs.
+#[inline(always)]
+fn sum_of_lanes<T: LinalgScalar>(mut lanes: [T; LANES]) -> T {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = lanes[lane] + lanes[lane + half];
         }
-    })
+        half /= 2;
+    }
+    lanes[0]
 }
 
 /// Returns the sum of the elements.
 pub(super) fn sum<T: LinalgScalar, D: Dimension>(view: ArrayView<'_, T, D>) -> T {
-    let leaf = |slice: &[T]| {
-        let (groups, rest) = slice.as_chunks::<LANES>();
-        let mut lanes = [T::zero(); LANES];
-        for group in groups {
-            lanes.iter_mut().zip(group).for_each(|(lane, x)| *lane = *lane + *x);
-        }
-        lanes.iter().chain(rest).fold(T::zero(), |sum, x| sum + *x)
-    };
-    of_view(view, leaf, |a, b| a + b).unwrap_or_else(T::zero)
+    of_view(view, sum_of_leaf, T::add).unwrap_or_else(T::zero)
+}
+
+#[inline(always)]
+fn sum_of_leaf<T: LinalgScalar>(leaf: &[T]) -> T {
+    let (groups, rest) = leaf.as_chunks::<LANES>();
+    let mut lanes = [T::zero(); LANES];
+    for group in groups {
+        prefetch_after(group);
+        lanes.iter_mut().zip(group).for_each(|(lane, x)| *lane = *lane + *x);
+    }
+    rest.iter().fold(sum_of_lanes(lanes), |sum, x| sum + *x)
 }
 
 /// Returns the sum of the products of corresponding elements of views of the same shape.
@@ -78,44 +108,48 @@ pub(super) fn dot<T: LinalgScalar, D: Dimension>(
     b: ArrayView<'_, T, D>,
 ) -> T {
     let of_slices = |a: &[T], b: &[T]| {
-        let leaves = a.chunks(LEAF).zip(b.chunks(LEAF)).map(|(a, b)| dot_of_leaf(a, b));
-        in_pairs(leaves, |a, b| a + b)
+        let leaves = a.chunks(LEAF).zip(b.chunks(LEAF));
+        with_vectors(Leaves { leaves, leaf: dot_of_leaf, join: T::add })
     };
-    let sum = with_vectors(|| match (a.as_slice(), b.as_slice()) {
+    let sum = match (a.as_slice(), b.as_slice()) {
         (Some(a), Some(b)) => of_slices(a, b),
         _ => {
             let rows = a.rows().into_iter().zip(b.rows());
             let of_rows = rows.filter_map(|(a, b)| of_slices(&contiguous(a), &contiguous(b)));
-            in_pairs(of_rows, |a, b| a + b)
+            in_pairs(of_rows, T::add)
         }
-    });
+    };
     sum.unwrap_or_else(T::zero)
 }
 
 #[inline(always)]
-fn dot_of_leaf<T: LinalgScalar>(a: &[T], b: &[T]) -> T {
+fn dot_of_leaf<T: LinalgScalar>((a, b): (&[T], &[T])) -> T {
     let ((groups, rest), (others, last)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     let mut lanes = [T::zero(); LANES];
     for (group, other) in groups.iter().zip(others) {
+        prefetch_after(group);
+        prefetch_after(other);
         for lane in 0..LANES {
             lanes[lane] = lanes[lane] + group[lane] * other[lane];
         }
     }
-    let rest = rest.iter().zip(last).fold(T::zero(), |sum, (a, b)| sum + *a * *b);
-    lanes.iter().fold(rest, |sum, lane| sum + *lane)
+    rest.iter().zip(last).fold(sum_of_lanes(lanes), |sum, (a, b)| sum + *a * *b)
 }
 
 /// Returns the sum of the squared magnitudes of the elements.
 pub(super) fn squares<T: Magnitude, D: Dimension>(view: ArrayView<'_, T, D>) -> f64 {
-    let leaf = |slice: &[T]| {
-        let (groups, rest) = slice.as_chunks::<LANES>();
-        let mut lanes = [0.0; LANES];
-        for group in groups {
-            lanes.iter_mut().zip(group).for_each(|(lane, x)| *lane += x.squared());
-        }
-        lanes.iter().sum::<f64>() + rest.iter().map(|x| x.squared()).sum::<f64>()
-    };
-    of_view(view, leaf, |a, b| a + b).unwrap_or(0.0)
+    of_view(view, squares_of_leaf, f64::add).unwrap_or(0.0)
+}
+
+#[inline(always)]
+fn squares_of_leaf<T: Magnitude>(leaf: &[T]) -> f64 {
+    let (groups, rest) = leaf.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for group in groups {
+        prefetch_after(group);
+        lanes.iter_mut().zip(group).for_each(|(lane, x)| *lane += x.squared());
+    }
+    rest.iter().fold(sum_of_lanes(lanes), |sum, x| sum + x.squared())
 }
 
 /// Returns whether a value cannot be ordered, such as NaN.
@@ -142,7 +176,7 @@ pub(super) fn best<T: Element + PartialOrd, D: Dimension>(
     orderless: Orderless,
 ) -> Option<(T, usize)> {
     if let Some(slice) = view.as_slice() {
-        return with_vectors(|| best_of_slice(slice, better, orderless));
+        return with_vectors(Best { slice, better, orderless });
     }
     let mut found: Option<(T, usize)> = None;
     let mut copy = Vec::new();
@@ -171,6 +205,21 @@ pub(super) fn wins<T: PartialOrd + Copy>(
     better(value, known) || is_orderless(a) && !is_orderless(b)
 }
 
+struct Best<'a, T, B> {
+    slice: &'a [T],
+    better: &'a B,
+    orderless: Orderless,
+}
+
+impl<T: Element + PartialOrd, B: Fn(T, T) -> bool> Vectors for Best<'_, T, B> {
+    type Output = Option<(T, usize)>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        best_of_slice(self.slice, self.better, self.orderless)
+    }
+}
+
 /// First finds the best value of each leaf, without positions, and then the position in one leaf.
 #[inline(always)]
 fn best_of_slice<T: Element + PartialOrd>(
@@ -184,17 +233,23 @@ fn best_of_slice<T: Element + PartialOrd>(
     let mut best = slice[place];
     for (n, leaf) in slice[place..].chunks(LEAF).enumerate() {
         let first = start.unwrap_or(0) + n * LEAF;
-        prefetch_after(leaf);
-        // Without a branch for each element.
-        let orderless = |found, x: &T| found | u64::from(is_orderless(*x));
-        if is_best && leaf.iter().fold(0, orderless) != 0 {
-            let at = leaf.iter().position(|x| is_orderless(*x)).unwrap_or(0);
-            return Some((leaf[at], first + at));
-        }
         let (groups, rest) = leaf.as_chunks::<LANES>();
+        if is_best {
+            // Without a branch for each element.
+            let orderless = |found, x: &T| found | u64::from(is_orderless(*x));
+            let of_groups = groups.iter().fold(0, |found, group| {
+                prefetch_after(group);
+                group.iter().fold(found, orderless)
+            });
+            if rest.iter().fold(of_groups, orderless) != 0 {
+                let at = leaf.iter().position(|x| is_orderless(*x)).unwrap_or(0);
+                return Some((leaf[at], first + at));
+            }
+        }
         let choose = |known: T, x: T| if better(x, known) { x } else { known };
         let mut lanes = [best; LANES];
         for group in groups {
+            prefetch_after(group);
             for lane in 0..LANES {
                 lanes[lane] = choose(lanes[lane], group[lane]);
             }

@@ -156,12 +156,12 @@ unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: 
         left = AHEAD;
         let ahead = step.wrapping_mul(AHEAD as isize);
         (0..AHEAD as isize)
-            .for_each(|i| prefetch::<1>(first.wrapping_offset(step.wrapping_mul(i))));
+            .for_each(|i| prefetch(first.wrapping_offset(step.wrapping_mul(i))));
         for _ in AHEAD..n {
             if from_far {
-                prefetch::<1>(src.wrapping_offset(ahead));
+                prefetch(src.wrapping_offset(ahead));
             } else {
-                prefetch::<1>(dst.wrapping_offset(ahead));
+                prefetch(dst.wrapping_offset(ahead));
                 // Unrolled stores to lines of the same cache set would evict each other.
                 keep_loop();
             }
@@ -184,61 +184,63 @@ unsafe fn copy_row<T: Copy>(src: &mut *const u8, dst: &mut *mut u8, s: isize, d:
     *dst = dst.wrapping_offset(d);
 }
 
-/// Prefetches into the cache of a level, 1 or 2. More lines can be outstanding for the second level.
 #[inline(always)]
-fn prefetch<const LEVEL: u8>(at: *const u8) {
+fn prefetch(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch faults at no address.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
-        match LEVEL {
-            1 => _mm_prefetch::<_MM_HINT_T0>(at.cast()),
-            _ => _mm_prefetch::<_MM_HINT_T1>(at.cast()),
-        }
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: a prefetch faults at no address.
     unsafe {
         use std::arch::asm;
-        match LEVEL {
-            1 => {
-                asm!("prfm pldl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
-            }
-            _ => {
-                asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
-            }
-        }
+        asm!("prfm pldl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = at;
 }
 
-/// Runs loops that are inlined into `body`, compiled for the processor. All give the same bits,
-/// because they round the multiplication and the addition separately.
+/// A loop for [`with_vectors`].
+///
+/// The compiler uses the vector instructions only in code that is inlined. So implementations of `run`
+/// are `#[inline(always)]`, and so are all functions with loops that they call. They are not closures,
+/// which cannot have this attribute.
+pub trait Vectors {
+    /// The result of the loop.
+    type Output;
+
+    /// Runs the loop.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs a loop that is compiled for the processor. All processors give the same bits, because
+/// multiplications and additions are rounded separately.
 #[inline]
-pub fn with_vectors<R>(body: impl FnOnce() -> R) -> R {
+pub fn with_vectors<V: Vectors>(body: V) -> V::Output {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2")]
-        fn with_avx2<R>(body: impl FnOnce() -> R) -> R {
-            body()
+        fn with_avx2<V: Vectors>(body: V) -> V::Output {
+            body.run()
         }
         if std::is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2.
             return unsafe { with_avx2(body) };
         }
     }
-    body()
+    body.run()
 }
 
-/// Distance in bytes at which a reduction prefetches. The end of a page is reached before it.
-const LATER: usize = 4 * FAR;
+/// Distance in bytes at which a reduction prefetches. Hardware prefetchers stop at the end of a page.
+const LATER: usize = 2048;
 
 /// Prefetches a part of the length of a slice, at a distance behind it. The memory may end before.
 #[inline(always)]
 pub fn prefetch_after<T>(slice: &[T]) {
     let first = slice.as_ptr().cast::<u8>().wrapping_add(LATER);
-    (0..size_of_val(slice)).step_by(64).for_each(|at| prefetch::<2>(first.wrapping_add(at)));
+    (0..size_of_val(slice)).step_by(64).for_each(|at| prefetch(first.wrapping_add(at)));
 }
 
 /// Keeps the compiler from unrolling or vectorizing the loop around the call.
