@@ -156,7 +156,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
             self.note_index(kind, index.slice());
             lists.push(rank, offset, place);
         }
-        Ok(lists.lists)
+        Ok(lists.in_order(kind, self.group().rank()))
     }
 
     #[track_caller]
@@ -187,7 +187,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
                 self.note_index(kind, &[index]);
                 lists.push(rank, offset, place);
             }
-            return Ok(lists.lists);
+            return Ok(lists.in_order(kind, self.group().rank()));
         }
         let joined = layout.joined_from();
         let mut index = vec![0; ndim];
@@ -206,7 +206,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
                 advance(&mut index, shape, piece);
             }
         }
-        Ok(lists.lists)
+        Ok(lists.in_order(kind, self.group().rank()))
     }
 
     /// Records an access to consecutive elements.
@@ -255,6 +255,16 @@ impl Sorted {
             share: count.div_ceil(ranks),
             lists: Vec::new(),
         }
+    }
+
+    /// Returns the runs. Ranks that write with the same indices begin with their own memory, so that
+    /// they do not write to the same lines at the same time.
+    fn in_order(mut self, kind: Kind, own: usize) -> Vec<Runs> {
+        let ranks = self.known.len();
+        if kind != Kind::Get {
+            self.lists.sort_by_key(|runs| (runs.rank + ranks - own) % ranks);
+        }
+        self.lists
     }
 
     fn add_list(&mut self, rank: usize, len: usize) -> usize {
