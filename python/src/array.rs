@@ -80,7 +80,7 @@ impl PyArray {
         if let Ok(model) = spec.cast::<PyArray>() {
             let model = model.get().settled(py)?;
             let home = &model.home;
-            let (array, number) = model.with(|a| home.like(py, a, dtype, &name, unfilled))?;
+            let (array, number) = home.like(py, model, dtype, &name, unfilled)?;
             return Ok(PyArray::owning(Core::new(array, home.clone(), number, dtype)));
         }
         let (home, spec) = (home_of(group)?, spec.cast::<PyTuple>()?);

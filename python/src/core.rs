@@ -14,7 +14,7 @@ use crate::access::Lease;
 use crate::call::{Error_, Turn, caught};
 use crate::dtype::DType;
 use crate::elements::Elements;
-use crate::home::Home;
+use crate::home::{Home, SPARE_BYTES, bytes_of};
 use crate::views::seal;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
@@ -41,7 +41,7 @@ pub struct Core {
     array: RefCell<Option<Box<dyn Elements>>>,
     known: Known,
     pub home: Rc<Home>,
-    number: u64,
+    pub number: u64,
     pub dtype: DType,
     /// The views of own elements that Python holds.
     pub views: Arc<AtomicUsize>,
@@ -113,6 +113,21 @@ impl Core {
         self.change("the array is freed", |_| Ok(()))?;
         self.home.freed();
         Ok(self.array.take())
+    }
+
+    /// Returns whether the array is too large to become a spare one, and has no ghost cells.
+    pub fn is_large(&self) -> PyResult<bool> {
+        let known = self.known()?;
+        let bytes = bytes_of(&known.shape, self.dtype);
+        Ok(bytes > SPARE_BYTES && known.ghosts.iter().all(|width| *width == 0))
+    }
+
+    /// Returns whether no other object uses the array, and no call.
+    pub fn is_unused(self: &Rc<Core>) -> bool {
+        Rc::strong_count(self) == 1
+            && self.transfers.get() == 0
+            && self.lent.get() == Lent::No
+            && self.array.try_borrow_mut().is_ok()
     }
 
     /// Runs a call that only reads the array or writes patches.

@@ -8,8 +8,10 @@
 //!
 //! The result of a universal function takes over a small array of the same distribution that all
 //! ranks have dropped, instead of freeing it and creating another one. Such *spare* arrays belong to
-//! no object of Python. An array that is taken over begins with an access, whose barrier completes
-//! earlier writes to it. All ranks decide alike, because they compare only what is equal on all.
+//! no object of Python. The result of an operator takes over an operand of any size if all ranks
+//! offer it, because only the expression refers to it ([`crate::temporary`]). An array that is taken
+//! over begins with an access, whose barrier completes earlier writes to it. All ranks decide alike,
+//! because they compare only what is equal on all.
 //!
 //! If a group is freed before its objects, it ends when the last object is freed. The creation of
 //! an object in the world also collects the objects of such groups.
@@ -20,6 +22,7 @@
 
 use crate::Dist;
 use crate::call::{Error_, Pinned, runtime, wait};
+use crate::core::Core;
 use crate::dtype::{DType, Scalar, with_type};
 use crate::elements::Elements;
 use portolan::Group;
@@ -61,14 +64,17 @@ impl Spare {
     /// new array are zero.
     fn is_useful(&self) -> bool {
         let facts = self.array.facts();
-        let bytes = with_type!(self.dtype, T => size_of::<T>());
-        facts.shape.iter().fold(bytes, |all, n| all.saturating_mul(*n)) <= SPARE_BYTES
-            && facts.ghosts.iter().all(|width| *width == 0)
+        bytes_of(facts.shape, self.dtype) <= SPARE_BYTES && facts.ghosts.iter().all(|w| *w == 0)
     }
 }
 
+/// Returns the bytes of an array, on all ranks together.
+pub fn bytes_of(shape: &[usize], dtype: DType) -> usize {
+    shape.iter().fold(with_type!(dtype, T => size_of::<T>()), |all, n| all.saturating_mul(*n))
+}
+
 /// Limit on the bytes of a spare array, on all ranks together.
-const SPARE_BYTES: usize = 1 << 20;
+pub const SPARE_BYTES: usize = 1 << 20;
 /// Limit on the spare arrays of a group.
 const SPARES: usize = 16;
 /// Number of dropped objects that the ranks compare in one exchange of a message.
@@ -86,6 +92,8 @@ pub struct Home {
     dropped: RefCell<BTreeMap<u64, Dropped>>,
     /// The oldest first.
     spares: RefCell<VecDeque<Spare>>,
+    /// The operand that a result may take over.
+    offered: RefCell<Option<Rc<Core>>>,
 }
 
 /// Groups, by the world ranks of their members.
@@ -109,6 +117,7 @@ impl Home {
             live: Cell::new(0),
             dropped: RefCell::default(),
             spares: RefCell::default(),
+            offered: RefCell::default(),
         })
     }
 
@@ -211,21 +220,33 @@ impl Home {
         self.dropped.borrow_mut().insert(number, Dropped::Array(Spare { array, dtype }));
     }
 
-    /// Returns an array that is placed like `model`, and its number. Its elements are not set. With
-    /// `reuse`, the caller begins with an access to it. Collective.
+    /// Runs a call that may create an array, which may take over an operand. The operand has the
+    /// distribution and dtype of this array.
+    pub fn offering<R>(&self, operand: Option<&Rc<Core>>, call: impl FnOnce() -> R) -> R {
+        *self.offered.borrow_mut() = operand.cloned();
+        let result = call();
+        self.offered.take();
+        result
+    }
+
+    /// Returns an array that is placed like `model`, and its number. Its elements are not set, unless it
+    /// is an offered operand. With `reuse`, the caller begins with an access to it. Collective.
     pub fn like(
         &self,
         py: Python<'_>,
-        model: &dyn Elements,
+        model: &Core,
         dtype: DType,
         name: &str,
         reuse: bool,
     ) -> PyResult<(Box<dyn Elements>, u64)> {
+        let new = || model.with(|a| Ok(with_type!(dtype, T => placed_like::<T>(py, a, name)?)));
         if !reuse {
             let number = self.number(py)?;
-            return Ok((with_type!(dtype, T => placed_like::<T>(py, model, name)?), number));
+            return Ok((new()?, number));
         }
-        for number in self.common(py)? {
+        let offered = self.offered.take();
+        let (dropped, all_offer) = self.compare(py, offered.as_ref().map(|core| core.number))?;
+        for number in dropped {
             let Some(dropped) = self.dropped.borrow_mut().remove(&number) else { continue };
             self.freed();
             match dropped {
@@ -241,16 +262,23 @@ impl Home {
             }
         }
         let number = self.next(py)?;
-        let fits = |spare: &Spare| {
-            spare.dtype == dtype && are_distributed_alike(spare.array.as_part(), model.as_part())
+        let taken = match offered.filter(|_| all_offer) {
+            Some(operand) => operand.take(py)?,
+            None => model.with(|model| {
+                let fits = |spare: &Spare| {
+                    let array = spare.array.as_part();
+                    spare.dtype == dtype && are_distributed_alike(array, model.as_part())
+                };
+                let at = self.spares.borrow().iter().position(fits);
+                Ok(at.and_then(|at| self.spares.borrow_mut().remove(at)).map(|spare| spare.array))
+            })?,
         };
-        let at = self.spares.borrow().iter().position(fits);
-        match at.and_then(|at| self.spares.borrow_mut().remove(at)) {
-            Some(mut spare) => {
-                spare.array.set_name(name);
-                Ok((spare.array, number))
+        match taken {
+            Some(mut array) => {
+                array.set_name(name);
+                Ok((array, number))
             }
-            None => Ok((with_type!(dtype, T => placed_like::<T>(py, model, name)?), number)),
+            None => Ok((new()?, number)),
         }
     }
 
@@ -267,33 +295,37 @@ impl Home {
         Ok(())
     }
 
-    /// Returns the numbers of the objects that all ranks have dropped. Collective.
-    fn common(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+    /// Returns the numbers of the objects that all ranks have dropped, and whether all ranks offer the
+    /// same operand. Collective.
+    fn compare(&self, py: Python<'_>, offered: Option<u64>) -> PyResult<(Vec<u64>, bool)> {
         let group = self.group()?;
         let mine: Vec<u64> = self.dropped.borrow().keys().copied().collect();
-        wait(py, || -> portolan::Result<Vec<u64>> {
-            let mut few = [u64::MAX; COMPARED + 1];
+        wait(py, || -> portolan::Result<(Vec<u64>, bool)> {
+            let mut few = [u64::MAX; COMPARED + 2];
             few[0] = mine.len() as u64;
-            few[1..].iter_mut().zip(&mine).for_each(|(to, number)| *to = *number);
+            few[1] = offered.unwrap_or(u64::MAX);
+            few[2..].iter_mut().zip(&mine).for_each(|(to, number)| *to = *number);
             let all = group.all_gather(few)?;
+            let all_offer = offered.is_some_and(|number| all.iter().all(|few| few[1] == number));
             if all.iter().any(|few| few[0] == 0) {
-                return Ok(Vec::new());
+                return Ok((Vec::new(), all_offer));
             }
             let of_all = |all: &[&[u64]]| {
                 mine.iter().copied().filter(|n| all.iter().all(|a| a.contains(n))).collect()
             };
             if all.iter().all(|few| few[0] <= COMPARED as u64) {
-                return Ok(of_all(&all.iter().map(|few| &few[1..]).collect::<Vec<_>>()));
+                let all = all.iter().map(|few| &few[2..]).collect::<Vec<_>>();
+                return Ok((of_all(&all), all_offer));
             }
             let all = group.all_to_all_varied(&vec![&mine[..]; group.size()])?;
-            Ok(of_all(&all.iter().map(|a| &a[..]).collect::<Vec<_>>()))
+            Ok((of_all(&all.iter().map(|a| &a[..]).collect::<Vec<_>>()), all_offer))
         })
     }
 
     /// Frees the objects that all ranks have dropped. Collective. Returns their number, with that
     /// of spare arrays.
     pub fn collect(&self, py: Python<'_>) -> PyResult<usize> {
-        let common = self.common(py)?;
+        let (common, _) = self.compare(py, None)?;
         for number in &common {
             let dropped = self.dropped.borrow_mut().remove(number);
             if let Some(dropped) = dropped {

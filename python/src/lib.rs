@@ -16,7 +16,7 @@
 //! | `values` | indices and values as transfers need them |
 //! | `transfer` | transfers in progress |
 //! | `access`, `apply` | accesses and views, functions of NumPy on own elements |
-//! | `ufunc`, `operators` | universal functions of small arrays, operators |
+//! | `ufunc`, `operators`, `temporary` | universal functions of small arrays, operators |
 //! | `group`, `home` | groups, and dropped arrays |
 //! | `sync`, `tiles` | counters, mutexes, work sharing |
 //! | `text` | the library's texts in Python's notation |
@@ -34,6 +34,7 @@ mod home;
 mod index;
 mod operators;
 mod sync;
+mod temporary;
 mod text;
 mod tiles;
 mod transfer;

@@ -4,12 +4,14 @@
 //! from the function itself and the creation of the result. So it takes little time for small
 //! arrays, and NumPy's warnings name the line of the program, which is the innermost one. All other
 //! calls go to `portolan._ufuncs`, which finds the dtypes of the results and the loop of the function,
-//! and notes this plan here ([`_learn`]).
+//! and notes this plan here ([`_learn`]). The result of an operator of large arrays takes over the
+//! memory of a temporary operand ([`crate::home`]).
 
 use crate::apply::{Operands, apply};
 use crate::array::PyArray;
 use crate::core::Core;
 use crate::dtype::{DType, with_type};
+use crate::temporary::{has_one_reference, is_temporary};
 use portolan::internals::binding::are_distributed_alike;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -113,12 +115,26 @@ fn are_alike(a: &Rc<Core>, b: &Rc<Core>) -> PyResult<bool> {
     Ok(Rc::ptr_eq(a, b) || alike()?)
 }
 
+static ARRAY: Function = Function::new("portolan._array", "Array");
+
+/// Returns whether the result of an operator may take over the memory of an operand. Smaller results
+/// take over spare arrays, which costs less.
+fn may_be_taken(operand: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !has_one_reference(operand) || !operand.get_type().is(ARRAY.get(operand.py())?) {
+        return Ok(false);
+    }
+    let Some(core) = core_of(operand)? else { return Ok(false) };
+    Ok(core.is_large()? && core.is_unused() && is_temporary(operand))
+}
+
 /// Carries out a call without arguments other than `out`, if there is a plan and all arrays are
-/// distributed alike. Returns None otherwise, before any collective call.
+/// distributed alike. Returns None otherwise, before any collective call. The result may take over
+/// one of the operands for which `may_be_taken` is true.
 fn known<'py>(
     ufunc: &Bound<'py, PyAny>,
     operands: &[Bound<'py, PyAny>],
     out: Option<&Bound<'py, PyAny>>,
+    may_be_taken: [bool; 2],
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (py, key) = (ufunc.py(), key(ufunc, operands)?);
     let plan = with_plans(|plans| {
@@ -135,7 +151,8 @@ fn known<'py>(
             Some(_) => return Ok(None),
         }
     }
-    let Some((model, _)) = model else { return Ok(None) };
+    let Some((model, core)) = model else { return Ok(None) };
+    let mut operands: Operands<'py> = operands.into();
     let out = match out {
         Some(out) => match core_of(out)? {
             Some(core) if core.dtype == dtype => out.clone(),
@@ -143,12 +160,25 @@ fn known<'py>(
         },
         None => {
             let name = ufunc.getattr(intern!(py, "__name__"))?;
-            let dtype = with_type!(dtype, T => numpy::dtype::<T>(py));
-            model.call_method1(intern!(py, "_like"), (dtype, name, true))?
+            let (result, dtype) = (dtype, with_type!(dtype, T => numpy::dtype::<T>(py)));
+            let mut offers = operands.iter().zip(may_be_taken).enumerate();
+            let place = offers.find_map(|(n, (operand, is_offered))| {
+                let core = is_offered.then(|| core_of(operand).ok().flatten())??;
+                (core.dtype == result).then(|| (n, core.clone()))
+            });
+            let offered = place.as_ref().map(|(_, core)| core);
+            let like = || model.call_method1(intern!(py, "_like"), (dtype, name, true));
+            let made = core.home.offering(offered, like)?;
+            if let Some((n, core)) = place
+                && core.known().is_err()
+            {
+                operands[n] = made.clone();
+            }
+            made
         }
     };
     let options = options.as_ref().map(|options| options.bind(py));
-    apply(ufunc, operands, std::slice::from_ref(&out), None, options)?;
+    apply(ufunc, &operands, std::slice::from_ref(&out), None, options)?;
     Ok(Some(out))
 }
 
@@ -177,7 +207,8 @@ impl Function {
         other: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, ufunc) = (a.py(), self.get(a.py())?);
-        if let Some(found) = known(ufunc, &[a.clone(), b.clone()], None)? {
+        let may_be_taken = [may_be_taken(a)?, may_be_taken(b)?];
+        if let Some(found) = known(ufunc, &[a.clone(), b.clone()], None, may_be_taken)? {
             return Ok(found);
         }
         // Such classes want no universal function.
@@ -191,7 +222,7 @@ impl Function {
     /// Carries out `a OPERATOR= b`.
     pub fn in_place<'py>(&self, a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<()> {
         let ufunc = self.get(a.py())?;
-        if known(ufunc, &[a.clone(), b.clone()], Some(a))?.is_none() {
+        if known(ufunc, &[a.clone(), b.clone()], Some(a), [false; 2])?.is_none() {
             let out = [(intern!(a.py(), "out"), a)].into_py_dict(a.py())?;
             ufunc.call((a, b), Some(&out))?;
         }
@@ -200,7 +231,8 @@ impl Function {
 
     pub fn of_one<'py>(&self, a: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let ufunc = self.get(a.py())?;
-        match known(ufunc, std::slice::from_ref(a), None)? {
+        let may_be_taken = [may_be_taken(a)?, false];
+        match known(ufunc, std::slice::from_ref(a), None, may_be_taken)? {
             Some(found) => Ok(found),
             None => ufunc.call1((a,)),
         }
@@ -226,7 +258,7 @@ pub fn array_ufunc<'py>(
         let given: Operands<'py> = operands.iter().collect();
         // `known` refuses functions with several results.
         let out = out.map(|out| out.get_item(0)).transpose()?;
-        if let Some(found) = known(ufunc, &given, out.as_ref())? {
+        if let Some(found) = known(ufunc, &given, out.as_ref(), [false; 2])? {
             return Ok(found);
         }
     }

@@ -1,6 +1,8 @@
 """The memory of results: arrays that a ufunc creates take over memory that was freed or dropped."""
 
+import functools
 import gc
+import operator
 
 import numpy as np
 import pytest
@@ -153,3 +155,57 @@ def test_rows_move_as_blocks():
         y[rows[:3]] = -x[rows[:3]]
         np.add.at(y, (rows, slice(2, 5)), x[rows, 2:5])
         np.testing.assert_array_equal(a[...], y)
+
+
+def address(x):
+    with x.access() as mine:
+        return mine.local.ctypes.data
+
+
+def test_operators_take_over_temporary_operands():
+    a = pt.full(300_000, 4.0)
+    a + 1, 1 - a, -a, a * a  # the first call of its kind creates an array
+    seen = []
+
+    def noted(x):
+        seen.append(address(x))
+        return x
+
+    for call, value in (
+        (lambda: noted(np.sqrt(a)) + 1, 3),
+        (lambda: 1 - noted(np.sqrt(a)), -1),
+        (lambda: -noted(np.sqrt(a)), -2),
+        (lambda: a * noted(np.sqrt(a)), 8),
+        (lambda: noted(np.sqrt(a)) * np.sqrt(a), 4),
+    ):
+        c = call()
+        assert address(c) == seen[-1]
+        np.testing.assert_array_equal(c[::100_000], value)
+    c = np.sqrt(a) + 1
+    assert c.name == "add" and (c[...] == 3).all()
+
+
+def test_operands_with_other_references_are_not_taken_over():
+    a = pt.full(300_000, 4.0)
+    for _ in range(2):
+        b, some, objects = np.sqrt(a), [np.sqrt(a)], np.empty(2, object)
+        objects[:] = np.sqrt(a), np.sqrt(a)
+        results = b + 1, some[0] + 1, *(objects + 1), functools.reduce(operator.add, (b, *some))
+        assert [c[7] for c in results] == [3, 3, 3, 3, 4]
+        assert [x[7] for x in (b, *some, *objects)] == [2, 2, 2, 2]
+
+
+def test_an_operand_that_one_rank_keeps_is_not_taken_over():
+    a = pt.full(300_000, 4.0)
+    a + 1
+    for n in range(pt.size() + 1):
+        kept = []
+
+        def passed(x):
+            if pt.rank() == n:
+                kept.append(x)
+            return x
+
+        c = passed(np.sqrt(a)) + 1
+        assert c[7] == 3 and all(x[7] == 2 for x in kept)
+        a.sync()
