@@ -155,8 +155,7 @@ unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: 
     if step.unsigned_abs() >= FAR && n >= 2 * AHEAD && size_of::<T>() <= 64 {
         left = AHEAD;
         let ahead = step.wrapping_mul(AHEAD as isize);
-        (0..AHEAD as isize)
-            .for_each(|i| prefetch(first.wrapping_offset(step.wrapping_mul(i))));
+        (0..AHEAD as isize).for_each(|i| prefetch(first.wrapping_offset(step.wrapping_mul(i))));
         for _ in AHEAD..n {
             if from_far {
                 prefetch(src.wrapping_offset(ahead));
