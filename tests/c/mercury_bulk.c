@@ -1,5 +1,5 @@
 /* Bulk data: handles over segments, access without a copy, serialised handles as parameters, push
- * and pull across segment boundaries, pipelines. mercury_mem.c tests permissions, and
+ * and pull across segment boundaries. mercury_mem.c tests permissions, and
  * mercury_invalid.c the arguments that a call rejects. */
 // TEST: mercury networks
 #include "mercury_check.h"
@@ -10,7 +10,7 @@ MERCURY_GEN_PROC(move_out_t, ((int32_t)(code)) ((uint64_t)(size)) ((uint64_t)(se
 
 #define LONG_TIME 600000
 
-static hg_id_t move_id, pipe_id, own_id;
+static hg_id_t move_id, own_id;
 
 static unsigned char pattern(int seed, size_t i)
 {
@@ -62,50 +62,6 @@ static hg_return_t move_cb(hg_handle_t handle)
   MUST(HG_Bulk_handle_free(local));
   MUST(HG_Handler_start_output(handle, &out));
   MUST(HG_Handler_free_input(handle, &in)); /* frees the caller's handle here */
-  return HG_Handler_free(handle);
-}
-
-/* Moves much more data than the buffer holds: four parts are under way at a time, and each is
- * checked while the others move. */
-static hg_return_t pipe_cb(hg_handle_t handle)
-{
-  enum { PIECE = 300000, DEPTH = 4 };
-  static unsigned char room[DEPTH][PIECE];
-  move_in_t in;
-  move_out_t out = { 0, 0, 0 };
-  hg_bulk_t local[DEPTH];
-  hg_bulk_request_t requests[DEPTH];
-  hg_status_t done;
-  size_t started = 0, seen = 0, total;
-
-  MUST(HG_Handler_get_input(handle, &in));
-  total = HG_Bulk_handle_get_size(in.bulk);
-  for (int i = 0; i < DEPTH; i++) {
-    void *at = room[i];
-    size_t size = PIECE;
-    MUST(HG_Bulk_handle_create(1, &at, &size, HG_BULK_READWRITE, &local[i]));
-  }
-  while (seen < total) {
-    while (started < total && started - seen < (size_t)PIECE * DEPTH) {
-      const size_t slot = started / PIECE % DEPTH;
-      const size_t bytes = total - started < PIECE ? total - started : PIECE;
-      MUST(HG_Bulk_transfer(HG_BULK_PULL, HG_Handler_get_addr(handle), in.bulk, started, local[slot],
-                            0, bytes, &requests[slot]));
-      started += bytes;
-    }
-    const size_t slot = seen / PIECE % DEPTH;
-    const size_t bytes = total - seen < PIECE ? total - seen : PIECE;
-    MUST(HG_Bulk_wait(requests[slot], LONG_TIME, &done));
-    CHECK(done, "a piece has not come");
-    for (size_t i = 0; i < bytes; i++)
-      CHECK_EQ(room[slot][i], pattern(in.seed, seen + i));
-    seen += bytes;
-  }
-  for (int i = 0; i < DEPTH; i++)
-    MUST(HG_Bulk_handle_free(local[i]));
-  out.size = seen;
-  MUST(HG_Handler_start_output(handle, &out));
-  MUST(HG_Handler_free_input(handle, &in));
   return HG_Handler_free(handle);
 }
 
@@ -218,50 +174,6 @@ static void ranges(int rank)
   CHECK_EQ(call(move_id, rank, s.bulk, ~(size_t)0, 2, 1, 0).code, HG_OVERFLOW);
   MUST(HG_Bulk_handle_free(s.bulk));
   free(s.base);
-}
-
-static void pipelines(int rank)
-{
-  const size_t total = 5000017;
-  unsigned char *bytes = check_calloc((long)total);
-  void *at[2] = { bytes, bytes + 1234567 };
-  size_t sizes[2] = { 1234567, total - 1234567 };
-  hg_bulk_t bulk;
-
-  for (size_t i = 0; i < total; i++)
-    bytes[i] = pattern(rank + 5, i);
-  MUST(HG_Bulk_handle_create(2, at, sizes, HG_BULK_READ_ONLY, &bulk));
-  CHECK_EQ(call(pipe_id, rank, bulk, 0, 0, 0, rank + 5).size, total);
-  MUST(HG_Bulk_handle_free(bulk));
-  free(bytes);
-}
-
-/* Thousands of segments: the serialised handle is too long for a message and is pulled. */
-static void many_segments(int rank)
-{
-  enum { COUNT = 5000, EACH = 100 };
-  static void *at[COUNT];
-  static size_t sizes[COUNT];
-  unsigned char *bytes = check_calloc(COUNT * 2L * EACH);
-  hg_bulk_t bulk;
-
-  for (int i = 0; i < COUNT; i++) {
-    at[i] = bytes + 2 * EACH * (COUNT - 1 - i); /* in reverse order, with gaps */
-    sizes[i] = EACH;
-    for (int j = 0; j < EACH; j++)
-      ((unsigned char *)at[i])[j] = pattern(77, (size_t)i * EACH + (size_t)j);
-  }
-  MUST(HG_Bulk_handle_create(COUNT, at, sizes, HG_BULK_READWRITE, &bulk));
-  CHECK(HG_Bulk_handle_get_serialize_size(bulk) > NA_Msg_get_max_unexpected_size(network),
-        "the handle fits a message");
-  CHECK_EQ(call(move_id, rank, bulk, 33, COUNT * EACH - 50, 0, 77).code, HG_SUCCESS);
-  CHECK_EQ(call(move_id, rank, bulk, 50, COUNT * EACH - 99, 1, 78).code, HG_SUCCESS);
-  for (int i = 0; i < COUNT * EACH; i++) {
-    const int seed = i >= 50 && i < COUNT * EACH - 49 ? 78 : 77;
-    CHECK_EQ(((unsigned char *)at[i / EACH])[i % EACH], pattern(seed, (size_t)i));
-  }
-  MUST(HG_Bulk_handle_free(bulk));
-  free(bytes);
 }
 
 static void access_rules(int rank)
@@ -405,7 +317,6 @@ int main(int argc, char **argv)
   start_network("mercury_bulk", &argc, &argv);
   MUST(HG_Init(network));
   move_id = MERCURY_REGISTER("move", move_in_t, move_out_t, move_cb);
-  pipe_id = MERCURY_REGISTER("pipe", move_in_t, move_out_t, pipe_cb);
   own_id = MERCURY_REGISTER("own", move_in_t, move_out_t, own_cb);
   look_up_ranks();
   serve_barrier();
@@ -413,8 +324,6 @@ int main(int argc, char **argv)
     const int rank = (me + p) % nproc;
     if (p < 2)
       ranges(rank);
-    pipelines(rank);
-    many_segments(rank);
     access_rules(rank);
   }
   own_transfer();

@@ -1,5 +1,5 @@
 /* Memory handles of the network abstraction: put and get across segments, permissions,
- * serialisation, cancellation. */
+ * serialisation. */
 // TEST: mercury networks
 #include "mercury_na.h"
 
@@ -173,48 +173,10 @@ static void permissions(void)
   pump_barrier();
 }
 
-/* Cancels a transfer of many chunks. It ends once, as cancelled or completed, and the buffer may
- * be reused afterwards. */
-static void cancelled_transfer(void)
-{
-  enum { LARGE = 64 << 20 };
-  const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
-  unsigned char *bytes = check_calloc(LARGE), *to = check_calloc(LARGE);
-  na_mem_handle_t mine, local, theirs;
-  na_addr_t peer = address_of(right);
-  na_op_id_t op;
-
-  memset(bytes, 7, LARGE);
-  MUST(NA_Mem_handle_create(network, bytes, LARGE, NA_MEM_READ_ONLY, &mine));
-  MUST(NA_Mem_handle_create(network, to, LARGE, NA_MEM_WRITE_ONLY, &local));
-  MUST(NA_Mem_register(network, mine));
-  MUST(NA_Mem_register(network, local));
-  theirs = exchange(mine, left, right);
-  const int before = ended;
-  cancelled = 0;
-  MUST(NA_Get(network, context, note, NULL, local, 0, theirs, 0, LARGE, peer, &op));
-  MUST(NA_Cancel(network, context, op));
-  CHECK_EQ(ended, before);
-  pump_until(&ended, before + 1, "cancelled transfer");
-  CHECK_EQ(cancelled, 1); /* 64 MiB do not move in one step */
-  CHECK_EQ(to[LARGE - 1], 0);
-  move(0, local, 0, theirs, 0, LARGE, peer);
-  CHECK_EQ(to[0], 7);
-  CHECK_EQ(to[LARGE - 1], 7);
-  pump_barrier();
-  MUST(NA_Mem_handle_free(network, mine));
-  MUST(NA_Mem_handle_free(network, local));
-  MUST(NA_Mem_handle_free(network, theirs));
-  MUST(NA_Addr_free(network, peer));
-  free(bytes);
-  free(to);
-}
-
 int main(int argc, char **argv)
 {
   start_na("mercury_mem", &argc, &argv);
   memory();
   permissions();
-  cancelled_transfer();
   return end_na();
 }

@@ -4,8 +4,6 @@
 // TEST: mercury networks
 #include "mercury_na.h"
 
-enum { MOST = 5000 };
-
 static int lookups;
 static na_addr_t found;
 
@@ -164,49 +162,6 @@ static void expected(void)
   free(want);
 }
 
-/* More messages than the window holds while the receiver is idle: none is lost, and order is
- * kept. */
-static int flood_next;
-static unsigned char flood_in[4096];
-
-static na_return_t flood_came(const struct na_cb_info *info)
-{
-  int number;
-  CHECK_EQ(info->ret, NA_SUCCESS);
-  memcpy(&number, flood_in, sizeof number);
-  CHECK_EQ(number, flood_next);
-  CHECK_EQ(info->info.recv_unexpected.tag, (flood_next * 7) % 1000);
-  CHECK_EQ(flood_in[4000], (unsigned char)number);
-  flood_next++;
-  NA_Addr_free(network, info->info.recv_unexpected.source);
-  return NA_SUCCESS;
-}
-
-static void flood(void)
-{
-  const int right = (me + 1) % nproc;
-  unsigned char *out = check_calloc(4096);
-  na_addr_t to = address_of(right);
-  const int before = ended;
-
-  flood_next = 0;
-  for (int i = 0; i < MOST; i++) {
-    memcpy(out, &i, sizeof i);
-    out[4000] = (unsigned char)i;
-    MUST(NA_Msg_send_unexpected(network, context, note, NULL, out, 4001, to,
-                                (na_tag_t)(i * 7 % 1000), NULL));
-  }
-  for (int i = 0; i < MOST; i++) {
-    MUST(NA_Msg_recv_unexpected(network, context, flood_came, NULL, flood_in, sizeof flood_in,
-                                NULL));
-    pump_until(&flood_next, i + 1, "flood");
-  }
-  pump_until(&ended, before + MOST, "sends of the flood");
-  pump_barrier();
-  MUST(NA_Addr_free(network, to));
-  free(out);
-}
-
 /* ------------------------------------------------------- progress, trigger, cancelling */
 
 static void queues(void)
@@ -332,7 +287,6 @@ int main(int argc, char **argv)
   limits();
   unexpected();
   expected();
-  flood();
   queues();
   cancelling();
   alone();

@@ -1,19 +1,17 @@
-/* Calls: registration, forward and wait, time-outs and statuses, propagated errors, handlers that answer later or forward, thousands of calls at a time. Every
- * rank is a server and a client. */
+/* Calls: registration, forward and wait, time-outs and statuses, propagated errors, handlers that
+ * answer later. Every rank is a server and a client. */
 // TEST: mercury networks
 // TEST: n=2 build=static
 #include "mercury_check.h"
 
 MERCURY_GEN_PROC(add_in_t, ((int32_t)(a)) ((int64_t)(b)) ((hg_const_string_t)(name)))
 MERCURY_GEN_PROC(add_out_t, ((int64_t)(sum)) ((hg_string_t)(greeting)))
-MERCURY_GEN_PROC(hop_in_t, ((int32_t)(left)))
-MERCURY_GEN_PROC(hop_out_t, ((int32_t)(sum)))
 MERCURY_GEN_PROC(echo_t, ((hg_string_t)(text)))
 MERCURY_GEN_PROC(one_t, ((int32_t)(x)))
 
 #define LONG_TIME 600000
 
-static hg_id_t add_id, hop_id, echo_id, late_id, fail_id, forget_id, half_id, who_id,
+static hg_id_t add_id, echo_id, late_id, fail_id, forget_id, half_id, who_id,
   empty_id, hand_id;
 static int ran;
 static hg_handle_t kept[4096];
@@ -42,28 +40,6 @@ static hg_return_t echo_cb(hg_handle_t handle)
   echo_t in;
   MUST(HG_Handler_get_input(handle, &in));
   MUST(HG_Handler_start_output(handle, &in));
-  MUST(HG_Handler_free_input(handle, &in));
-  return HG_Handler_free(handle);
-}
-
-/* Calls the next rank until the count is zero, round the job and possibly more than once. */
-static hg_return_t hop_cb(hg_handle_t handle)
-{
-  hop_in_t in, further;
-  hop_out_t out = { 0 };
-
-  MUST(HG_Handler_get_input(handle, &in));
-  if (in.left > 0) {
-    hg_request_t request;
-    hg_status_t done = HG_FALSE;
-    further.left = in.left - 1;
-    MUST(HG_Forward(ranks[(me + 1) % nproc], hop_id, &further, &out, &request));
-    MUST(HG_Wait(request, LONG_TIME, &done));
-    CHECK(done, "a hop has not come back");
-    MUST(HG_Request_free(request));
-  }
-  out.sum += me + 1;
-  MUST(HG_Handler_start_output(handle, &out));
   MUST(HG_Handler_free_input(handle, &in));
   return HG_Handler_free(handle);
 }
@@ -142,14 +118,14 @@ static hg_return_t empty_cb(hg_handle_t handle)
 
 static void same_numbers(void)
 {
-  hg_id_t mine[3] = { add_id, hop_id, echo_id }, low[3], high[3];
+  hg_id_t mine[2] = { add_id, echo_id }, low[2], high[2];
   hg_bool_t flag = HG_FALSE;
   hg_id_t id = 0;
 
-  MPI_Allreduce(mine, low, 3, MPI_UINT32_T, MPI_MIN, MPI_COMM_WORLD);
-  MPI_Allreduce(mine, high, 3, MPI_UINT32_T, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(mine, low, 2, MPI_UINT32_T, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Allreduce(mine, high, 2, MPI_UINT32_T, MPI_MAX, MPI_COMM_WORLD);
   CHECK(memcmp(low, high, sizeof low) == 0, "the numbers differ");
-  CHECK(add_id != hop_id && hop_id != echo_id, "numbers are not unique");
+  CHECK(add_id != echo_id, "numbers are not unique");
   MUST(HG_Registered("echo", &flag, &id));
   CHECK(flag && id == echo_id, "echo is not registered");
   MUST(HG_Registered("nothing", &flag, &id));
@@ -273,63 +249,6 @@ static void sources(int rank)
   call_one(who_id, rank, 0, HG_SUCCESS, me);
 }
 
-static void hops(void)
-{
-  hop_in_t in = { 2 * nproc };
-  hop_out_t out = { 0 };
-  hg_request_t request;
-  hg_status_t done = HG_FALSE;
-  int want = 0;
-
-  for (int i = 0; i <= in.left; i++)
-    want += (me + 1 + i) % nproc + 1;
-  MUST(HG_Forward(ranks[(me + 1) % nproc], hop_id, &in, &out, &request));
-  MUST(HG_Wait(request, LONG_TIME, &done));
-  CHECK(done, "the hops have not ended");
-  CHECK_EQ(out.sum, want);
-  MUST(HG_Request_free(request));
-}
-
-/* Ten thousand calls at a time from all clients together, 40 MB of input, to a server that is busy
- * at first. The server holds one window of calls per client, and no call is lost. */
-static void many(void)
-{
-  enum { ALL = 10000, BYTES = 4000 };
-  const int CALLS = nproc > 1 ? ALL / (nproc - 1) : ALL;
-  if (nproc > 1 && me == 0) {
-    const long before = resident_kib();
-    long grown;
-    MPI_Barrier(MPI_COMM_WORLD);
-    for (double begun = check_seconds(); check_seconds() - begun < 0.5;)
-      ; /* busy: requests arrive and are not processed */
-    MUST(HG_Handler_process(0, HG_STATUS_IGNORE));
-    grown = resident_kib() - before;
-    CHECK(grown < 30 * 1024L * (nproc - 1), "the server has grown by %ld KiB", grown);
-  } else {
-    hg_request_t *requests = check_calloc(CALLS * (long)sizeof *requests);
-    echo_t *in = check_calloc(CALLS * (long)sizeof *in), *out = check_calloc(CALLS * (long)sizeof *out);
-    if (nproc > 1)
-      MPI_Barrier(MPI_COMM_WORLD);
-    for (int i = 0; i < CALLS; i++) {
-      in[i].text = check_calloc(BYTES);
-      memset(in[i].text, 'a' + i % 26, BYTES - 1 - i % 100);
-      MUST(HG_Forward(ranks[0], echo_id, &in[i], &out[i], &requests[i]));
-    }
-    for (int i = 0; i < CALLS; i++) {
-      hg_status_t done = HG_FALSE;
-      MUST(HG_Wait(requests[i], LONG_TIME, &done));
-      CHECK(done, "call %d was lost", i);
-      CHECK(strcmp(in[i].text, out[i].text) == 0, "call %d has changed", i);
-      MUST(HG_Request_free(requests[i]));
-      free(in[i].text);
-    }
-    free(requests);
-    free(in);
-    free(out);
-  }
-  serve_barrier();
-}
-
 /* ---------------------------------------------------------- parameters by hand */
 
 /* Uses the three calls that make up decoding the input and sending the output. */
@@ -398,7 +317,6 @@ int main(int argc, char **argv)
   CHECK(flag, "it was initialised");
 
   add_id = MERCURY_REGISTER("add", add_in_t, add_out_t, add_cb);
-  hop_id = MERCURY_REGISTER("hop", hop_in_t, hop_out_t, hop_cb);
   echo_id = MERCURY_REGISTER("echo", echo_t, echo_t, echo_cb);
   late_id = MERCURY_REGISTER("late", one_t, one_t, late_cb);
   fail_id = MERCURY_REGISTER("fail", one_t, one_t, fail_cb);
@@ -420,9 +338,6 @@ int main(int argc, char **argv)
   serve_barrier();
   later();
   serve_barrier();
-  hops();
-  serve_barrier();
-  many();
   for (int p = 0; p < nproc; p++)
     errors_travel((me + p) % nproc);
   serve_barrier();

@@ -166,45 +166,6 @@ static void under_way(na_size_t size)
   free(bytes);
 }
 
-static hg_return_t finish(int op, hg_bulk_t remote, hg_bulk_t here, size_t size)
-{
-  hg_bulk_request_t request;
-  const hg_return_t rc = HG_Bulk_transfer(op, peer, remote, 0, here, 0, size, &request);
-  return rc != HG_SUCCESS ? rc : HG_Bulk_wait(request, 60000, HG_STATUS_IGNORE);
-}
-
-/* Bulk handles over memory of the library, which the ranks of the node may have mapped. */
-static void bulk_handles(size_t size)
-{
-  unsigned char out[DESCRIPTION], in[DESCRIPTION];
-  hg_bulk_t exposed, theirs, here, second;
-  void *at;
-  MUST(HG_Bulk_handle_create(1, NULL, &size, HG_BULK_READWRITE, &exposed));
-  MUST(HG_Bulk_handle_create(1, NULL, &size, HG_BULK_READWRITE, &here));
-  MUST(HG_Bulk_handle_serialize(out, sizeof out, exposed));
-  MPI_Sendrecv(out, sizeof out, MPI_BYTE, left, 2, in, sizeof in, MPI_BYTE, right, 2,
-               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  MUST(HG_Bulk_handle_deserialize(&theirs, in, sizeof in));
-  pump_barrier();
-  MUST(finish(HG_BULK_PUSH, theirs, here, size));
-  pump_barrier();
-  MUST(HG_Bulk_handle_free(exposed));
-  /* Reuses the same memory if the library keeps it. */
-  MUST(HG_Bulk_handle_create(1, NULL, &size, HG_BULK_READWRITE, &second));
-  MUST(HG_Bulk_handle_access(second, 0, size, HG_BULK_READWRITE, 1, &at, NULL, NULL));
-  memset(at, 9, size);
-  pump_barrier();
-  MUST_BE(HG_ACCESS, finish(HG_BULK_PUSH, theirs, here, size));
-  MUST_BE(HG_ACCESS, finish(HG_BULK_PULL, theirs, here, size));
-  pump_barrier();
-  for (size_t i = 0; i < size; i++)
-    CHECK_EQ(((unsigned char *)at)[i], 9);
-  MUST(HG_Bulk_handle_free(second));
-  MUST(HG_Bulk_handle_free(theirs));
-  MUST(HG_Bulk_handle_free(here));
-  pump_barrier();
-}
-
 /* More handles than the node's table holds. The owner serves the rest by the same rules. */
 static void many(void)
 {
@@ -237,7 +198,6 @@ int main(int argc, char **argv)
 {
   start_network("mercury_withdrawn", &argc, &argv);
   context = NA_Context_create(network);
-  MUST(HG_Init(network));
   left = (me + nproc - 1) % nproc;
   right = (me + 1) % nproc;
   peer = address_of(right);
@@ -252,14 +212,10 @@ int main(int argc, char **argv)
   under_way(8);
   under_way(100000);
   under_way(LENGTH);
-  bulk_handles(1000);
-  bulk_handles(100000);
-  bulk_handles(2 << 20);
   many();
   MUST(NA_Mem_handle_free(network, local));
   free(mine);
   MUST(NA_Addr_free(network, peer));
-  MUST(HG_Finalize());
   MUST(NA_Context_destroy(network, context));
   MUST(NA_Finalize(network));
   return check_end_mpi();
