@@ -65,17 +65,11 @@ static void *to_slow(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
   return room;
 }
 
-static void *to_room(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
-                     compl_hndlr_t **comp_h, void **info)
-{
-  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)comp_h, (void)info;
-  return room;
-}
-
 static void *only_gate(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
                        compl_hndlr_t **comp_h, void **info)
 {
-  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)comp_h, (void)info;
+  (void)h, (void)msg_len, (void)comp_h, (void)info;
+  CHECK(uhdr == NULL && *len == 0, "a header of %u bytes at %p", *len, uhdr);
   return NULL;
 }
 
@@ -132,31 +126,6 @@ static void timing(int to, long length, int nopoll)
   LAPI_OK(LAPI_Gfence(hndl));
 }
 
-/* Without a completion handler the target counter is incremented with the data, then the completion
- * counter. */
-static void no_handler(int to)
-{
-  static unsigned char word[8] = "payload";
-  enum { N = 100 };
-
-  LAPI_OK(LAPI_Gfence(hndl));
-  if (me == 0)
-    for (int i = 0; i < N; i++)
-      LAPI_OK(LAPI_Amsend(hndl, (uint)to, (void *)2, NULL, 0, word, 8, tgt_of[to], &org, &cmpl));
-  if (me == to) {
-    LAPI_WAIT(&tgt, N);
-    CHECK_BYTES(room, word, 8, "the data");
-  }
-  if (me == 0) {
-    int left;
-    LAPI_WAIT(&org, N);
-    LAPI_OK(LAPI_Waitcntr(hndl, &cmpl, N - 10, &left));
-    CHECK(left >= 0 && left <= 10, "%d left", left);
-    LAPI_WAIT(&cmpl, 10);
-  }
-  LAPI_OK(LAPI_Gfence(hndl));
-}
-
 /* ------------------------------------------------------------------ threads */
 
 static lapi_cntr_t shared;
@@ -204,7 +173,6 @@ int main(int argc, char **argv)
   tgt_of = lapi_exchange(&tgt);
   gate_of = lapi_exchange(&gate);
   LAPI_OK(LAPI_Addr_set(hndl, (void *)to_slow, 1));
-  LAPI_OK(LAPI_Addr_set(hndl, (void *)to_room, 2));
   LAPI_OK(LAPI_Addr_set(hndl, (void *)only_gate, 3));
   LAPI_OK(LAPI_Gfence(hndl));
 
@@ -217,8 +185,6 @@ int main(int argc, char **argv)
     timing(last, LONG, nopoll);
     timing(0, 100, nopoll);
   }
-  no_handler(last);
-  no_handler(0);
   MPI_Query_thread(&level);
   if (level == MPI_THREAD_MULTIPLE)
     threads();

@@ -1,7 +1,6 @@
 /*
  * Polling mode: handlers run only within calls of their task, on the calling thread. Other
- * operations continue outside of calls. Messages for an index without a handler wait, in polling
- * mode and with interrupts.
+ * operations continue outside of calls.
  */
 // TEST: lapi lapi-moving
 // TEST: n=3 thread=0 node-size=1
@@ -9,7 +8,7 @@
 
 #include <pthread.h>
 
-enum { NOTE = 1, VECTOR = 2, NUMBERED = 3, LATE = 60, NOTE_OFTEN = 4 };
+enum { NOTE = 1, VECTOR = 2, NUMBERED = 3, NOTE_OFTEN = 4 };
 
 /* The completion that a note requests. */
 enum { PLAIN, COMPLETED, AT_ONCE };
@@ -463,67 +462,6 @@ static void at_the_origin(void)
   CHECK_EQ(hooks, 2);
 }
 
-/* ------------------------------------------------------ an index that is set late */
-
-static void late_index(int index)
-{
-  if (nproc > 1) {
-    headers = 0;
-    memset(next_of, 0, sizeof next_of);
-    lapi_cntr_t others;
-    lapi_zero(&others);
-    LAPI_OK(LAPI_Gfence(hndl));
-    if (me == 0) {
-      for (long i = 0; i < 5; i++) {
-        note_t n = { PLAIN, i };
-        LAPI_OK(LAPI_Amsend(hndl, (uint)(nproc - 1), (void *)(long)index, &n, sizeof n, data,
-                            i == 2 ? LONG : SHORT, NULL, NULL, &cmpl));
-        LAPI_OK(LAPI_Amsend(hndl, (uint)(nproc - 1), (void *)NOTE, &n, sizeof n, NULL, 0, NULL, NULL, &others));
-      }
-      LAPI_WAIT(&others, 5);        /* messages for other indices do not wait with them */
-      LAPI_WAIT(&cmpl, 5);
-    } else if (me == nproc - 1) {
-      while (headers < 5)
-        LAPI_OK(LAPI_Probe(hndl));
-      for (int i = 0; i < 100; i++)
-        LAPI_OK(LAPI_Probe(hndl));
-      CHECK_EQ(next_of[0], 0);
-      LAPI_OK(LAPI_Addr_set(hndl, (void *)numbered, index));
-      while (next_of[0] < 5)
-        LAPI_OK(LAPI_Probe(hndl));
-    }
-  }
-  LAPI_OK(LAPI_Gfence(hndl));
-}
-
-/* --------------------------------------------------------------- switching */
-
-static void switching(void)
-{
-  LAPI_OK(LAPI_Gfence(hndl));
-  for (int round = 0; round < 20; round++) {
-    const int to = (me + 1) % nproc;
-    note_t n = { round % 2 ? COMPLETED : PLAIN, round };
-    int value;
-
-    headers = completions = 0;
-    LAPI_OK(LAPI_Gfence(hndl));
-    for (int i = 0; i < 20; i++)
-      LAPI_OK(LAPI_Amsend(hndl, (uint)to, (void *)NOTE, &n, sizeof n, data, SHORT, NULL, NULL, &cmpl));
-    threads = 1;
-    LAPI_OK(LAPI_Senv(hndl, INTERRUPT_SET, 1));
-    LAPI_OK(LAPI_Qenv(hndl, INTERRUPT_SET, &value));
-    CHECK_EQ(value, 1);
-    if (has_thread)
-      while (headers < 20 || completions < (round % 2 ? 20 : 0))
-        sched_yield();              /* without a call of LAPI */
-    LAPI_OK(LAPI_Senv(hndl, INTERRUPT_SET, 0));
-    threads = 0;
-    LAPI_WAIT(&cmpl, 20);
-    LAPI_OK(LAPI_Gfence(hndl));
-  }
-}
-
 int main(int argc, char **argv)
 {
   lapi_info_t info;
@@ -551,11 +489,9 @@ int main(int argc, char **argv)
   LAPI_OK(LAPI_Addr_set(hndl, (void *)often, NOTE_OFTEN));
   LAPI_OK(LAPI_Addr_set(hndl, (void *)often_vector, NOTE_OFTEN + 1));
   LAPI_OK(LAPI_Gfence(hndl));
-  late_index(LATE);                 /* with interrupts */
   LAPI_OK(LAPI_Senv(hndl, INTERRUPT_SET, 0));
   threads = 0;
   LAPI_OK(LAPI_Gfence(hndl));
-  late_index(LATE + 1);
   none_while_computing();
   each_call();
   local_calls();
@@ -563,7 +499,6 @@ int main(int argc, char **argv)
   fences();
   floods();
   at_the_origin();
-  switching();
   LAPI_OK(LAPI_Term(hndl));
 
   memset(&info, 0, sizeof info);    /* polling mode from the start */

@@ -1,6 +1,6 @@
 /*
  * Counters that record a status per destination: LAPI_Setcntr_wstatus, which events update which
- * status, purges, and the matching wait; LAPI_Address_init64.
+ * status, purges, and the matching wait; multicasts to purged tasks; LAPI_Address_init64.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -13,6 +13,7 @@ static lapi_cntr_t counter;
 static uint tasks[MOST];
 static int status[MOST + 1];
 static char bytes[300000], place[300000];
+static volatile int marks;
 static lapi_long_t place_of[MOST], counter_of[MOST];
 
 static void *mark(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl_hndlr_t **comp_h,
@@ -20,6 +21,7 @@ static void *mark(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl
 {
   (void)h, (void)uhdr, (void)len, (void)msg_len, (void)info;
   *comp_h = NULL;
+  marks++;
   return place;
 }
 
@@ -136,6 +138,31 @@ static void entries(void)
   CHECK(two[0] == -1 && two[1] == -1, "an array without a list was written: %d and %d", two[0], two[1]);
 }
 
+/* If a member of a group is purged, no member gets a multicast. */
+static void purged_member(void)
+{
+  lapi_group_t group;
+  lapi_xfer_t x;
+  LAPI_OK(LAPI_Group_create(hndl, (uint)nproc, tasks, &group));
+  memset(&x, 0, sizeof x);
+  x.Mc.Xfer_type = LAPI_MC_XFER;
+  x.Mc.group = group;
+  x.Mc.hdr_hdl = MARK;
+  LAPI_OK(LAPI_Gfence(hndl));
+  marks = 0;
+  LAPI_OK(LAPI_Gfence(hndl));
+  LAPI_OK(LAPI_Purge_totask(hndl, (uint)(nproc - 1)));
+  LAPI_CODE(LAPI_Xfer(hndl, &x), LAPI_ERR_TGT_PURGED);
+  LAPI_OK(LAPI_Resume_totask(hndl, (uint)(nproc - 1)));
+  LAPI_OK(LAPI_Gfence(hndl));
+  CHECK_EQ(marks, 0);
+  LAPI_OK(LAPI_Gfence(hndl));
+  LAPI_OK(LAPI_Xfer(hndl, &x));
+  LAPI_OK(LAPI_Gfence(hndl));
+  CHECK_EQ(marks, nproc);
+  LAPI_OK(LAPI_Group_free(hndl, group));
+}
+
 static void *purger(void *task)
 {
   lapi_nap(30);
@@ -230,6 +257,7 @@ int main(int argc, char **argv)
   entries();
   LAPI_OK(LAPI_Gfence(hndl));
   purges();
+  purged_member();
   LAPI_OK(LAPI_Gfence(hndl));
   return lapi_end();
 }

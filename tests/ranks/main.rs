@@ -16,6 +16,7 @@ mod am_aggregates;
 mod am_errors;
 mod am_items;
 mod am_many;
+mod am_model;
 mod am_rest;
 mod am_typed;
 mod am_typed_errors;

@@ -27,7 +27,7 @@ const QUICK: [&str; 21] = [
     "c/x10_aggregate",
     "c/x10_lock",
     "c/lapi_example",
-    "c/lapi_amsend",
+    "c/lapi_server",
     "c/lapi_counters",
     "c/lapi_putget",
     "fortran/armci_fortran",

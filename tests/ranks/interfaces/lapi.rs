@@ -11,15 +11,15 @@ use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-type Ptr = *mut c_void;
-type Counter = [i64; 2];
+pub(super) type Ptr = *mut c_void;
+pub(super) type Counter = [i64; 2];
 
 #[repr(C)]
-struct Vectors {
-    kind: c_int,
-    number: c_uint,
-    info: *const usize,
-    len: *const usize,
+pub(super) struct Vectors {
+    pub kind: c_int,
+    pub number: c_uint,
+    pub info: *const usize,
+    pub len: *const usize,
 }
 
 const IOVECTOR: c_int = 0;
@@ -27,9 +27,9 @@ const STRIDED: c_int = 1;
 const GENERIC: c_int = 2;
 
 unsafe extern "C" {
-    fn LAPI_Init(hndl: *mut c_uint, info: *mut [u64; 16]) -> c_int;
-    fn LAPI_Term(hndl: c_uint) -> c_int;
-    fn LAPI_Address_init(hndl: c_uint, mine: Ptr, table: *mut Ptr) -> c_int;
+    pub(super) fn LAPI_Init(hndl: *mut c_uint, info: *mut [u64; 16]) -> c_int;
+    pub(super) fn LAPI_Term(hndl: c_uint) -> c_int;
+    pub(super) fn LAPI_Address_init(hndl: c_uint, mine: Ptr, table: *mut Ptr) -> c_int;
     fn LAPI_Put(
         hndl: c_uint,
         tgt: c_uint,
@@ -40,7 +40,7 @@ unsafe extern "C" {
         org: *mut Counter,
         cmpl: *mut Counter,
     ) -> c_int;
-    fn LAPI_Get(
+    pub(super) fn LAPI_Get(
         hndl: c_uint,
         tgt: c_uint,
         len: usize,
@@ -85,11 +85,16 @@ unsafe extern "C" {
         org: *mut Counter,
     ) -> c_int;
     /// The structure consists of 64-bit words; two 32-bit members share a word.
-    fn LAPI_Xfer(hndl: c_uint, xfer: *mut [usize; 16]) -> c_int;
-    fn LAPI_Waitcntr(hndl: c_uint, cntr: *mut Counter, value: c_int, left: *mut c_int) -> c_int;
+    pub(super) fn LAPI_Xfer(hndl: c_uint, xfer: *mut [usize; 16]) -> c_int;
+    pub(super) fn LAPI_Waitcntr(
+        hndl: c_uint,
+        cntr: *mut Counter,
+        value: c_int,
+        left: *mut c_int,
+    ) -> c_int;
     fn LAPI_Getcntr(hndl: c_uint, cntr: *mut Counter, value: *mut c_int) -> c_int;
-    fn LAPI_Fence(hndl: c_uint) -> c_int;
-    fn LAPI_Gfence(hndl: c_uint) -> c_int;
+    pub(super) fn LAPI_Fence(hndl: c_uint) -> c_int;
+    pub(super) fn LAPI_Gfence(hndl: c_uint) -> c_int;
 }
 
 pub struct Lapi {

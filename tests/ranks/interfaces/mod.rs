@@ -5,8 +5,10 @@
 mod armci;
 mod compose;
 mod lapi;
+mod lapi_am;
 mod rust;
 mod x10;
+mod x10_am;
 
 use crate::child::Ctx;
 use crate::interface::Interface;
@@ -22,7 +24,7 @@ use portolan_tests_capi as _;
 
 /// Synchronises all ranks without the library's fences, so only a fence before it can have completed
 /// data. Without a progress thread, the waiting ranks serve the others by their polls.
-fn mpi_barrier(engine: &Engine) {
+pub fn mpi_barrier(engine: &Engine) {
     if engine.has_thread() {
         // SAFETY: MPI is initialised.
         return assert_eq!(unsafe { ffi::MPI_Barrier(ffi::RSMPI_COMM_WORLD) }, 0, "MPI_Barrier");
@@ -64,10 +66,12 @@ pub fn armci(ctx: &Ctx) {
 
 pub fn x10(ctx: &Ctx) {
     drive(ctx, x10::X10::start, size(ctx));
+    x10_am::run(ctx);
 }
 
 pub fn lapi(ctx: &Ctx) {
     drive(ctx, lapi::Lapi::start, size(ctx));
+    lapi_am::run(ctx);
 }
 
 pub fn rust(ctx: &Ctx) {

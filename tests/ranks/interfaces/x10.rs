@@ -29,13 +29,13 @@ struct Giov {
 type Ptr = *mut c_void;
 type Switch = *mut c_void;
 type Ints = *const c_int;
-type Async = extern "C" fn(*mut i64, c_int);
+pub(super) type Async = extern "C" fn(*mut i64, c_int);
 
 unsafe extern "C" {
-    fn x10_init(handlers: *const Async, n: c_int) -> c_int;
-    fn x10_finalize() -> c_int;
-    fn x10_fence() -> c_int;
-    fn x10_gfence() -> c_int;
+    pub(super) fn x10_init(handlers: *const Async, n: c_int) -> c_int;
+    pub(super) fn x10_finalize() -> c_int;
+    pub(super) fn x10_fence() -> c_int;
+    pub(super) fn x10_gfence() -> c_int;
     fn x10_addr_init(mine: Ptr, table: *mut Ptr) -> c_int;
     fn x10_make_gas_ref(place: i32, addr: Ptr) -> GasRef;
 
@@ -90,22 +90,22 @@ unsafe extern "C" {
     fn x10_put_value_float_nb(v: f32, dest: GasRef, sw: Switch) -> c_int;
     fn x10_put_value_double_nb(v: f64, dest: GasRef, sw: Switch) -> c_int;
 
-    fn x10_async_spawn_packed(
+    pub(super) fn x10_async_spawn_packed(
         dest: i32,
         n: c_int,
-        f: Async,
+        f: usize,
         given: c_int,
         args: *const i64,
     ) -> c_int;
-    fn x10_async_spawn_agg_packed(
+    pub(super) fn x10_async_spawn_agg_packed(
         dest: i32,
         n: c_int,
-        f: Async,
+        f: usize,
         handle: c_int,
         given: c_int,
         args: *const i64,
     ) -> c_int;
-    fn x10_flush(n: c_int, handle: c_int) -> c_int;
+    pub(super) fn x10_flush(n: c_int, handle: c_int) -> c_int;
 }
 
 /// The number of asyncs that have arrived of each place.
@@ -362,7 +362,7 @@ impl Interface for X10 {
 
     fn hand_over(&mut self, to: usize, remote: usize, bytes: &[u8]) {
         let (place, src, n) = (to as i32, bytes.as_ptr().cast_mut().cast(), bytes.len() as c_int);
-        let args = [self.me as i64];
+        let (args, arrive) = ([self.me as i64], arrive as Async as usize);
         self.sent += 1;
         // SAFETY: `bytes` and `args` outlive the calls.
         unsafe {
