@@ -8,7 +8,6 @@ use std::fmt::Write;
 /// The jobs that an experiment applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Where {
-    Always,
     /// Jobs with ranks that are reached by messages.
     Messages,
     /// Jobs with several ranks on a node.
@@ -149,7 +148,7 @@ mod tests {
         values: &["1", "2"],
         tests: &["put_lat"],
         sizes: &[8],
-        place: Where::Always,
+        place: Where::Node,
     };
 
     #[test]

@@ -31,10 +31,10 @@ use std::time::{Duration, Instant};
 const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         variable: "PORTOLAN_PATH",
-        values: &["auto", "message", "direct+rma"],
-        tests: &["put_lat", "get_lat"],
-        sizes: &[8, 1 << 10, 64 << 10, 4 << 20],
-        place: Where::Always,
+        values: &["auto", "direct+rma"],
+        tests: &["put_lat", "get_lat", "acc_lat", "strided_put", "strided_get"],
+        sizes: &[8, 64 << 10, 4 << 20],
+        place: Where::Messages,
     },
     Experiment {
         variable: "PORTOLAN_CHUNK_BYTES",
@@ -78,7 +78,6 @@ pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -
     }
     for experiment in EXPERIMENTS {
         let fits = match experiment.place {
-            Where::Always => true,
             Where::Messages => job.messages,
             Where::Node => job.nodes < job.ranks,
         };
