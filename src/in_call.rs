@@ -2,7 +2,6 @@
 
 use portolan_engine::error::Result;
 use portolan_engine::thread::PublicCall;
-use std::panic::Location;
 
 pub(crate) trait InCall {
     fn in_call(self, call: &'static str) -> Self;
@@ -20,6 +19,6 @@ impl<T> InCall for Result<T> {
 #[track_caller]
 #[inline]
 pub(crate) fn public<T>(call: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
-    let _inside = PublicCall::enter(call, Location::caller());
+    let _inside = PublicCall::enter(call);
     body().in_call(call)
 }

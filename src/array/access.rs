@@ -6,7 +6,6 @@ use super::dist_array::{DistArray, dimension};
 use super::distribution::OwnBox;
 use super::ghosts::GhostUpdate;
 use crate::Element;
-use crate::in_call::InCall;
 use crate::in_call::public;
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use portolan_engine::error::Result;
@@ -33,7 +32,6 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         public("DistArray::access", || self.access_inner())
     }
 
-    #[track_caller]
     pub(super) fn access_inner(&mut self) -> Result<Access<'_, 'rt, T, D>> {
         self.inner.part.make_exclusive()?;
         self.check_races()?;
@@ -145,6 +143,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     ///
     /// # Panics
     /// Panics as [`Access::local`] does.
+    #[track_caller]
     pub fn for_each(&mut self, mut each: impl FnMut(D::Pattern, &mut T)) {
         let boxes = self.array.own_boxes();
         let mut view = self.local_mut();
@@ -173,10 +172,12 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     /// # Errors
     /// Returns `Mpi` if the transfers fail, and, at the first update of an array, `Memory` on all
     /// ranks if the exchange cannot be allocated.
+    #[track_caller]
     pub fn update_ghosts(&mut self) -> Result<()> {
-        const CALL: &str = "Access::update_ghosts";
-        self.array.start_ghosts().in_call(CALL)?;
-        self.array.finish_ghosts().in_call(CALL)
+        public("Access::update_ghosts", || {
+            self.array.start_ghosts()?;
+            self.array.finish_ghosts()
+        })
     }
 
     /// Starts to fill the ghost cells. Collective. Until the update is finished, only a view
@@ -184,8 +185,9 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     ///
     /// # Errors
     /// Returns the same errors as [`Access::update_ghosts`].
+    #[track_caller]
     pub fn start_update(&mut self) -> Result<GhostUpdate<'_, 'rt, T, D>> {
-        self.array.start_ghosts().in_call("Access::start_update")?;
+        public("Access::start_update", || self.array.start_ghosts())?;
         Ok(GhostUpdate { array: self.array })
     }
 
@@ -193,8 +195,9 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     ///
     /// # Errors
     /// Returns `Mpi` if a transfer fails.
+    #[track_caller]
     pub fn finish_update(&mut self) -> Result<()> {
-        self.array.finish_ghosts().in_call("Access::finish_update")
+        public("Access::finish_update", || self.array.finish_ghosts())
     }
 
     /// Ends the access: every rank may write patches again. Collective.
@@ -204,8 +207,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     /// `PORTOLAN_CHECK` detects a race.
     #[track_caller]
     pub fn release(self) -> Result<()> {
-        const CALL: &str = "Access::release";
-        public(CALL, || {
+        public("Access::release", || {
             self.array.finish_ghosts()?;
             self.array.inner.part.make_shared()?;
             self.array.check_races()
@@ -221,9 +223,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Fails as [`Access::update_ghosts`] does.
     #[track_caller]
     pub fn update_ghosts(&mut self) -> Result<()> {
-        const CALL: &str = "DistArray::update_ghosts";
-        let mut access = self.access_inner().in_call(CALL)?;
-        access.update_ghosts().in_call(CALL)?;
-        access.release().in_call(CALL)
+        public("DistArray::update_ghosts", || {
+            let mut access = self.access_inner()?;
+            access.update_ghosts()?;
+            access.release()
+        })
     }
 }

@@ -8,6 +8,7 @@ use crate::Element;
 use crate::in_call::InCall;
 use ndarray::Dimension;
 use portolan_engine::error::{Result, fail};
+use portolan_engine::thread::PublicCall;
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Copies all elements of another array, which may have another distribution. Collective.
@@ -17,9 +18,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     #[track_caller]
     #[doc(alias = "copy_from")]
     pub fn assign(&mut self, other: &DistArray<'_, T, D>) -> Result<()> {
-        const CALL: &str = "DistArray::assign";
-        self.check_alike(other).in_call(CALL)?;
-        self.fetch(other, false).in_call(CALL)
+        let call = PublicCall::enter("DistArray::assign");
+        self.check_alike(other).in_call(call.name())?;
+        self.fetch(other, false).in_call(call.name())
     }
 
     /// Creates an array with the same elements and the distribution of `options`. Collective.
@@ -31,10 +32,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         &self,
         options: super::dist_array::Options,
     ) -> Result<DistArray<'rt, T, D>> {
-        const CALL: &str = "DistArray::redistribute";
+        let call = PublicCall::enter("DistArray::redistribute");
         let shape = super::dist_array::dimension::<D>(self.shape());
-        let mut made = DistArray::with(self.group(), shape, options).in_call(CALL)?;
-        made.fetch(self, false).in_call(CALL)?;
+        let mut made = DistArray::with(self.group(), shape, options).in_call(call.name())?;
+        made.fetch(self, false).in_call(call.name())?;
         Ok(made)
     }
 
@@ -46,8 +47,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// and `Mpi` if a transfer fails.
     #[track_caller]
     pub fn transpose_from(&mut self, other: &DistArray<'_, T, D>) -> Result<()> {
-        const CALL: &str = "DistArray::transpose_from";
-        self.check_group(other).in_call(CALL)?;
+        let call = PublicCall::enter("DistArray::transpose_from");
+        self.check_group(other).in_call(call.name())?;
         if !self.shape().iter().eq(other.shape().iter().rev()) {
             let refused = || {
                 fail!(
@@ -59,9 +60,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
                     other.shape()
                 )
             };
-            return refused().in_call(CALL);
+            return refused().in_call(call.name());
         }
-        self.fetch(other, true).in_call(CALL)
+        self.fetch(other, true).in_call(call.name())
     }
 
     #[track_caller]

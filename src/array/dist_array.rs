@@ -205,8 +205,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// # Errors
     /// Returns `Argument` if the array exceeds the address space, and `Memory` on all ranks if the
     /// allocation fails on one rank.
+    #[track_caller]
     pub fn like<U: Element>(&self, name: &str) -> Result<DistArray<'rt, U, D>> {
-        several::placed_like(self, name, true).in_call("DistArray::like")
+        public("DistArray::like", || several::placed_like(self, name, true))
     }
 
     pub(super) fn of(inner: Inner<'rt, T>) -> DistArray<'rt, T, D> {
@@ -219,9 +220,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Fails as [`DistArray::access`] does.
     #[track_caller]
     pub fn free(self) -> Result<()> {
-        const CALL: &str = "DistArray::free";
         let number = self.inner.part.segment().number();
-        collective::scope(Kind::FreeArray, number, || {
+        let body = || {
             let checked = self.check_races();
             let Inner { part, halo, .. } = *self.inner;
             if let Some(halo) = halo.into_inner() {
@@ -229,8 +229,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             }
             part.free()?;
             checked
-        })
-        .in_call(CALL)
+        };
+        public("DistArray::free", || collective::scope(Kind::FreeArray, number, body))
     }
 
     /// Completes all operations that the ranks of the group have issued, to any array, and waits
@@ -243,7 +243,6 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         public("DistArray::sync", || self.sync_inner())
     }
 
-    #[track_caller]
     pub(super) fn sync_inner(&self) -> Result<()> {
         let Inner { group, part, .. } = &*self.inner;
         collective::scope(Kind::SyncArray, part.segment().number(), || {

@@ -18,7 +18,7 @@ use super::dist_array::Inner;
 use super::distribution::Layout;
 use crate::Element;
 use crate::compose::{Composer, Composition, Mapped};
-use crate::in_call::InCall;
+use crate::in_call::public;
 use crate::transfer::Block;
 use ndarray::{ArrayView, Dimension};
 use portolan_engine::collective::{self, Kind};
@@ -112,8 +112,9 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, '_, T, D> {
     ///
     /// # Errors
     /// Returns `Mpi` if a transfer fails.
+    #[track_caller]
     pub fn finish(self) -> Result<()> {
-        self.array.finish_ghosts().in_call("GhostUpdate::finish")
+        public("GhostUpdate::finish", || self.array.finish_ghosts())
     }
 }
 

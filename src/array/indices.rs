@@ -9,6 +9,7 @@ use crate::transfer::Pending;
 use crate::{Accumulate, Atomic, Element};
 use ndarray::{Array, ArrayView2, Dimension, IntoDimension};
 use portolan_engine::error::{Result, fail};
+use portolan_engine::thread::PublicCall;
 use std::collections::HashMap;
 
 impl<T: Element, D: Dimension> DistArray<'_, T, D> {
@@ -29,10 +30,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     where
         I: Clone + IntoDimension<Dim = D>,
     {
-        const CALL: &str = "DistArray::gather";
-        let lists = self.by_owner(indices, Kind::Get).in_call(CALL)?;
+        let call = PublicCall::enter("DistArray::gather");
+        let lists = self.by_owner(indices, Kind::Get).in_call(call.name())?;
         let mut values = vec![T::zeroed(); indices.len()];
-        self.inner.part.gather(lists, &mut values).in_call(CALL)?;
+        self.inner.part.gather(lists, &mut values).in_call(call.name())?;
         Ok(values)
     }
 
@@ -47,11 +48,11 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     where
         I: Clone + IntoDimension<Dim = D>,
     {
-        const CALL: &str = "DistArray::scatter";
-        self.check_shared().in_call(CALL)?;
-        self.as_many(indices.len(), values.len()).in_call(CALL)?;
-        let lists = self.by_owner(indices, Kind::Put).in_call(CALL)?;
-        self.inner.part.scatter(lists, values).in_call(CALL)
+        let call = PublicCall::enter("DistArray::scatter");
+        self.check_shared().in_call(call.name())?;
+        self.as_many(indices.len(), values.len()).in_call(call.name())?;
+        let lists = self.by_owner(indices, Kind::Put).in_call(call.name())?;
+        self.inner.part.scatter(lists, values).in_call(call.name())
     }
 
     /// Gets runs of elements into a slice. Each run has `len` elements that are consecutive in
@@ -77,9 +78,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         len: usize,
         target: &mut [T],
     ) -> Result<()> {
-        const CALL: &str = "DistArray::gather_runs";
-        let lists = self.runs_by_owner(indices, len, target.len(), Kind::Get).in_call(CALL)?;
-        self.inner.part.gather(lists, target).in_call(CALL)
+        let call = PublicCall::enter("DistArray::gather_runs");
+        let lists =
+            self.runs_by_owner(indices, len, target.len(), Kind::Get).in_call(call.name())?;
+        self.inner.part.gather(lists, target).in_call(call.name())
     }
 
     /// Puts runs of elements; see [`DistArray::gather_runs`]. If an element occurs twice, it holds
@@ -94,10 +96,11 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         len: usize,
         values: &[T],
     ) -> Result<()> {
-        const CALL: &str = "DistArray::scatter_runs";
-        self.check_shared().in_call(CALL)?;
-        let lists = self.runs_by_owner(indices, len, values.len(), Kind::Put).in_call(CALL)?;
-        self.inner.part.scatter(lists, values).in_call(CALL)
+        let call = PublicCall::enter("DistArray::scatter_runs");
+        self.check_shared().in_call(call.name())?;
+        let lists =
+            self.runs_by_owner(indices, len, values.len(), Kind::Put).in_call(call.name())?;
+        self.inner.part.scatter(lists, values).in_call(call.name())
     }
 
     /// Starts to get runs of elements into an array, whose elements are in row-major order; see
@@ -113,9 +116,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         len: usize,
         target: Array<T, E>,
     ) -> Result<Pending<'_, Array<T, E>>> {
-        const CALL: &str = "DistArray::start_gather_runs";
-        let lists = self.runs_by_owner(indices, len, target.len(), Kind::Get).in_call(CALL)?;
-        self.inner.part.start_gather(lists, target).in_call(CALL)
+        let call = PublicCall::enter("DistArray::start_gather_runs");
+        let lists =
+            self.runs_by_owner(indices, len, target.len(), Kind::Get).in_call(call.name())?;
+        self.inner.part.start_gather(lists, target).in_call(call.name())
     }
 
     /// Starts to put the elements of an array, in row-major order, as runs of elements; see
@@ -131,10 +135,11 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         len: usize,
         values: Array<T, E>,
     ) -> Result<Pending<'_, Array<T, E>>> {
-        const CALL: &str = "DistArray::start_scatter_runs";
-        self.check_shared().in_call(CALL)?;
-        let lists = self.runs_by_owner(indices, len, values.len(), Kind::Put).in_call(CALL)?;
-        self.inner.part.start_scatter(lists, values).in_call(CALL)
+        let call = PublicCall::enter("DistArray::start_scatter_runs");
+        self.check_shared().in_call(call.name())?;
+        let lists =
+            self.runs_by_owner(indices, len, values.len(), Kind::Put).in_call(call.name())?;
+        self.inner.part.start_scatter(lists, values).in_call(call.name())
     }
 
     fn as_many(&self, indices: usize, values: usize) -> Result<()> {
@@ -309,11 +314,11 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
     where
         I: Clone + IntoDimension<Dim = D>,
     {
-        const CALL: &str = "DistArray::scatter_add";
-        self.check_shared().in_call(CALL)?;
-        self.as_many(indices.len(), values.len()).in_call(CALL)?;
-        let lists = self.by_owner(indices, Kind::Add).in_call(CALL)?;
-        self.inner.part.scatter_add(lists, alpha, values).in_call(CALL)
+        let call = PublicCall::enter("DistArray::scatter_add");
+        self.check_shared().in_call(call.name())?;
+        self.as_many(indices.len(), values.len()).in_call(call.name())?;
+        let lists = self.by_owner(indices, Kind::Add).in_call(call.name())?;
+        self.inner.part.scatter_add(lists, alpha, values).in_call(call.name())
     }
 
     /// Adds `alpha` times runs of values, each element atomically; see [`DistArray::gather_runs`].
@@ -329,10 +334,11 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         alpha: T,
         values: &[T],
     ) -> Result<()> {
-        const CALL: &str = "DistArray::scatter_add_runs";
-        self.check_shared().in_call(CALL)?;
-        let lists = self.runs_by_owner(indices, len, values.len(), Kind::Add).in_call(CALL)?;
-        self.inner.part.scatter_add(lists, alpha, values).in_call(CALL)
+        let call = PublicCall::enter("DistArray::scatter_add_runs");
+        self.check_shared().in_call(call.name())?;
+        let lists =
+            self.runs_by_owner(indices, len, values.len(), Kind::Add).in_call(call.name())?;
+        self.inner.part.scatter_add(lists, alpha, values).in_call(call.name())
     }
 
     /// Starts to add `alpha` times the elements of an array, in row-major order, to runs of
@@ -348,10 +354,11 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         alpha: T,
         values: Array<T, E>,
     ) -> Result<Pending<'_, Array<T, E>>> {
-        const CALL: &str = "DistArray::start_scatter_add_runs";
-        self.check_shared().in_call(CALL)?;
-        let lists = self.runs_by_owner(indices, len, values.len(), Kind::Add).in_call(CALL)?;
-        self.inner.part.start_scatter_add(lists, alpha, values).in_call(CALL)
+        let call = PublicCall::enter("DistArray::start_scatter_add_runs");
+        self.check_shared().in_call(call.name())?;
+        let lists =
+            self.runs_by_owner(indices, len, values.len(), Kind::Add).in_call(call.name())?;
+        self.inner.part.start_scatter_add(lists, alpha, values).in_call(call.name())
     }
 }
 

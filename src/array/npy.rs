@@ -9,12 +9,13 @@ use super::dist_array::DistArray;
 use super::dist_array::Options;
 use super::distribution::OwnBox;
 use super::whole::SLAB;
-use crate::in_call::InCall;
+use crate::in_call::{InCall, public};
 use crate::reduce::Max;
 use crate::{Element, Group};
 use ndarray::{Axis, Dimension};
 use num_complex::Complex;
 use portolan_engine::error::{Error, ErrorKind, Result, fail};
+use portolan_engine::thread::PublicCall;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::ops::Range;
@@ -188,10 +189,9 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
     /// states the reason.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.save_inner(path.as_ref()).in_call("DistArray::save")
+        public("DistArray::save", || self.save_inner(path.as_ref()))
     }
 
-    #[track_caller]
     fn save_inner(&self, path: &Path) -> Result<()> {
         self.sync_inner()?;
         let header = encode(T::DESCR, self.shape());
@@ -258,16 +258,16 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
         path: impl AsRef<Path>,
         options: Options,
     ) -> Result<DistArray<'rt, T, D>> {
-        const CALL: &str = "DistArray::load";
+        let call = PublicCall::enter("DistArray::load");
         let path = path.as_ref();
-        let opened = agree(group, Self::open(path)).in_call(CALL)?;
+        let opened = agree(group, Self::open(path)).in_call(call.name())?;
         let (file, header) = opened;
         let shape = super::dist_array::dimension::<D>(&header.shape);
-        let mut made = DistArray::with(group, shape, options).in_call(CALL)?;
+        let mut made = DistArray::with(group, shape, options).in_call(call.name())?;
         let read = made.read_own(path, &file, &header);
         if let Err(error) = agree(group, read) {
-            made.free().in_call(CALL)?;
-            return Err(error.in_call(CALL));
+            made.free().in_call(call.name())?;
+            return Err(error.in_call(call.name()));
         }
         Ok(made)
     }

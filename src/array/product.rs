@@ -20,6 +20,7 @@ use crate::in_call::InCall;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array, Array2, ArrayViewMut2, Dimension, Ix2, IxDyn, LinalgScalar};
 use portolan_engine::error::{Result, fail};
+use portolan_engine::thread::PublicCall;
 use std::ops::Range;
 
 /// Columns of the left factor, and rows of the right factor, that are fetched at a time.
@@ -96,6 +97,7 @@ impl<'rt, T: Element + LinalgScalar, D: MatrixDim> DistArray<'rt, T, D> {
         beta: T,
         algorithm: Matmul,
     ) -> Result<()> {
+        let call = PublicCall::enter("DistArray::matmul");
         let product = Product { alpha, a, b, beta };
         let done = match algorithm {
             Matmul::Summa => self.summa(&product),
@@ -103,7 +105,7 @@ impl<'rt, T: Element + LinalgScalar, D: MatrixDim> DistArray<'rt, T, D> {
             Matmul::Auto if self.is_unequal() => self.dynamic(&product, [TILE, TILE]),
             Matmul::Auto => self.summa(&product),
         };
-        done.in_call("DistArray::matmul")
+        done.in_call(call.name())
     }
 
     /// Returns whether the ranks own unequal parts.
@@ -185,19 +187,23 @@ impl<T: Element + LinalgScalar, D: MatrixDim> Product<'_, '_, '_, T, D> {
         let Product { alpha, a, b, beta } = self;
         let inner = a.shape()[1];
         let panels = inner.div_ceil(PANEL);
-        let start = |number: usize| -> Result<_> {
+        let panel = |number: usize| {
             let k = (number + first) % panels * PANEL;
             let panel = k..(k + PANEL).min(inner);
-            let left = a.start_get([ranges[0].clone(), panel.clone()])?;
-            Ok((left, b.start_get([panel, ranges[1].clone()])?))
+            ([ranges[0].clone(), panel.clone()], [panel, ranges[1].clone()])
         };
         if panels == 0 {
             block.mapv_inplace(|x| if beta.is_zero() { T::zero() } else { *beta * x });
             return Ok(());
         }
-        let mut coming = start(0)?;
+        // Outside closures, so that `PORTOLAN_CHECK` gets the program's line.
+        let (left, right) = panel(0);
+        let mut coming = (a.start_get(left)?, b.start_get(right)?);
         for number in 1..=panels {
-            let next = (number < panels).then(|| start(number)).transpose()?;
+            let next = match (number < panels).then(|| panel(number)) {
+                Some((left, right)) => Some((a.start_get(left)?, b.start_get(right)?)),
+                None => None,
+            };
             let (left, right): (Array2<T>, Array2<T>) =
                 (matrix(coming.0.wait()?), matrix(coming.1.wait()?));
             // The first product includes the old elements.

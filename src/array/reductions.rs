@@ -5,7 +5,7 @@ use super::exclusive::Window;
 use super::tree::{self, Orderless};
 use super::whole::SLAB;
 use crate::Element;
-use crate::in_call::InCall;
+use crate::in_call::public;
 use ndarray::{ArrayView, Dimension, LinalgScalar};
 use num_complex::Complex;
 use portolan_engine::collective::{self, Kind};
@@ -57,7 +57,6 @@ magnitude! {
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Returns a value of the own elements of each rank, in the order of the ranks. Completes all
     /// transfers first. Collective.
-    #[track_caller]
     fn reduced<R: Element>(&self, own: impl FnOnce(ArrayView<'_, T, D>) -> R) -> Result<Vec<R>> {
         let Inner { part, group, .. } = &*self.inner;
         collective::scope(Kind::ReduceArray, part.segment().number(), || {
@@ -79,7 +78,7 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn sum(&self) -> Result<T> {
-        Ok(total(self.reduced(tree::sum).in_call("DistArray::sum")?))
+        public("DistArray::sum", || Ok(total(self.reduced(tree::sum)?)))
     }
 
     /// Returns the sum of the products of corresponding elements of both arrays. Complex elements
@@ -89,23 +88,23 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
     /// Returns `Argument` if the shapes or groups differ, and `Mpi` if communication fails.
     #[track_caller]
     pub fn dot(&self, other: &DistArray<'_, T, D>) -> Result<T> {
-        const CALL: &str = "DistArray::dot";
-        self.check_alike(other).in_call(CALL)?;
-        if self.inner.layout.owns_like(&other.inner.layout) {
-            let window = other.window(false);
-            // All transfers are complete, and no rank starts one before the call ends.
-            let own = |view: ArrayView<'_, T, D>| {
-                other.inner.part.as_exclusive(|| tree::dot(view, other.inner.part.view(&window)))
-            };
-            return Ok(total(self.reduced(own).in_call(CALL)?));
-        }
-        self.sync_inner().in_call(CALL)?;
-        let mut sum = T::zero();
-        for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
-            let (a, b) = (self.slab(&slab).in_call(CALL)?, other.slab(&slab).in_call(CALL)?);
-            sum = sum + tree::dot(a.view(), b.view());
-        }
-        Ok(total(self.group().all_gather(sum).in_call(CALL)?))
+        public("DistArray::dot", || {
+            self.check_alike(other)?;
+            if self.inner.layout.owns_like(&other.inner.layout) {
+                let (part, window) = (&other.inner.part, other.window(false));
+                // All transfers are complete, and no rank starts one before the call ends.
+                let own = |view: ArrayView<'_, T, D>| {
+                    part.as_exclusive(|| tree::dot(view, part.view(&window)))
+                };
+                return Ok(total(self.reduced(own)?));
+            }
+            self.sync_inner()?;
+            let mut sum = T::zero();
+            for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
+                sum = sum + tree::dot(self.slab(&slab)?.view(), other.slab(&slab)?.view());
+            }
+            Ok(total(self.group().all_gather(sum)?))
+        })
     }
 }
 
@@ -120,7 +119,7 @@ impl<T: Magnitude, D: Dimension> DistArray<'_, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn norm(&self) -> Result<f64> {
-        Ok(total(self.reduced(tree::squares).in_call("DistArray::norm")?).sqrt())
+        public("DistArray::norm", || Ok(total(self.reduced(tree::squares)?).sqrt()))
     }
 }
 
@@ -133,7 +132,7 @@ impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn min(&self) -> Result<Option<Extremum<T>>> {
-        self.best(|a, b| a < b, Orderless::Worst).in_call("DistArray::min")
+        public("DistArray::min", || self.best(|a, b| a < b, Orderless::Worst))
     }
 
     /// Returns the largest element and its index, by the rules of [`DistArray::min`]. Collective.
@@ -142,7 +141,7 @@ impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn max(&self) -> Result<Option<Extremum<T>>> {
-        self.best(|a, b| a > b, Orderless::Worst).in_call("DistArray::max")
+        public("DistArray::max", || self.best(|a, b| a > b, Orderless::Worst))
     }
 
     /// Returns the first element that cannot be ordered, such as NaN, if there is one, and otherwise
@@ -152,7 +151,7 @@ impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn minimum(&self) -> Result<Option<Extremum<T>>> {
-        self.best(|a, b| a < b, Orderless::Best).in_call("DistArray::minimum")
+        public("DistArray::minimum", || self.best(|a, b| a < b, Orderless::Best))
     }
 
     /// Returns the largest element by the rules of [`DistArray::minimum`]. Collective.
@@ -161,10 +160,9 @@ impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn maximum(&self) -> Result<Option<Extremum<T>>> {
-        self.best(|a, b| a > b, Orderless::Best).in_call("DistArray::maximum")
+        public("DistArray::maximum", || self.best(|a, b| a > b, Orderless::Best))
     }
 
-    #[track_caller]
     fn best(
         &self,
         better: impl Fn(T, T) -> bool,

@@ -9,6 +9,7 @@ use crate::transfer::{Pending, Scope};
 use crate::{Accumulate, Element};
 use ndarray::{ArrayBase, ArrayViewMut, Data, Dimension};
 use portolan_engine::error::Result;
+use portolan_engine::thread::PublicCall;
 use portolan_engine::transfer::TransferKind;
 
 impl<'scope, 'env> Scope<'scope, 'env> {
@@ -51,11 +52,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         patch: impl Into<Patch>,
         target: ArrayViewMut<'env, T, D>,
     ) -> Result<Pending<'scope, ArrayViewMut<'env, T, D>>> {
-        const CALL: &str = "Scope::get_patch";
+        let call = PublicCall::enter("Scope::get_patch");
         let (patch, part, shape) = (patch.into(), &array.inner.part, target.raw_dim());
         array
             .partition_like(&patch, shape.slice(), Kind::Get, |p| self.start_view(part, p, target))
-            .in_call(CALL)
+            .in_call(call.name())
     }
 
     /// Starts to put an array or a view to a patch. The source is borrowed until the scope ends.
@@ -69,10 +70,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         patch: impl Into<Patch>,
         source: &'env ArrayBase<S, D>,
     ) -> Result<Pending<'scope, ()>> {
-        const CALL: &str = "Scope::put_patch";
+        let call = PublicCall::enter("Scope::put_patch");
         let (patch, part, kind) = (patch.into(), &array.inner.part, TransferKind::Put);
         let write = |p: &[Fragment]| self.start_write(part, kind, p, source);
-        array.partition_like(&patch, source.shape(), Kind::Put, write).in_call(CALL)
+        array.partition_like(&patch, source.shape(), Kind::Put, write).in_call(call.name())
     }
 
     /// Starts to add `alpha` times an array or a view to a patch. The source is borrowed until the
@@ -88,10 +89,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         alpha: T,
         source: &'env ArrayBase<S, D>,
     ) -> Result<Pending<'scope, ()>> {
-        const CALL: &str = "Scope::accumulate_patch";
+        let call = PublicCall::enter("Scope::accumulate_patch");
         let (patch, part) = (patch.into(), &array.inner.part);
         let kind = TransferKind::Accumulate(alpha.scale());
         let write = |p: &[Fragment]| self.start_write(part, kind, p, source);
-        array.partition_like(&patch, source.shape(), Kind::Add, write).in_call(CALL)
+        array.partition_like(&patch, source.shape(), Kind::Add, write).in_call(call.name())
     }
 }

@@ -7,6 +7,7 @@ use crate::Element;
 use crate::in_call::InCall;
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use portolan_engine::error::{Result, fail};
+use portolan_engine::thread::PublicCall;
 use std::ops::Range;
 
 impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
@@ -35,16 +36,17 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     /// # Errors
     /// Returns `Argument` if `to` has another shape, distribution or group or the distribution is
     /// block-cyclic, and `Mpi` if a transfer fails.
+    #[track_caller]
     pub fn stencil<U: Element>(
         &mut self,
         to: &mut Access<'_, '_, U, D>,
         mut step: impl FnMut(ArrayView<'_, T, D>, ArrayViewMut<'_, U, D>, &[usize]),
     ) -> Result<()> {
-        const CALL: &str = "Access::stencil";
-        self.check_stencil(to.array).in_call(CALL)?;
+        let call = PublicCall::enter("Access::stencil");
+        self.check_stencil(to.array).in_call(call.name())?;
         let ghosts: Vec<usize> = self.array.ghosts().to_vec();
         let boxes = self.array.own_boxes();
-        let update = self.start_update().in_call(CALL)?;
+        let update = self.start_update().in_call(call.name())?;
         let mut new = to.local_mut();
         let mut rim = Vec::new();
         if let Some(OwnBox { global, local }) = boxes.into_iter().next() {
@@ -66,7 +68,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
                 rim.push((first(&local), local.clone()));
             }
         }
-        update.finish().in_call(CALL)?;
+        update.finish().in_call(call.name())?;
         let old = self.padded();
         for (first, part) in rim {
             let around = old.slice_each_axis(|a| {

@@ -7,7 +7,7 @@
 use super::dist_array::DistArray;
 use super::distribution::{Layout, OwnBox};
 use super::patch::Patch;
-use crate::in_call::InCall;
+use crate::in_call::public;
 use crate::{Element, Segment};
 use ndarray::Dimension;
 use portolan_engine::collective::{self, Kind};
@@ -66,8 +66,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// # Errors
     /// Returns `Argument` if the shape is empty or has another number of axes, and `Memory` on all
     /// ranks if the counters cannot be allocated.
+    #[track_caller]
     pub fn tiles(&self, shape: impl Into<Vec<usize>>) -> Result<Tiles<'rt>> {
-        self.tiles_inner(shape.into()).in_call("DistArray::tiles")
+        public("DistArray::tiles", || self.tiles_inner(shape.into()))
     }
 
     pub(super) fn tiles_inner(&self, tile: Vec<usize>) -> Result<Tiles<'rt>> {
@@ -94,8 +95,9 @@ impl Tiles<'_> {
     ///
     /// # Errors
     /// Returns `Mpi` if the access to a counter fails.
+    #[track_caller]
     pub fn take(&mut self) -> Result<Option<Tile>> {
-        self.take_inner().in_call("Tiles::take")
+        public("Tiles::take", || self.take_inner())
     }
 
     fn take_inner(&mut self) -> Result<Option<Tile>> {
@@ -121,23 +123,25 @@ impl Tiles<'_> {
     ///
     /// # Errors
     /// Returns `Mpi` if a barrier fails.
+    #[track_caller]
     pub fn reset(&mut self) -> Result<()> {
-        const CALL: &str = "Tiles::reset";
         self.passed = 0;
-        collective::scope(Kind::ResetTiles, self.counters.number(), || {
-            self.counters.group().barrier()?;
-            self.counters.local().fill(0);
-            self.counters.group().barrier()
+        public("Tiles::reset", || {
+            collective::scope(Kind::ResetTiles, self.counters.number(), || {
+                self.counters.group().barrier()?;
+                self.counters.local().fill(0);
+                self.counters.group().barrier()
+            })
         })
-        .in_call(CALL)
     }
 
     /// Frees the counters. Collective: on return, all ranks have finished the tiles that they took.
     ///
     /// # Errors
     /// Returns `Mpi` if the counters cannot be freed.
+    #[track_caller]
     pub fn free(self) -> Result<()> {
-        self.counters.free().in_call("Tiles::free")
+        public("Tiles::free", || self.counters.free())
     }
 }
 

@@ -10,6 +10,7 @@ use crate::transfer::Pending;
 use crate::{Accumulate, Element};
 use ndarray::{Array, ArrayBase, ArrayViewMut, Data, Dimension, IntoDimension};
 use portolan_engine::error::{Result, fail};
+use portolan_engine::thread::PublicCall;
 
 impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// Gets a patch into a new array of the patch's shape. The elements have arrived on return.
@@ -30,9 +31,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// Returns `Memory` if the new array cannot be allocated.
     #[track_caller]
     pub fn get(&self, patch: impl Into<Patch>) -> Result<Array<T, D>> {
-        const CALL: &str = "DistArray::get";
+        let call = PublicCall::enter("DistArray::get");
         let (patch, part) = (patch.into(), &self.inner.part);
-        self.partition(&patch, Kind::Get, |p| part.get_owned(p, patch.dimension())).in_call(CALL)
+        self.partition(&patch, Kind::Get, |p| part.get_owned(p, patch.dimension()))
+            .in_call(call.name())
     }
 
     /// Gets a patch into a view of the same shape, with any strides. Returns after the arrival.
@@ -45,10 +47,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         patch: impl Into<Patch>,
         mut target: ArrayViewMut<'_, T, D>,
     ) -> Result<()> {
-        const CALL: &str = "DistArray::get_into";
+        let call = PublicCall::enter("DistArray::get_into");
         let (patch, part, shape) = (patch.into(), &self.inner.part, target.raw_dim());
         self.partition_like(&patch, shape.slice(), Kind::Get, |p| part.get_view(p, &mut target))
-            .in_call(CALL)
+            .in_call(call.name())
     }
 
     /// Puts an array or a view of any strides to a patch of the same shape. The source may be
@@ -62,10 +64,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         patch: impl Into<Patch>,
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
-        const CALL: &str = "DistArray::put";
+        let call = PublicCall::enter("DistArray::put");
         let (patch, part) = (patch.into(), &self.inner.part);
         self.partition_like(&patch, source.shape(), Kind::Put, |p| part.put_view(p, source))
-            .in_call(CALL)
+            .in_call(call.name())
     }
 
     /// Gets one element.
@@ -113,9 +115,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// Returns the same errors as [`DistArray::get`].
     #[track_caller]
     pub fn start_get(&self, patch: impl Into<Patch>) -> Result<Pending<'_, Array<T, D>>> {
-        const CALL: &str = "DistArray::start_get";
+        let call = PublicCall::enter("DistArray::start_get");
         let (patch, part) = (patch.into(), &self.inner.part);
-        self.partition(&patch, Kind::Get, |p| part.start_get(p, self.empty(&patch)?)).in_call(CALL)
+        self.partition(&patch, Kind::Get, |p| part.start_get(p, self.empty(&patch)?))
+            .in_call(call.name())
     }
 
     /// Starts to put an array to a patch. [`Pending::wait`] returns the array for reuse.
@@ -128,10 +131,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         patch: impl Into<Patch>,
         source: Array<T, D>,
     ) -> Result<Pending<'_, Array<T, D>>> {
-        const CALL: &str = "DistArray::start_put";
+        let call = PublicCall::enter("DistArray::start_put");
         let (patch, part, shape) = (patch.into(), &self.inner.part, source.raw_dim());
         self.partition_like(&patch, shape.slice(), Kind::Put, |p| part.start_put(p, source))
-            .in_call(CALL)
+            .in_call(call.name())
     }
 
     /// Checks and records an access to a patch, and calls `then` with its transfers.
@@ -200,10 +203,10 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         alpha: T,
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
-        const CALL: &str = "DistArray::accumulate";
+        let call = PublicCall::enter("DistArray::accumulate");
         let (patch, part) = (patch.into(), &self.inner.part);
         self.partition_like(&patch, source.shape(), Kind::Add, |p| part.add_view(p, alpha, source))
-            .in_call(CALL)
+            .in_call(call.name())
     }
 
     /// Starts to add `alpha` times an array to a patch. [`Pending::wait`] returns the array.
@@ -217,9 +220,9 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
         alpha: T,
         source: Array<T, D>,
     ) -> Result<Pending<'_, Array<T, D>>> {
-        const CALL: &str = "DistArray::start_accumulate";
+        let call = PublicCall::enter("DistArray::start_accumulate");
         let (patch, part, shape) = (patch.into(), &self.inner.part, source.raw_dim());
         self.partition_like(&patch, shape.slice(), Kind::Add, |p| part.start_add(p, alpha, source))
-            .in_call(CALL)
+            .in_call(call.name())
     }
 }

@@ -11,6 +11,7 @@ use ndarray::{Array, Dimension, IntoDimension, LinalgScalar, Zip};
 use num_complex::Complex;
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
+use portolan_engine::thread::PublicCall;
 use std::any::Any;
 
 /// Maximum number of elements of a slab. A single row may be longer.
@@ -41,9 +42,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         shape: impl IntoDimension<Dim = D>,
         value: T,
     ) -> Result<DistArray<'rt, T, D>> {
-        const CALL: &str = "DistArray::from_elem";
-        let mut made = DistArray::unfilled(group, shape).in_call(CALL)?;
-        made.fill_inner(value).in_call(CALL)?;
+        let call = PublicCall::enter("DistArray::from_elem");
+        let mut made = DistArray::unfilled(group, shape).in_call(call.name())?;
+        made.fill_inner(value).in_call(call.name())?;
         Ok(made)
     }
 
@@ -66,13 +67,12 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         shape: impl IntoDimension<Dim = D>,
         value: impl FnMut(D::Pattern) -> T,
     ) -> Result<DistArray<'rt, T, D>> {
-        const CALL: &str = "DistArray::from_shape_fn";
-        let mut made = DistArray::unfilled(group, shape).in_call(CALL)?;
-        made.fill_with(value).in_call(CALL)?;
+        let call = PublicCall::enter("DistArray::from_shape_fn");
+        let mut made = DistArray::unfilled(group, shape).in_call(call.name())?;
+        made.fill_with(value).in_call(call.name())?;
         Ok(made)
     }
 
-    #[track_caller]
     fn unfilled(
         group: &Group<'rt>,
         shape: impl IntoDimension<Dim = D>,
@@ -86,7 +86,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Returns `Mismatch` on all ranks if their values differ, and `Mpi` if communication fails.
     #[track_caller]
     pub fn fill(&mut self, value: T) -> Result<()> {
-        self.fill_inner(value).in_call("DistArray::fill")
+        let call = PublicCall::enter("DistArray::fill");
+        self.fill_inner(value).in_call(call.name())
     }
 
     #[track_caller]
@@ -112,10 +113,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn fill_with(&mut self, mut value: impl FnMut(D::Pattern) -> T) -> Result<()> {
-        const CALL: &str = "DistArray::fill_with";
-        let mut mine = self.access_inner().in_call(CALL)?;
+        let call = PublicCall::enter("DistArray::fill_with");
+        let mut mine = self.access_inner().in_call(call.name())?;
         mine.for_each(|index, element| *element = value(index));
-        mine.release().in_call(CALL)
+        mine.release().in_call(call.name())
     }
 
     /// Applies a function to each element in place. Collective.
@@ -124,10 +125,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn mapv_inplace(&mut self, mut function: impl FnMut(T) -> T) -> Result<()> {
-        const CALL: &str = "DistArray::mapv_inplace";
-        let mut mine = self.access_inner().in_call(CALL)?;
+        let call = PublicCall::enter("DistArray::mapv_inplace");
+        let mut mine = self.access_inner().in_call(call.name())?;
         mine.local_mut().map_inplace(|element| *element = function(*element));
-        mine.release().in_call(CALL)
+        mine.release().in_call(call.name())
     }
 
     /// Creates an array whose elements are a function of the elements of this array, with the same
@@ -141,9 +142,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         name: &str,
         mut function: impl FnMut(T) -> U,
     ) -> Result<DistArray<'rt, U, D>> {
-        const CALL: &str = "DistArray::mapv";
-        let mut made = self.like(name).in_call(CALL)?;
-        made.combine(self, |new, old| *new = function(*old)).in_call(CALL)?;
+        let call = PublicCall::enter("DistArray::mapv");
+        let mut made = self.like(name).in_call(call.name())?;
+        made.combine(self, |new, old| *new = function(*old)).in_call(call.name())?;
         Ok(made)
     }
 
@@ -158,7 +159,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         other: &DistArray<'_, U, D>,
         function: impl FnMut(&mut T, &U),
     ) -> Result<()> {
-        self.combine(other, function).in_call("DistArray::zip_mut_with")
+        let call = PublicCall::enter("DistArray::zip_mut_with");
+        self.combine(other, function).in_call(call.name())
     }
 
     #[track_caller]
@@ -226,7 +228,8 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
     /// Returns `Mpi` if communication fails.
     #[track_caller]
     pub fn scale(&mut self, alpha: T) -> Result<()> {
-        self.mapv_inplace(|x| alpha * x).in_call("DistArray::scale")
+        let call = PublicCall::enter("DistArray::scale");
+        self.mapv_inplace(|x| alpha * x).in_call(call.name())
     }
 
     /// Computes `self = self + alpha * other`. Collective.
@@ -235,6 +238,7 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
     /// Returns the same errors as [`DistArray::zip_mut_with`].
     #[track_caller]
     pub fn scaled_add(&mut self, alpha: T, other: &DistArray<'_, T, D>) -> Result<()> {
-        self.combine(other, |x, y| *x = *x + alpha * *y).in_call("DistArray::scaled_add")
+        let call = PublicCall::enter("DistArray::scaled_add");
+        self.combine(other, |x, y| *x = *x + alpha * *y).in_call(call.name())
     }
 }

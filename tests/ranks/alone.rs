@@ -3,8 +3,8 @@
 
 use crate::launch::{ALONE_BASE, Alone, End, MESSAGE, RMA, no_other_mpi};
 use crate::{
-    am_errors, am_typed_errors, attack_finalize, attack_forged, attack_rpc, compose_life, flood,
-    large, lifecycle, limits, mismatches, observed, soak, traces, watchdog,
+    am_errors, am_typed_errors, array_lines, attack_finalize, attack_forged, attack_rpc,
+    compose_life, flood, large, lifecycle, limits, mismatches, observed, soak, traces, watchdog,
 };
 
 pub fn all() -> impl Iterator<Item = &'static Alone> {
@@ -284,6 +284,15 @@ const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "watchdog_array",
+        label: "a sum that waits",
+        env: &[("PORTOLAN_WATCHDOG", "0.5")],
+        seconds: 20,
+        end: End::Says(&["DistArray::sum has waited", "called by tests/ranks/array_lines.rs:"]),
+        run: array_lines::waited_for,
+        ..ALONE_BASE
+    },
+    Alone {
         name: "watchdog_call",
         label: "a call that is not answered",
         env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
@@ -382,6 +391,14 @@ const ALONE: &[Alone] = &[
         ranks: 2,
         env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_TRACE_CLOCK", "monotonic")],
         run: traces::every_call,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "trace_arrays",
+        label: "path=message",
+        ranks: 3,
+        env: MESSAGE,
+        run: array_lines::traced,
         ..ALONE_BASE
     },
     Alone {

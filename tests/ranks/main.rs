@@ -21,6 +21,7 @@ mod am_rest;
 mod am_typed;
 mod am_typed_errors;
 mod anywhere;
+mod array_lines;
 mod array_misuse;
 mod array_model;
 mod array_numpy;

@@ -1,11 +1,12 @@
 //! The public call of the Rust interface that a thread is in, and the source line that made it.
 //! Watchdog reports and traces show the line without debug information.
 //!
-//! Only calls that other ranks take part in, and others that usually wait, record themselves. Puts,
-//! gets and other calls of a few nanoseconds do not: their line would be one more argument of each
-//! function between the interface and the observer, also for callers in C, which have none. Their
-//! return addresses are on the stack, so finding their line costs them nothing. The same holds for
-//! the names of C functions and their callers.
+//! Calls that other ranks take part in, others that usually wait, and the calls of arrays record
+//! themselves. Puts and gets of segments, of single elements of arrays, and other calls of a few
+//! nanoseconds do not: their line would be one more argument of each function between the interface
+//! and the observer, also for callers in C, which have none. Their return addresses are on the stack,
+//! so finding their line costs them nothing. The same holds for the names of C functions and their
+//! callers.
 
 use crate::thread::fast_tls;
 use std::panic::Location;
@@ -19,17 +20,26 @@ fast_tls! {
 /// Records a call until dropped. Only the outermost of nested calls counts.
 #[derive(Debug)]
 pub struct PublicCall {
+    name: &'static str,
     outermost: bool,
 }
 
 impl PublicCall {
+    /// The caller is a public function with `#[track_caller]`. This does not work through closures.
     #[inline]
-    pub fn enter(call: &'static str, place: &'static Location<'static>) -> PublicCall {
+    #[track_caller]
+    pub fn enter(name: &'static str) -> PublicCall {
         let outermost = CALL.get().is_none();
         if outermost {
-            CALL.set(Some((call, place)));
+            CALL.set(Some((name, Location::caller())));
         }
-        PublicCall { outermost }
+        PublicCall { name, outermost }
+    }
+
+    /// Returns the name of this call, for its errors.
+    #[inline]
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     pub fn current() -> Option<Call> {
@@ -52,13 +62,13 @@ mod tests {
 
     #[track_caller]
     fn outer() -> Option<Call> {
-        let _call = PublicCall::enter("outer", Location::caller());
+        let _call = PublicCall::enter("outer");
         inner()
     }
 
     #[track_caller]
     fn inner() -> Option<Call> {
-        let _call = PublicCall::enter("inner", Location::caller());
+        let _call = PublicCall::enter("inner");
         PublicCall::current()
     }
 
