@@ -319,6 +319,40 @@ const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "watchdog_polls",
+        label: "a call that is not answered, and polls without a timeout",
+        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
+        seconds: 20,
+        end: End::Fails(&[
+            "rank 0:",
+            " s for calls or transfers over mpi that peers must end (no progress meanwhile)",
+            "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT",
+        ]),
+        run: watchdog::polled_call,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_polls_sm",
+        one_node: true,
+        label: "such polls over na+sm",
+        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
+        seconds: 20,
+        end: End::Fails(&[
+            " s for calls or transfers over na+sm that peers must end (no progress meanwhile)",
+            "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT",
+        ]),
+        run: watchdog::polled_call_sm,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "watchdog_computes",
+        label: "a computation between polls",
+        env: &[("PORTOLAN_WATCHDOG_ABORT", "3")],
+        seconds: 30,
+        run: watchdog::polls_and_computes,
+        ..ALONE_BASE
+    },
+    Alone {
         name: "watchdog_server",
         label: "idle servers, and SIGUSR1",
         env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1")],

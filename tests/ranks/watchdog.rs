@@ -3,9 +3,10 @@
 use crate::child::{Ctx, own, start, step};
 use crate::rpc;
 use parking_lot::Mutex;
-use portolan::rpc::Call;
+use portolan::rpc::{Address, Call, Context, Handle, Rpc};
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn sleep_for_ever() -> ! {
@@ -68,38 +69,99 @@ pub fn asked() {
     Engine::stop().expect("stop");
 }
 
-/// Rank 1 keeps a call. Rank 0 waits for the answer, again and again for a short time.
-fn never_answered(ctx: &Ctx) {
+/// Rank 1 keeps calls, and answers all when one has the input 0. Rank 0 gets its context, the
+/// address of rank 1, and the function.
+fn with_keeper(ctx: &Ctx, rank_0: fn(&Context, &Address, &Rpc<u32, u32>)) {
     let (class, ranks) = rpc::class_and_ranks(ctx);
     let context = class.context().expect("a context");
-    let keep: Arc<Mutex<Vec<Call<u32, u32>>>> = Arc::default();
-    let kept = keep.clone();
-    let never = class
-        .serve("test.never", move |call: Call<u32, u32>| {
+    let (kept, ended) = (Mutex::new(Vec::new()), Arc::new(AtomicBool::new(false)));
+    let end = ended.clone();
+    let function = class
+        .serve("test.keep", move |call: Call<u32, u32>| {
+            let last = call.input()? == 0;
             kept.lock().push(call);
+            if last {
+                kept.lock().drain(..).try_for_each(|call| call.answer(&0))?;
+            }
+            end.store(last, Ordering::Relaxed);
             Ok(())
         })
         .expect("register");
     ctx.barrier();
     step("hanging");
-    if ctx.me == 1 {
-        loop {
-            context.progress(Duration::from_secs(60)).expect("progress");
-            context.trigger(1);
+    match ctx.me {
+        0 => rank_0(&context, &ranks[1], &function),
+        _ => {
+            while !ended.load(Ordering::Relaxed) {
+                context.progress(Duration::from_secs(60)).expect("progress");
+                context.trigger(1);
+            }
         }
     }
-    let handle = context.handle(&ranks[1], &never);
-    handle.start(&1).expect("forward");
-    while !handle.wait(Duration::from_millis(50)).expect("wait") {}
-    panic!("a call that is kept was answered");
+    ctx.barrier();
+    drop(context);
+    class.finalize().expect("finalise");
+}
+
+/// Rank 0 waits for the answer, again and again for a short time.
+fn waits(ctx: &Ctx) {
+    with_keeper(ctx, |context, address, function| {
+        let handle = context.handle(address, function);
+        handle.start(&1).expect("forward");
+        while !handle.wait(Duration::from_millis(50)).expect("wait") {}
+        panic!("a call that is kept was answered");
+    });
+}
+
+/// Makes progress without waiting until the call has ended, at most this often.
+fn poll(context: &Context, handle: &Handle<u32, u32>, times: usize) {
+    for _ in (0..times).take_while(|_| !handle.is_done()) {
+        context.progress(Duration::ZERO).expect("progress");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn polls(ctx: &Ctx) {
+    with_keeper(ctx, |context, address, function| {
+        let handle = context.handle(address, function);
+        handle.start(&1).expect("forward");
+        poll(context, &handle, usize::MAX);
+        panic!("a call that is kept was answered");
+    });
 }
 
 pub fn call() {
-    never_answered(&Ctx::new(start()));
+    waits(&Ctx::new(start()));
 }
 
 pub fn call_sm() {
-    rpc::over("na+sm", never_answered, &Ctx::new(start()));
+    rpc::over("na+sm", waits, &Ctx::new(start()));
+}
+
+pub fn polled_call() {
+    polls(&Ctx::new(start()));
+}
+
+pub fn polled_call_sm() {
+    rpc::over("na+sm", polls, &Ctx::new(start()));
+}
+
+/// Rank 0 computes for longer than the watchdog tolerates a wait, between polls for a call. Rank 1
+/// answers the call when it gets another one.
+pub fn polls_and_computes() {
+    let ctx = Ctx::new(start());
+    with_keeper(&ctx, |context, address, function| {
+        let (kept, last) = (context.handle(address, function), context.handle(address, function));
+        kept.start(&1).expect("forward");
+        poll(context, &kept, 200);
+        std::thread::sleep(Duration::from_secs(4));
+        poll(context, &kept, 200);
+        last.start(&0).expect("forward");
+        poll(context, &kept, usize::MAX);
+        poll(context, &last, usize::MAX);
+    });
+    drop(ctx);
+    Engine::stop().expect("stop");
 }
 
 /// Servers without calls wait for longer than the watchdog tolerates. A signal asks rank 0.

@@ -102,6 +102,9 @@ pub const ALARM: Duration = us(10);
 /// A wait of an RPC class shows itself to the watchdog before naps of this length and longer: it
 /// takes locks for that.
 pub const WATCHED_NAP: Duration = ms(1);
+/// A longer time between two such checks means that the program did something else than wait. Eight
+/// times the longest sleep ([`UNDISTURBED`]).
+pub const UNWATCHED: Duration = Duration::from_secs(2);
 /// Between two questions whether the process of a copy still lives: a system call each.
 pub const ALIVE: Duration = ms(20);
 

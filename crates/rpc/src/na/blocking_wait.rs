@@ -13,7 +13,9 @@
 //! that wait for a peer of that network do not require polls ([`super::resting`]).
 //!
 //! A server may wait forever, so the watchdog reports a wait only on request, or if a peer does not
-//! end an operation of this process ([`Shared::watch`]).
+//! end an operation of this process ([`Shared::watch`]). A loop of polls with timeout zero counts as
+//! a wait too, and so do waits with short timeouts. If the program does other work for longer than
+//! [`UNWATCHED`], the time starts anew: meanwhile the peer may have waited for this process.
 //!
 //! [`Capabilities::wakes`]: super::plugin::Capabilities::wakes
 //!
@@ -29,7 +31,7 @@ use parking_lot::Mutex;
 use portolan_engine::error;
 use portolan_engine::futex;
 use portolan_engine::trace::Observer;
-use portolan_engine::wait::times::{CLASS_SLEEPS, UNDISTURBED, WATCHED_NAP};
+use portolan_engine::wait::times::{CLASS_SLEEPS, UNDISTURBED, UNWATCHED, WATCHED_NAP};
 use portolan_engine::wait::watchdog::{ReportCause, Standing, Watch};
 use portolan_engine::wait::{
     self, Boot, Deadline, Ends, Patience, Progress, RepeatedWait, Unlocked,
@@ -41,6 +43,9 @@ use std::time::{Duration, Instant};
 
 /// A thread that sends or runs callbacks polls once in this many steps.
 const POLL_EVERY: u32 = 16;
+/// Polls with timeout zero that find nothing, until the watchdog checks the class: a check takes
+/// locks and reads the clock. Loops with a poll every 60 ms are still seen ([`UNWATCHED`]).
+const WATCH_EVERY: u32 = 32;
 
 #[derive(Debug, Default)]
 pub(crate) struct WakeSource {
@@ -53,8 +58,11 @@ pub(crate) struct WakeSource {
     /// Steps of threads that send or run callbacks; approximate.
     turns: AtomicU32,
     idle: Idle,
-    /// The waits of the class as the watchdog sees them, while an operation is under way.
-    watched: Mutex<Option<RepeatedWait<u32>>>,
+    /// Polls with timeout zero that found nothing; approximate.
+    vain: AtomicU32,
+    /// The waits of the class as the watchdog sees them, while an operation is under way, and the
+    /// time of the last check.
+    watched: Mutex<Option<(RepeatedWait<u32>, Instant)>>,
 }
 
 /// The start of the idle period and the event count at that time, packed into one word so that no
@@ -213,7 +221,7 @@ impl Progress for ClassWait<'_> {
     }
     fn nap(&self, nap: Duration) {
         if nap >= WATCHED_NAP {
-            self.class.watch();
+            self.class.watch(&[ReportCause::Asked, ReportCause::Slow]);
         }
         if self.wakes || self.idle.get() >= Some(CLASS_SLEEPS) && !self.class.must_poll() {
             self.sleep(nap);
@@ -298,6 +306,14 @@ fn poll_once(class: &Arc<Shared>) -> Result<()> {
     // MPI may need more than one call to deliver a message.
     let busy = class.poll()? || class.poll()?;
     engine.inspect(|engine| engine.looked(busy));
+    if !busy {
+        let vain = &class.wake_source.vain;
+        let count = vain.load(Ordering::Relaxed).wrapping_add(1);
+        vain.store(count, Ordering::Relaxed);
+        if count.is_multiple_of(WATCH_EVERY) {
+            class.watch(&[ReportCause::Slow]);
+        }
+    }
     Ok(())
 }
 
@@ -310,16 +326,21 @@ impl Shared {
     }
 
     /// Reports to the watchdog that a peer does not end an operation of this process. The waits of
-    /// all threads count as one. Called before a long nap.
-    fn watch(&self) {
+    /// all threads count as one. Called before a long nap, whose wait itself answers requests for
+    /// reports, and after many polls, which leave out fewer causes.
+    #[cold]
+    fn watch(&self, left_out: &[ReportCause]) {
         let Some(mut watched) = self.wake_source.watched.try_lock() else { return };
         if !self.awaits_peers() {
             *watched = None;
             return;
         }
-        let waits = watched.get_or_insert_with(RepeatedWait::begin);
+        let now = Instant::now();
+        watched.take_if(|(_, last)| now - *last > UNWATCHED);
+        let (waits, last) = watched.get_or_insert_with(|| (RepeatedWait::begin(), now));
+        *last = now;
         if let Some(standing) = waits.check(self.wake_source.events.now(), "")
-            && !matches!(standing.cause, ReportCause::Asked | ReportCause::Slow)
+            && !left_out.contains(&standing.cause)
         {
             let over = self.scheme().name();
             let what = format!("calls or transfers over {over} that peers must end");
