@@ -19,6 +19,24 @@ unsafe extern "C" {
     pub(super) fn portolan_shim_forget_finalize(key: *mut c_int) -> c_int;
 }
 
+/// Calls a function of MPI. An error names it.
+macro_rules! call {
+    ($call:ident($($argument:expr),* $(,)?)) => {
+        $crate::mpi::call::check(mpi::ffi::$call($($argument),*), stringify!($call))
+    };
+}
+pub(super) use call;
+
+/// Starts a call whose last arguments are a communicator and a request. Returns the request.
+macro_rules! start {
+    ($comm:expr, $call:ident($($argument:expr),* $(,)?)) => {{
+        let mut request = $crate::mpi::Request::null();
+        let comm = $comm.live()?;
+        $crate::mpi::call::call!($call($($argument,)* comm, &mut request.raw)).map(|()| request)
+    }};
+}
+pub(super) use start;
+
 pub(super) fn check(code: c_int, call: &str) -> Result<()> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());

@@ -1,16 +1,14 @@
-//! Owned communicators and their collectives. All collectives are nonblocking and return a
-//! [`Request`]. The engine waits for it in its own loop, which makes progress for other ranks and
-//! yields the core when idle.
+//! Owned communicators.
 
-use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place};
-use super::{Datatype, ReduceOp, Request, p2p};
+use super::call::{call, count, portolan_shim_comm_null};
+use super::{Request, p2p};
 use crate::error::{Result, fail};
 use crate::trace::Cause;
 use crate::wait::watchdog::{InMpi, MpiCall};
 use crate::wait::{self, Boot};
 use mpi::ffi;
 use std::mem::MaybeUninit;
-use std::os::raw::{c_int, c_void};
+use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub type CommHandle = ffi::MPI_Comm;
@@ -34,12 +32,9 @@ impl Comm {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: `raw` is a live communicator.
         unsafe {
-            check(
-                ffi::MPI_Comm_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN),
-                "MPI_Comm_set_errhandler",
-            )?;
-            check(ffi::MPI_Comm_rank(raw, &mut rank), "MPI_Comm_rank")?;
-            check(ffi::MPI_Comm_size(raw, &mut size), "MPI_Comm_size")?;
+            call!(MPI_Comm_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN))?;
+            call!(MPI_Comm_rank(raw, &mut rank))?;
+            call!(MPI_Comm_size(raw, &mut size))?;
         }
         let freed = AtomicBool::new(false);
         Ok(Comm { raw, rank: rank as usize, size: size as usize, freed })
@@ -55,7 +50,7 @@ impl Comm {
     pub unsafe fn size_of(comm: CommHandle) -> Result<usize> {
         let mut size = 0;
         // SAFETY: the caller guarantees that `comm` is live.
-        check(unsafe { ffi::MPI_Comm_size(comm, &mut size) }, "MPI_Comm_size")?;
+        unsafe { call!(MPI_Comm_size(comm, &mut size)) }?;
         Ok(size as usize)
     }
 
@@ -64,7 +59,7 @@ impl Comm {
     pub unsafe fn place_in(comm: CommHandle) -> Result<(usize, usize)> {
         let mut rank = 0;
         // SAFETY: the caller guarantees that `comm` is live.
-        check(unsafe { ffi::MPI_Comm_rank(comm, &mut rank) }, "MPI_Comm_rank")?;
+        unsafe { call!(MPI_Comm_rank(comm, &mut rank)) }?;
         // SAFETY: the caller guarantees that `comm` is live.
         Ok((rank as usize, unsafe { Comm::size_of(comm) }?))
     }
@@ -87,7 +82,7 @@ impl Comm {
     pub unsafe fn is_inter(comm: CommHandle) -> Result<bool> {
         let mut inter = 0;
         // SAFETY: the caller guarantees that `comm` is live.
-        check(unsafe { ffi::MPI_Comm_test_inter(comm, &mut inter) }, "MPI_Comm_test_inter")?;
+        unsafe { call!(MPI_Comm_test_inter(comm, &mut inter)) }?;
         Ok(inter != 0)
     }
 
@@ -107,7 +102,7 @@ impl Comm {
         let mut request = Request::null();
         // SAFETY: the caller guarantees that `parent` is live, and the leaked `raw` stays valid.
         unsafe {
-            check(ffi::MPI_Comm_idup(parent, raw.as_mut_ptr(), &mut request.raw), "MPI_Comm_idup")?;
+            call!(MPI_Comm_idup(parent, raw.as_mut_ptr(), &mut request.raw))?;
         }
         wait::until(&Boot, Cause::Start, &|| "a duplicate of a communicator".into(), || {
             request.test()
@@ -129,20 +124,15 @@ impl Comm {
         // SAFETY: all handles are live, and the groups are freed before the function returns.
         unsafe {
             let mut all = MaybeUninit::uninit();
-            check(ffi::MPI_Comm_group(self.live()?, all.as_mut_ptr()), "MPI_Comm_group")?;
+            call!(MPI_Comm_group(self.live()?, all.as_mut_ptr()))?;
             let mut all = all.assume_init();
             let mut part = MaybeUninit::uninit();
-            let incl = check(
-                ffi::MPI_Group_incl(all, count(ranks.len())?, ranks.as_ptr(), part.as_mut_ptr()),
-                "MPI_Group_incl",
-            );
+            let incl =
+                call!(MPI_Group_incl(all, count(ranks.len())?, ranks.as_ptr(), part.as_mut_ptr()));
             ffi::MPI_Group_free(&mut all);
             incl?;
             let mut part = part.assume_init();
-            let made = check(
-                ffi::MPI_Comm_create_group(self.live()?, part, tag, raw.as_mut_ptr()),
-                "MPI_Comm_create_group",
-            );
+            let made = call!(MPI_Comm_create_group(self.live()?, part, tag, raw.as_mut_ptr()));
             ffi::MPI_Group_free(&mut part);
             made?;
             Comm::adopt(raw.assume_init())
@@ -162,7 +152,7 @@ impl Comm {
         let mut raw = self.live()?;
         self.freed.store(true, Ordering::Relaxed);
         // SAFETY: the handle is live, and `freed` makes later calls of `live` fail.
-        check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")
+        unsafe { call!(MPI_Comm_free(&mut raw)) }
     }
 
     /// Fails with `State` after `free`: a program may finalise MPI while objects still use it.
@@ -196,126 +186,17 @@ impl Comm {
         // SAFETY: both communicators are live, both arrays have `size` elements. Frees the groups.
         unsafe {
             let (mut a, mut b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-            check(ffi::MPI_Comm_group(self.live()?, a.as_mut_ptr()), "MPI_Comm_group")?;
+            call!(MPI_Comm_group(self.live()?, a.as_mut_ptr()))?;
             let mut a = a.assume_init();
-            check(ffi::MPI_Comm_group(other, b.as_mut_ptr()), "MPI_Comm_group")?;
+            call!(MPI_Comm_group(other, b.as_mut_ptr()))?;
             let mut b = b.assume_init();
-            let rc = ffi::MPI_Group_translate_ranks(
-                a,
-                self.size as c_int,
-                mine.as_ptr(),
-                b,
-                theirs.as_mut_ptr(),
-            );
+            let n = self.size as c_int;
+            let found =
+                call!(MPI_Group_translate_ranks(a, n, mine.as_ptr(), b, theirs.as_mut_ptr()));
             ffi::MPI_Group_free(&mut a);
             ffi::MPI_Group_free(&mut b);
-            check(rc, "MPI_Group_translate_ranks")?;
+            found?;
         }
         Ok(theirs.into_iter().map(|r| usize::try_from(r).ok()).collect())
-    }
-
-    pub fn ibarrier(&self) -> Result<Request> {
-        let mut request = Request::null();
-        // SAFETY: `live` returns a live communicator.
-        check(unsafe { ffi::MPI_Ibarrier(self.live()?, &mut request.raw) }, "MPI_Ibarrier")?;
-        Ok(request)
-    }
-
-    /// # Safety
-    /// `data` must be valid for `len` bytes and not accessed until the request has completed.
-    pub unsafe fn ibcast(&self, data: *mut u8, len: usize, root: usize) -> Result<Request> {
-        let mut request = Request::null();
-        check(
-            // SAFETY: the caller keeps `data` valid until the request has completed.
-            unsafe {
-                ffi::MPI_Ibcast(
-                    data.cast(),
-                    count(len)?,
-                    Datatype::Byte.raw(),
-                    root as c_int,
-                    self.live()?,
-                    &mut request.raw,
-                )
-            },
-            "MPI_Ibcast",
-        )?;
-        Ok(request)
-    }
-
-    /// # Safety
-    /// `send` (`len` bytes) and `recv` (`len` bytes for each rank) must be disjoint and valid until
-    /// the request has completed.
-    pub unsafe fn iallgather(&self, send: *const u8, recv: *mut u8, len: usize) -> Result<Request> {
-        let mut request = Request::null();
-        let n = count(len)?;
-        check(
-            // SAFETY: the caller keeps both buffers valid until the request has completed.
-            unsafe {
-                ffi::MPI_Iallgather(
-                    send.cast(),
-                    n,
-                    Datatype::Byte.raw(),
-                    recv.cast(),
-                    n,
-                    Datatype::Byte.raw(),
-                    self.live()?,
-                    &mut request.raw,
-                )
-            },
-            "MPI_Iallgather",
-        )?;
-        Ok(request)
-    }
-
-    /// Starts a reduction in place. The result is at `root`, or at all ranks for `None`.
-    ///
-    /// # Safety
-    /// `data` must be valid for `n` elements of `datatype` and not accessed until the request has
-    /// completed.
-    pub unsafe fn ireduce(
-        &self,
-        data: *mut c_void,
-        n: usize,
-        datatype: Datatype,
-        op: &ReduceOp,
-        root: Option<usize>,
-    ) -> Result<Request> {
-        let mut request = Request::null();
-        let n = count(n)?;
-        // SAFETY: the caller keeps `data` valid until completion. MPI_IN_PLACE is passed only where
-        // the standard allows it: in an allreduce, and at the root of a reduce.
-        unsafe {
-            match root {
-                None => check(
-                    ffi::MPI_Iallreduce(
-                        portolan_shim_in_place(),
-                        data,
-                        n,
-                        datatype.raw(),
-                        op.raw(),
-                        self.live()?,
-                        &mut request.raw,
-                    ),
-                    "MPI_Iallreduce",
-                )?,
-                Some(root) => {
-                    let send = if root == self.rank { portolan_shim_in_place() } else { data };
-                    check(
-                        ffi::MPI_Ireduce(
-                            send,
-                            data,
-                            n,
-                            datatype.raw(),
-                            op.raw(),
-                            root as c_int,
-                            self.live()?,
-                            &mut request.raw,
-                        ),
-                        "MPI_Ireduce",
-                    )?;
-                }
-            }
-        }
-        Ok(request)
     }
 }

@@ -1,6 +1,6 @@
 //! Predefined and derived datatypes, and reduction operations.
 
-use super::call::{check, count, portolan_shim_op, portolan_shim_type};
+use super::call::{call, count, portolan_shim_op, portolan_shim_type};
 use crate::error::Result;
 use mpi::ffi;
 use std::mem::MaybeUninit;
@@ -81,7 +81,7 @@ impl ReduceOp {
         let mut raw = MaybeUninit::uninit();
         // SAFETY: the caller guarantees the function. MPI has filled `raw` if the call succeeded.
         unsafe {
-            check(ffi::MPI_Op_create(Some(function), 1, raw.as_mut_ptr()), "MPI_Op_create")?;
+            call!(MPI_Op_create(Some(function), 1, raw.as_mut_ptr()))?;
             Ok(ReduceOp { raw: raw.assume_init() })
         }
     }
@@ -123,7 +123,7 @@ impl Drop for Building {
 impl Building {
     fn commit(mut self) -> Result<DerivedType> {
         // SAFETY: `self.0` is a live datatype.
-        check(unsafe { ffi::MPI_Type_commit(&mut self.0) }, "MPI_Type_commit")?;
+        unsafe { call!(MPI_Type_commit(&mut self.0)) }?;
         let raw = self.0;
         std::mem::forget(self);
         Ok(DerivedType { raw })
@@ -140,11 +140,8 @@ impl DerivedType {
         strides: &[isize],
     ) -> Result<DerivedType> {
         let mut raw = MaybeUninit::uninit();
-        check(
-            // SAFETY: `base` is predefined.
-            unsafe { ffi::MPI_Type_contiguous(count(elements)?, base.raw(), raw.as_mut_ptr()) },
-            "MPI_Type_contiguous",
-        )?;
+        // SAFETY: `base` is predefined.
+        unsafe { call!(MPI_Type_contiguous(count(elements)?, base.raw(), raw.as_mut_ptr())) }?;
         // SAFETY: the call succeeded, so MPI has filled `raw`.
         let mut inner = Building(unsafe { raw.assume_init() });
         for (&n, &stride) in counts.iter().zip(strides) {
@@ -154,36 +151,30 @@ impl DerivedType {
                 // block length. It handles displacements correctly.
                 let at: Vec<ffi::MPI_Aint> =
                     (0..n as ffi::MPI_Aint).map(|i| i * stride as ffi::MPI_Aint).collect();
-                check(
-                    // SAFETY: the array has `n` displacements. The new type refers to `inner`.
-                    unsafe {
-                        ffi::MPI_Type_create_hindexed_block(
-                            count(n)?,
-                            1,
-                            at.as_ptr(),
-                            inner.0,
-                            raw.as_mut_ptr(),
-                        )
-                    },
-                    "MPI_Type_create_hindexed_block",
-                )?;
+                // SAFETY: the array has `n` displacements. The new type refers to `inner`.
+                unsafe {
+                    call!(MPI_Type_create_hindexed_block(
+                        count(n)?,
+                        1,
+                        at.as_ptr(),
+                        inner.0,
+                        raw.as_mut_ptr(),
+                    ))
+                }?;
                 // SAFETY: the call succeeded, so MPI has filled `raw`.
                 inner = Building(unsafe { raw.assume_init() });
                 continue;
             }
-            check(
-                // SAFETY: `inner` is live, and the new type keeps a reference to it.
-                unsafe {
-                    ffi::MPI_Type_create_hvector(
-                        count(n)?,
-                        1,
-                        stride as ffi::MPI_Aint,
-                        inner.0,
-                        raw.as_mut_ptr(),
-                    )
-                },
-                "MPI_Type_create_hvector",
-            )?;
+            // SAFETY: `inner` is live, and the new type keeps a reference to it.
+            unsafe {
+                call!(MPI_Type_create_hvector(
+                    count(n)?,
+                    1,
+                    stride as ffi::MPI_Aint,
+                    inner.0,
+                    raw.as_mut_ptr(),
+                ))
+            }?;
             // SAFETY: the call succeeded, so MPI has filled `raw`.
             inner = Building(unsafe { raw.assume_init() });
         }
@@ -194,19 +185,16 @@ impl DerivedType {
     pub fn blocks(base: Datatype, elements: usize, at: &[isize]) -> Result<DerivedType> {
         let at: Vec<ffi::MPI_Aint> = at.iter().map(|&d| d as ffi::MPI_Aint).collect();
         let mut raw = MaybeUninit::uninit();
-        check(
-            // SAFETY: the displacement array has `at.len()` elements.
-            unsafe {
-                ffi::MPI_Type_create_hindexed_block(
-                    count(at.len())?,
-                    count(elements)?,
-                    at.as_ptr(),
-                    base.raw(),
-                    raw.as_mut_ptr(),
-                )
-            },
-            "MPI_Type_create_hindexed_block",
-        )?;
+        // SAFETY: the displacement array has `at.len()` elements.
+        unsafe {
+            call!(MPI_Type_create_hindexed_block(
+                count(at.len())?,
+                count(elements)?,
+                at.as_ptr(),
+                base.raw(),
+                raw.as_mut_ptr(),
+            ))
+        }?;
         // SAFETY: the call succeeded, so MPI has filled `raw`.
         Building(unsafe { raw.assume_init() }).commit()
     }

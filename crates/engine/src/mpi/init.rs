@@ -4,7 +4,7 @@
 //! (`life`). If the program calls `MPI_Finalize` before it finalises the library, a delete callback
 //! on `MPI_COMM_SELF` first closes the engine while MPI still works.
 
-use super::call::{check, portolan_shim_at_finalize, portolan_shim_forget_finalize};
+use super::call::{call, check, portolan_shim_at_finalize, portolan_shim_forget_finalize};
 use super::{Flavour, launcher, life};
 use crate::error::{Result, fail};
 use mpi::ffi;
@@ -113,22 +113,19 @@ pub fn start(check_launcher: bool) -> Result<Started> {
     let mut provided = 0;
     let ours = init == 0;
     if ours {
-        check(
-            // SAFETY: null pointers for argc and argv are legal since MPI-2.
-            unsafe {
-                ffi::MPI_Init_thread(
-                    ptr::null_mut(),
-                    ptr::null_mut(),
-                    ffi::RSMPI_THREAD_MULTIPLE,
-                    &mut provided,
-                )
-            },
-            "MPI_Init_thread",
-        )?;
+        // SAFETY: null pointers for argc and argv are legal since MPI-2.
+        unsafe {
+            call!(MPI_Init_thread(
+                ptr::null_mut(),
+                ptr::null_mut(),
+                ffi::RSMPI_THREAD_MULTIPLE,
+                &mut provided,
+            ))
+        }?;
         life::begun();
     } else {
         // SAFETY: MPI is initialised.
-        check(unsafe { ffi::MPI_Query_thread(&mut provided) }, "MPI_Query_thread")?;
+        unsafe { call!(MPI_Query_thread(&mut provided)) }?;
     }
     let level = ThreadLevel::from_raw(provided);
     if level < ThreadLevel::Serialized && !life::is_main_thread() {
@@ -161,7 +158,7 @@ pub fn finalize() -> Result<()> {
         return Ok(());
     }
     // SAFETY: MPI is running, and the engine has freed its MPI objects.
-    check(unsafe { ffi::MPI_Finalize() }, "MPI_Finalize")
+    unsafe { call!(MPI_Finalize()) }
 }
 
 /// Maximum time for `MPI_Abort`. On a host without network, MPICH waits for an answer of the
@@ -224,7 +221,7 @@ pub fn guard_library() -> Result<()> {
 fn guard_launcher() -> Result<()> {
     let mut size = 0;
     // SAFETY: MPI is running.
-    check(unsafe { ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) }, "MPI_Comm_size")?;
+    unsafe { call!(MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size)) }?;
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<i64>().ok());
     if size == 1
         && let Some(why) = launcher::stray(Flavour::built(), number)

@@ -1,7 +1,7 @@
 //! The ranks of the program's communicators, for traces. They are an attribute of the communicator,
 //! so MPI drops them with it, and a handle that MPI uses again finds no ranks of an earlier one.
 
-use super::call::check;
+use super::call::call;
 use super::comm::{Comm, CommHandle};
 use crate::digest;
 use crate::error::Result;
@@ -40,10 +40,7 @@ impl Members {
         };
         let (mut found, mut is_set): (*mut Members, c_int) = (std::ptr::null_mut(), 0);
         // SAFETY: the caller guarantees that `comm` is live. The key is never freed.
-        let got = unsafe {
-            ffi::MPI_Comm_get_attr(comm, attribute, (&raw mut found).cast(), &mut is_set)
-        };
-        check(got, "MPI_Comm_get_attr")?;
+        unsafe { call!(MPI_Comm_get_attr(comm, attribute, (&raw mut found).cast(), &mut is_set)) }?;
         // SAFETY: the attribute is a `Members` that `drop_members` has not dropped, because the
         // communicator is live and the lock prevents its replacement.
         if is_set != 0 && unsafe { (*found).world } == key {
@@ -55,7 +52,7 @@ impl Members {
         let result = use_them(&members);
         let value = Box::into_raw(members).cast();
         // SAFETY: the caller guarantees that `comm` is live, and MPI now owns the value.
-        check(unsafe { ffi::MPI_Comm_set_attr(comm, attribute, value) }, "MPI_Comm_set_attr")?;
+        unsafe { call!(MPI_Comm_set_attr(comm, attribute, value)) }?;
         Ok(result)
     }
 
@@ -88,9 +85,7 @@ fn new_key() -> Result<c_int> {
     let mut key = 0;
     let none = std::ptr::null_mut();
     // SAFETY: the functions match the interface, and `key` is valid.
-    let made =
-        unsafe { ffi::MPI_Comm_create_keyval(Some(keep), Some(drop_members), &mut key, none) };
-    check(made, "MPI_Comm_create_keyval")?;
+    unsafe { call!(MPI_Comm_create_keyval(Some(keep), Some(drop_members), &mut key, none)) }?;
     Ok(key)
 }
 

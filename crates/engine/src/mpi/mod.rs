@@ -11,9 +11,9 @@
 //! `crate::runtime::progress_thread`).
 
 mod call;
+mod collective;
 mod comm;
 mod datatype;
-mod exchange;
 pub(crate) mod exit_guard;
 mod flavour;
 pub mod init;

@@ -1,12 +1,12 @@
 //! Two-sided messages of bytes.
 
-use super::call::{check, count};
+use super::call::{call, count, start};
 use super::request::received_bytes;
 use super::{Comm, Datatype, Request};
 use crate::error::Result;
 use mpi::ffi;
 use std::mem::MaybeUninit;
-use std::os::raw::{c_int, c_void};
+use std::os::raw::c_int;
 
 /// # Safety
 /// `data` must stay valid and unchanged for `len` bytes until the request has completed.
@@ -18,23 +18,9 @@ pub unsafe fn isend(
     to: usize,
     tag: i32,
 ) -> Result<Request> {
-    let mut request = Request::null();
-    check(
-        // SAFETY: the caller keeps `data` valid until the request has completed.
-        unsafe {
-            ffi::MPI_Isend(
-                data.cast::<c_void>(),
-                count(len)?,
-                Datatype::Byte.raw(),
-                to as c_int,
-                tag,
-                comm.live()?,
-                &mut request.raw,
-            )
-        },
-        "MPI_Isend",
-    )?;
-    Ok(request)
+    let (n, t) = (count(len)?, Datatype::Byte.raw());
+    // SAFETY: the caller keeps `data` valid until the request has completed.
+    unsafe { start!(comm, MPI_Isend(data.cast(), n, t, to as c_int, tag)) }
 }
 
 /// Receives at most `len` bytes from rank `from`, or from any rank for `None`.
@@ -48,42 +34,22 @@ pub(crate) unsafe fn irecv(
     from: Option<usize>,
     tag: i32,
 ) -> Result<Request> {
-    let mut request = Request::null();
-    check(
-        // SAFETY: the caller keeps `data` valid until completion. `RSMPI_ANY_SOURCE` is a constant.
-        unsafe {
-            let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
-            ffi::MPI_Irecv(
-                data.cast::<c_void>(),
-                count(len)?,
-                Datatype::Byte.raw(),
-                source,
-                tag,
-                comm.live()?,
-                &mut request.raw,
-            )
-        },
-        "MPI_Irecv",
-    )?;
-    Ok(request)
+    let (n, t) = (count(len)?, Datatype::Byte.raw());
+    // SAFETY: the caller keeps `data` valid until completion. `RSMPI_ANY_SOURCE` is a constant.
+    unsafe {
+        let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
+        start!(comm, MPI_Irecv(data.cast(), n, t, source, tag))
+    }
 }
 
 /// Lets MPI make progress by a probe on `comm`, which carries no messages of the engine.
 pub(crate) fn poke(comm: &Comm) -> Result<()> {
     let mut flag: c_int = 0;
-    check(
-        // SAFETY: the flag is valid, and the status is ignored.
-        unsafe {
-            ffi::MPI_Iprobe(
-                ffi::RSMPI_ANY_SOURCE,
-                ffi::RSMPI_ANY_TAG,
-                comm.live()?,
-                &mut flag,
-                ffi::RSMPI_STATUS_IGNORE,
-            )
-        },
-        "MPI_Iprobe",
-    )
+    // SAFETY: the flag is valid, and the status is ignored.
+    unsafe {
+        let (source, tag) = (ffi::RSMPI_ANY_SOURCE, ffi::RSMPI_ANY_TAG);
+        call!(MPI_Iprobe(source, tag, comm.live()?, &mut flag, ffi::RSMPI_STATUS_IGNORE))
+    }
 }
 
 #[derive(Debug)]
@@ -102,17 +68,14 @@ pub fn improbe(comm: &Comm, from: Option<usize>, tag: Option<i32>) -> Result<Opt
     unsafe {
         let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |r| r as c_int);
         let tag = tag.unwrap_or(ffi::RSMPI_ANY_TAG);
-        check(
-            ffi::MPI_Improbe(
-                source,
-                tag,
-                comm.live()?,
-                &mut flag,
-                message.as_mut_ptr(),
-                status.as_mut_ptr(),
-            ),
-            "MPI_Improbe",
-        )?;
+        call!(MPI_Improbe(
+            source,
+            tag,
+            comm.live()?,
+            &mut flag,
+            message.as_mut_ptr(),
+            status.as_mut_ptr(),
+        ))?;
         if flag == 0 {
             return Ok(None);
         }
@@ -129,39 +92,18 @@ impl Matched {
     /// `data` must have [`Matched::bytes`] bytes. Waits only for a message that is on its way.
     pub fn receive(mut self, data: &mut [u8]) -> Result<()> {
         assert!(data.len() >= self.bytes, "the receive buffer is shorter than the message");
-        check(
-            // SAFETY: the buffer is long enough, and the message is consumed once.
-            unsafe {
-                ffi::MPI_Mrecv(
-                    data.as_mut_ptr().cast(),
-                    count(self.bytes)?,
-                    Datatype::Byte.raw(),
-                    &mut self.message,
-                    ffi::RSMPI_STATUS_IGNORE,
-                )
-            },
-            "MPI_Mrecv",
-        )
+        let (to, n, t) = (data.as_mut_ptr().cast(), count(self.bytes)?, Datatype::Byte.raw());
+        // SAFETY: the buffer is long enough, and the message is consumed once.
+        unsafe { call!(MPI_Mrecv(to, n, t, &mut self.message, ffi::RSMPI_STATUS_IGNORE)) }
     }
 
     /// # Safety
     /// `data` must be valid for writes of [`Matched::bytes`] bytes and not read until the request
     /// has completed.
     pub unsafe fn start(mut self, data: *mut u8) -> Result<Request> {
-        let mut request = Request::null();
-        check(
-            // SAFETY: the caller keeps `data` valid until completion. The message is consumed once.
-            unsafe {
-                ffi::MPI_Imrecv(
-                    data.cast(),
-                    count(self.bytes)?,
-                    Datatype::Byte.raw(),
-                    &mut self.message,
-                    &mut request.raw,
-                )
-            },
-            "MPI_Imrecv",
-        )?;
+        let (mut request, n, t) = (Request::null(), count(self.bytes)?, Datatype::Byte.raw());
+        // SAFETY: the caller keeps `data` valid until completion. The message is consumed once.
+        unsafe { call!(MPI_Imrecv(data.cast(), n, t, &mut self.message, &mut request.raw)) }?;
         Ok(request)
     }
 }

@@ -1,7 +1,7 @@
 //! Outstanding MPI requests: a single one, or a set that is polled together.
 
 use super::Datatype;
-use super::call::{check, count, portolan_shim_request_null};
+use super::call::{call, count, portolan_shim_request_null};
 use crate::error::Result;
 use mpi::ffi;
 use std::mem::MaybeUninit;
@@ -36,11 +36,8 @@ impl Request {
     /// Returns whether the request has completed, also when called again afterwards.
     pub fn test(&mut self) -> Result<bool> {
         let mut flag: c_int = 0;
-        check(
-            // SAFETY: `raw` is a live or null request.
-            unsafe { ffi::MPI_Test(&mut self.raw, &mut flag, ffi::RSMPI_STATUS_IGNORE) },
-            "MPI_Test",
-        )?;
+        // SAFETY: `raw` is a live or null request.
+        unsafe { call!(MPI_Test(&mut self.raw, &mut flag, ffi::RSMPI_STATUS_IGNORE)) }?;
         Ok(flag != 0)
     }
 }
@@ -50,11 +47,8 @@ impl Request {
     pub fn test_message(&mut self) -> Result<Option<(usize, usize)>> {
         let mut flag: c_int = 0;
         let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
-        check(
-            // SAFETY: `raw` is a live request, and the status is valid for writes.
-            unsafe { ffi::MPI_Test(&mut self.raw, &mut flag, status.as_mut_ptr()) },
-            "MPI_Test",
-        )?;
+        // SAFETY: `raw` is a live request, and the status is valid for writes.
+        unsafe { call!(MPI_Test(&mut self.raw, &mut flag, status.as_mut_ptr())) }?;
         if flag == 0 {
             return Ok(None);
         }
@@ -66,8 +60,8 @@ impl Request {
     pub fn cancel(&mut self) -> Result<()> {
         // SAFETY: the creator guarantees that the live request's memory outlives the wait.
         unsafe {
-            check(ffi::MPI_Cancel(&mut self.raw), "MPI_Cancel")?;
-            check(ffi::MPI_Wait(&mut self.raw, ffi::RSMPI_STATUS_IGNORE), "MPI_Wait")
+            call!(MPI_Cancel(&mut self.raw))?;
+            call!(MPI_Wait(&mut self.raw, ffi::RSMPI_STATUS_IGNORE))
         }
     }
 }
@@ -130,19 +124,16 @@ impl<T> Requests<T> {
             self.statuses.resize(n, unsafe { MaybeUninit::zeroed().assume_init() });
         }
         let mut outcount: c_int = 0;
-        let tested = check(
-            // SAFETY: each array has at least `n` elements.
-            unsafe {
-                ffi::MPI_Testsome(
-                    count(n)?,
-                    self.raw.as_mut_ptr(),
-                    &mut outcount,
-                    self.indices.as_mut_ptr(),
-                    self.statuses.as_mut_ptr(),
-                )
-            },
-            "MPI_Testsome",
-        );
+        // SAFETY: each array has at least `n` elements.
+        let tested = unsafe {
+            call!(MPI_Testsome(
+                count(n)?,
+                self.raw.as_mut_ptr(),
+                &mut outcount,
+                self.indices.as_mut_ptr(),
+                self.statuses.as_mut_ptr(),
+            ))
+        };
         if let Some(receive) = receive {
             receive.raw = self.raw.pop().unwrap_or(receive.raw);
         }

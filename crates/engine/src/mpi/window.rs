@@ -1,7 +1,7 @@
 //! RMA windows over existing memory (`MPI_Win_create`). A window is locked for all targets until it
 //! is freed, so that operations do not need their own epochs.
 
-use super::call::{check, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
+use super::call::{call, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
 use super::{Comm, Datatype, DerivedType, Op, Request};
 use crate::error::{Result, fail};
 use crate::wait::watchdog::{InMpi, MpiCall};
@@ -54,11 +54,10 @@ macro_rules! start {
         let (origin, target, at) = ($t.origin.cast(), $t.target as c_int, $t.offset as ffi::MPI_Aint);
         let (window, mut r) = ($window.live()?, Request::null());
         if $request {
-            let rc = ffi::$with_request(origin, on, ot, target, at, tn, tt, $($op,)? window, &mut r.raw);
-            check(rc, stringify!($with_request))?;
+            call!($with_request(origin, on, ot, target, at, tn, tt, $($op,)? window, &mut r.raw))?;
             return Ok(Some(r));
         }
-        check(ffi::$call(origin, on, ot, target, at, tn, tt, $($op,)? window), stringify!($call))?;
+        call!($call(origin, on, ot, target, at, tn, tt, $($op,)? window))?;
         Ok(None)
     }};
 }
@@ -72,22 +71,16 @@ impl Window {
         let mut raw = unsafe { portolan_shim_win_null() };
         // SAFETY: the caller keeps the memory mapped. The communicator returns errors.
         unsafe {
-            check(
-                ffi::MPI_Win_create(
-                    base.cast::<c_void>(),
-                    len as ffi::MPI_Aint,
-                    1,
-                    ffi::RSMPI_INFO_NULL,
-                    comm.live()?,
-                    &mut raw,
-                ),
-                "MPI_Win_create",
-            )?;
-            check(
-                ffi::MPI_Win_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN),
-                "MPI_Win_set_errhandler",
-            )?;
-            check(ffi::MPI_Win_lock_all(portolan_shim_mode_nocheck(), raw), "MPI_Win_lock_all")?;
+            call!(MPI_Win_create(
+                base.cast::<c_void>(),
+                len as ffi::MPI_Aint,
+                1,
+                ffi::RSMPI_INFO_NULL,
+                comm.live()?,
+                &mut raw,
+            ))?;
+            call!(MPI_Win_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN))?;
+            call!(MPI_Win_lock_all(portolan_shim_mode_nocheck(), raw))?;
         }
         Ok(Window { raw, freed: AtomicBool::new(false) })
     }
@@ -99,8 +92,8 @@ impl Window {
         self.freed.store(true, Ordering::Relaxed);
         // SAFETY: the handle is live, and the caller issues no operation afterwards.
         unsafe {
-            check(ffi::MPI_Win_unlock_all(raw), "MPI_Win_unlock_all")?;
-            check(ffi::MPI_Win_free(&mut raw), "MPI_Win_free")
+            call!(MPI_Win_unlock_all(raw))?;
+            call!(MPI_Win_free(&mut raw))
         }
     }
 
@@ -158,18 +151,15 @@ impl Window {
     ) -> Result<()> {
         // SAFETY: the caller guarantees `value`, `result` and the element at the target.
         unsafe {
-            check(
-                ffi::MPI_Fetch_and_op(
-                    value.cast(),
-                    result.cast(),
-                    datatype.raw(),
-                    target as c_int,
-                    offset as ffi::MPI_Aint,
-                    op.raw(),
-                    self.live()?,
-                ),
-                "MPI_Fetch_and_op",
-            )?;
+            call!(MPI_Fetch_and_op(
+                value.cast(),
+                result.cast(),
+                datatype.raw(),
+                target as c_int,
+                offset as ffi::MPI_Aint,
+                op.raw(),
+                self.live()?,
+            ))?;
         }
         self.flush(target)
     }
@@ -186,18 +176,15 @@ impl Window {
     ) -> Result<()> {
         // SAFETY: the caller guarantees the three values and the element at the target.
         unsafe {
-            check(
-                ffi::MPI_Compare_and_swap(
-                    new.cast(),
-                    expected.cast(),
-                    result.cast(),
-                    datatype.raw(),
-                    target as c_int,
-                    offset as ffi::MPI_Aint,
-                    self.live()?,
-                ),
-                "MPI_Compare_and_swap",
-            )?;
+            call!(MPI_Compare_and_swap(
+                new.cast(),
+                expected.cast(),
+                result.cast(),
+                datatype.raw(),
+                target as c_int,
+                offset as ffi::MPI_Aint,
+                self.live()?,
+            ))?;
         }
         self.flush(target)
     }
@@ -205,21 +192,18 @@ impl Window {
     pub fn flush(&self, target: usize) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::WinFlush, Some(target));
         // SAFETY: the window is live and locked.
-        check(unsafe { ffi::MPI_Win_flush(target as c_int, self.live()?) }, "MPI_Win_flush")
+        unsafe { call!(MPI_Win_flush(target as c_int, self.live()?)) }
     }
 
     pub fn flush_local(&self, target: usize) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::WinFlushLocal, Some(target));
         // SAFETY: the window is live and locked.
-        check(
-            unsafe { ffi::MPI_Win_flush_local(target as c_int, self.live()?) },
-            "MPI_Win_flush_local",
-        )
+        unsafe { call!(MPI_Win_flush_local(target as c_int, self.live()?)) }
     }
 
     /// Synchronises the public and private copies, which are one in the unified memory model.
     pub fn sync(&self) -> Result<()> {
         // SAFETY: the window is live.
-        check(unsafe { ffi::MPI_Win_sync(self.live()?) }, "MPI_Win_sync")
+        unsafe { call!(MPI_Win_sync(self.live()?)) }
     }
 }
