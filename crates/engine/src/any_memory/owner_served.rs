@@ -11,6 +11,7 @@ use crate::am::{
 };
 use crate::core::peer::CompletionCounter;
 use crate::error::{Error, ErrorKind, Result, fail};
+use crate::handles::Handles;
 use crate::layout::array;
 use crate::memory::registered::{self, Inside};
 use crate::memory::runs::{self, Run, beside};
@@ -18,7 +19,6 @@ use crate::path::cma::{self, Direction};
 use crate::path::kernel;
 use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
-use slab::Slab;
 use std::mem::size_of;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ const MAX_RUN: usize = 1 << 30;
 
 #[derive(Debug, Default)]
 pub struct Accesses {
-    asked: Mutex<Slab<Asked>>,
+    asked: Mutex<Handles<Asked>>,
 }
 
 #[derive(Debug)]
@@ -152,7 +152,7 @@ impl AnyMemory {
         let accesses = &self.accesses;
         let name = accesses.asked.lock().insert(asked);
         let request = AccessRequest {
-            name: name as u64,
+            name,
             straight: if straight { spans[0].remote as u64 } else { 0 },
             bytes: bytes as u64,
             runs: spans.len() as u64,
@@ -345,8 +345,7 @@ impl Handler for Answered {
     fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let answer: AccessAnswer = read_pod(message.header)?;
         let Answered(accesses) = self;
-        let Some(Asked { counter, spans, direction }) =
-            accesses.asked.lock().try_remove(answer.name as usize)
+        let Some(Asked { counter, spans, direction }) = accesses.asked.lock().remove(answer.name)
         else {
             fail!(
                 Internal,
