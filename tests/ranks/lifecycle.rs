@@ -279,8 +279,13 @@ pub fn freed_window() {
     let mut value = 7u64.to_ne_bytes();
     let row = WindowShape::Row(8, Datatype::Byte);
     let origin = value.as_mut_ptr();
-    let transfer =
-        WindowTransfer { origin, origin_shape: row, target: ctx.me, offset: 0, target_shape: row };
+    let transfer = WindowTransfer {
+        origin,
+        origin_shape: &row,
+        target: ctx.me,
+        offset: 0,
+        target_shape: &row,
+    };
     // SAFETY: the value lives until the flush, and the bytes lie in the window.
     unsafe { window.put(&transfer, false) }.expect("a put");
     window.flush(ctx.me).expect("a flush");

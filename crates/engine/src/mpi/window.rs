@@ -7,6 +7,7 @@ use crate::error::{Result, fail};
 use crate::wait::watchdog::{InMpi, MpiCall};
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug)]
@@ -20,14 +21,15 @@ unsafe impl Send for Window {}
 // SAFETY: a window is shared between threads only at a thread level that allows this.
 unsafe impl Sync for Window {}
 
-#[derive(Debug, Clone, Copy)]
-pub enum WindowShape<'a> {
+/// How the bytes of one side lie.
+#[derive(Debug, Clone)]
+pub enum WindowShape {
     /// Contiguous elements: their number and their predefined type.
     Row(usize, Datatype),
-    Derived(&'a DerivedType),
+    Derived(Arc<DerivedType>),
 }
 
-impl WindowShape<'_> {
+impl WindowShape {
     fn raw(&self) -> Result<(c_int, ffi::MPI_Datatype)> {
         Ok(match self {
             WindowShape::Row(n, t) => (count(*n)?, t.raw()),
@@ -39,11 +41,11 @@ impl WindowShape<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct WindowTransfer<'a> {
     pub origin: *mut u8,
-    pub origin_shape: WindowShape<'a>,
+    pub origin_shape: &'a WindowShape,
     /// In the group of the window.
     pub target: usize,
     pub offset: usize,
-    pub target_shape: WindowShape<'a>,
+    pub target_shape: &'a WindowShape,
 }
 
 /// Starts a transfer by one of two MPI calls, the second with a request.

@@ -1,22 +1,20 @@
 //! The operations of the transport through windows.
 
 use super::prepared::Puts;
-use super::{Rma, TypeCache, delegate, vector};
+use super::{MAX_PART, Rma, begin, call, delegate, kind_and_base, vector, window};
 use crate::core::peer::{CompletionCounter, RmaKind};
 use crate::error::Result;
 use crate::layout::pairs::Pairs;
 use crate::layout::{Shape, Side, Vector};
 use crate::memory::arena::Arena;
-use crate::mpi::{self, Datatype, DerivedType, Flavour, Op, WindowTransfer};
-use crate::path::kernel::{self, Scale};
+use crate::mpi::{Datatype, Flavour, Op, WindowTransfer};
+use crate::path::kernel;
 use crate::path::ops::{Combine, Rmw, TransferKind};
-use crate::path::two_sided::{Action, TwoSided};
+use crate::path::two_sided::Action;
 use crate::path::{Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport};
 use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
 
-/// Longest part of one MPI call, in bytes.
-const MAX_PART: usize = 1 << 30;
 impl Transport for Rma {
     fn path(&self) -> Path {
         Path::Rma
@@ -25,8 +23,8 @@ impl Transport for Rma {
     fn capabilities(&self) -> Capabilities {
         // With Open MPI, some need another rank ([`delegate`]).
         let both = Capabilities::TRANSFER | Capabilities::VECTOR;
-        match mpi::Flavour::built() {
-            mpi::Flavour::OpenMpi => both,
+        match Flavour::built() {
+            Flavour::OpenMpi => both,
             _ => both | Capabilities::COMPARE_AND_SWAP,
         }
     }
@@ -40,21 +38,61 @@ impl Transport for Rma {
         shape: &Shape,
         counter: Option<&Arc<CompletionCounter>>,
     ) -> Result<Option<Arc<CompletionCounter>>> {
-        let completion = match counter {
-            Some(counter) => Completion::Counted(counter),
-            None => Completion::Local,
-        };
-        let types = &self.types;
-        // SAFETY: the caller guarantees the remote extent, and `local` until local completion.
-        unsafe {
-            match kind {
-                TransferKind::Put => put(types, paths, place, local, shape, completion),
-                TransferKind::Get => get(types, paths, place, local, shape, completion),
-                TransferKind::Accumulate(scale) => {
-                    accumulate(types, paths, place, local, shape, scale, completion)
-                }
+        let packed;
+        let (mut local, mut shape, mut copy) = (local, shape, Vec::new());
+        if let TransferKind::Accumulate(scale) = kind
+            && !scale.is_one()
+        {
+            // MPI does not scale, so the scaled elements go into a packed copy first.
+            copy.resize(shape.bytes(), 0u8);
+            let to = copy.as_mut_ptr();
+            // SAFETY: the copy has the bytes of the shape. The caller guarantees the local extent.
+            unsafe {
+                kernel::pack(local, to, shape);
+                kernel::scaled(to, to, shape.bytes(), scale);
             }
-        }?;
+            packed = shape.packed_local();
+            (local, shape) = (to, &packed);
+        }
+        let counter = counter.filter(|_| requests_report(shape));
+        let (kind, base) = kind_and_base(kind);
+        let mut requests = Vec::new();
+        {
+            let (lo, hi) = shape.extent(Side::Remote);
+            let start = place.address;
+            let range = (start.wrapping_add_signed(lo), start.wrapping_add_signed(hi));
+            let _pending = begin(paths, place.world, (&place.arena, place.rank), kind, range)?;
+            shape.split(MAX_PART, base.size(), &mut |l, r, chunk| {
+                let transfer = WindowTransfer {
+                    origin: local.wrapping_offset(l),
+                    origin_shape: &self.types.get(base, chunk, Side::Local)?,
+                    target: place.rank,
+                    offset: place.offset.wrapping_add_signed(r),
+                    target_shape: &self.types.get(base, chunk, Side::Remote)?,
+                };
+                // SAFETY: the part lies in both extents, which the caller guarantees, and a copy
+                // stays until the requests are complete, or the operation below.
+                let started =
+                    unsafe { call(window(&place.arena), kind, &transfer, counter.is_some()) };
+                requests.extend(started?);
+                Ok(())
+            })?;
+        }
+        let Some(counter) = counter else {
+            return match kind {
+                // This flush also completes all earlier operations to the target.
+                RmaKind::Get => paths.peer(place.world).rma.lock().flush(),
+                _ => window(&place.arena).flush_local(place.rank),
+            }
+            .map(|()| None);
+        };
+        // All requests keep the copy of a scaled accumulate: any may complete last.
+        let keep = Arc::new(copy);
+        for request in requests {
+            counter.begin();
+            let action = Action::Rma { counter: counter.clone(), _buffer: keep.clone() };
+            paths.two_sided()?.started(request, action)?;
+        }
         Ok(None)
     }
 
@@ -87,48 +125,8 @@ impl Transport for Rma {
     }
 
     fn prepare(&self, arena: Arc<Arena>, rank: usize, pairs: Pairs) -> Result<Box<dyn Prepared>> {
-        Ok(Box::new(Puts::new(arena, rank, pairs)?))
+        Ok(Box::new(Puts::new(&self.types, arena, rank, pairs)?))
     }
-}
-
-/// Complex numbers are passed as real ones, because Open MPI 4.1 loses accumulates of complex
-/// types. The scale is applied before.
-pub(super) fn datatype(scale: Scale) -> Datatype {
-    match scale {
-        Scale::Bool(_) | Scale::Byte(_) | Scale::Short(_) => {
-            unreachable!("`Scale::is_added_by_mpi` is false")
-        }
-        Scale::Int(_) => Datatype::Int,
-        Scale::Long(_) => Datatype::Long,
-        Scale::Float(_) | Scale::FloatComplex(_) => Datatype::Float,
-        Scale::Double(_) | Scale::DoubleComplex(_) => Datatype::Double,
-    }
-}
-
-pub(super) fn window(target: &RemotePlace) -> &mpi::Window {
-    target.arena.window().expect("the path was chosen because there is a window")
-}
-
-fn sides<'a>(
-    base: Datatype,
-    shape: &Shape,
-    local: &'a Option<Arc<DerivedType>>,
-    remote: &'a Option<Arc<DerivedType>>,
-) -> (mpi::WindowShape<'a>, mpi::WindowShape<'a>) {
-    let row = mpi::WindowShape::Row(shape.bytes() / base.size(), base);
-    let pick = |t: &'a Option<Arc<DerivedType>>| match t {
-        Some(t) => mpi::WindowShape::Derived(t),
-        None => row,
-    };
-    (pick(local), pick(remote))
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Completion<'a> {
-    /// On return, the source of a put is reusable and the bytes of a get have arrived.
-    Local,
-    /// Complete locally when the counter is done.
-    Counted(&'a Arc<CompletionCounter>),
 }
 
 /// Returns whether requests along `shape` complete no earlier than the operation. MPICH 4.0
@@ -136,183 +134,7 @@ enum Completion<'a> {
 /// of a get have not arrived, and the source of a put is still read. A flush is correct.
 fn requests_report(shape: &Shape) -> bool {
     let plain = shape.is_contiguous_on(Side::Local) && shape.is_contiguous_on(Side::Remote);
-    plain || mpi::Flavour::built() != mpi::Flavour::Mpich
-}
-
-/// # Safety
-/// `local` must be valid for the local extent until the operation is complete locally. The remote
-/// extent must lie in the target's region.
-#[expect(clippy::too_many_arguments, reason = "one operation, described whole")]
-unsafe fn issue(
-    types: &TypeCache,
-    paths: &Paths,
-    target: &RemotePlace,
-    local: *mut u8,
-    shape: &Shape,
-    kind: RmaKind,
-    base: Datatype,
-    completion: Completion<'_>,
-    buffer: &mut Option<Vec<u8>>,
-) -> Result<()> {
-    let peer = paths.peer(target.world);
-    let completion = match completion {
-        Completion::Counted(_) if !requests_report(shape) => Completion::Local,
-        other => other,
-    };
-    let counted = matches!(completion, Completion::Counted(_));
-    let mut requests = Vec::new();
-    {
-        let mut pending = peer.rma.lock();
-        let (lo, hi) = shape.extent(Side::Remote);
-        let start = target.address;
-        let (from, to) = (start.wrapping_add_signed(lo), start.wrapping_add_signed(hi));
-        if pending.conflicts(kind, from, to) {
-            pending.flush()?;
-        }
-        pending.note(&target.arena, target.rank, kind, from, to);
-        paths.peers().mark_pending(target.world, Path::Rma.pending_bit());
-        shape.split(MAX_PART, base.size(), &mut |l, r, chunk| {
-            let of = |side| -> Result<Option<Arc<DerivedType>>> {
-                if chunk.is_contiguous_on(side) {
-                    return Ok(None);
-                }
-                types.get(base, chunk, side).map(Some)
-            };
-            let (lt, rt) = (of(Side::Local)?, of(Side::Remote)?);
-            let (origin_shape, target_shape) = sides(base, chunk, &lt, &rt);
-            let t = WindowTransfer {
-                origin: local.wrapping_offset(l),
-                origin_shape,
-                target: target.rank,
-                offset: target.offset.wrapping_add_signed(r),
-                target_shape,
-            };
-            // SAFETY: the part lies in both extents, which the caller guarantees.
-            let request = unsafe {
-                match kind {
-                    RmaKind::Put => window(target).put(&t, counted)?,
-                    RmaKind::Get => window(target).get(&t, counted)?,
-                    RmaKind::Accumulate => window(target).accumulate(&t, counted)?,
-                }
-            };
-            requests.extend(request);
-            Ok(())
-        })?;
-    }
-    match completion {
-        Completion::Local if kind == RmaKind::Get => {
-            // This flush also completes all earlier operations to the target.
-            peer.rma.lock().flush()
-        }
-        Completion::Local => window(target).flush_local(target.rank),
-        Completion::Counted(counter) => {
-            let two_sided: &TwoSided = paths.two_sided()?;
-            // All requests keep the buffer of a scaled accumulate: any may complete last.
-            let keep = buffer.take().map(Arc::new);
-            for request in requests {
-                counter.begin();
-                let action = Action::Rma { counter: counter.clone(), _buffer: keep.clone() };
-                two_sided.started(request, action)?;
-            }
-            Ok(())
-        }
-    }
-}
-
-/// # Safety
-/// See [`issue`]: the local extent is read.
-unsafe fn put(
-    types: &TypeCache,
-    paths: &Paths,
-    target: &RemotePlace,
-    local: *const u8,
-    shape: &Shape,
-    completion: Completion<'_>,
-) -> Result<()> {
-    // SAFETY: the caller guarantees both extents; a put only reads its origin.
-    unsafe {
-        issue(
-            types,
-            paths,
-            target,
-            local.cast_mut(),
-            shape,
-            RmaKind::Put,
-            Datatype::Byte,
-            completion,
-            &mut None,
-        )
-    }
-}
-
-/// # Safety
-/// See [`issue`]: the local extent is written, and must not be read until completion.
-unsafe fn get(
-    types: &TypeCache,
-    paths: &Paths,
-    target: &RemotePlace,
-    local: *mut u8,
-    shape: &Shape,
-    completion: Completion<'_>,
-) -> Result<()> {
-    // SAFETY: the caller guarantees both extents.
-    unsafe {
-        issue(
-            types,
-            paths,
-            target,
-            local,
-            shape,
-            RmaKind::Get,
-            Datatype::Byte,
-            completion,
-            &mut None,
-        )
-    }
-}
-
-/// # Safety
-/// See [`issue`]: the local extent is read.
-unsafe fn accumulate(
-    types: &TypeCache,
-    paths: &Paths,
-    target: &RemotePlace,
-    local: *const u8,
-    shape: &Shape,
-    scale: Scale,
-    completion: Completion<'_>,
-) -> Result<()> {
-    let base = datatype(scale);
-    if scale.is_one() {
-        // SAFETY: the caller guarantees both extents; an accumulate only reads its origin.
-        return unsafe {
-            issue(
-                types,
-                paths,
-                target,
-                local.cast_mut(),
-                shape,
-                RmaKind::Accumulate,
-                base,
-                completion,
-                &mut None,
-            )
-        };
-    }
-    // MPI does not scale, so the scaled elements go into a packed copy first.
-    let packed = shape.packed_local();
-    let bytes = shape.bytes();
-    let mut buffer: Vec<u8> = vec![0; bytes];
-    // SAFETY: the buffer has the bytes of the shape and is kept until completion. The caller
-    // guarantees both extents.
-    unsafe {
-        let to = buffer.as_mut_ptr();
-        kernel::pack(local, to, shape);
-        kernel::scaled(to, to, bytes, scale);
-        let from = buffer.as_mut_ptr();
-        let mut kept = Some(buffer);
-        issue(types, paths, target, from, &packed, RmaKind::Accumulate, base, completion, &mut kept)
-    }
+    plain || Flavour::built() != Flavour::Mpich
 }
 
 fn rmw(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
@@ -389,13 +211,13 @@ pub(super) unsafe fn apply(target: &RemotePlace, op: Rmw) -> Result<i64> {
         false => [&raw const narrow, &raw const narrow_expected].map(|p| p.cast::<u8>()),
     };
     let result = if operand.is_wide() { (&raw mut long).cast() } else { (&raw mut int).cast() };
-    let place = (target.rank, target.offset);
+    let (window, place) = (window(&target.arena), (target.rank, target.offset));
     // SAFETY: the pointers refer to locals of the element's type, which outlive the calls, because
     // these flush. The caller guarantees the number.
     unsafe {
         match swap {
-            true => window(target).compare_and_swap(value, compared, result, datatype, place)?,
-            false => window(target).fetch_and_op(value, result, datatype, place, mpi_op)?,
+            true => window.compare_and_swap(value, compared, result, datatype, place)?,
+            false => window.fetch_and_op(value, result, datatype, place, mpi_op)?,
         }
     }
     Ok(if operand.is_wide() { long } else { int.into() })

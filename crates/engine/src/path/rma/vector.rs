@@ -5,20 +5,19 @@
 //! MPI requires that blocks that it writes do not overlap. If they do, the caller issues the blocks
 //! one by one.
 
-use super::operations::{datatype, window};
+use super::{MAX_PART, begin, call, kind_and_base, window};
 use crate::core::peer::RmaKind;
 use crate::error::Result;
 use crate::layout::Vector;
-use crate::mpi::{Datatype, DerivedType, WindowShape, WindowTransfer};
+use crate::mpi::{DerivedType, WindowShape, WindowTransfer};
 use crate::path::kernel;
 use crate::path::ops::TransferKind;
-use crate::path::{Path, Paths, RemotePlace};
+use crate::path::{Paths, RemotePlace};
+use std::sync::Arc;
 
 /// Maximum number of blocks of a datatype. MPICH and Open MPI take longer for each block of longer
 /// ones.
 const MOST_BLOCKS: usize = 1 << 10;
-/// Maximum number of bytes that a call moves.
-const MOST_BYTES: usize = 1 << 30;
 
 /// Performs a transfer to or from the region of `place`, which begins at the first block. It is
 /// complete locally on return. Returns false, and moves no byte, if blocks that are written
@@ -34,25 +33,17 @@ pub(super) unsafe fn transfer(
     vector: Vector<'_>,
 ) -> Result<bool> {
     let Vector { block, local, remote } = vector;
-    let rma_kind = match kind {
-        TransferKind::Put => RmaKind::Put,
-        TransferKind::Get => RmaKind::Get,
-        TransferKind::Accumulate(_) => RmaKind::Accumulate,
-    };
+    let (rma_kind, base) = kind_and_base(kind);
     let written = if rma_kind == RmaKind::Get { local } else { remote };
     let Some(end) = end_if_apart(written, remote, block) else { return Ok(false) };
-    let mut pending = paths.peer(place.world).rma.lock();
-    if pending.conflicts(rma_kind, place.address, end) {
-        pending.flush()?;
-    }
-    pending.note(&place.arena, place.rank, rma_kind, place.address, end);
-    paths.peers().mark_pending(place.world, Path::Rma.pending_bit());
-    let most = (MOST_BYTES / block).clamp(1, MOST_BLOCKS);
+    let (region, range) = ((&place.arena, place.rank), (place.address, end));
+    let mut pending = begin(paths, place.world, region, rma_kind, range)?;
+    let most = (MAX_PART / block).clamp(1, MOST_BLOCKS);
     // The sources of accumulates, until they are complete.
     let mut copies = Vec::new();
     for (local, remote) in local.chunks(most).zip(remote.chunks(most)) {
         let bytes = block * local.len();
-        let (base, mut copy) = match kind {
+        let copy = match kind {
             TransferKind::Accumulate(scale) => {
                 // MPI does not scale, so the scaled elements are copied.
                 let mut copy = vec![0u8; bytes];
@@ -63,41 +54,35 @@ pub(super) unsafe fn transfer(
                 let to = copy.as_mut_ptr();
                 // SAFETY: the copy has `bytes` bytes, of whole elements.
                 unsafe { kernel::scaled(to, to, bytes, scale) };
-                (datatype(scale), Some(copy))
+                Some(copy)
             }
-            _ => (Datatype::Byte, None),
+            _ => None,
         };
         let of = |addresses: &[usize]| {
             let apart = |&at: &usize| at.wrapping_sub(addresses[0]) as isize;
             let displacements: Vec<isize> = addresses.iter().map(apart).collect();
-            DerivedType::blocks(base, block / base.size(), &displacements)
+            let lies = DerivedType::blocks(base, block / base.size(), &displacements);
+            lies.map(|lies| WindowShape::Derived(Arc::new(lies)))
         };
-        let there = of(remote)?;
-        let here = if copy.is_none() { Some(of(local)?) } else { None };
+        let (origin, origin_shape) = match &copy {
+            Some(copy) => (copy.as_ptr(), WindowShape::Row(bytes / base.size(), base)),
+            None => (local[0] as *const u8, of(local)?),
+        };
         let transfer = WindowTransfer {
-            origin: copy.as_mut().map_or(local[0] as *mut u8, |copy| copy.as_mut_ptr()),
-            origin_shape: match &here {
-                Some(here) => WindowShape::Derived(here),
-                None => WindowShape::Row(bytes / base.size(), base),
-            },
+            origin: origin.cast_mut(),
+            origin_shape: &origin_shape,
             target: place.rank,
             offset: place.offset + (remote[0] - place.address),
-            target_shape: WindowShape::Derived(&there),
+            target_shape: &of(remote)?,
         };
         // SAFETY: the caller guarantees the blocks on both sides until this function returns, and
-        // `copies` keeps the copy.
-        unsafe {
-            match rma_kind {
-                RmaKind::Put => window(place).put(&transfer, false)?,
-                RmaKind::Get => window(place).get(&transfer, false)?,
-                RmaKind::Accumulate => window(place).accumulate(&transfer, false)?,
-            }
-        };
+        // `copies` keeps the copy, which an accumulate only reads.
+        unsafe { call(window(&place.arena), rma_kind, &transfer, false) }?;
         copies.extend(copy);
     }
     match rma_kind {
         RmaKind::Get => pending.flush()?,
-        _ => window(place).flush_local(place.rank)?,
+        _ => window(&place.arena).flush_local(place.rank)?,
     }
     Ok(true)
 }

@@ -82,7 +82,7 @@ pub enum Action {
     /// A part of the data that follows a request has arrived in place.
     Data(Box<data::Receiving>),
     /// A window operation is complete.
-    Rma { counter: Arc<CompletionCounter>, _buffer: Option<Arc<Vec<u8>>> },
+    Rma { counter: Arc<CompletionCounter>, _buffer: Arc<Vec<u8>> },
 }
 
 impl Action {
