@@ -1,4 +1,4 @@
-//! Files in shared memory that the ranks of a node map ([`crate::collective::share`]).
+//! Files in shared memory that the ranks of a node map ([`crate::collective::Team::share`]).
 //!
 //! The files are unnamed. One rank creates a file with `O_TMPFILE`, and the others open it through
 //! `/proc/PID/fd/FD`, so nothing remains however a job ends. If this does not work (an old file

@@ -24,7 +24,6 @@ use super::per_rank::PerRank;
 use super::registry::SegmentId;
 use super::segment::{Memory, Purpose, rounded};
 use crate::collective::group::Group;
-use crate::collective::share;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::shm::{self, Descriptor, FreshFile, SharedFile};
 use crate::wait::Progress;
@@ -229,7 +228,7 @@ impl Memory {
         }
         if made.is_none() {
             let dir = &self.policy.shm_dir;
-            made = fill(Ok(share(&*group.comm()?, progress, dir, leader, total)?))?;
+            made = fill(Ok(group.live_team()?.share(progress, dir, total, |_| Ok(()))?))?;
         }
         let Some((arena, slices)) = made else {
             fail!(Internal, "a file that all ranks have mapped is not mapped");

@@ -4,15 +4,15 @@ use super::Team;
 use crate::collective::call::{ElementType, Signature};
 use crate::collective::kind::Kind;
 use crate::collective::message_group::MessageGroup;
-use crate::collective::shared_file::{self, Meeting};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::shm::{Descriptor, SharedFile};
 use crate::wait::Progress;
 
 impl Team {
     /// Creates a file of `len` bytes on the leader of each node, and maps it on the members of the
-    /// node. Each member runs `prepare` on it before all agree. Collective. Nodes may pass
-    /// different lengths. Fails on all if any fails, with `Memory` without space.
+    /// node: first without a name, then, if that fails, named. Each member runs `prepare` on it
+    /// before all agree. Collective. Nodes may pass different lengths. Fails on all if any fails,
+    /// with `Memory` without space.
     pub fn share(
         &self,
         progress: &dyn Progress,
@@ -20,31 +20,57 @@ impl Team {
         len: usize,
         prepare: impl Fn(&SharedFile) -> Result<()>,
     ) -> Result<SharedFile> {
-        shared_file::file(&OnNodes { team: self, progress }, dir, len, prepare)
+        for named in [false, true] {
+            let made = match self.leads() {
+                true => SharedFile::create(dir, len, named).map(Some),
+                false => Ok(None),
+            };
+            let descriptor = match &made {
+                Ok(Some(file)) => file.descriptor(),
+                _ => Ok(Descriptor::none()),
+            };
+            let offered = descriptor.as_ref().copied().unwrap_or_else(|_| Descriptor::none());
+            let offered = self.descriptor_of_leader(progress, offered)?;
+            let opened = match made {
+                Ok(Some(file)) => descriptor.map(|_| file),
+                Ok(None) => SharedFile::open(&offered, len),
+                Err(error) => Err(error),
+            };
+            let prepared = opened.as_ref().map_err(Clone::clone).and_then(&prepare);
+            let verdict = match prepared {
+                // The leader's error explains the missing file better.
+                Err(_) if !self.leads() && offered.path().is_none() => Ok(()),
+                other => other,
+            };
+            match self.agree(progress, verdict) {
+                Ok(()) => {
+                    return opened.map(|mut file| {
+                        file.unlink();
+                        file
+                    });
+                }
+                Err(error) if named => return Err(error),
+                Err(error) => log::debug!("cannot create unnamed shared memory: {error:#}"),
+            }
+        }
+        fail!(Internal, "neither kind of shared file was tried")
     }
-}
 
-struct OnNodes<'a> {
-    team: &'a Team,
-    progress: &'a dyn Progress,
-}
-
-impl Meeting for OnNodes<'_> {
-    fn leads(&self) -> bool {
-        self.team.leads()
-    }
-    fn offer(&self, mut own: Descriptor) -> Result<Descriptor> {
-        let team = self.team;
-        let what = || format!("a file of the {} ranks of a node", team.here.len());
+    fn descriptor_of_leader(
+        &self,
+        progress: &dyn Progress,
+        mut own: Descriptor,
+    ) -> Result<Descriptor> {
+        let what = || format!("a file of the {} ranks of a node", self.here.len());
         let bytes = bytemuck::bytes_of_mut(&mut own);
         let call = Signature::here(Kind::Broadcast).of(ElementType::BYTES, bytes.len()).rooted(0);
-        team.run(self.progress, call, &what, |running| match team.shared_area() {
+        self.run(progress, call, &what, |running| match self.shared_area() {
             Some(shared_area) => shared_area.broadcast(running, bytes, 0),
             None => MessageGroup {
-                wire: team.wire.comm(),
-                tag: team.tag as i32,
-                ranks: &team.here.iter().map(|&rank| team.members[rank]).collect::<Vec<_>>(),
-                me: team.place(),
+                wire: self.wire.comm(),
+                tag: self.tag as i32,
+                ranks: &self.here.iter().map(|&rank| self.members[rank]).collect::<Vec<_>>(),
+                me: self.place(),
                 // Not counted, because some nodes do not have this circle.
                 number: 0,
                 running,
@@ -52,8 +78,5 @@ impl Meeting for OnNodes<'_> {
             .broadcast(bytes, 0),
         })?;
         Ok(own)
-    }
-    fn agree(&self, mine: Result<()>) -> Result<()> {
-        self.team.agree(self.progress, mine)
     }
 }
