@@ -7,7 +7,6 @@ use crate::core::peer::CompletionCounter;
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::memory::runs::{self, Run};
-use crate::mpi::p2p;
 use crate::path::cma::Direction;
 use crate::path::kernel;
 use crate::path::ops::TransferKind;
@@ -70,19 +69,10 @@ impl Batch {
         let mut buffer = two_sided.buffer(wire::MAX_HEAD + list.len() + self.bytes);
         if self.kind == TransferKind::Get {
             header.tag = two_sided.tag();
-            let mut answer = two_sided.buffer(self.bytes);
-            answer.resize(self.bytes, 0);
             counter.begin();
-            // SAFETY: the action owns the buffer until the answer has arrived.
-            let request = unsafe {
-                let tag = header.tag as i32;
-                p2p::irecv(&two_sided.data, answer.as_mut_ptr(), self.bytes, Some(self.target), tag)
-            }?;
-            let to = std::mem::take(&mut self.local);
-            two_sided.started(
-                request,
-                Action::Scatter { counter: counter.clone(), buffer: answer, to },
-            )?;
+            let (request, buffer) = two_sided.receive(self.target, header.tag, self.bytes)?;
+            let (counter, to) = (counter.clone(), std::mem::take(&mut self.local));
+            two_sided.started(request, Action::Scatter { counter, buffer, to })?;
         }
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
         buffer.extend_from_slice(list);

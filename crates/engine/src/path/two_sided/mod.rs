@@ -32,7 +32,7 @@ use crate::memory::arena::Arena;
 use crate::memory::pool::Pool;
 use crate::memory::runs::{Run, beside};
 use crate::memory::sparse::Sparse;
-use crate::mpi::{Comm, Request, Requests, p2p};
+use crate::mpi::{Comm, Request, Requests};
 use crate::mutation::{self, Fault};
 use crate::path::cma::Direction;
 use crate::path::{Paths, kernel};
@@ -381,11 +381,7 @@ impl TwoSided {
         let bytes = header.operand[0] as usize;
         let ticket = serving.next_ticket;
         serving.next_ticket += 1;
-        let mut buffer = self.buffer(bytes);
-        buffer.resize(bytes, 0);
-        let (to, tag) = (buffer.as_mut_ptr(), header.tag as i32);
-        // SAFETY: only the action accesses the buffer until then. Its bytes do not move.
-        let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
+        let (request, buffer) = self.receive(source, header.tag, bytes)?;
         serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready: None });
         serving.push(request, Action::Inbound { source, ticket, buffer, bytes });
         Ok(())

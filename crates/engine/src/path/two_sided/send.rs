@@ -7,7 +7,7 @@ use crate::core::peer::{CompletionCounter, Sent};
 use crate::core::{count, handler};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Shape, Side};
-use crate::mpi::p2p;
+use crate::mpi::{Comm, Request, p2p};
 use crate::mutation::{self, Fault};
 use crate::path::Path;
 use crate::path::Paths;
@@ -129,33 +129,61 @@ impl TwoSided {
 
     /// Never waits. Only for answers and notices, which counted requests bound.
     pub fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
-        let mut channel = (&self.requests, 0);
-        if buffer.len() > inbox::SMALL {
-            let mut header = RequestHeader::new(RequestKind::Announce, 0);
-            header.tag = self.tag() + 1;
-            header.operand[0] = buffer.len() as u64;
-            channel = (&self.data, header.tag as i32);
-            let mut announcement = self.buffer(wire::MAX_HEAD);
-            wire::encode(header, &Shape::contiguous(0), &mut announcement);
-            self.send(target, announcement)?;
+        if buffer.len() <= inbox::SMALL {
+            return self.send_buffer(&self.requests, target, 0, buffer);
         }
-        let (comm, tag) = channel;
+        let mut header = RequestHeader::new(RequestKind::Announce, 0);
+        header.tag = self.tag() + 1;
+        header.operand[0] = buffer.len() as u64;
+        self.notice(target, header)?;
+        self.send_buffer(&self.data, target, header.tag, buffer)
+    }
+
+    #[inline]
+    pub(super) fn send_buffer(
+        &self,
+        comm: &Comm,
+        target: usize,
+        tag: u32,
+        buffer: Vec<u8>,
+    ) -> Result<()> {
+        let (at, bytes) = (buffer.as_ptr(), buffer.len());
         // SAFETY: the action owns the buffer until the send has completed.
-        let request = unsafe { p2p::isend(comm, buffer.as_ptr(), buffer.len(), target, tag) }?;
+        let request = unsafe { p2p::isend(comm, at, bytes, target, tag as i32) }?;
         self.started(request, Action::Sent(buffer))
     }
 
-    pub fn notice(&self, target: usize, header: RequestHeader) -> Result<()> {
+    /// Receives an answer or a request of `bytes` bytes. The action of the request must own the
+    /// buffer until it is complete.
+    #[inline]
+    pub(super) fn receive(
+        &self,
+        source: usize,
+        tag: u32,
+        bytes: usize,
+    ) -> Result<(Request, Vec<u8>)> {
+        let mut buffer = self.buffers.take_filled(bytes);
+        // SAFETY: the caller keeps the buffer, whose bytes do not move, until then.
+        let request = unsafe {
+            p2p::irecv(&self.data, buffer.as_mut_ptr(), bytes, Some(source), tag as i32)
+        }?;
+        Ok((request, buffer))
+    }
+
+    /// Returns a request without payload.
+    fn head(&self, header: RequestHeader) -> Vec<u8> {
         let mut buffer = self.buffer(wire::MAX_HEAD);
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
-        self.send(target, buffer)
+        buffer
+    }
+
+    pub fn notice(&self, target: usize, header: RequestHeader) -> Result<()> {
+        self.send(target, self.head(header))
     }
 
     /// Sends a counted request without payload.
     pub fn command(&self, paths: &Paths, target: usize, header: RequestHeader) -> Result<Sent> {
-        let mut buffer = self.buffer(wire::MAX_HEAD);
-        wire::encode(header, &Shape::contiguous(0), &mut buffer);
-        self.request(paths, target, buffer)
+        self.request(paths, target, self.head(header))
     }
 
     /// Puts along a shape. The source may be reused when `counter` is done.
@@ -286,26 +314,17 @@ impl TwoSided {
             let to = local.wrapping_offset(l);
             let mut header = RequestHeader::new(RequestKind::Get, remote.wrapping_add_signed(r));
             header.tag = self.tag();
-            let tag = header.tag as i32;
+            let (counter, tag) = (counter.clone(), header.tag);
             counter.begin();
-            // SAFETY: the caller keeps the destination until the end. The action owns the buffer.
-            unsafe {
-                if chunk.is_contiguous_on(Side::Local) {
-                    let request = p2p::irecv(&self.data, to, bytes, Some(target), tag)?;
-                    self.started(request, Action::Answer { counter: counter.clone(), bytes })?;
-                } else {
-                    let mut buffer = self.buffer(bytes);
-                    buffer.resize(bytes, 0);
-                    let request =
-                        p2p::irecv(&self.data, buffer.as_mut_ptr(), bytes, Some(target), tag)?;
-                    let action = Action::Spread {
-                        counter: counter.clone(),
-                        buffer,
-                        to: Address(to),
-                        shape: chunk.clone(),
-                    };
-                    self.started(request, action)?;
-                }
+            if chunk.is_contiguous_on(Side::Local) {
+                // SAFETY: the caller keeps the destination valid until the counter is done.
+                let request =
+                    unsafe { p2p::irecv(&self.data, to, bytes, Some(target), tag as i32) }?;
+                self.started(request, Action::Answer { counter, bytes })?;
+            } else {
+                let (request, buffer) = self.receive(target, tag, bytes)?;
+                let (to, shape) = (Address(to), chunk.clone());
+                self.started(request, Action::Spread { counter, buffer, to, shape })?;
             }
             let mut buffer = self.buffer(wire::MAX_HEAD);
             wire::encode(header, chunk, &mut buffer);
@@ -320,13 +339,8 @@ impl TwoSided {
         paths.may_wait()?;
         let number = Arc::new(Number::default());
         header.tag = self.tag();
-        let mut buffer = self.buffer(8);
-        buffer.resize(8, 0);
         number.counter.begin();
-        // SAFETY: the action owns the buffer until the answer has arrived.
-        let request = unsafe {
-            p2p::irecv(&self.data, buffer.as_mut_ptr(), 8, Some(target), header.tag as i32)
-        }?;
+        let (request, buffer) = self.receive(target, header.tag, 8)?;
         self.started(request, Action::Value { number: number.clone(), buffer })?;
         let sent = self.command(paths, target, header)?;
         let what = || format!("an answer of rank {target}");

@@ -237,11 +237,7 @@ impl TwoSided {
                 buffer.set_len(filled + block.len);
             }
         }
-        let tag = header.tag as i32;
-        // SAFETY: the action owns the buffer until the send has completed.
-        let request =
-            unsafe { p2p::isend(&self.data, buffer.as_ptr(), buffer.len(), source, tag) }?;
-        self.started(request, Action::Sent(buffer))
+        self.send_buffer(&self.data, source, header.tag, buffer)
     }
 
     fn answer_get(
@@ -256,35 +252,30 @@ impl TwoSided {
         };
         let from = arena.my_base().wrapping_add(start);
         let bytes = shape.bytes();
-        let tag = header.tag as i32;
-        // SAFETY: `own` checked the extent. The action keeps the arena or the buffer until sent.
+        if shape.is_contiguous() && bytes >= FROM_PLACE {
+            let tag = header.tag as i32;
+            // SAFETY: `own` checked the extent. The action keeps the arena until sent.
+            let request = unsafe { p2p::isend(&self.data, from, bytes, source, tag) }?;
+            return self.started(request, Action::Left { counter: None, _keep: Some(arena) });
+        }
+        let mut buffer = self.buffer(bytes);
+        // SAFETY: `own` checked the extent, and the buffer has capacity for its bytes.
         unsafe {
-            if shape.is_contiguous() && bytes >= FROM_PLACE {
-                let request = p2p::isend(&self.data, from, bytes, source, tag)?;
-                return self.started(request, Action::Left { counter: None, _keep: Some(arena) });
-            }
-            let mut buffer = self.buffer(bytes);
             kernel::copy(from, buffer.as_mut_ptr(), shape, false);
             buffer.set_len(bytes);
-            let request = p2p::isend(&self.data, buffer.as_ptr(), bytes, source, tag)?;
-            self.started(request, Action::Sent(buffer))
         }
+        self.send_buffer(&self.data, source, header.tag, buffer)
     }
 
     pub(crate) fn answer_number(&self, source: usize, tag: u32, value: i64) -> Result<()> {
         let mut buffer = self.buffer(8);
         buffer.extend_from_slice(&value.to_ne_bytes());
-        // SAFETY: the action owns the buffer until the send has completed.
-        let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 8, source, tag as i32) }?;
-        self.started(request, Action::Sent(buffer))
+        self.send_buffer(&self.data, source, tag, buffer)
     }
 
     /// Sends an empty answer, which the origin reports as an error.
     fn refuse(&self, source: usize, tag: u32) -> Result<()> {
-        let buffer = self.buffer(0);
-        // SAFETY: no bytes are read.
-        let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 0, source, tag as i32) }?;
-        self.started(request, Action::Sent(buffer))
+        self.send_buffer(&self.data, source, tag, self.buffer(0))
     }
 
     /// Confirms all handled requests if `now`, or if enough are unconfirmed.
