@@ -217,24 +217,24 @@ impl Observer {
 
     /// A new segment or set of mutexes with `bytes` bytes or mutexes on this rank.
     pub fn made(&self, segment: u64, bytes: u64, ranks: u64, kind: SegmentKind) {
-        self.define(|| Definition::Segment { segment, bytes, ranks, kind });
+        self.define(Event::Segment { segment, bytes, ranks, kind });
     }
 
     /// Rank 0's clock showed `time + offset` ns, up to `bound`, when this rank's showed `time`.
     pub fn compared(&self, time: u64, offset: i64, bound: u64) {
-        self.define(|| Definition::Clock { time, offset, bound });
+        self.define(Event::Clock { time, offset, bound });
     }
 
     pub fn counter(&self, name: &str, value: u64) {
         if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
             let (string, time) = (running.string(name), running.clock.now());
-            self.define(|| Definition::Counter { time, string, value });
+            self.define(Event::Counter { time, string, value });
         }
     }
 
-    fn define(&self, definition: impl FnOnce() -> Definition) {
+    fn define(&self, definition: Event<'static>) {
         if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
-            running.definitions.lock().push(definition());
+            running.definitions.lock().push(Definition::Event(definition));
         }
     }
 
@@ -343,8 +343,8 @@ impl Recording {
                     sites.insert((caller, address), number);
                     drop(sites);
                     let (address, module) = (module.offset, self.string(&module.file));
-                    let site = Definition::Site { site: number, caller, module, address };
-                    self.definitions.lock().push(site);
+                    let site = Event::Site { site: number, caller, module, address };
+                    self.definitions.lock().push(Definition::Event(site));
                     Some(number)
                 }
                 None => return None,
@@ -370,8 +370,8 @@ impl Recording {
         let site = Some(sites.len() as u64).filter(|number| *number < MOST_SITES)?;
         sites.insert(key, site);
         drop(sites);
-        let definition = Definition::Site { site, caller, module, address: SOURCE_LINE };
-        self.definitions.lock().push(definition);
+        let definition = Event::Site { site, caller, module, address: SOURCE_LINE };
+        self.definitions.lock().push(Definition::Event(definition));
         Some(site)
     }
 

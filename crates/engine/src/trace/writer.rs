@@ -18,9 +18,8 @@
 use super::log::{LogPlace, Taken, ThreadLog};
 use super::observer::Recording;
 use super::usage;
-use portolan_trace_format::event::{Encoder, Event, MAX_EVENT, Usage};
+use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
 use portolan_trace_format::format::{self, BlockHeader, MAX_PAYLOAD, Role};
-use portolan_trace_format::kinds::SegmentKind;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -40,37 +39,24 @@ const NO_THREAD: u32 = u32::MAX;
 /// Longest text of a string in bytes. Longer texts are truncated.
 const MAX_TEXT: usize = 4096;
 
+/// An event of the writer itself.
 #[derive(Debug)]
 pub(super) enum Definition {
     String { string: u64, text: String },
-    Segment { segment: u64, bytes: u64, ranks: u64, kind: SegmentKind },
-    Clock { time: u64, offset: i64, bound: u64 },
-    Counter { time: u64, string: u64, value: u64 },
-    Site { site: u64, caller: Option<u64>, module: u64, address: u64 },
-    Usage { time: u64, usage: Usage },
-    End { time: u64 },
+    Event(Event<'static>),
 }
 
 impl Definition {
     fn event(&self) -> Event<'_> {
-        match *self {
-            Definition::String { string, ref text } => {
+        match self {
+            Definition::String { string, text } => {
                 let mut end = text.len().min(MAX_TEXT);
                 while !text.is_char_boundary(end) {
                     end -= 1;
                 }
-                Event::String { string, text: &text[..end] }
+                Event::String { string: *string, text: &text[..end] }
             }
-            Definition::Segment { segment, bytes, ranks, kind } => {
-                Event::Segment { segment, bytes, ranks, kind }
-            }
-            Definition::Clock { time, offset, bound } => Event::Clock { time, offset, bound },
-            Definition::Counter { time, string, value } => Event::Counter { time, string, value },
-            Definition::Site { site, caller, module, address } => {
-                Event::Site { site, caller, module, address }
-            }
-            Definition::Usage { time, usage } => Event::Usage { time, usage },
-            Definition::End { time } => Event::End { time },
+            Definition::Event(event) => *event,
         }
     }
 }
@@ -172,7 +158,7 @@ impl Output {
                 if last || used.is_none_or(|used| used.elapsed() >= EVERY) {
                     used = Some(Instant::now());
                     let (time, usage) = (running.clock.now(), usage::current());
-                    self.define(&[Definition::Usage { time, usage }]);
+                    self.define(&[Definition::Event(Event::Usage { time, usage })]);
                 }
                 self.take_all(running, last);
                 self.flush();
@@ -194,7 +180,8 @@ impl Output {
                 }
                 self.take_all(running, true);
                 if self.pending.is_empty() {
-                    self.define(&[Definition::End { time: running.clock.now() }]);
+                    let time = running.clock.now();
+                    self.define(&[Definition::Event(Event::End { time })]);
                     ended = true;
                 }
             } else {
