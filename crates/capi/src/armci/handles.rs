@@ -1,8 +1,8 @@
 //! Non-blocking handles.
 //!
-//! `armci_hdl_t` is eight bytes that the caller owns: a mark, a kind, and the index and generation
-//! of a slot in a table. Any other contents are an idle handle, which counts as complete. So does a
-//! handle that was waited for, because its slot has a later generation.
+//! `armci_hdl_t` is eight bytes that the caller owns: a mark, a kind, and a number in a table
+//! ([`Handles`]). Any other contents are an idle handle, which counts as complete. So does a handle
+//! that was waited for, because its number is not used again for a long time.
 //!
 //! A transfer that is complete when it is issued needs no slot, and the handle stays idle. A call
 //! on a plain handle in use first completes its earlier transfers ([`prepare`]).
@@ -12,13 +12,14 @@ use super::types::{self, ArmciHandle};
 use crate::boundary::{code, guard, or_abort, reported};
 use parking_lot::Mutex;
 use portolan_engine::error::{Result, fail};
+use portolan_engine::handles::Handles;
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::runtime::{Engine, current};
 use portolan_engine::transfer::{Handle, TransferKind};
 use std::os::raw::c_int;
 use std::sync::Arc;
 
-/// The upper half of `aggregate`. The lower half has the kind and upper bits of the generation.
+/// The upper half of `aggregate`. The lower half has the kind and the upper bits of the number.
 const MARK: u32 = 0x504f;
 const KIND_SHIFT: u32 = 13;
 const PLAIN: u32 = 1;
@@ -27,17 +28,21 @@ const AGGREGATE: u32 = 2;
 const AGGREGATE_PUT: u32 = 3;
 const AGGREGATE_GET: u32 = 4;
 const AGGREGATE_ACC: u32 = 5;
-const INDEX_BITS: u32 = 20;
-const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
-const LOW_BITS: u32 = 32 - INDEX_BITS;
-const GENERATIONS: u32 = 1 << (LOW_BITS + KIND_SHIFT);
 
-fn encoded(kind: u32, index: u32, generation: u32) -> ArmciHandle {
-    let (low, high) = (generation & ((1 << LOW_BITS) - 1), generation >> LOW_BITS);
-    ArmciHandle {
-        target: (index | low << INDEX_BITS) as c_int,
-        aggregate: (MARK << 16 | kind << KIND_SHIFT | high) as c_int,
-    }
+/// `target` has the lower 32 bits of a number, and `aggregate` 13 more, below the kind.
+type HandleTable = Handles<Arc<Mutex<Handle>>, 20, { 12 + KIND_SHIFT }>;
+
+static TABLE: Mutex<HandleTable> = Mutex::new(HandleTable::new());
+
+fn encoded(kind: u32, number: u64) -> ArmciHandle {
+    let high = (number >> 32) as u32;
+    let aggregate = (MARK << 16 | kind << KIND_SHIFT | high) as c_int;
+    ArmciHandle { target: number as c_int, aggregate }
+}
+
+fn number_of(hdl: &ArmciHandle) -> u64 {
+    let high = hdl.aggregate as u32 & ((1 << KIND_SHIFT) - 1);
+    u64::from(high) << 32 | u64::from(hdl.target as u32)
 }
 
 /// Whether the bytes of a handle have the mark of this module. The handle may still be idle.
@@ -57,20 +62,6 @@ fn set_kind(hdl: &mut ArmciHandle, kind: u32) {
     hdl.aggregate = (others | kind << KIND_SHIFT) as c_int;
 }
 
-#[derive(Debug)]
-struct HandleSlot {
-    generation: u32,
-    handle: Option<Arc<Mutex<Handle>>>,
-}
-
-#[derive(Debug)]
-struct HandleTable {
-    slots: Vec<HandleSlot>,
-    free: Vec<u32>,
-}
-
-static TABLE: Mutex<HandleTable> = Mutex::new(HandleTable { slots: Vec::new(), free: Vec::new() });
-
 enum Found {
     /// Never used, or already waited for.
     Idle,
@@ -78,54 +69,33 @@ enum Found {
     Live(u32, Arc<Mutex<Handle>>),
 }
 
-impl HandleTable {
-    fn insert(&mut self, kind: u32, handle: Handle) -> Result<ArmciHandle> {
-        let handle = Some(Arc::new(Mutex::new(handle)));
-        if let Some(index) = self.free.pop() {
-            let slot = &mut self.slots[index as usize];
-            slot.handle = handle;
-            return Ok(encoded(kind, index, slot.generation));
-        }
-        let index = self.slots.len() as u32;
-        if index > INDEX_MASK {
-            fail!(Handle, "{index} handles are in use and were never waited for");
-        }
-        self.slots.push(HandleSlot { generation: 1, handle });
-        Ok(encoded(kind, index, 1))
+fn insert(table: &mut HandleTable, kind: u32, handle: Handle) -> Result<ArmciHandle> {
+    if table.is_full() {
+        fail!(Handle, "{} handles are in use and were never waited for", HandleTable::MOST);
     }
+    Ok(encoded(kind, table.insert(Arc::new(Mutex::new(handle)))))
+}
 
-    fn find(&self, hdl: &ArmciHandle) -> Found {
-        let index = hdl.target as u32 & INDEX_MASK;
-        let live = kind_of(hdl).and_then(|kind| {
-            let slot = self.slots.get(index as usize)?;
-            let own = encoded(kind, index, slot.generation);
-            let same = (own.target, own.aggregate) == (hdl.target, hdl.aggregate);
-            slot.handle.as_ref().filter(|_| same).map(|handle| Found::Live(kind, handle.clone()))
-        });
-        live.unwrap_or(Found::Idle)
-    }
-
-    fn remove(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        slot.handle = None;
-        slot.generation = (slot.generation + 1) % GENERATIONS;
-        self.free.push(index);
-    }
+fn find(table: &HandleTable, hdl: &ArmciHandle) -> Found {
+    let live = kind_of(hdl).and_then(|kind| Some((kind, table.get(number_of(hdl))?.clone())));
+    live.map_or(Found::Idle, |(kind, handle)| Found::Live(kind, handle))
 }
 
 pub(super) fn clear() {
-    let mut table = TABLE.lock();
-    for index in 0..table.slots.len() {
-        if table.slots[index].handle.is_some() {
-            table.remove(index as u32);
-        }
-    }
+    drop(TABLE.lock().drain());
 }
 
 /// Returns the state of a handle. Takes no lock for one that is idle in most programs.
 #[inline]
 fn state_of(hdl: &ArmciHandle) -> Found {
-    if is_marked(hdl) { TABLE.lock().find(hdl) } else { Found::Idle }
+    if is_marked(hdl) { find(&TABLE.lock(), hdl) } else { Found::Idle }
+}
+
+/// Removes a handle in use from the table.
+fn remove(hdl: &mut ArmciHandle) {
+    let removed = TABLE.lock().remove(number_of(hdl));
+    drop(removed); // outside the lock
+    *hdl = IDLE;
 }
 
 const IDLE: ArmciHandle = ArmciHandle { target: 0, aggregate: 0 };
@@ -186,7 +156,7 @@ unsafe fn with(hdl: *mut ArmciHandle, body: impl FnOnce(&mut Handle) -> Result<(
             let result = body(&mut handle);
             *hdl = if handle.is_pending() || handle.is_aggregate() {
                 let kind = if handle.is_aggregate() { AGGREGATE } else { PLAIN };
-                TABLE.lock().insert(kind, handle)?
+                insert(&mut TABLE.lock(), kind, handle)?
             } else {
                 IDLE
             };
@@ -364,8 +334,7 @@ fn done_with(hdl: &mut ArmciHandle, handle: &Handle) {
     if handle.is_aggregate() {
         set_kind(hdl, AGGREGATE);
     } else {
-        TABLE.lock().remove(hdl.target as u32 & INDEX_MASK);
-        *hdl = IDLE;
+        remove(hdl);
     }
 }
 
@@ -419,8 +388,7 @@ pub(crate) unsafe extern "C" fn ARMCI_UNSET_AGGREGATE_HANDLE(handle: *mut ArmciH
         if live.is_pending() {
             set_kind(hdl, PLAIN);
         } else {
-            TABLE.lock().remove(hdl.target as u32 & INDEX_MASK);
-            *hdl = IDLE;
+            remove(hdl);
         }
         Ok(())
     });
@@ -432,25 +400,24 @@ mod tests {
 
     #[test]
     fn garbage_and_stale_copies_are_idle() {
-        let mut table = HandleTable { slots: Vec::new(), free: Vec::new() };
-        let is_idle = |table: &HandleTable, hdl| matches!(table.find(&hdl), Found::Idle);
+        let mut table = HandleTable::new();
+        let is_idle = |table: &HandleTable, hdl| matches!(find(table, &hdl), Found::Idle);
         for bits in [0, -1, 0x5a5a_5a5a, 12345, 0x504f_2001] {
             assert!(is_idle(&table, ArmciHandle { target: bits, aggregate: bits }));
         }
         let mut last = IDLE;
         // More often than `target` alone has generations.
-        for n in 0..3 << LOW_BITS {
-            let mut hdl = table.insert(PLAIN, Handle::default()).unwrap();
-            assert!(matches!(table.find(&hdl), Found::Live(PLAIN, _)), "{n}");
+        for n in 0..3 << 12 {
+            let mut hdl = insert(&mut table, PLAIN, Handle::default()).unwrap();
+            assert!(matches!(find(&table, &hdl), Found::Live(PLAIN, _)), "{n}");
             assert_ne!((hdl.target, hdl.aggregate), (last.target, last.aggregate));
             assert!(is_idle(&table, last));
             set_kind(&mut hdl, AGGREGATE_ACC);
-            assert!(matches!(table.find(&hdl), Found::Live(AGGREGATE_ACC, _)));
-            table.remove(hdl.target as u32 & INDEX_MASK);
+            assert!(matches!(find(&table, &hdl), Found::Live(AGGREGATE_ACC, _)));
+            assert!(table.remove(number_of(&hdl)).is_some());
             assert!(is_idle(&table, hdl));
             last = hdl;
         }
-        assert_eq!(table.slots.len(), 1);
-        assert!(is_idle(&table, encoded(PLAIN, 77, 1)));
+        assert!(is_idle(&table, encoded(PLAIN, 77)));
     }
 }
