@@ -29,33 +29,19 @@ fn switch(value: u64) -> String {
 const SETTINGS: [Setting; COUNT] = [
     Setting {
         variable: "PORTOLAN_PATH",
-        number: |c| match c.path {
-            PathChoice::Auto => 0,
-            PathChoice::Direct => 1,
-            PathChoice::DirectRma => 2,
-            PathChoice::Rma => 3,
-            PathChoice::Message => 4,
-        },
-        text: |n| one_of(&["auto", "direct", "direct+rma", "rma", "message"], n),
+        number: |c| c.path as u64,
+        text: |n| one_of(PathChoice::NAMES, n),
     },
     Setting { variable: "PORTOLAN_NODE_SIZE", number: |c| c.node_size as u64, text: number },
     Setting {
         variable: "PORTOLAN_ATOMICS",
-        number: |c| match c.atomics {
-            AtomicsChoice::Auto => 0,
-            AtomicsChoice::Native => 1,
-            AtomicsChoice::Mpi => 2,
-        },
-        text: |n| one_of(&["auto", "native", "mpi"], n),
+        number: |c| c.atomics as u64,
+        text: |n| one_of(AtomicsChoice::NAMES, n),
     },
     Setting {
         variable: "PORTOLAN_AM",
-        number: |c| match c.am {
-            AmChoice::Auto => 0,
-            AmChoice::Node => 1,
-            AmChoice::Mpi => 2,
-        },
-        text: |n| one_of(&["auto", "node", "mpi"], n),
+        number: |c| c.am as u64,
+        text: |n| one_of(AmChoice::NAMES, n),
     },
     Setting {
         variable: "PORTOLAN_AM_RING_BYTES",

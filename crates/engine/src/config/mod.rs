@@ -58,27 +58,53 @@ pub struct Variable {
     pub set: fn(&mut Config, &str) -> std::result::Result<(), String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PathChoice {
-    /// Direct on a node. Between nodes, MPI windows if they complete without help of the target and
-    /// are clearly cheaper than messages, else messages.
-    Auto,
-    /// The engine does not start if the ranks are not all on one node.
-    Direct,
-    /// MPI windows, also on a node.
-    Rma,
-    DirectRma,
-    /// Two-sided messages, also on a node.
-    Message,
+/// Defines settings with a fixed set of values, and the names of these.
+macro_rules! choices {
+    ($(pub enum $ty:ident { $($(#[$doc:meta])* $value:ident = $name:literal,)+ })+) => { $(
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $ty { $($(#[$doc])* $value,)+ }
+
+        impl $ty {
+            const ALL: &[$ty] = &[$($ty::$value,)+];
+            const NAMES: &[&str] = &[$($name,)+];
+
+            fn parse(text: &str) -> std::result::Result<$ty, String> {
+                Self::NAMES.iter().position(|name| *name == text).map(|at| Self::ALL[at]).ok_or_else(|| {
+                    let (last, others) = Self::NAMES.split_last().expect("there are values");
+                    format!("expected {} or {last}", others.join(", "))
+                })
+            }
+        }
+    )+ };
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtomicsChoice {
-    /// `Mpi` if the path is forced to `rma`, else `Native`.
-    Auto,
-    /// Locks in shared memory. Other nodes send a message to the owner.
-    Native,
-    Mpi,
+choices! {
+    pub enum PathChoice {
+        /// Direct on a node, and messages between nodes.
+        Auto = "auto",
+        /// The engine does not start if the ranks are not all on one node.
+        Direct = "direct",
+        DirectRma = "direct+rma",
+        /// MPI windows, also on a node.
+        Rma = "rma",
+        /// Two-sided messages, also on a node.
+        Message = "message",
+    }
+
+    pub enum AtomicsChoice {
+        /// `Mpi` if the path is forced to `rma`, else `Native`.
+        Auto = "auto",
+        /// Locks in shared memory. Other nodes send a message to the owner.
+        Native = "native",
+        Mpi = "mpi",
+    }
+
+    pub enum AmChoice {
+        /// Rings if there is shared memory, else MPI messages.
+        Auto = "auto",
+        Node = "node",
+        Mpi = "mpi",
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,14 +113,6 @@ pub enum ThreadChoice {
     Auto,
     /// Progress happens only inside calls.
     Off,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AmChoice {
-    /// Rings if there is shared memory, else MPI messages.
-    Auto,
-    Node,
-    Mpi,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -87,17 +87,7 @@ pub static VARIABLES: &[Variable] = &[
         alias: None,
         default: "auto",
         meaning: "transfer path: auto (direct on a node; message between nodes), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
-        set: |c, v| {
-            let choice = match v {
-                "auto" => Ok(PathChoice::Auto),
-                "direct" => Ok(PathChoice::Direct),
-                "direct+rma" => Ok(PathChoice::DirectRma),
-                "rma" => Ok(PathChoice::Rma),
-                "message" => Ok(PathChoice::Message),
-                _ => Err("expected auto, direct, direct+rma, rma or message".into()),
-            };
-            put(&mut c.path, choice)
-        },
+        set: |c, v| put(&mut c.path, PathChoice::parse(v)),
     },
     Variable {
         name: "PORTOLAN_PROGRESS_THREAD",
@@ -339,15 +329,7 @@ pub static VARIABLES: &[Variable] = &[
         alias: None,
         default: "auto",
         meaning: "mechanism that makes accumulate and read-modify-write atomic: native (locks on the owner's node; other nodes ask the owner by message), mpi (MPI's accumulate operations for every rank), auto (mpi when PORTOLAN_PATH=rma, else native)",
-        set: |c, v| {
-            let choice = match v {
-                "auto" => Ok(AtomicsChoice::Auto),
-                "native" => Ok(AtomicsChoice::Native),
-                "mpi" => Ok(AtomicsChoice::Mpi),
-                _ => Err("expected auto, native or mpi".into()),
-            };
-            put(&mut c.atomics, choice)
-        },
+        set: |c, v| put(&mut c.atomics, AtomicsChoice::parse(v)),
     },
     Variable {
         name: "PORTOLAN_AM",
@@ -355,15 +337,7 @@ pub static VARIABLES: &[Variable] = &[
         alias: None,
         default: "auto",
         meaning: "transport of active messages between ranks of a node: node (rings in shared memory), mpi, or auto, which is node if shared memory is available",
-        set: |c, v| {
-            let choice = match v {
-                "auto" => Ok(AmChoice::Auto),
-                "node" => Ok(AmChoice::Node),
-                "mpi" => Ok(AmChoice::Mpi),
-                _ => Err("expected auto, node or mpi".into()),
-            };
-            put(&mut c.am, choice)
-        },
+        set: |c, v| put(&mut c.am, AmChoice::parse(v)),
     },
     Variable {
         name: "PORTOLAN_AM_RING_BYTES",
