@@ -7,10 +7,10 @@
 use super::oversubscription::{Cores, own_cores};
 use crate::config::Config;
 use crate::config::agreed::{self, Agreed};
+use crate::digest;
 use crate::topology::host_name;
 use crate::wait::watchdog::hosts::{self, ADDRESSES, Address};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -36,20 +36,13 @@ pub(super) struct StartupRecord {
     pub settings: Agreed,
 }
 
-fn digest(of: impl Hash) -> u64 {
-    // `DefaultHasher::new` has fixed keys, so all ranks get the same hash.
-    let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
-    hasher.finish()
-}
-
 fn boot_id() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     (!text.trim().is_empty()).then_some(text)
 }
 
 pub(super) fn boot_number() -> u64 {
-    boot_id().map_or(0, digest)
+    boot_id().map_or(0, |id| digest::keyed(0, id))
 }
 
 impl StartupRecord {
@@ -58,11 +51,11 @@ impl StartupRecord {
         let dir = std::fs::metadata(&config.shm_dir).map(|meta| (meta.dev(), meta.ino())).ok();
         StartupRecord {
             boot,
-            host: digest((boot, host_name::<256>(), dir)),
+            host: digest::keyed(0, (boot, host_name::<256>(), dir)),
             cores: own_cores(),
             available: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             key: crate::collective::group::next_key(),
-            secret: crate::digest::key(),
+            secret: digest::key(),
             may_wait: u32::from(may_wait),
             traces_in_use: u32::from(traces_in_use),
             addresses: hosts::own(),
