@@ -14,12 +14,9 @@
 //! Invariant: all tasks of a context end it together, or all leave it. If they have left, the next
 //! `LAPI_Init`, which is collective, ends it together.
 
-use super::context::{self, Context};
-use super::notices::head;
-use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
-use portolan_engine::am::Am;
-use portolan_engine::am::{Accept, Arrival, Handler};
+use portolan_engine::am::wire::read_pod;
+use portolan_engine::am::{Am, Arrival, HandlerId};
 use portolan_engine::error::Result;
 use portolan_engine::trace::Cause;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,12 +35,10 @@ const NO_PATIENCE: u32 = 2;
 const TOGETHER: u32 = 3;
 const LEAVE: u32 = 4;
 
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Word(u32);
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Agreement {
+    /// Of the messages, which consist of one of the words above.
+    handler: HandlerId,
     /// [`TOGETHER`] or [`LEAVE`], or 0 before task 0 has decided.
     decision: AtomicU32,
     /// At task 0.
@@ -56,62 +51,60 @@ struct Calls {
     decision: Option<u32>,
 }
 
-/// Waits for the decision. Returns whether the tasks end the context together.
-pub(crate) fn reach(context: &Context, engine: &Am) -> Result<bool> {
-    say(context, engine, JUDGE, CALLED)?;
-    let (begun, mut patient) = (Instant::now(), true);
-    let decision = || context.agreement.decision.load(Ordering::Acquire);
-    let what = || "the other tasks to call LAPI_Term".to_string();
-    engine.wait_for(Cause::Other, &what, || {
-        if patient && begun.elapsed() > PATIENCE {
-            patient = false;
-            say(context, engine, JUDGE, NO_PATIENCE)?;
-        }
-        Ok(decision() != 0)
-    })?;
-    Ok(decision() == TOGETHER)
-}
-
-fn say(context: &Context, engine: &Am, task: usize, word: u32) -> Result<()> {
-    if task == engine.rank() {
-        return hear(context, engine, task, word);
+impl Agreement {
+    pub(crate) fn new(handler: HandlerId) -> Agreement {
+        Agreement { handler, decision: AtomicU32::new(0), calls: Mutex::default() }
     }
-    let _own = engine.observer().exclude_calls();
-    engine.send_message(task, context.handlers.agreement, bytemuck::bytes_of(&Word(word)), &[])
-}
 
-fn hear(context: &Context, engine: &Am, origin: usize, word: u32) -> Result<()> {
-    let agreement = &context.agreement;
-    if word != CALLED && word != NO_PATIENCE {
-        agreement.decision.store(word, Ordering::Release);
-        return Ok(());
-    }
-    let (whom, decision) = {
-        let mut calls = agreement.calls.lock();
-        if word == CALLED {
-            calls.tasks.push(origin);
-        }
-        let all = calls.tasks.len() == engine.size();
-        match calls.decision {
-            None if all || word == NO_PATIENCE => {
-                let decision = if all { TOGETHER } else { LEAVE };
-                calls.decision = Some(decision);
-                (calls.tasks.clone(), decision)
+    /// Waits for the decision. Returns whether the tasks end the context together.
+    pub(crate) fn reach(&self, engine: &Am) -> Result<bool> {
+        self.say(engine, JUDGE, CALLED)?;
+        let (begun, mut patient) = (Instant::now(), true);
+        let decision = || self.decision.load(Ordering::Acquire);
+        let what = || "the other tasks to call LAPI_Term".to_string();
+        engine.wait_for(Cause::Other, &what, || {
+            if patient && begun.elapsed() > PATIENCE {
+                patient = false;
+                self.say(engine, JUDGE, NO_PATIENCE)?;
             }
-            Some(decision) if word == CALLED => (vec![origin], decision),
-            _ => return Ok(()),
+            Ok(decision() != 0)
+        })?;
+        Ok(decision() == TOGETHER)
+    }
+
+    fn say(&self, engine: &Am, task: usize, word: u32) -> Result<()> {
+        if task == engine.rank() {
+            return self.hear(engine, task, word);
         }
-    };
-    whom.into_iter().try_for_each(|task| say(context, engine, task, decision))
-}
+        let _own = engine.observer().exclude_calls();
+        engine.send_message(task, self.handler, bytemuck::bytes_of(&word), &[])
+    }
 
-#[derive(Debug)]
-pub(crate) struct Hear;
+    pub(crate) fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<()> {
+        self.hear(engine, message.origin, read_pod(message.header)?)
+    }
 
-impl Handler for Hear {
-    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
-        let (Word(word), _): (Word, _) = head(message.header, message.origin)?;
-        hear(context::current()?, engine, message.origin, word)?;
-        Ok(Accept::DONE)
+    fn hear(&self, engine: &Am, origin: usize, word: u32) -> Result<()> {
+        if word != CALLED && word != NO_PATIENCE {
+            self.decision.store(word, Ordering::Release);
+            return Ok(());
+        }
+        let (whom, decision) = {
+            let mut calls = self.calls.lock();
+            if word == CALLED {
+                calls.tasks.push(origin);
+            }
+            let all = calls.tasks.len() == engine.size();
+            match calls.decision {
+                None if all || word == NO_PATIENCE => {
+                    let decision = if all { TOGETHER } else { LEAVE };
+                    calls.decision = Some(decision);
+                    (calls.tasks.clone(), decision)
+                }
+                Some(decision) if word == CALLED => (vec![origin], decision),
+                _ => return Ok(()),
+            }
+        };
+        whom.into_iter().try_for_each(|task| self.say(engine, task, decision))
     }
 }

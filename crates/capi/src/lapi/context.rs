@@ -137,7 +137,7 @@ impl Context {
             err_hndlr,
             handlers,
             ending: AtomicBool::new(false),
-            agreement: Agreement::default(),
+            agreement: Agreement::new(handlers.agreement),
             retired: AtomicBool::new(false),
             table: [const { AtomicUsize::new(0) }; TABLE],
             exchanged: RwLock::default(),

@@ -28,9 +28,10 @@ use super::incoming::Incoming;
 use super::types::{
     BURY_MSG, DELIVER_MSG, DROP_PKT, HdrHandler, LOCAL_STATE, MAGIC, ReturnInfo, SEND_REPLY,
 };
-use super::{messages, notices, vectors};
+use super::{messages, vectors};
 use portolan_engine::am::Am;
 use portolan_engine::am::deferral::Deferral;
+use portolan_engine::am::wire::read_pod;
 use portolan_engine::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use portolan_engine::error::Result;
 use std::os::raw::{c_int, c_ulong, c_void};
@@ -90,7 +91,7 @@ impl Handler for Messages {
     /// Holds back a message for an unset index. Fails after `TIMEOUT` seconds, or in `LAPI_Term`.
     fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> Result<bool> {
         let context = context::current()?;
-        let (head, _): (Head, _) = notices::head(header, origin)?;
+        let head: Head = read_pod(header)?;
         let settable = head.object == 0 && (1..TABLE as u64).contains(&head.handler);
         if !settable || context.table[head.handler as usize].load(Ordering::Acquire) != 0 {
             return Ok(true);

@@ -6,6 +6,7 @@ use super::traffic::add;
 use super::types::{ComplHandler, Hook};
 use super::{counters, messages, notices, objects};
 use portolan_engine::am::Am;
+use portolan_engine::am::wire::read_pod;
 use portolan_engine::am::{Accept, Arrival, Completion, Destination, Then};
 use portolan_engine::error::Result;
 use std::os::raw::c_void;
@@ -64,7 +65,8 @@ impl Finish {
 
 impl Incoming {
     pub(crate) fn new(context: &Context, message: &Arrival<'_>) -> Result<Incoming> {
-        let (head, rest): (Head, _) = notices::head(message.header, message.origin)?;
+        let head: Head = read_pod(message.header)?;
+        let rest = &message.header[size_of::<Head>()..];
         let bytes = head.uhdr_len as usize;
         if rest.len() < bytes {
             let text = format!("task {} sent a truncated user header", message.origin);

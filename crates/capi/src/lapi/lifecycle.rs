@@ -1,6 +1,6 @@
 //! Initialisation and termination. The context shares the engine with the program's other
 //! interfaces ([`sharing`]). `LAPI_Term` waits for all messages and undoes `LAPI_Init`, unless other
-//! tasks do not call it ([`agreement`]).
+//! tasks do not call it ([`super::agreement`]).
 //!
 //! `LAPI_Init` fails on all tasks or on none, so that no task waits for one that has given up. The
 //! tasks therefore exchange the results of their checks, and an engine that was started for this
@@ -9,11 +9,11 @@
 use super::context::{self, Context, Handlers, coded};
 use super::outcome::{Failure, Outcome, refuse};
 use super::types::{Handle, Info};
-use super::{agreement, deliver, finish, messages as m, notices, rmw, traffic, twin};
+use super::{deliver, finish, messages as m, notices, rmw, traffic, twin};
 use crate::boundary;
 use parking_lot::{Mutex, MutexGuard};
-use portolan_engine::am::Handler;
 use portolan_engine::am::deferral::Deferral;
+use portolan_engine::am::{Accept, Am, Arrival, Handler};
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::core::handler;
 use portolan_engine::error::{Result, fail};
@@ -61,6 +61,15 @@ fn is_clean(info: &Info) -> bool {
         && info.add_info.is_null()
 }
 
+struct Agreed;
+
+impl Handler for Agreed {
+    fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
+        context::current()?.agreement.arrive(engine, message)?;
+        Ok(Accept::DONE)
+    }
+}
+
 fn register(engine: &Engine, deferral: &Arc<Deferral>) -> Result<Handlers> {
     let named = |name: &str, handler: Arc<dyn Handler>| (format!("lapi.{name}"), handler);
     let ids = engine.register_handlers(vec![
@@ -69,7 +78,7 @@ fn register(engine: &Engine, deferral: &Arc<Deferral>) -> Result<Handlers> {
         named("run", Arc::new(notices::RunDeferral(deferral.clone()))),
         named("rmw", Arc::new(rmw::Serve)),
         named("answer", Arc::new(rmw::Take)),
-        named("agreement", Arc::new(agreement::Hear)),
+        named("agreement", Arc::new(Agreed)),
     ])?;
     let [message, count, run, rmw, answer, agreement] = ids[..] else {
         fail!(Internal, "{} handlers were registered for LAPI", ids.len());
@@ -228,5 +237,5 @@ fn ready_to_end(context: &Context, engine: &Engine) -> Result<bool> {
         context.pending.advance(context, engine)?;
         Ok(context.pending.left() == 0)
     })?;
-    agreement::reach(context, engine)
+    context.agreement.reach(engine)
 }

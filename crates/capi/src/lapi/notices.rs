@@ -7,9 +7,9 @@ use super::types::ErrorOf;
 use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::Am;
 use portolan_engine::am::deferral::Deferral;
+use portolan_engine::am::wire::read_pod;
 use portolan_engine::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use portolan_engine::error::{Result, fail};
-use std::mem::size_of;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -23,14 +23,6 @@ pub(crate) struct Notice {
     pub of: i32,
     /// 1 for a reply, else 0.
     pub is_reply: u32,
-}
-
-/// Splits a message into its head and the bytes that follow. Fails if it is shorter than the head.
-pub(super) fn head<T: Pod>(bytes: &[u8], from: usize) -> Result<(T, &[u8])> {
-    match bytes.split_at_checked(size_of::<T>()) {
-        Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),
-        None => fail!(Internal, "rank {from} sent a message of {} bytes", bytes.len()),
-    }
 }
 
 fn kind(of: i32) -> ErrorOf {
@@ -91,7 +83,7 @@ pub(crate) struct Count;
 impl Handler for Count {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
-        let (notice, _): (Notice, _) = head(message.header, message.origin)?;
+        let notice: Notice = read_pod(message.header)?;
         let of = kind(notice.of);
         if notice.is_reply == 1 {
             add(&context.traffic(message.origin).replies_received, 1);
@@ -127,7 +119,7 @@ pub(crate) struct RunDeferral(pub Arc<Deferral>);
 
 impl Handler for RunDeferral {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
-        let (job, _): (u64, _) = head(message.header, message.origin)?;
+        let job: u64 = read_pod(message.header)?;
         if message.origin != engine.rank() {
             fail!(Internal, "rank {} sent a job of its own", message.origin);
         }

@@ -8,7 +8,6 @@
 use super::context::{self, call, enter};
 use super::finish;
 use super::messages as m;
-use super::notices::head;
 use super::outcome::{Outcome, refuse};
 use super::traffic::add;
 use super::types::Hook;
@@ -16,6 +15,7 @@ use super::types::{Counter, ErrorOf, Handle, SendHandler};
 use super::{counters, twin};
 use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::Am;
+use portolan_engine::am::wire::read_pod;
 use portolan_engine::am::{Accept, Arrival, Handler};
 use portolan_engine::error::Result;
 use portolan_engine::futex;
@@ -155,7 +155,7 @@ impl Handler for Serve {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let origin = message.origin;
-        let (request, _): (RmwRequest, _) = head(message.header, origin)?;
+        let request: RmwRequest = read_pod(message.header)?;
         let (var, bytes) = (request.var as usize, request.bits as usize / 8);
         if !var.is_multiple_of(bytes) || !futex::is_writable(var) {
             let text = format!(
@@ -181,7 +181,7 @@ pub(crate) struct Take;
 impl Handler for Take {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
-        let (answer, _): (Answer, _) = head(message.header, message.origin)?;
+        let answer: Answer = read_pod(message.header)?;
         // SAFETY: `ask` made the pointer by `Box::into_raw`, and a request has one answer.
         let asked = unsafe { Box::from_raw(answer.asked as *mut Asked) };
         if !asked.prev.is_null() {

@@ -187,7 +187,7 @@ pub fn header<'a>(head: &RecordHead, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u
 }
 
 /// Fails with `Internal` if the message is shorter.
-pub(crate) fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
+pub fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
     match bytes.get(..size_of::<T>()) {
         Some(bytes) => Ok(bytemuck::pod_read_unaligned(bytes)),
         None => fail!(Internal, "a message of {} bytes is too short", bytes.len()),

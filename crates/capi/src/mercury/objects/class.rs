@@ -1,13 +1,12 @@
 //! Classes, and the data that programs attach to their functions.
 
 use super::attached::{Attached, OnCreate};
-use super::context::CONTEXTS;
 use super::more_data::Callbacks;
 use crate::mercury::entry::{maybe, place, text};
-use crate::mercury::table::{NA_CLASSES, Number, Table, Token};
+use crate::mercury::table::{NA_CLASSES, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::checksum::Method;
-use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::failure::{Failure, Result, Status};
 use portolan_rpc::hg::target::Function;
 use portolan_rpc::hg::wire::{ANSWER, REQUEST};
 use portolan_rpc::hg::{Class, Listen};
@@ -33,7 +32,7 @@ pub(crate) struct HeldClass {
     pub on_create: Mutex<OnCreate>,
     pub more_data: Mutex<Callbacks>,
     pub data: Mutex<Attached>,
-    function_data: Mutex<HashMap<u64, Attached>>,
+    pub(super) function_data: Mutex<HashMap<u64, Attached>>,
 }
 
 /// Classes, except the one of `HG_Init` of 2013, which has no handle.
@@ -84,23 +83,6 @@ pub(crate) unsafe fn create(
         data: Mutex::default(),
         function_data: Mutex::default(),
     })))
-}
-
-/// Finalises a class and frees the data attached to it and to its functions. Fails with `BUSY` if
-/// the class has contexts, or the error of the network. The class then stays open.
-pub(crate) fn finalize(token: Token) -> Result<()> {
-    let held = CLASSES.get(token)?;
-    if CONTEXTS.find(|context| context.class_token == Number::of(token)).is_some() {
-        refuse!(BUSY, "the class has contexts; destroy them first");
-    }
-    held.class.finalize()?;
-    super::address::drop_those_of(token);
-    CLASSES.remove(token)?;
-    // Another thread may hold the class for a moment. The data is freed now, outside the locks.
-    let function_data = std::mem::take(&mut *held.function_data.lock());
-    drop(function_data);
-    Attached::replace(&held.data, Attached::default());
-    Ok(())
 }
 
 /// Looks up a function by name and writes to `flag` whether it is registered.

@@ -1,4 +1,4 @@
-//! Contexts: creation, progress and trigger.
+//! Contexts: creation, progress and trigger; and the end of classes, which have none then.
 
 use super::attached::{Attached, OnCreate};
 use super::class::{CLASSES, HeldClass};
@@ -6,7 +6,7 @@ use crate::mercury::entry::{maybe, timeout};
 use crate::mercury::interface::Happened;
 use crate::mercury::table::{Number, Table, Token};
 use parking_lot::Mutex;
-use portolan_rpc::failure::{Failure, Result, Status};
+use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::Context;
 use portolan_rpc::hg::context::ContextShared;
 use std::os::raw::c_uint;
@@ -37,6 +37,23 @@ pub(crate) fn create(
     let (on_create, data) = (Mutex::default(), Mutex::default());
     let held = HeldContext { class, class_token, context, on_create, data };
     Ok(CONTEXTS.insert(Arc::new(held)))
+}
+
+/// Finalises a class and frees the data attached to it and to its functions. Fails with `BUSY` if
+/// the class has contexts, or the error of the network. The class then stays open.
+pub(crate) fn finalize_class(token: Token) -> Result<()> {
+    let held = CLASSES.get(token)?;
+    if CONTEXTS.find(|context| context.class_token == Number::of(token)).is_some() {
+        refuse!(BUSY, "the class has contexts; destroy them first");
+    }
+    held.class.finalize()?;
+    super::address::drop_those_of(token);
+    CLASSES.remove(token)?;
+    // Another thread may hold the class for a moment. The data is freed now, outside the locks.
+    let function_data = std::mem::take(&mut *held.function_data.lock());
+    drop(function_data);
+    Attached::replace(&held.data, Attached::default());
+    Ok(())
 }
 
 pub(crate) fn progress(token: Token, milliseconds: c_uint) -> Result<Happened> {

@@ -9,7 +9,7 @@ use super::address;
 use super::attached::{Attached, OnCreate};
 use super::bulk::{self, BULKS};
 use super::class::{CLASSES, HeldClass, count};
-use super::more_data::{self, Acquisition};
+use super::more_data::Acquisition;
 use super::references::References;
 use crate::mercury::table::{Number, Table, Token};
 use parking_lot::Mutex;
@@ -157,6 +157,19 @@ impl HandleEntry {
         for bulk in std::mem::take(&mut *self.lent.lock()) {
             // This cannot fail: the reference that is dropped keeps the handle in the table.
             let _ = bulk::release(bulk.token());
+        }
+    }
+
+    /// Lets the program release the data that it has acquired, if any.
+    pub(crate) fn release_data(&self, handle: Token) {
+        if !self.acquisition.take_acquired() {
+            return;
+        }
+        // The callback may lock the callbacks of the class too.
+        let callbacks = *self.class.more_data.lock();
+        if let Some(release) = callbacks.release {
+            // SAFETY: the program has set this callback, and `handle` is live.
+            unsafe { release(handle) };
         }
     }
 
@@ -325,7 +338,7 @@ fn drop_reference(handle: Token, before: impl FnOnce(&References)) -> Result<()>
     };
     let removed = HANDLES.remove_if(handle, last);
     if let Some(held) = releases {
-        more_data::release(handle, &held);
+        held.release_data(handle);
         return release(handle);
     }
     match removed {

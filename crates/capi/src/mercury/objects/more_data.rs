@@ -1,6 +1,5 @@
 //! The acquisition of more data (`HG_CORE_MORE_DATA` of 2.4), and the program's callbacks for it.
 
-use super::handle::HandleEntry;
 use crate::mercury::table::Token;
 use parking_lot::Mutex;
 use portolan_rpc::failure::Status;
@@ -46,17 +45,5 @@ impl Acquisition {
 
     pub(crate) fn is_acquired(&self) -> bool {
         self.acquired.load(Ordering::Acquire)
-    }
-}
-
-pub(crate) fn release(handle: Token, held: &HandleEntry) {
-    if !held.acquisition.take_acquired() {
-        return;
-    }
-    // The callback may lock the callbacks of the class too.
-    let callbacks = *held.class.more_data.lock();
-    if let Some(release) = callbacks.release {
-        // SAFETY: the program has set this callback, and `handle` is live.
-        unsafe { release(handle) };
     }
 }

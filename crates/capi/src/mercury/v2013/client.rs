@@ -125,7 +125,7 @@ calls! { V2013:
         // SAFETY: the information string is null.
         let class_token = unsafe { class::create(no_info, na_class, method, (false, false)) }?;
         let made = Global::over(class_token, na_class).inspect_err(|_| {
-            let _ = class::finalize(class_token);
+            let _ = context::finalize_class(class_token);
         })?;
         *GLOBAL.write() = Some(Arc::new(made));
         INITIALIZED.store(true, Ordering::Release);

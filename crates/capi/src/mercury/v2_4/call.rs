@@ -41,7 +41,7 @@ unsafe fn forward(
         refuse!(BUSY, "the handle's call is under way; wait for its callback");
     }
     let function = origin.prepare(held.target_context(), more)?;
-    crate::mercury::objects::more_data::release(handle, &held);
+    held.release_data(handle);
     held.forget_answer();
     let caller = Caller { callback, arg, kind: CB_FORWARD, info: InfoOf { handle } };
     let (of, class) = (Number::of(handle), held.class.clone());

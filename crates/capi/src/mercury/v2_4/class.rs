@@ -5,6 +5,7 @@ use crate::mercury::entry::place;
 use crate::mercury::interface::calls;
 use crate::mercury::objects::attached::{Attached, CreateCallback, FreeCallback, OnCreate};
 use crate::mercury::objects::class::{self, CLASSES};
+use crate::mercury::objects::context::finalize_class;
 use crate::mercury::params;
 use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
@@ -112,7 +113,7 @@ calls! { V2_4:
     }
 
     HG_Finalize | HG_Core_finalize(class: Token) {
-        if class.is_null() { Ok(()) } else { class::finalize(class) }
+        if class.is_null() { Ok(()) } else { finalize_class(class) }
     }
 
     HG_Cleanup | HG_Core_cleanup() -> (), (), { Ok(()) }

@@ -6,7 +6,6 @@ use crate::mercury::objects::address;
 use crate::mercury::objects::attached::{Attached, FreeCallback};
 use crate::mercury::objects::context::CONTEXTS;
 use crate::mercury::objects::handle::{HANDLES, HgInfo, keep, release};
-use crate::mercury::objects::more_data;
 use crate::mercury::objects::references::References;
 use crate::mercury::table::Token;
 use portolan_rpc::failure::Result;
@@ -47,7 +46,7 @@ calls! { V2_4:
     HG_Reset | HG_Core_reset(handle: Token, addr: Token, id: u64) {
         let held = HANDLES.get(handle)?;
         held.reset(addr, id)?;
-        more_data::release(handle, &held);
+        held.release_data(handle);
         Ok(())
     }
 
