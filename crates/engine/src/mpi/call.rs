@@ -32,7 +32,8 @@ macro_rules! start {
     ($comm:expr, $call:ident($($argument:expr),* $(,)?)) => {{
         let mut request = $crate::mpi::Request::null();
         let comm = $comm.live()?;
-        $crate::mpi::call::call!($call($($argument,)* comm, &mut request.raw)).map(|()| request)
+        $crate::mpi::call::call!($call($($argument,)* comm, &mut request.raw))?;
+        Ok(request)
     }};
 }
 pub(super) use start;

@@ -139,7 +139,7 @@ impl TwoSided {
         self.send_buffer(&self.data, target, header.tag, buffer)
     }
 
-    #[inline]
+    #[inline(always)] // saves 29 instructions of a put
     pub(super) fn send_buffer(
         &self,
         comm: &Comm,
