@@ -115,7 +115,7 @@ impl Core {
         Ok(self.array.take())
     }
 
-    /// Returns whether the array is too large to become a spare one, and has no ghost cells.
+    /// Returns whether the array exceeds the size of spare arrays and is without ghost cells.
     pub fn is_large(&self) -> PyResult<bool> {
         let known = self.known()?;
         let bytes = bytes_of(&known.shape, self.dtype);

@@ -54,7 +54,7 @@ fn is_called_by_interpreter() -> bool {
         LazyLock::new(|| place(is_called_by_interpreter as *const () as usize).0);
     static PYTHON: LazyLock<usize> = LazyLock::new(|| place(*LOOP).0);
     let mut frames = [std::ptr::null_mut(); FRAMES];
-    // SAFETY: the array has so many elements.
+    // SAFETY: the array has `FRAMES` elements.
     let n = unsafe { libc::backtrace(frames.as_mut_ptr(), FRAMES as c_int) };
     frames[..n.unsigned_abs() as usize]
         .iter()
@@ -74,7 +74,7 @@ fn is_called_by_interpreter() -> bool {
 #[cfg(target_env = "gnu")]
 fn place(address: usize) -> (usize, usize) {
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the call only writes to the structure, of which all bits may be zero.
+    // SAFETY: the call only writes to the structure, whose bits may all be zero.
     let found = unsafe {
         libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr());
         found.assume_init()

@@ -129,7 +129,7 @@ fn may_be_taken(operand: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Carries out a call without arguments other than `out`, if there is a plan and all arrays are
 /// distributed alike. Returns None otherwise, before any collective call. The result may take over
-/// one of the operands for which `may_be_taken` is true.
+/// an operand whose `may_be_taken` is true.
 fn known<'py>(
     ufunc: &Bound<'py, PyAny>,
     operands: &[Bound<'py, PyAny>],

@@ -1,4 +1,4 @@
-/* What sends the aggregated asyncs of one handle: a flush, their age, their limit, and the end. */
+/* A flush, their age, their limit and the end send the aggregated asyncs of one handle. */
 // TEST: x10
 // TEST: n=4 node-size=2
 // TEST: n=3 node-size=1

@@ -95,7 +95,7 @@ pub trait Sender {
     /// barrier without the library.
     fn complete(&mut self);
 
-    /// Completes all messages, of which `here` come to this rank. Collective.
+    /// Completes all messages. `here` of them come to this rank. Collective.
     fn rest(&mut self, here: u64);
 }
 

@@ -88,7 +88,7 @@ static WORD: AtomicUsize = AtomicUsize::new(0);
 static ENDED: AtomicU32 = AtomicU32::new(0);
 static OWN_ENDED: AtomicU32 = AtomicU32::new(0);
 
-/// What [`CMPL`], [`OWN_CMPL`] and [`ORG`] must reach.
+/// The values that [`CMPL`], [`OWN_CMPL`] and [`ORG`] must reach.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 static OWN_ASKED: AtomicU32 = AtomicU32::new(0);
 static LEAVING: AtomicU32 = AtomicU32::new(0);
@@ -124,7 +124,7 @@ fn wait(counter: Ptr, value: u32) {
     ok(unsafe { LAPI_Waitcntr(hndl(), counter.cast(), value as c_int, &mut left) });
 }
 
-/// What a message must contain and how its header handler decides.
+/// The contents of a message, and the decision of its header handler.
 struct Plan {
     header: Vec<u8>,
     data: Vec<u8>,

@@ -75,7 +75,7 @@ extern "C" fn registered(args: *mut i64, n: c_int) {
     receive(args, n);
 }
 
-/// An async of no arguments or of one, which its number tells.
+/// An async with one argument or none; its number of arguments says which.
 extern "C" fn short(args: *mut i64, n: c_int) {
     SHORT[0].fetch_add(1, SeqCst);
     if n == 1 {

@@ -228,7 +228,7 @@ pub(super) extern "C" fn vector_header(
         let blocks = plan.blocks.expect("a vector");
         let lens = std::slice::from_raw_parts(lens.cast::<usize>(), blocks.len());
         assert_eq!(lens, blocks, "the blocks of {stamp:?}");
-        // One block for all, or the same ones with gaps between them.
+        // The destination has one block for all bytes, or the same blocks with gaps between them.
         let joins = !is_strided(&stamp, &blocks) && stamp.rng(4).one_in(3);
         let lens = if joins { vec![plan.data.len()] } else { blocks };
         let room = vec![0xee; plan.data.len() + 8 * lens.len()];
