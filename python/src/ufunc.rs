@@ -117,24 +117,28 @@ fn are_alike(a: &Rc<Core>, b: &Rc<Core>) -> PyResult<bool> {
 
 static ARRAY: Function = Function::new("portolan._array", "Array");
 
-/// Returns whether the result of an operator may take over the memory of an operand. Smaller results
-/// take over spare arrays, which costs less.
-fn may_be_taken(operand: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Operands whose memory the result of an operator may take over.
+type Offers = [Option<Rc<Core>>; 2];
+
+/// Returns an operand that only the expression refers to. Small results take over spare arrays, which
+/// costs less.
+fn offered(operand: &Bound<'_, PyAny>) -> PyResult<Option<Rc<Core>>> {
     if !has_one_reference(operand) || !operand.get_type().is(ARRAY.get(operand.py())?) {
-        return Ok(false);
+        return Ok(None);
     }
-    let Some(core) = core_of(operand)? else { return Ok(false) };
-    Ok(core.is_large()? && core.is_unused() && is_temporary(operand))
+    let Some(core) = core_of(operand)? else { return Ok(None) };
+    let is_offered = core.is_large()? && core.is_unused() && is_temporary(operand);
+    Ok(is_offered.then(|| core.clone()))
 }
 
 /// Carries out a call without arguments other than `out`, if there is a plan and all arrays are
 /// distributed alike. Returns None otherwise, before any collective call. The result may take over
-/// an operand whose `may_be_taken` is true.
+/// one of the `offers`, which are in the order of the operands.
 fn known<'py>(
     ufunc: &Bound<'py, PyAny>,
     operands: &[Bound<'py, PyAny>],
     out: Option<&Bound<'py, PyAny>>,
-    may_be_taken: [bool; 2],
+    offers: Offers,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (py, key) = (ufunc.py(), key(ufunc, operands)?);
     let plan = with_plans(|plans| {
@@ -161,18 +165,15 @@ fn known<'py>(
         None => {
             let name = ufunc.getattr(intern!(py, "__name__"))?;
             let (result, dtype) = (dtype, with_type!(dtype, T => numpy::dtype::<T>(py)));
-            let mut offers = operands.iter().zip(may_be_taken).enumerate();
-            let place = offers.find_map(|(n, (operand, is_offered))| {
-                let core = is_offered.then(|| core_of(operand).ok().flatten())??;
-                (core.dtype == result).then(|| (n, core.clone()))
+            let mut fitting = offers.iter().enumerate().filter_map(|(n, offer)| {
+                offer.as_ref().filter(|operand| operand.dtype == result).map(|core| (n, core))
             });
-            let offered = place.as_ref().map(|(_, core)| core);
+            let fitting = fitting.next();
             let like = || model.call_method1(intern!(py, "_like"), (dtype, name, true));
-            let made = core.home.offering(offered, like)?;
-            if let Some((n, core)) = place
-                && core.known().is_err()
-            {
-                operands[n] = made.clone();
+            let made = core.home.offering(fitting.map(|(_, operand)| operand), like)?;
+            match fitting {
+                Some((n, operand)) if operand.known().is_err() => operands[n] = made.clone(),
+                _ => {}
             }
             made
         }
@@ -207,8 +208,8 @@ impl Function {
         other: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, ufunc) = (a.py(), self.get(a.py())?);
-        let may_be_taken = [may_be_taken(a)?, may_be_taken(b)?];
-        if let Some(found) = known(ufunc, &[a.clone(), b.clone()], None, may_be_taken)? {
+        let offers = [offered(a)?, offered(b)?];
+        if let Some(found) = known(ufunc, &[a.clone(), b.clone()], None, offers)? {
             return Ok(found);
         }
         // Such classes want no universal function.
@@ -222,7 +223,7 @@ impl Function {
     /// Carries out `a OPERATOR= b`.
     pub fn in_place<'py>(&self, a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<()> {
         let ufunc = self.get(a.py())?;
-        if known(ufunc, &[a.clone(), b.clone()], Some(a), [false; 2])?.is_none() {
+        if known(ufunc, &[a.clone(), b.clone()], Some(a), Offers::default())?.is_none() {
             let out = [(intern!(a.py(), "out"), a)].into_py_dict(a.py())?;
             ufunc.call((a, b), Some(&out))?;
         }
@@ -231,8 +232,8 @@ impl Function {
 
     pub fn of_one<'py>(&self, a: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let ufunc = self.get(a.py())?;
-        let may_be_taken = [may_be_taken(a)?, false];
-        match known(ufunc, std::slice::from_ref(a), None, may_be_taken)? {
+        let offers = [offered(a)?, None];
+        match known(ufunc, std::slice::from_ref(a), None, offers)? {
             Some(found) => Ok(found),
             None => ufunc.call1((a,)),
         }
@@ -258,7 +259,7 @@ pub fn array_ufunc<'py>(
         let given: Operands<'py> = operands.iter().collect();
         // `known` refuses functions with several results.
         let out = out.map(|out| out.get_item(0)).transpose()?;
-        if let Some(found) = known(ufunc, &given, out.as_ref(), [false; 2])? {
+        if let Some(found) = known(ufunc, &given, out.as_ref(), Offers::default())? {
             return Ok(found);
         }
     }

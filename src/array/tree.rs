@@ -183,7 +183,8 @@ pub(super) fn best<T: Element + PartialOrd, D: Dimension>(
     for (n, row) in view.rows().into_iter().enumerate() {
         copy.clear();
         copy.extend(row.iter().copied());
-        let Some((value, at)) = best_of_slice(&copy, better, orderless) else { continue };
+        let of_row = with_vectors(Best { slice: &copy, better, orderless });
+        let Some((value, at)) = of_row else { continue };
         if found.is_none_or(|(known, _)| wins(value, known, better, orderless)) {
             found = Some((value, n * copy.len() + at));
         }

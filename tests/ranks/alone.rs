@@ -14,6 +14,27 @@ pub fn all() -> impl Iterator<Item = &'static Alone> {
     all.chain(crate::attack_order::ALONE)
 }
 
+/// A call that is not answered ends the job.
+const UNANSWERED: Alone = Alone {
+    env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
+    seconds: 20,
+    end: End::Fails(&[
+        "rank 0:",
+        " s for calls or transfers over mpi that peers must end (no progress meanwhile)",
+        "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT",
+    ]),
+    ..ALONE_BASE
+};
+
+const UNANSWERED_SM: Alone = Alone {
+    one_node: true,
+    end: End::Fails(&[
+        " s for calls or transfers over na+sm that peers must end (no progress meanwhile)",
+        "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT",
+    ]),
+    ..UNANSWERED
+};
+
 /// Launches without a table in another file. Names are unique.
 const ALONE: &[Alone] = &[
     Alone {
@@ -295,54 +316,26 @@ const ALONE: &[Alone] = &[
     Alone {
         name: "watchdog_call",
         label: "a call that is not answered",
-        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
-        seconds: 20,
-        end: End::Fails(&[
-            "rank 0:",
-            " s for calls or transfers over mpi that peers must end (no progress meanwhile)",
-            "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT",
-        ]),
         run: watchdog::call,
-        ..ALONE_BASE
+        ..UNANSWERED
     },
     Alone {
         name: "watchdog_call_sm",
-        one_node: true,
         label: "a call over na+sm that is not answered",
-        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
-        seconds: 20,
-        end: End::Fails(&[
-            " s for calls or transfers over na+sm that peers must end (no progress meanwhile)",
-            "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT",
-        ]),
         run: watchdog::call_sm,
-        ..ALONE_BASE
+        ..UNANSWERED_SM
     },
     Alone {
         name: "watchdog_polls",
         label: "a call that is not answered, and polls without a timeout",
-        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
-        seconds: 20,
-        end: End::Fails(&[
-            "rank 0:",
-            " s for calls or transfers over mpi that peers must end (no progress meanwhile)",
-            "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT",
-        ]),
         run: watchdog::polled_call,
-        ..ALONE_BASE
+        ..UNANSWERED
     },
     Alone {
         name: "watchdog_polls_sm",
-        one_node: true,
         label: "such polls over na+sm",
-        env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
-        seconds: 20,
-        end: End::Fails(&[
-            " s for calls or transfers over na+sm that peers must end (no progress meanwhile)",
-            "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT",
-        ]),
         run: watchdog::polled_call_sm,
-        ..ALONE_BASE
+        ..UNANSWERED_SM
     },
     Alone {
         name: "watchdog_computes",

@@ -1,9 +1,9 @@
 //! The model of active messages, through any [`Sender`] of an interface.
 //!
-//! A [`Stamp`] in each message names a seed, from which its receiver computes what the message must
-//! contain and which messages it sends on. All ranks draw the first messages of all ranks from the
+//! Each message has a [`Stamp`] with a seed. From the seed its receiver computes the contents of the
+//! message, and the messages that it sends on. All ranks draw the first messages of all ranks from the
 //! seed of the run, and follow them on, so each rank knows the number and the sum of the messages
-//! that it must receive. Handlers have no argument of the program's, so the state is static.
+//! that it must receive. Handlers get no pointer of the program, so the state is static.
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;

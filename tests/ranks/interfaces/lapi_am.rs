@@ -10,14 +10,14 @@ use super::lapi::{
 use crate::am_model::{self, Sender, Stamp, TO_ALL, WORDS};
 use crate::child::Ctx;
 use crate::rng::Rng;
-use handlers::{Header, header, is_strided, late_header, vector_header};
+use handlers::{Header, header, is_strided, vector_header};
 use parking_lot::Mutex;
 use std::os::raw::{c_int, c_uint};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// A counter of LAPI has 16 bytes, of which the first 4 are its value.
+/// A LAPI counter has 16 bytes. The first four are its value.
 #[repr(C, align(8))]
 struct Counter([AtomicU32; 4]);
 
@@ -277,7 +277,8 @@ fn send(to: &[usize], stamp: Stamp, rng: &mut Rng, may_wait: bool, early: bool) 
 
 /// A handler by index, by its address at the target, or by its address here.
 fn handler_for(to: &[usize], vector: bool, early: bool, rng: &mut Rng) -> usize {
-    let own = if vector { vector_header as Header as usize } else { header as Header as usize };
+    let own =
+        if vector { vector_header as Header as usize } else { header::<true> as Header as usize };
     match (early, rng.below(3)) {
         (true, _) if !vector => LATE,
         (_, 0) if !vector && to.len() == 1 => TABLES.lock()[0][to[0]],
@@ -306,9 +307,9 @@ impl Lapi {
             ok(LAPI_Qenv(h, MAX_UHDR_SZ, &mut most));
             assert!(most >= 512 && most % 8 == 0, "MAX_UHDR_SZ is {most}");
             MAX_UHDR.store(most as usize, SeqCst);
-            ok(LAPI_Addr_set(h, header as Header as Ptr, PLAIN as c_int));
+            ok(LAPI_Addr_set(h, header::<true> as Header as Ptr, PLAIN as c_int));
             ok(LAPI_Addr_set(h, vector_header as Header as Ptr, VECTOR as c_int));
-            let mine = [header as Header as Ptr, TGT.at(), WORD.as_ptr().cast()];
+            let mine = [header::<true> as Header as Ptr, TGT.at(), WORD.as_ptr().cast()];
             for (i, mine) in mine.into_iter().enumerate() {
                 let mut table = vec![null_mut(); ctx.n];
                 ok(LAPI_Address_init(h, mine, table.as_mut_ptr()));
@@ -320,7 +321,7 @@ impl Lapi {
 
     fn set_late(&mut self) {
         // SAFETY: the handler is a header handler.
-        ok(unsafe { LAPI_Addr_set(hndl(), late_header as Header as Ptr, LATE as c_int) });
+        ok(unsafe { LAPI_Addr_set(hndl(), header::<false> as Header as Ptr, LATE as c_int) });
         self.early = 0;
     }
 

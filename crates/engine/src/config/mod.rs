@@ -69,7 +69,8 @@ macro_rules! choices {
             const NAMES: &[&str] = &[$($name,)+];
 
             fn parse(text: &str) -> std::result::Result<$ty, String> {
-                Self::NAMES.iter().position(|name| *name == text).map(|at| Self::ALL[at]).ok_or_else(|| {
+                let at = Self::NAMES.iter().position(|name| *name == text);
+                at.map(|at| Self::ALL[at]).ok_or_else(|| {
                     let (last, others) = Self::NAMES.split_last().expect("there are values");
                     format!("expected {} or {last}", others.join(", "))
                 })

@@ -59,7 +59,7 @@ pub(crate) struct WakeSource {
     turns: AtomicU32,
     idle: Idle,
     /// Polls with timeout zero that found nothing; approximate.
-    vain: AtomicU32,
+    idle_polls: AtomicU32,
     /// The waits of the class as the watchdog sees them, while an operation is under way, and the
     /// time of the last check.
     watched: Mutex<Option<(RepeatedWait<u32>, Instant)>>,
@@ -307,9 +307,9 @@ fn poll_once(class: &Arc<Shared>) -> Result<()> {
     let busy = class.poll()? || class.poll()?;
     engine.inspect(|engine| engine.looked(busy));
     if !busy {
-        let vain = &class.wake_source.vain;
-        let count = vain.load(Ordering::Relaxed).wrapping_add(1);
-        vain.store(count, Ordering::Relaxed);
+        let polls = &class.wake_source.idle_polls;
+        let count = polls.load(Ordering::Relaxed).wrapping_add(1);
+        polls.store(count, Ordering::Relaxed);
         if count.is_multiple_of(WATCH_EVERY) {
             class.watch(&[ReportCause::Slow]);
         }
@@ -326,8 +326,8 @@ impl Shared {
     }
 
     /// Reports to the watchdog that a peer does not end an operation of this process. The waits of
-    /// all threads count as one. Called before a long nap, whose wait itself answers requests for
-    /// reports, and after many polls, which leave out fewer causes.
+    /// all threads count as one. A wait answers requests for reports itself, so it leaves them out;
+    /// nobody else answers them in a loop of polls.
     #[cold]
     fn watch(&self, left_out: &[ReportCause]) {
         let Some(mut watched) = self.wake_source.watched.try_lock() else { return };

@@ -70,7 +70,8 @@ fn check_header(uhdr: *const u8, len: c_uint) -> (Stamp, Plan) {
     (stamp, plan)
 }
 
-pub(super) extern "C" fn header(
+/// Messages for an index that is set late are not in order with the others.
+pub(super) extern "C" fn header<const IN_ORDER: bool>(
     handle: *mut c_uint,
     uhdr: *const u8,
     uhdr_len: *mut c_uint,
@@ -79,20 +80,7 @@ pub(super) extern "C" fn header(
     info: *mut Ptr,
 ) -> Ptr {
     // SAFETY: the library passes live objects.
-    unsafe { decide(&mut *handle, (uhdr, *uhdr_len), &mut *returns, (completion, info), true) }
-}
-
-/// Messages for an index that is set late do not keep their place among the others.
-pub(super) extern "C" fn late_header(
-    handle: *mut c_uint,
-    uhdr: *const u8,
-    uhdr_len: *mut c_uint,
-    returns: *mut Returns,
-    completion: *mut Option<Completion>,
-    info: *mut Ptr,
-) -> Ptr {
-    // SAFETY: the library passes live objects.
-    unsafe { decide(&mut *handle, (uhdr, *uhdr_len), &mut *returns, (completion, info), false) }
+    unsafe { decide(&mut *handle, (uhdr, *uhdr_len), &mut *returns, (completion, info), IN_ORDER) }
 }
 
 /// # Safety

@@ -232,7 +232,8 @@ pub fn with_vectors<V: Vectors>(body: V) -> V::Output {
     body.run()
 }
 
-/// Distance in bytes at which a reduction prefetches. Hardware prefetchers stop at the end of a page.
+/// Distance in bytes at which a reduction prefetches. Reductions of memory that is not in the cache
+/// take about a tenth less time with it, in huge pages too.
 const LATER: usize = 2048;
 
 /// Prefetches a part of the length of a slice, at a distance behind it. The memory may end before.
