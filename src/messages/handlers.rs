@@ -75,7 +75,7 @@ impl Handlers {
         self
     }
 
-    /// Adds an item type, with batches of at most 64 KiB.
+    /// Adds an item type, with batches of at most 60 KiB.
     pub fn item<I: Item>(self) -> Handlers {
         self.item_with::<I>(DEFAULT_LIMIT)
     }

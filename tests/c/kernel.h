@@ -22,7 +22,6 @@
 #if __has_include(<portolan.h>)
 #include "check.h"
 #define KERNEL_SIDE "portolan"
-#define KERNEL_NOTIFIES 1
 #else
 #include <armci.h>
 #include <stdio.h>

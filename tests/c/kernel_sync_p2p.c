@@ -1,9 +1,8 @@
 /* PRK sync_p2p on ARMCI: a pipeline over columns. A rank puts the last element of a row to the next
- * rank and notifies it. With a third argument `hops` there are two rows and two columns a rank, and
+ * rank, which waits for it. With a third argument `hops` there are two rows and two columns a rank, and
  * SIZE hundreds of rounds. See kernel.h for the other arguments.
  *
- * Portolan notifies by armci_notify, which other ARMCIs do not have. With them, a rank polls the
- * element itself, whose place holds a NaN before. */
+ * A rank polls the element itself, whose place holds a NaN before. */
 // TEST: armci moving
 // TEST: one of n=2 -- 2 2 hops | n=3 -- 2 2 hops
 #include "kernel.h"
@@ -15,28 +14,18 @@ static void **base;
 static void pass_on(int to, int row, double value)
 {
   CHECK_OK(ARMCI_Put(&value, (double *)base[to] + row, sizeof value, to));
-#ifdef KERNEL_NOTIFIES
-  armci_notify(to);
-#else
   ARMCI_Fence(to);
-#endif
 }
 
-static double await(int from, int row)
+static double await(int row)
 {
   volatile double *place = (double *)base[me] + row;
-#ifdef KERNEL_NOTIFIES
-  armci_notify_wait(from, NULL);
-  return *place;
-#else
   int flag;
-  (void)from;
   while (isnan(*place))
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
   const double value = *place;
   *place = NAN;
   return value;
-#endif
 }
 
 int main(int argc, char **argv)
@@ -65,7 +54,7 @@ int main(int argc, char **argv)
         const double *above = grid + (long)(row - 1) * width;
         double *here = grid + (long)row * width;
         if (me > 0)
-          here[0] = await(me - 1, row);
+          here[0] = await(row);
         for (int k = me == 0 ? 2 : 1; k < width; k++)
           here[k] = above[k] + here[k - 1] - above[k - 1];
         if (me < last_rank)
@@ -77,7 +66,7 @@ int main(int argc, char **argv)
       else if (me == last_rank)
         pass_on(0, 0, corner);
       else if (me == 0)
-        grid[1] = await(last_rank, 0);
+        grid[1] = await(0);
     }
     kernel_ends();
   }

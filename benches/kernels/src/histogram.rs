@@ -27,8 +27,8 @@ pub const KERNEL: Kernel = Kernel {
 
 /// Counters of a rank, as in bale.
 const TABLE: usize = 1000;
-/// Bytes of a batch.
-pub(crate) const BATCH: usize = 64 << 10;
+/// Bytes of a batch, which MPI sends over TCP without waiting for the receiver.
+pub(crate) const BATCH: usize = 60 << 10;
 /// Direct versions do this part of the updates, because MPI's take microseconds each.
 pub(crate) const DIRECT: usize = 32;
 

@@ -34,8 +34,9 @@ fast_tls! {
 
 /// Number of items that [`Aggregator::push_values`] adds together.
 const TOGETHER: usize = 64;
-/// In bytes.
-pub const DEFAULT_LIMIT: usize = 64 << 10;
+/// In bytes. With its headers, a batch is shorter than 64 KiB: MPI sends longer messages over TCP
+/// only after the receiver has answered.
+pub const DEFAULT_LIMIT: usize = 60 << 10;
 
 pub struct Aggregator {
     handler: HandlerId,

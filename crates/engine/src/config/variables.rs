@@ -206,7 +206,7 @@ pub static VARIABLES: &[Variable] = &[
         name: "PORTOLAN_CHUNK_BYTES",
         group: Group::Tuning,
         alias: None,
-        default: "256K",
+        default: "60K",
         meaning: "length of the chunks into which the message path divides long transfers, 4K to 64M",
         set: |c, v| put(&mut c.chunk_bytes, parse_within(v, [4 << 10, 64 << 20])),
     },

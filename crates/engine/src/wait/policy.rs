@@ -26,7 +26,7 @@
 use super::times::{
     AWAKE, AWAKE_BY_BELL, CHUNK_POLLS, CLASS_POLLS, CLASS_SLEEPS, CONTENDED_POLLS, FIRST_NAP,
     LONGEST_NAP, LOOP_NAP, LOOP_POLLS, MEETING_NAP, MEETING_POLLS, NETWORK_POLLS, POLLS,
-    SERVED_NAP, SHARED_POLLS, SHORT_YIELD, UNDISTURBED,
+    SERVED_NAP, SHARED_POLLS, SHORT_YIELD, THREAD_NAP, UNDISTURBED,
 };
 use super::{Progress, contention};
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl Naps {
     /// The next nap is now at most `longest`. Later naps grow from it.
     fn take_up_to(&mut self, longest: Duration) -> Duration {
         let nap = self.next.min(longest);
-        self.next = nap * 2;
+        self.next = nap * 3;
         nap
     }
 
@@ -200,7 +200,9 @@ impl Patience {
     /// For the progress thread. `longest`: its longest nap.
     pub(crate) fn of_thread(messages: bool, longest: Duration) -> Patience {
         let polls = if messages { AWAKE } else { AWAKE_BY_BELL };
-        Patience { polls, longest_nap: longest, limit: longest, ..Patience::POLLING }
+        let (first_nap, event_nap) = (THREAD_NAP, THREAD_NAP);
+        let thread = Patience { polls, first_nap, event_nap, ..Patience::POLLING };
+        Patience { longest_nap: longest, limit: longest, ..thread }
     }
 
     /// For a wait of a rank. `requested` returns whether other ranks have sent it requests since
@@ -341,7 +343,7 @@ mod tests {
         assert_eq!(step(Duration::ZERO, true), Step::Poll);
         assert_eq!(step(POLLS - Duration::from_micros(1), true), Step::Poll);
         let naps: Vec<_> = (0..5).map(|_| step(POLLS, true)).collect();
-        let expected = [20, 40, 80, 100, 100].map(|us| Step::Nap(Duration::from_micros(us)));
+        let expected = [20, 60, 100, 100, 100].map(|us| Step::Nap(Duration::from_micros(us)));
         assert_eq!(naps, expected);
         backoff.reset();
         let at_most = Duration::from_micros(7);

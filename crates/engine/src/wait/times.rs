@@ -44,6 +44,9 @@ pub const AWAKE_BY_BELL: Duration = us(3);
 
 /// The first nap: about what a wake-up costs, so a shorter one would spare nothing.
 pub const FIRST_NAP: Duration = us(20);
+/// The first nap of the progress thread. Each wake-up costs a computation that fills the caches up to
+/// 100 us.
+pub const THREAD_NAP: Duration = us(100);
 /// The longest nap of a wait whose end rings no bell: the nap delays it by at most this.
 pub const LONGEST_NAP: Duration = us(100);
 /// In a loop of the program that polls: short, because the loop may do more than wait.
@@ -65,7 +68,7 @@ pub const UNDISTURBED: Duration = ms(250);
 /// costs a barrier in all threads of the process.
 pub const CLASS_SLEEPS: Duration = ms(2);
 /// How long after an event other ranks count as active, and the progress thread naps for half of
-/// its longest time. A wake-up costs about 25 us, so shorter naps would use more of a core.
+/// its longest time. A wake-up costs 25 to 100 us, so shorter naps would use more of a core.
 pub const LATELY: Duration = ms(100);
 
 // ------------------------------------------------------------ evidence of other work

@@ -38,9 +38,9 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         variable: "PORTOLAN_CHUNK_BYTES",
-        values: &["256K", "64K", "1M"],
-        tests: &["put_bw"],
-        sizes: &[1 << 20, 4 << 20],
+        values: &["60K", "32K", "256K"],
+        tests: &["strided_put", "strided_get"],
+        sizes: &[256 << 10, 4 << 20],
         place: Where::Messages,
     },
     Experiment {
