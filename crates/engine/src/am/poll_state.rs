@@ -19,7 +19,8 @@ use crate::wait::times::{LINGER, OFTEN};
 use std::time::Duration;
 
 /// The interval between checks doubles after this number of checks that find the rank still
-/// polling, to at most four times [`LINGER`] and a quarter of the time that the rank has lingered.
+/// polling, to at most 16 times [`LINGER`] and a quarter of the time that the rank has lingered. On a
+/// virtual machine, a check delays the waiting thread by up to 100 us.
 const PATIENT: u32 = 8;
 /// Number of waits within [`OFTEN`] that make a rank linger.
 const WAITS: u32 = 32;
@@ -28,7 +29,7 @@ const BATCH: u32 = 16;
 
 /// Time until the next check after `checks` checks that found the rank polling.
 pub fn pause_after(checks: u32) -> Duration {
-    LINGER * (1 << (checks / PATIENT).min(2))
+    LINGER * (1 << (checks / PATIENT).min(4))
 }
 
 #[derive(Debug, Default)]

@@ -44,8 +44,8 @@ pub const AWAKE_BY_BELL: Duration = us(3);
 
 /// The first nap: about what a wake-up costs, so a shorter one would spare nothing.
 pub const FIRST_NAP: Duration = us(20);
-/// The first nap of the progress thread. Each wake-up costs a computation that fills the caches up to
-/// 100 us.
+/// The first nap of the progress thread. On a virtual machine, a wake-up delays a computation that
+/// fills the caches by up to 100 us.
 pub const THREAD_NAP: Duration = us(100);
 /// The longest nap of a wait whose end rings no bell: the nap delays it by at most this.
 pub const LONGEST_NAP: Duration = us(100);
@@ -89,7 +89,7 @@ pub const CLOSE: Duration = us(50);
 // ------------------------------------------------------------ other threads of a waiting rank
 
 /// Time until the progress thread first checks a rank that begins to linger: a check takes the core
-/// from the waiting thread for a few microseconds, which is then a few percent.
+/// from the waiting thread, which costs it a few percent at first.
 pub const LINGER: Duration = us(200);
 /// 32 waits within it make a rank linger: one in 20 us. Waking the progress thread between two of
 /// them would cost about 25 us.
