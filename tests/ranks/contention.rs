@@ -264,7 +264,7 @@ fn locks(ctx: &Ctx, calls: &mut dyn Interface, number: usize, rng: &mut Rng) {
     ctx.free(segment);
 }
 
-fn copy(
+pub fn copy(
     calls: &mut dyn Interface,
     mode: Mode,
     kind: TransferKind,

@@ -5,6 +5,7 @@
 use crate::ctx::{Ctx, own};
 use crate::model::{Form, Item};
 use crate::rng::Rng;
+use crate::teams::{EngineTeams, Teams};
 use portolan_engine::atomics::mutex::MutexSet;
 use portolan_engine::atomics::notifications::Notifications;
 use portolan_engine::layout::{Shape, Vector};
@@ -135,6 +136,9 @@ pub const EVERY_WORD: &[Combine] = {
 pub trait Interface {
     fn abilities(&self) -> Abilities;
 
+    /// Its groups, or the engine's if it has none.
+    fn teams(&mut self) -> &mut dyn Teams;
+
     /// Performs all items. On return the local bytes are in place or may be changed.
     ///
     /// # Safety
@@ -193,6 +197,7 @@ pub fn flag_at(from: usize, number: usize) -> usize {
 /// The calls of the engine.
 pub struct Ops {
     engine: Arc<Engine>,
+    teams: EngineTeams,
     words: Notifications,
     flags: Arc<Segment>,
     /// The number of messages to and from each rank, which selects the call.
@@ -211,7 +216,9 @@ impl Ops {
         // Each rank has another number of mutexes. The first and the last one of each are used.
         let locks = engine.create_mutexes(engine.world(), ctx.me + 2).expect("mutexes");
         assert_eq!(locks.counts(), (2..ctx.n + 2).collect::<Vec<_>>());
-        Ops { words, flags, sent: vec![0; ctx.n], received: vec![0; ctx.n], locks, engine }
+        let (sent, received) = (vec![0; ctx.n], vec![0; ctx.n]);
+        let teams = EngineTeams::new(&engine);
+        Ops { teams, words, flags, sent, received, locks, engine }
     }
 
     /// # Safety
@@ -264,6 +271,10 @@ impl Interface for Ops {
             negative: true,
             anywhere: false,
         }
+    }
+
+    fn teams(&mut self) -> &mut dyn Teams {
+        &mut self.teams
     }
 
     unsafe fn perform(&mut self, mode: Mode, moves: &[Move<'_>], rng: &mut Rng) {

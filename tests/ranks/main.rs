@@ -73,6 +73,7 @@ mod rpc_life;
 mod segments;
 mod soak;
 mod system_limits;
+mod teams;
 mod threads;
 mod trace_file;
 mod traces;

@@ -10,7 +10,7 @@ use crate::child::{Ctx, own, step};
 use crate::interface::{Abilities, Interface, Mode, Move, Ops, Word};
 use crate::model::{self, Form, Item, Model};
 use crate::rng::Rng;
-use portolan_engine::collective::group::Group;
+use crate::teams::memory_at;
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::path::ops::Combine;
@@ -83,41 +83,24 @@ fn memberships(n: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// The memory of all members of a group: a segment, or memory of their own.
+/// The memory of all members of a group: the interface's, or memory of their own.
 struct Place {
-    group: Arc<Group>,
-    segment: Option<Arc<Segment>>,
-    /// The address of each member's part, and the length of the own one.
+    in_segment: bool,
+    /// The address of each member's part, and the place and the length of the own one.
     bases: Vec<usize>,
+    place: usize,
     len: usize,
     _own: Vec<u64>,
 }
 
 impl Place {
-    fn new(ctx: &Ctx, group: &Arc<Group>, len: usize, in_segment: bool) -> Place {
-        let segment = in_segment.then(|| ctx.engine.allocate(group, len).expect("allocate"));
-        let own = vec![0u64; if in_segment { 0 } else { len.div_ceil(8) }];
-        let bases = match &segment {
-            Some(segment) => segment.parts().map(|part| part.address()).collect(),
-            None => group.allgather(&*ctx.engine, &(own.as_ptr() as usize)).expect("allgather"),
-        };
-        Place { group: group.clone(), segment, bases, len, _own: own }
-    }
-
-    #[expect(clippy::mut_from_ref, reason = "the memory is not the place's own")]
-    fn bytes(&self) -> &mut [u8] {
-        if self.len == 0 {
-            return &mut [];
-        }
-        let base = self.bases[self.group.rank()] as *mut u8;
-        // SAFETY: the memory lives as long as the place. It is accessed only between meetings, while
-        // no other rank does.
-        unsafe { std::slice::from_raw_parts_mut(base, self.len) }
+    fn bytes(&self) -> &'static mut [u8] {
+        memory_at(self.bases[self.place], self.len)
     }
 }
 
 struct World {
-    groups: Vec<(Vec<usize>, Option<Arc<Group>>)>,
+    groups: Vec<Vec<usize>>,
     /// The number of the group and, for its members, the memory.
     segments: Vec<(usize, Option<Place>)>,
     model: Model,
@@ -131,33 +114,34 @@ fn lengths(rng: &mut Rng, n: usize) -> Vec<usize> {
 }
 
 impl World {
-    fn new(ctx: &Ctx) -> World {
-        let groups = memberships(ctx.n)
-            .into_iter()
-            .enumerate()
-            .map(|(i, members)| {
-                let group = if i == 0 {
-                    Some(ctx.engine.world().clone())
-                } else {
-                    ctx.engine.create_group(ctx.engine.world(), &members).expect("create a group")
-                };
-                (members, group)
-            })
-            .collect();
+    fn new(ctx: &Ctx, calls: &mut dyn Interface, rng: &mut Rng) -> World {
+        let groups = memberships(ctx.n);
+        for (number, members) in groups.iter().enumerate().skip(1) {
+            calls.teams().create(number, 0, members, rng);
+        }
         let scratch = ctx.allocate(SCRATCH);
         World { groups, segments: Vec::new(), model: Model::default(), scratch }
     }
 
-    fn allocate(&mut self, ctx: &Ctx, can: &Abilities, rng: &mut Rng, s: usize) {
+    fn allocate(&mut self, ctx: &Ctx, calls: &mut dyn Interface, rng: &mut Rng, s: usize) {
         let group = if s < 2 { 0 } else { s % self.groups.len() };
         let mut lengths = lengths(rng, ctx.n);
-        let contents = rng.next();
-        let (members, live) = &self.groups[group];
+        let (contents, mut draws) = (rng.next(), Rng::new(rng.next(), &[]));
+        let members = &self.groups[group];
         for (rank, len) in lengths.iter_mut().enumerate() {
             *len = if members.contains(&rank) { *len } else { 0 };
         }
-        let in_segment = !can.anywhere || s.is_multiple_of(2);
-        let place = live.as_ref().map(|g| Place::new(ctx, g, lengths[ctx.me], in_segment));
+        let in_segment = !calls.abilities().anywhere || s.is_multiple_of(2);
+        let len = lengths[ctx.me];
+        let place = members.iter().position(|&rank| rank == ctx.me).map(|place| {
+            let own = vec![0u64; if in_segment { 0 } else { len.div_ceil(8) }];
+            let teams = calls.teams();
+            let bases = match in_segment {
+                true => teams.allocate(s, group, len, &mut draws),
+                false => teams.addresses(group, members, own.as_ptr() as usize),
+            };
+            Place { in_segment, bases, place, len, _own: own }
+        });
         let pieces: Vec<Vec<u8>> =
             (0..ctx.n).map(|r| Rng::new(contents, &[r as u64]).bytes(lengths[r])).collect();
         if let Some(place) = &place {
@@ -173,15 +157,17 @@ impl World {
         }
     }
 
-    fn free(&mut self, ctx: &Ctx, s: usize) {
-        if let Some(segment) = self.segments[s].1.take().and_then(|place| place.segment) {
-            ctx.free(segment);
+    fn free(&mut self, calls: &mut dyn Interface, rng: &mut Rng, s: usize) {
+        let mut draws = Rng::new(rng.next(), &[]);
+        if self.segments[s].1.take().is_some_and(|place| place.in_segment) {
+            calls.teams().release(s, &mut draws);
         }
     }
 
     fn address(&self, segment: usize, target: usize) -> usize {
-        let place = self.segments[segment].1.as_ref().expect("a member plans the item");
-        place.bases[place.group.rank_of(target).expect("the target is a member")]
+        let (group, place) = &self.segments[segment];
+        let at = self.groups[*group].iter().position(|&rank| rank == target);
+        place.as_ref().expect("a member plans the item").bases[at.expect("the target is a member")]
     }
 
     /// The own memory first: gets from other ranks would give late bytes the time to arrive.
@@ -193,10 +179,10 @@ impl World {
             compare(want, place.bytes(), &format!("phase {phase}: own memory of segment {s}"));
         }
         for (s, (group, place)) in places() {
-            let Some(place) = place.as_ref().filter(|place| place.segment.is_some()) else {
+            let Some(place) = place.as_ref().filter(|place| place.in_segment) else {
                 continue;
             };
-            for (&world, &base) in self.groups[*group].0.iter().zip(&place.bases) {
+            for (&world, &base) in self.groups[*group].iter().zip(&place.bases) {
                 let want = &self.model.pieces[s][world];
                 let got = ctx.get(world, base, want.len());
                 compare(want, &got, &format!("phase {phase}: segment {s} at rank {world}"));
@@ -222,7 +208,7 @@ fn compare(want: &[u8], got: &[u8], what: &str) {
 fn regions(world: &World, can: &Abilities, rng: &mut Rng) -> Vec<Region> {
     let mut all = Vec::new();
     for (segment, pieces) in world.model.pieces.iter().enumerate() {
-        let members = &world.groups[world.segments[segment].0].0;
+        let members = &world.groups[world.segments[segment].0];
         for &target in members {
             let len = pieces[target].len();
             let parts = if len < 200 { 1 } else { members.len() + 2 };
@@ -296,7 +282,7 @@ fn plan(
     rng: &mut Rng,
     steps: usize,
 ) -> Vec<Step> {
-    let member = |r: &&Region| world.groups[world.segments[r.segment].0].0.contains(&rank);
+    let member = |r: &&Region| world.groups[world.segments[r.segment].0].contains(&rank);
     let usable: Vec<Region> = regions
         .iter()
         .filter(member)
@@ -447,17 +433,17 @@ pub fn random(ctx: &Ctx) {
 /// Runs a number of phases, each with a number of steps.
 pub fn run(ctx: &Ctx, calls: &mut dyn Interface, (phases, steps): (usize, usize)) {
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64]);
-    let mut world = World::new(ctx);
+    let mut world = World::new(ctx, calls, &mut rng);
     let can = calls.abilities();
     for s in 0..5 {
-        world.allocate(ctx, &can, &mut rng, s);
+        world.allocate(ctx, calls, &mut rng, s);
     }
     for phase in 0..phases {
         step(format!("random: phase {phase}, preparing"));
         if phase > 0 {
             let s = rng.below(world.segments.len());
-            world.free(ctx, s);
-            world.allocate(ctx, &can, &mut rng, s);
+            world.free(calls, &mut rng, s);
+            world.allocate(ctx, calls, &mut rng, s);
         }
         let regions = regions(&world, &can, &mut rng);
         prepare(ctx, &mut world, &regions, &mut rng);
@@ -490,12 +476,8 @@ pub fn run(ctx: &Ctx, calls: &mut dyn Interface, (phases, steps): (usize, usize)
         ctx.barrier();
     }
     for s in 0..world.segments.len() {
-        world.free(ctx, s);
+        world.free(calls, &mut rng, s);
     }
     ctx.free(world.scratch);
-    for (_, group) in world.groups.drain(..).skip(1) {
-        if let Some(group) = group {
-            ctx.engine.free_group(&group).expect("free a group");
-        }
-    }
+    (1..world.groups.len()).for_each(|number| calls.teams().free(number));
 }

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Programs with few enough round trips for a network with a long delay.
-const LATE: [&str; 2] = ["traffic", "reductions"];
+const LATE: [&str; 2] = ["traffic", "domains"];
 const OTHERS: [&str; 5] = ["traffic", "values", "x10_async", "lapi_server", "cp_threads"];
 /// Seconds without progress until a rank reports it, and until it ends the job.
 const REPORT: u64 = 3;

@@ -15,13 +15,10 @@ const PATHS: [&str; 4] = ["direct", "rma", "message", "auto"];
 const LEVELS: [&str; 2] = ["multiple", "single"];
 
 /// Programs of each kind that moves data, for the quick selection.
-const QUICK: [&str; 21] = [
+const QUICK: [&str; 18] = [
     "c/values",
     "c/handles",
     "c/mutexes",
-    "c/groups",
-    "c/messages",
-    "c/reductions",
     "c/domains",
     "c/x10_async",
     "c/x10_aggregate",

@@ -1,11 +1,13 @@
 //! ARMCI by its C symbols.
 
 mod symbols;
+mod teams;
 
 use crate::child::{Ctx, own};
 use crate::interface::{Abilities, Interface, Mode, Move, Word, rows};
 use crate::model::Form;
 use crate::rng::Rng;
+use crate::teams::Teams;
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::path::ops::Combine;
@@ -15,9 +17,11 @@ use std::os::raw::{c_int, c_long, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use symbols::*;
+use teams::ArmciTeams;
 
 pub struct Armci {
     engine: Arc<Engine>,
+    teams: ArmciTeams,
     /// An int for each rank, which that rank sets by puts with a flag.
     flags: Arc<Segment>,
     /// The number of messages to and from each rank, which selects the call.
@@ -53,8 +57,8 @@ impl Armci {
     pub fn start(ctx: &Ctx) -> Armci {
         let flags = ctx.allocate(4 * ctx.n);
         own(&flags).fill(0);
-        let mut world = Group([0; 64]);
-        // SAFETY: the group has room for an `ARMCI_Group`.
+        let mut world = Group::nobody();
+        // SAFETY: ARMCI fills the group in.
         let mutexes = unsafe {
             ok(ARMCI_Init());
             ok(ARMCI_Create_mutexes(2));
@@ -63,7 +67,8 @@ impl Armci {
         };
         assert!(!mutexes.is_null(), "ARMCIX_Create_mutexes_hdl");
         let (sent, received, notified) = (vec![0; ctx.n], vec![0; ctx.n], vec![0; ctx.n]);
-        Armci { engine: ctx.engine.clone(), flags, sent, received, notified, mutexes }
+        let (engine, teams) = (ctx.engine.clone(), ArmciTeams::new(ctx));
+        Armci { engine, teams, flags, sent, received, notified, mutexes }
     }
 
     /// Issues an item: blocking, or with a handle, which may be null.
@@ -261,6 +266,10 @@ impl Interface for Armci {
             negative: false,
             anywhere: false,
         }
+    }
+
+    fn teams(&mut self) -> &mut dyn Teams {
+        &mut self.teams
     }
 
     unsafe fn perform(&mut self, mode: Mode, moves: &[Move<'_>], rng: &mut Rng) {

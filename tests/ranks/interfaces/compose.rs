@@ -4,6 +4,7 @@ use crate::child::Ctx;
 use crate::interface::{Abilities, Interface, Mode, Move};
 use crate::model::Form;
 use crate::rng::Rng;
+use crate::teams::{EngineTeams, Teams};
 use std::os::raw::{c_int, c_uint, c_void};
 
 type Ptr = *mut c_void;
@@ -43,8 +44,9 @@ unsafe extern "C" {
     fn cp_arrived() -> c_int;
 }
 
-/// Since the last meeting.
 pub struct Compose {
+    teams: EngineTeams,
+    /// Since the last meeting.
     received: c_int,
 }
 
@@ -55,10 +57,10 @@ fn ok(code: c_int) -> c_int {
 
 impl Compose {
     /// Collective.
-    pub fn start(_: &Ctx) -> Compose {
+    pub fn start(ctx: &Ctx) -> Compose {
         // SAFETY: a plain call.
         ok(unsafe { cp_init() });
-        Compose { received: 0 }
+        Compose { teams: EngineTeams::new(&ctx.engine), received: 0 }
     }
 
     /// Adds the triples of an item to a simple composition.
@@ -116,6 +118,10 @@ impl Interface for Compose {
             negative: true,
             anywhere: true,
         }
+    }
+
+    fn teams(&mut self) -> &mut dyn Teams {
+        &mut self.teams
     }
 
     /// Performs one composition, merged from one of each item.

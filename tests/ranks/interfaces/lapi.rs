@@ -4,6 +4,7 @@ use crate::child::Ctx;
 use crate::interface::{Abilities, Interface, Mode, Move, Word};
 use crate::model::Form;
 use crate::rng::Rng;
+use crate::teams::{EngineTeams, Teams};
 use portolan_engine::path::ops::Combine;
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::TransferKind;
@@ -99,6 +100,7 @@ unsafe extern "C" {
 
 pub struct Lapi {
     engine: Arc<Engine>,
+    teams: EngineTeams,
     hndl: c_uint,
     me: usize,
     /// A counter for each task, which that task counts by its puts.
@@ -165,6 +167,7 @@ impl Lapi {
     pub fn start(ctx: &Ctx) -> Lapi {
         let mut it = Lapi {
             engine: Arc::clone(&ctx.engine),
+            teams: EngineTeams::new(&ctx.engine),
             hndl: 0,
             me: ctx.me,
             counters: vec![[0; 2]; ctx.n],
@@ -254,6 +257,10 @@ impl Interface for Lapi {
             negative: true,
             anywhere: true,
         }
+    }
+
+    fn teams(&mut self) -> &mut dyn Teams {
+        &mut self.teams
     }
 
     /// An implicit step has one counter for all items, and the others have one each.

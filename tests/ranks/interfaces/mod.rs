@@ -13,7 +13,7 @@ mod x10_am;
 use crate::child::Ctx;
 use crate::interface::Interface;
 use crate::rng::Rng;
-use crate::{contention, random};
+use crate::{contention, random, teams};
 use mpi::ffi;
 use portolan::internals::runtime;
 use portolan_engine::runtime::Engine;
@@ -60,8 +60,15 @@ fn size(ctx: &Ctx) -> (usize, usize) {
     if ctx.quick { (2, 30) } else { (4, 30) }
 }
 
+/// The groups of an interface that has some.
+fn drive_teams<I: Interface>(ctx: &Ctx, mut calls: I) {
+    teams::run(ctx, &mut calls);
+    calls.end();
+}
+
 pub fn armci(ctx: &Ctx) {
     drive(ctx, armci::Armci::start, size(ctx));
+    drive_teams(ctx, armci::Armci::start(ctx));
 }
 
 pub fn x10(ctx: &Ctx) {
@@ -78,6 +85,7 @@ pub fn rust(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let shared = rust::Shared::new(&rt).expect("the memory of the interface");
     drive(ctx, |ctx| rust::Rust::start(ctx, &shared), size(ctx));
+    drive_teams(ctx, rust::Rust::start(ctx, &shared));
     shared.free().expect("free");
 }
 

@@ -1,10 +1,13 @@
 //! The typed Rust interface. It sees the memory of the check as elements of any type. An item becomes
 //! one call, and an item of separate blocks one call for each of them.
 
+mod teams;
+
 use crate::child::Ctx;
 use crate::interface::{Abilities, EVERY_WORD, FLAGS, Interface, Mode, Move, Word, flag_at, rows};
 use crate::model::Form;
 use crate::rng::Rng;
+use crate::teams::Teams;
 use bytemuck::Zeroable;
 use num_complex::Complex;
 use portolan::internals::segment;
@@ -18,9 +21,11 @@ use portolan_engine::transfer::TransferKind;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
+use teams::RustTeams;
 
 pub struct Rust<'a> {
     engine: Arc<Engine>,
+    teams: RustTeams<'a>,
     shared: &'a Shared<'a>,
     /// The number of messages to and from each rank, which selects the call.
     sent: Vec<usize>,
@@ -212,7 +217,8 @@ impl<'a> Rust<'a> {
         shared.flags.local().fill(0);
         shared.rt.world().barrier().expect("barrier");
         let (sent, received) = (vec![0; ctx.n], vec![0; ctx.n]);
-        Rust { engine: ctx.engine.clone(), shared, sent, received, held: Vec::new() }
+        let (engine, teams) = (ctx.engine.clone(), RustTeams::new(shared.rt));
+        Rust { engine, teams, shared, sent, received, held: Vec::new() }
     }
 
     /// Returns the segment at an address of a rank, the number of the rank there, and the position.
@@ -350,6 +356,10 @@ impl Interface for Rust<'_> {
             negative: true,
             anywhere: false,
         }
+    }
+
+    fn teams(&mut self) -> &mut dyn Teams {
+        &mut self.teams
     }
 
     unsafe fn perform(&mut self, mode: Mode, moves: &[Move<'_>], rng: &mut Rng) {

@@ -4,6 +4,7 @@ use crate::child::Ctx;
 use crate::interface::{Abilities, Interface, Mode, Move};
 use crate::model::Form;
 use crate::rng::Rng;
+use crate::teams::{EngineTeams, Teams};
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_int, c_long, c_void};
@@ -119,6 +120,7 @@ extern "C" fn arrive(args: *mut i64, n: c_int) {
 
 pub struct X10 {
     engine: Arc<Engine>,
+    teams: EngineTeams,
     me: usize,
     sent: usize,
     received: Vec<usize>,
@@ -143,13 +145,16 @@ impl X10 {
         // SAFETY: the switch is new.
         ok(unsafe { x10_decrement_switch(look) });
         let engine = Arc::clone(&ctx.engine);
-        X10 { engine, me: ctx.me, sent: 0, received: vec![0; ctx.n], look }
+        let teams = EngineTeams::new(&engine);
+        X10 { engine, teams, me: ctx.me, sent: 0, received: vec![0; ctx.n], look }
     }
 
     fn table(&self) {
+        let of = |place: usize| (0xf000_0000_0000_0001 + 4096 * place) as Ptr;
         let mut table = vec![null_mut(); self.engine.size()];
         // SAFETY: the table has an entry for each place.
-        ok(unsafe { x10_addr_init(null_mut(), table.as_mut_ptr()) });
+        ok(unsafe { x10_addr_init(of(self.me), table.as_mut_ptr()) });
+        assert!(table.iter().enumerate().all(|(place, &address)| address == of(place)));
     }
 
     /// Issues an item: blocking, or on a switch.
@@ -290,6 +295,10 @@ impl Interface for X10 {
             negative: true,
             anywhere: true,
         }
+    }
+
+    fn teams(&mut self) -> &mut dyn Teams {
+        &mut self.teams
     }
 
     /// An implicit step has one switch for all items, and the other non-blocking ones have one each.
