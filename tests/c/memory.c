@@ -1,5 +1,5 @@
-/* Live segments: 400, or 100 if ranks share cores, because collectives are slow then, or as many as
- * an argument says. Local memory. */
+/* Many live segments, and local memory. An argument sets the number of segments. It is 400, or 100
+ * if ranks share cores, because collectives are slow then. */
 // TEST: armci moving
 // TEST: n=2 -- 2500
 #include "check.h"

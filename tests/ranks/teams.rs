@@ -1,9 +1,10 @@
 //! Groups, their memory and their collectives, through any interface that has them, compared with a
 //! model.
 //!
-//! All ranks draw the same plan: groups of groups, memory of each, and collectives in a random order
-//! without barriers between them. The input of each rank follows from the seed, so each rank computes
-//! what every collective gives it. Values are small whole numbers, which are exact in each type.
+//! All ranks draw the same plan: groups of groups, memory of each, and collectives in a random
+//! order without barriers between them. The input of each rank follows from the seed, so each rank
+//! computes what every collective gives it. Values are small whole numbers, which are exact in each
+//! type.
 
 use crate::child::{Ctx, step};
 use crate::contention::copy;
@@ -70,7 +71,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns the ranks that take part with a member. They are ranks of the world, as `members` are.
+    /// Returns the ranks that take part with a member, as ranks of the world.
     fn part(self, ctx: &Ctx, members: &[usize], me: usize) -> Vec<usize> {
         let node = |rank: usize| ctx.engine.topology.node_of(rank);
         match self {
@@ -159,13 +160,13 @@ impl Collective {
         };
         let part = scope.part(ctx, members, ctx.me);
         let place = part.iter().position(|&rank| rank == ctx.me);
-        // A rank that is no member may have no part.
+        // A rank outside the group may have an empty part.
         let (first, any) = (rng.one_in(2), rng.below(64) % part.len().max(1));
         let root = if first { 0 } else { any };
         Collective { kind, scope, part, place, root, first, element, count }
     }
 
-    /// The model has no negative zero.
+    /// The model does not distinguish the zeros of floating-point numbers.
     fn clear_signs_of_zero(&self, data: &mut [u8]) {
         if matches!(self.kind, Kind::Reduce { .. } | Kind::Scan { .. }) && self.element.is_float() {
             let zeros = data.chunks_mut(self.element.size());
@@ -290,7 +291,7 @@ pub trait Teams {
     /// world.
     fn create(&mut self, team: usize, parent: usize, members: &[usize], rng: &mut Rng);
 
-    /// Ranks of the parent that are no members call it too.
+    /// Collective over the members of the parent.
     fn free(&mut self, team: usize);
 
     /// Returns the address of each member's part, or 0 if the part has no bytes.
@@ -360,7 +361,7 @@ impl Teams for EngineTeams {
     fn release(&mut self, memory: usize, rng: &mut Rng) {
         let segment = self.memory.remove(&memory).expect("memory");
         let group = segment.group().clone();
-        // Memory without bytes on any rank has no address.
+        // Memory that is empty on all ranks lacks an address.
         if rng.one_in(2) || segment.parts().all(|part| part.is_empty()) {
             return self.engine.release(segment).expect("release");
         }
@@ -519,12 +520,12 @@ impl Run<'_> {
     }
 
     fn collect(&mut self, rng: &mut Rng) {
-        // Some calls have no group.
+        // Some calls exist for the world only.
         let team = if rng.one_in(3) { 0 } else { self.pick(rng) };
         let teams = self.calls.teams();
         let what = loop {
             let what = Collective::draw(self.ctx, &self.teams[&team], rng);
-            // All ranks decide alike, also those that are no members and have no part.
+            // Ranks outside the group draw the same numbers, so they decide alike.
             if teams.can(team, &what) {
                 break what;
             }
@@ -551,8 +552,8 @@ impl Run<'_> {
         self.calls.teams().collect(team, &what, &mut Vec::new(), &mut Rng::new(2, &[]));
     }
 
-    /// Each member fills the part of the next one. After a fence and a barrier of the group, all of it
-    /// is there. The bytes stay until the next phase, in which other memory is allocated and freed.
+    /// Each member fills the part of the next one. After a fence and a barrier of the group, the bytes
+    /// are there. They stay until the next phase, while other memory is allocated and freed.
     fn fill(&mut self, id: usize, seed: u64) {
         let Memory { team, lens, bases } = &self.memory[&id];
         let (team, Some(place)) = (*team, self.place(*team)) else { return };

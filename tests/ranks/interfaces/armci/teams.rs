@@ -53,8 +53,8 @@ impl Name {
         }
     }
 
-    /// Half of the names continue with characters that have no meaning. Longer names begin with some,
-    /// so these always do.
+    /// Half of the names continue with characters that ARMCI ignores. Names with which longer ones
+    /// begin always do.
     fn of(&self, name: &str, rng: &mut Rng) -> *mut c_char {
         let more: &[&str] = &["olute", " ", "\u{1}", "", "", ""];
         let more = *rng.pick(if ["abs", "&", "|"].contains(&name) { &more[..3] } else { more });
@@ -248,7 +248,7 @@ impl Teams for ArmciTeams {
                 (0, 0) => ok(ARMCI_Malloc(bases, len)),
                 (0, 1) => ok(ARMCI_Malloc_memdev(bases, len, device)),
                 (0, 2) => {
-                    // The same as one by one. The last has bytes on some ranks only.
+                    // The first segment is the result. Only odd ranks have bytes of the last one.
                     let lens = [bytes, 0, 100 * (self.me % 2)];
                     ok(portolan_malloc_many(AT_ONCE as c_int, lens.as_ptr(), bases));
                     let (empty, last) = (&all[n..2 * n], &all[2 * n..]);
@@ -291,7 +291,7 @@ impl Teams for ArmciTeams {
         let (group, part, scope) = (self.group(team), &what.part, what.scope as c_int);
         let n = part.len();
         let root = part.get(what.root).map_or(0, |&rank| rank as c_int);
-        // SAFETY: the data has the bytes that the calls are told.
+        // SAFETY: the data has as many bytes as the calls are told.
         unsafe {
             match what.kind {
                 Kind::Barrier if what.scope != Scope::All => tree(what),
@@ -355,7 +355,7 @@ impl Teams for ArmciTeams {
                     let place = part.iter().position(|&rank| rank == self.me).expect("a member");
                     let next = part[(place + 1) % n] as c_int;
                     let from = part[(place + n - 1) % n] as c_int;
-                    // A message with another tag, which is received later, is not taken for the first.
+                    // A message with another tag comes first and is received last.
                     let (mut mine, mut other) = (self.me as c_int, -1);
                     let (mine, later) = ((&raw mut mine).cast(), (&raw mut other).cast());
                     let send = || {
@@ -408,7 +408,7 @@ impl Teams for ArmciTeams {
 /// Checks the binary tree of a scope of the world.
 fn tree(what: &Collective) {
     let [mut root, mut up, mut left, mut right] = [-9; 4];
-    // SAFETY: the addresses are those of ints.
+    // SAFETY: four ints receive the results.
     unsafe { armci_msg_bintree(what.scope as c_int, &mut root, &mut up, &mut left, &mut right) };
     let rank = |place: Option<usize>| {
         place.and_then(|place| what.part.get(place)).map_or(-1, |&rank| rank as c_int)
