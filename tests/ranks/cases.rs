@@ -6,7 +6,7 @@ use crate::{
     atomics, attack_arithmetic, attack_compose, collectives, compose, compose_fuzz, compose_life,
     consistency, contention, errors, exchanges, fences, flood, group_collectives, groups, hosts,
     interfaces, kernels, limits, lookups, mismatches, mutexes, paths, progress, random, rpc,
-    rpc_life, segments, teams, threads,
+    rpc_life, segments, team_plans, threads,
 };
 use crate::{array_misuse, arrays};
 
@@ -242,7 +242,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "odd_sizes", seconds: 60, on: always, run: segments::odd_sizes },
     Check { name: "random", seconds: 90, on: always, run: random::random },
     Check { name: "contention", seconds: 60, on: always, run: contention::contention },
-    Check { name: "teams", seconds: 60, on: always, run: teams::teams },
+    Check { name: "teams", seconds: 60, on: always, run: team_plans::teams },
     Check { name: "rust", seconds: 90, on: always, run: interfaces::rust },
     Check { name: "armci", seconds: 90, on: always, run: interfaces::armci },
     Check { name: "x10", seconds: 90, on: always, run: interfaces::x10 },

@@ -73,6 +73,7 @@ mod rpc_life;
 mod segments;
 mod soak;
 mod system_limits;
+mod team_plans;
 mod teams;
 mod threads;
 mod trace_file;

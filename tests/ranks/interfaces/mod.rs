@@ -13,7 +13,7 @@ mod x10_am;
 use crate::child::Ctx;
 use crate::interface::Interface;
 use crate::rng::Rng;
-use crate::{contention, random, teams};
+use crate::{contention, random, team_plans};
 use mpi::ffi;
 use portolan::internals::runtime;
 use portolan_engine::runtime::Engine;
@@ -62,7 +62,7 @@ fn size(ctx: &Ctx) -> (usize, usize) {
 
 /// The groups of an interface that has some.
 fn drive_teams<I: Interface>(ctx: &Ctx, mut calls: I) {
-    teams::run(ctx, &mut calls);
+    team_plans::run(ctx, &mut calls);
     calls.end();
 }
 
