@@ -4,46 +4,53 @@
 //! ([`handler::on_completion_thread`]). If waits need MPI below that level, no thread starts, and
 //! the completion handlers run on any thread that makes progress outside of handlers.
 
-use super::{Am, Owner};
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-pub type Job = Box<dyn FnOnce(&Am) + Send>;
-
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
+struct Queue<J> {
+    jobs: VecDeque<J>,
     running: bool,
     ended: bool,
 }
 
-#[derive(Default)]
-pub(crate) struct CompletionThread {
-    queue: Arc<(Mutex<Queue>, Condvar)>,
+pub(crate) struct CompletionThread<J> {
+    queue: Arc<(Mutex<Queue<J>>, Condvar)>,
     /// Number of queued jobs that callers run, without those for the thread.
     waiting: AtomicUsize,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl std::fmt::Debug for CompletionThread {
+impl<J> Default for CompletionThread<J> {
+    fn default() -> Self {
+        let queue = Queue { jobs: VecDeque::new(), running: false, ended: false };
+        CompletionThread {
+            queue: Arc::new((Mutex::new(queue), Condvar::new())),
+            waiting: AtomicUsize::new(0),
+            thread: Mutex::default(),
+        }
+    }
+}
+
+impl<J> std::fmt::Debug for CompletionThread<J> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Later").field("waiting", &self.queue.0.lock().jobs.len()).finish()
     }
 }
 
-impl CompletionThread {
-    /// Without `owner`, who starts the thread, the job waits for [`CompletionThread::run_here`].
-    pub fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
+impl<J: Send + 'static> CompletionThread<J> {
+    /// The thread calls `run` for each job until it returns false. Without `run`, the job waits for
+    /// [`CompletionThread::run_next`].
+    pub fn push(&self, job: J, run: Option<impl Fn(J) -> bool + Send + 'static>) -> Result<()> {
         let (queue, changed) = &*self.queue;
         queue.lock().jobs.push_back(job);
         changed.notify_one();
-        let Some(owner) = owner else {
+        let Some(run) = run else {
             self.waiting.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         };
@@ -52,7 +59,7 @@ impl CompletionThread {
             let shared = self.queue.clone();
             let started = std::thread::Builder::new()
                 .name("portolan-later".into())
-                .spawn(move || run(&shared, &owner));
+                .spawn(move || run_all(&shared, run));
             *thread = Some(started.map_err(|e| {
                 Error::new(ErrorKind::Memory, format!("cannot start the completion thread: {e}"))
             })?);
@@ -66,11 +73,7 @@ impl CompletionThread {
     }
 
     /// Runs one job, for a queue without a thread. Jobs run one at a time. Returns whether one ran.
-    pub(crate) fn run_here(&self, am: &Am) -> bool {
-        self.run_next(|job| job(am))
-    }
-
-    fn run_next(&self, run: impl FnOnce(Job)) -> bool {
+    pub(crate) fn run_next(&self, run: impl FnOnce(J)) -> bool {
         if self.is_idle() {
             return false;
         }
@@ -92,7 +95,7 @@ impl CompletionThread {
         true
     }
 
-    pub fn take_all(&self) -> VecDeque<Job> {
+    pub fn take_all(&self) -> VecDeque<J> {
         let jobs = std::mem::take(&mut self.queue.0.lock().jobs);
         self.waiting.fetch_sub(jobs.len(), Ordering::Relaxed);
         jobs
@@ -110,7 +113,7 @@ impl CompletionThread {
     }
 }
 
-fn run(shared: &(Mutex<Queue>, Condvar), owner: &Weak<dyn Owner>) {
+fn run_all<J>(shared: &(Mutex<Queue<J>>, Condvar), run: impl Fn(J) -> bool) {
     crate::process::quiet_signals();
     handler::become_completion_thread();
     let (queue, changed) = shared;
@@ -127,9 +130,9 @@ fn run(shared: &(Mutex<Queue>, Condvar), owner: &Weak<dyn Owner>) {
                 changed.wait(&mut queue);
             }
         };
-        let Some(owner) = owner.upgrade() else { return };
-        let ended = handler::in_completion(|| job(owner.am()));
-        ended.unwrap_or_else(|panic| resume_unwind(panic));
+        if !run(job) {
+            return;
+        }
     }
 }
 
@@ -141,10 +144,10 @@ mod tests {
     #[test]
     fn a_job_that_panics_does_not_keep_others_from_running() {
         let jobs = CompletionThread::default();
-        for _ in 0..2 {
-            jobs.push(Box::new(|_| {}), None).unwrap();
+        for job in 0..2 {
+            jobs.push(job, None::<fn(i32) -> bool>).unwrap();
         }
-        let run = |run: fn(Job)| catch_unwind(AssertUnwindSafe(|| jobs.run_next(run)));
+        let run = |run: fn(i32)| catch_unwind(AssertUnwindSafe(|| jobs.run_next(run)));
         assert!(run(|_| panic!("as a test")).is_err());
         assert!(!handler::is_in_completion());
         assert!(run(drop).is_ok_and(|ran| ran));

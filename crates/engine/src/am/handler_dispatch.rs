@@ -5,11 +5,10 @@
 //! name. Invariant: header handlers and inline completions run under the dispatcher's lock.
 
 use super::Am;
-use super::deferral::HeldKind;
-use super::rendezvous::InboundMessage;
+use super::inbound::{HeldKind, InboundMessage};
 use super::state::{AmState, HandlerEntry};
 use super::wire::{RecordHead, RecordKind};
-use super::{Accept, Arrival, Destination, Signal, Then};
+use super::{Accept, Arrival, Destination, Job, Signal, Then};
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::trace::Served;
@@ -55,7 +54,7 @@ impl HandlerEntry {
 
 /// Runs as a handler, which must not wait: others may need this thread or its locks.
 #[inline(never)]
-fn called(am: &Am, call: Box<dyn FnOnce(&Am) + Send>) {
+fn called(am: &Am, call: Job) {
     let called = handler::run_as("a completion signal", || call(am));
     called.unwrap_or_else(|panic| resume_unwind(panic));
 }
@@ -147,7 +146,7 @@ impl AmState {
         Ok(inbound)
     }
 
-    /// Leaves a buffer unfilled, for a [`Reassembly`](super::rendezvous::Reassembly).
+    /// Leaves a buffer unfilled, for a [`Reassembly`](super::inbound::Reassembly).
     pub(super) fn arrive_unfilled(
         &self,
         am: &Am,
@@ -262,10 +261,24 @@ impl AmState {
                 });
                 match deferral {
                     Some(deferral) => self.run_behind(am, &deferral, job),
-                    None => self.completion_thread.push(job, am.owner_for_threads()?),
+                    None => self.run_on_thread(am, job),
                 }
             }
         }
+    }
+
+    /// Without threads, some thread that makes progress runs the job.
+    pub(super) fn run_on_thread(&self, am: &Am, job: Job) -> Result<()> {
+        let owner = if am.may_use_threads() { Some(am.owner()?) } else { None };
+        let run = owner.map(|owner| {
+            move |job: Job| {
+                let Some(owner) = owner.upgrade() else { return false };
+                let ended = handler::in_completion(|| job(owner.am()));
+                ended.unwrap_or_else(|panic| resume_unwind(panic));
+                true
+            }
+        });
+        self.completion_thread.push(job, run)
     }
 
     /// The caller holds the dispatcher's lock.

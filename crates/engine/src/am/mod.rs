@@ -29,6 +29,7 @@ pub mod deferral;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod doorbell;
 pub(crate) mod handler_dispatch;
+pub mod inbound;
 pub mod lock;
 pub mod over_mpi;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
@@ -127,6 +128,8 @@ pub trait Handler: Send + Sync {
     }
 }
 
+pub(crate) type Job = Box<dyn FnOnce(&Am) + Send>;
+
 #[derive(Default)]
 pub enum Signal {
     #[default]
@@ -136,7 +139,7 @@ pub enum Signal {
     /// Adds one to a counter, which must outlive the message.
     Count(*const AtomicU32),
     /// Runs on the thread that makes progress, and must not block.
-    Call(Box<dyn FnOnce(&Am) + Send>),
+    Call(Job),
 }
 
 impl std::fmt::Debug for Signal {
@@ -214,10 +217,6 @@ impl Am {
     /// Does not start active messages.
     pub fn new(ops: Ops) -> Am {
         Am { ops, state: OnceLock::new(), owner: OnceLock::new() }
-    }
-
-    pub(super) fn owner_for_threads(&self) -> Result<Option<Weak<dyn Owner>>> {
-        if self.may_use_threads() { self.owner().map(Some) } else { Ok(None) }
     }
 
     /// Fails with `State` if the runtime is not initialised.

@@ -8,7 +8,7 @@
 //! head of its origin's queue, and the next poll tries again.
 
 use super::Am;
-use super::rendezvous::{InboundMessage, Via};
+use super::inbound::{InboundMessage, Via};
 use super::wire::{self, MAX_HEADER, RecordHead};
 use crate::error::{Result, fail};
 use crate::path::Paths;

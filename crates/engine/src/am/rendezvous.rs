@@ -16,130 +16,19 @@
 //! Invariants: the data stays unchanged until FIN or MPI's completion, which ends the origin's
 //! token once. Bytes are written to the destination in order, and never more than announced.
 
-use super::deferral::{Deferral, HeldKind};
+use super::Am;
+use super::inbound::{HeldKind, Reassembly, RndvRead, RndvSend, RndvState, Via};
 use super::state::{AmState, AwaitedSignal};
 use super::wire::{self, RecordHead, RecordKind, Source};
-use super::{Am, Then};
 use crate::error::{Result, fail};
 use crate::memory::runs::Span;
 use crate::path::cma::{self, Direction};
 use crate::path::two_sided::service::Incoming;
 use crate::path::two_sided::wire::RequestKind;
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Bytes that one poll reads from an origin's memory.
 const READ_AT_A_TIME: usize = 1 << 20;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via {
-    /// From the rank with this node index.
-    Ring(usize),
-    /// With this tag for the data.
-    Mpi(u32),
-}
-
-#[derive(Debug)]
-pub struct InboundMessage {
-    pub origin: usize,
-    pub to: *mut u8,
-    /// Number of bytes that go there, 0 if the handler wants no more data.
-    pub len: usize,
-    pub(super) name: &'static str,
-    pub(super) token: u64,
-    pub(super) buffer: Vec<u8>,
-    pub(super) then: Then,
-    pub(super) deferral: Option<Arc<Deferral>>,
-    /// Number in the deferral queue, or 0 if the message was not held.
-    pub(super) number: u64,
-}
-
-// SAFETY: only the holder uses the address, which stays valid as the handler promised.
-unsafe impl Send for InboundMessage {}
-
-/// A message whose data arrives in parts, in order.
-#[derive(Debug)]
-pub(crate) struct Reassembly {
-    inbound: InboundMessage,
-    total: usize,
-    received: usize,
-}
-
-impl Reassembly {
-    pub fn new(inbound: InboundMessage, total: usize) -> Reassembly {
-        Reassembly { inbound, total, received: 0 }
-    }
-
-    pub fn received(&self) -> usize {
-        self.received
-    }
-
-    /// Returns whether these were the last bytes. Fails with `Internal` if they are too many.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
-        let Reassembly { inbound, total, received } = self;
-        if *total - *received < bytes.len() {
-            fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
-        }
-        if inbound.len > 0 {
-            // SAFETY: the bytes end within `total`, for which the handler promised that an address
-            // is valid, and for which a buffer has capacity.
-            unsafe {
-                std::ptr::copy_nonoverlapping(
-                    bytes.as_ptr(),
-                    inbound.to.add(*received),
-                    bytes.len(),
-                );
-            }
-        }
-        *received += bytes.len();
-        Ok(received == total)
-    }
-
-    pub fn whole(mut self) -> InboundMessage {
-        assert_eq!(self.received, self.total, "a message has not arrived completely");
-        if self.inbound.buffer.capacity() > 0 {
-            // SAFETY: the buffer was reserved for these bytes, and all were written, in order.
-            unsafe { self.inbound.buffer.set_len(self.inbound.len) };
-        }
-        self.inbound
-    }
-}
-
-#[derive(Debug)]
-struct RndvRead {
-    inbound: InboundMessage,
-    index: usize,
-    source: Source,
-    done: usize,
-}
-
-#[derive(Debug)]
-struct RndvSend {
-    index: usize,
-    source: Source,
-    len: usize,
-    inbound: u64,
-    sent: usize,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct RndvState {
-    reads: Vec<RndvRead>,
-    streams: Vec<RndvSend>,
-    /// Data requested in fragments, by the inbound message's token, with the origin's token.
-    chunks: HashMap<u64, (Reassembly, u64)>,
-    /// By ring: the eager message whose data arrives in the next records.
-    pub(super) reassembly: HashMap<usize, Reassembly>,
-    last_landing: u64,
-}
-
-impl RndvState {
-    #[inline]
-    pub(super) fn is_busy(&self) -> bool {
-        !self.reads.is_empty() || !self.streams.is_empty()
-    }
-}
 
 impl AmState {
     /// Starts the transfer, or holds the message. Returns the receive that MPI must perform.

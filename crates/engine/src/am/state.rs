@@ -2,12 +2,12 @@
 
 use super::Am;
 use super::completion_thread::CompletionThread;
-use super::deferral::Deferral;
+use super::inbound::Deferral;
+use super::inbound::RndvState;
 use super::poll_state::PollState;
-use super::rendezvous::RndvState;
 use super::shm_transport::{Incoming, ShmTransport};
 use super::work_split::JobSlots;
-use super::{Handler, HandlerId, Signal};
+use super::{Handler, HandlerId, Job, Signal};
 use crate::error::{Result, fail};
 use crate::handles::Handles;
 use crate::memory::pool::Pool;
@@ -162,7 +162,7 @@ pub struct AmState {
     pub(super) sent_locally: AtomicUsize,
     /// The `pthread_t` of the thread that has locked the handlers, or 0.
     pub(super) locker: AtomicU64,
-    pub(super) completion_thread: CompletionThread,
+    pub(super) completion_thread: CompletionThread<Job>,
     pub(crate) poll_state: PollState,
     pub(super) spares: Arc<Pool>,
     pub(super) held_up: AtomicBool,

@@ -4,7 +4,7 @@
 
 use super::Am;
 use super::HandlerId;
-use super::rendezvous::{Reassembly, RndvState, Via};
+use super::inbound::{Reassembly, RndvState, Via};
 use super::shm_transport::ShmTransport;
 use super::state::{AmState, AwaitedSignal, Dispatch, RingState};
 use super::wire::{self, RecordHead, RecordKind};
@@ -178,7 +178,7 @@ impl AmState {
             busy |= self.run_jobs(am)?;
         }
         if !am.may_use_threads() && handler::running().is_none() {
-            busy |= self.completion_thread.run_here(am);
+            busy |= self.completion_thread.run_next(|job| job(am));
         }
         Ok(busy)
     }

@@ -31,88 +31,28 @@
 
 mod calls;
 
+pub use super::inbound::Deferral;
+
 use super::Am;
-use super::Handler;
-use super::completion_thread::{CompletionThread, Job};
-use super::rendezvous::{InboundMessage, RndvState, Via};
+use super::completion_thread::CompletionThread;
+use super::inbound::{HeldKind, HeldMessage, HeldMessages, InboundMessage, RndvState};
 use super::state::{AmState, HandlerEntry};
-use super::wire::{RecordHead, RecordKind, Source};
+use super::wire::{RecordHead, RecordKind};
+use super::{Handler, Job};
 use crate::error::Result;
 use crate::thread::fast_tls;
 use parking_lot::Mutex;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Cost in bytes of a held message, besides its header and data.
-const OVERHEAD: usize = 128;
 const PER_POLL: usize = 64;
 
 fast_tls! {
     /// Address of the deferral queue that this thread is inside, or 0.
     static INSIDE: usize = 0;
-}
-
-#[derive(Debug)]
-pub struct Deferral {
-    polling: AtomicBool,
-    held: Mutex<HeldMessages>,
-    count: AtomicUsize,
-    /// Held messages whose handler was not yet asked.
-    fresh: AtomicUsize,
-    jobs: CompletionThread,
-    /// Unfinished completion handlers on the completion thread.
-    elsewhere: AtomicUsize,
-}
-
-#[derive(Debug, Default)]
-struct HeldMessages {
-    queue: VecDeque<HeldMessage>,
-    last: u64,
-    /// By origin: the messages that are not yet in place.
-    unfinished: HashMap<usize, BTreeSet<u64>>,
-    /// By origin: the bytes held, and whether a stop was sent.
-    bytes: HashMap<usize, (usize, bool)>,
-    /// Unanswered fences: origin, last message to wait for, token.
-    asked: Vec<(usize, u64, u64)>,
-}
-
-#[derive(Debug)]
-struct HeldMessage {
-    number: u64,
-    origin: usize,
-    bytes: usize,
-    what: HeldKind,
-    refused: Option<Instant>,
-}
-
-#[derive(Debug)]
-pub enum HeldKind {
-    Eager { head: RecordHead, header: Vec<u8>, data: Vec<u8> },
-    Rts { head: RecordHead, header: Vec<u8>, via: Via, source: Source },
-    Delivered(InboundMessage),
-}
-
-impl HeldKind {
-    fn bytes(&self) -> usize {
-        OVERHEAD
-            + match self {
-                HeldKind::Eager { header, data, .. } => header.len() + data.len(),
-                HeldKind::Rts { header, .. } => header.len(),
-                HeldKind::Delivered(_) => 0,
-            }
-    }
-
-    fn message(&self) -> Option<(&RecordHead, &[u8])> {
-        match self {
-            HeldKind::Eager { head, header, .. } | HeldKind::Rts { head, header, .. } => {
-                Some((head, header))
-            }
-            HeldKind::Delivered(_) => None,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -401,12 +341,12 @@ impl AmState {
             job(am);
             deferral.elsewhere.fetch_sub(1, Ordering::AcqRel);
         });
-        self.completion_thread.push(counted, am.owner_for_threads()?)
+        self.run_on_thread(am, counted)
     }
 
     fn queue_job(&self, deferral: &Deferral, job: Job) -> Result<()> {
         self.behind_deferrals.fetch_add(1, Ordering::Release);
-        deferral.jobs.push(job, None)?;
+        deferral.jobs.push(job, None::<fn(Job) -> bool>)?;
         if !deferral.is_inside() {
             self.wake_waiting();
         }
@@ -424,7 +364,7 @@ impl AmState {
                 continue;
             }
             if deferral.is_inside() {
-                if deferral.jobs.run_here(am) {
+                if deferral.jobs.run_next(|job| job(am)) {
                     self.behind_deferrals.fetch_sub(1, Ordering::Relaxed);
                     any = true;
                 }

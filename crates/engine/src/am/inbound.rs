@@ -1,0 +1,184 @@
+//! Messages that have begun to arrive: their handler has given the destination and waits for the data
+//! ([`super::rendezvous`]), or a deferral queue holds them ([`super::deferral`]).
+
+use super::completion_thread::CompletionThread;
+use super::wire::{RecordHead, Source};
+use super::{Job, Then};
+use crate::error::{Result, fail};
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Instant;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// From the rank with this node index.
+    Ring(usize),
+    /// With this tag for the data.
+    Mpi(u32),
+}
+
+#[derive(Debug)]
+pub struct InboundMessage {
+    pub origin: usize,
+    pub to: *mut u8,
+    /// Number of bytes that go there, 0 if the handler wants no more data.
+    pub len: usize,
+    pub(super) name: &'static str,
+    pub(super) token: u64,
+    pub(super) buffer: Vec<u8>,
+    pub(super) then: Then,
+    pub(super) deferral: Option<Arc<Deferral>>,
+    /// Number in the deferral queue, or 0 if the message was not held.
+    pub(super) number: u64,
+}
+
+// SAFETY: only the holder uses the address, which stays valid as the handler promised.
+unsafe impl Send for InboundMessage {}
+
+/// A message whose data arrives in parts, in order.
+#[derive(Debug)]
+pub(crate) struct Reassembly {
+    pub(super) inbound: InboundMessage,
+    pub(super) total: usize,
+    pub(super) received: usize,
+}
+
+impl Reassembly {
+    pub fn new(inbound: InboundMessage, total: usize) -> Reassembly {
+        Reassembly { inbound, total, received: 0 }
+    }
+
+    pub fn received(&self) -> usize {
+        self.received
+    }
+
+    /// Returns whether these were the last bytes. Fails with `Internal` if they are too many.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
+        let Reassembly { inbound, total, received } = self;
+        if *total - *received < bytes.len() {
+            fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
+        }
+        if inbound.len > 0 {
+            // SAFETY: the bytes end within `total`, for which the handler promised that an address
+            // is valid, and for which a buffer has capacity.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    bytes.as_ptr(),
+                    inbound.to.add(*received),
+                    bytes.len(),
+                );
+            }
+        }
+        *received += bytes.len();
+        Ok(received == total)
+    }
+
+    pub fn whole(mut self) -> InboundMessage {
+        assert_eq!(self.received, self.total, "a message has not arrived completely");
+        if self.inbound.buffer.capacity() > 0 {
+            // SAFETY: the buffer was reserved for these bytes, and all were written, in order.
+            unsafe { self.inbound.buffer.set_len(self.inbound.len) };
+        }
+        self.inbound
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct RndvRead {
+    pub(super) inbound: InboundMessage,
+    pub(super) index: usize,
+    pub(super) source: Source,
+    pub(super) done: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct RndvSend {
+    pub(super) index: usize,
+    pub(super) source: Source,
+    pub(super) len: usize,
+    pub(super) inbound: u64,
+    pub(super) sent: usize,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct RndvState {
+    pub(super) reads: Vec<RndvRead>,
+    pub(super) streams: Vec<RndvSend>,
+    /// Data requested in fragments, by the inbound message's token, with the origin's token.
+    pub(super) chunks: HashMap<u64, (Reassembly, u64)>,
+    /// By ring: the eager message whose data arrives in the next records.
+    pub(super) reassembly: HashMap<usize, Reassembly>,
+    pub(super) last_landing: u64,
+}
+
+impl RndvState {
+    #[inline]
+    pub(super) fn is_busy(&self) -> bool {
+        !self.reads.is_empty() || !self.streams.is_empty()
+    }
+}
+
+/// Cost in bytes of a held message, besides its header and data.
+const OVERHEAD: usize = 128;
+
+#[derive(Debug)]
+pub struct Deferral {
+    pub(super) polling: AtomicBool,
+    pub(super) held: Mutex<HeldMessages>,
+    pub(super) count: AtomicUsize,
+    /// Held messages whose handler was not yet asked.
+    pub(super) fresh: AtomicUsize,
+    pub(super) jobs: CompletionThread<Job>,
+    /// Unfinished completion handlers on the completion thread.
+    pub(super) elsewhere: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct HeldMessages {
+    pub(super) queue: VecDeque<HeldMessage>,
+    pub(super) last: u64,
+    /// By origin: the messages that are not yet in place.
+    pub(super) unfinished: HashMap<usize, BTreeSet<u64>>,
+    /// By origin: the bytes held, and whether a stop was sent.
+    pub(super) bytes: HashMap<usize, (usize, bool)>,
+    /// Unanswered fences: origin, last message to wait for, token.
+    pub(super) asked: Vec<(usize, u64, u64)>,
+}
+
+#[derive(Debug)]
+pub(super) struct HeldMessage {
+    pub(super) number: u64,
+    pub(super) origin: usize,
+    pub(super) bytes: usize,
+    pub(super) what: HeldKind,
+    pub(super) refused: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub enum HeldKind {
+    Eager { head: RecordHead, header: Vec<u8>, data: Vec<u8> },
+    Rts { head: RecordHead, header: Vec<u8>, via: Via, source: Source },
+    Delivered(InboundMessage),
+}
+
+impl HeldKind {
+    pub(super) fn bytes(&self) -> usize {
+        OVERHEAD
+            + match self {
+                HeldKind::Eager { header, data, .. } => header.len() + data.len(),
+                HeldKind::Rts { header, .. } => header.len(),
+                HeldKind::Delivered(_) => 0,
+            }
+    }
+
+    pub(super) fn message(&self) -> Option<(&RecordHead, &[u8])> {
+        match self {
+            HeldKind::Eager { head, header, .. } | HeldKind::Rts { head, header, .. } => {
+                Some((head, header))
+            }
+            HeldKind::Delivered(_) => None,
+        }
+    }
+}
