@@ -16,7 +16,7 @@ use portolan_engine::atomics::Rmw;
 use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;
-use portolan_engine::transfer::TransferKind;
+use portolan_engine::transfer::{Transfer, TransferKind};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -67,14 +67,15 @@ fn measure(engine: &Engine, target: usize, remote: usize) {
     let mut group = c.benchmark_group("other");
     let p = local.as_mut_ptr();
     let shape = Shape::strided(&[512, 64], &[512], &[1024]).expect("a shape");
+    let put = Transfer::new(TransferKind::Put, target, remote, p, &shape);
     // SAFETY: the shape spans 32 KiB of `local` and 64 KiB of the segment.
-    let strided =
-        || unsafe { engine.blocking(TransferKind::Put, target, remote, p, &shape) }.expect("put");
+    let strided = || unsafe { engine.blocking(&put) }.expect("put");
     group.bench_function("strided 64 x 64 doubles", |b| b.iter(strided));
     let row = Shape::contiguous(4096);
     let kind = TransferKind::Accumulate(Scale::Double(2.5));
+    let add = Transfer::new(kind, target, remote, p, &row);
     // SAFETY: the shape spans 4 KiB of `local`, which nothing else accesses.
-    let acc = || unsafe { engine.blocking(kind, target, remote, p, &row) }.expect("accumulate");
+    let acc = || unsafe { engine.blocking(&add) }.expect("accumulate");
     group.bench_function("accumulate 512 doubles", |b| b.iter(acc));
     let add = || black_box(engine.rmw(target, remote, Rmw::add::<i64>(1)).expect("rmw"));
     group.bench_function("fetch-and-add", |b| b.iter(add));

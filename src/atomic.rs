@@ -10,7 +10,7 @@ use crate::{Accumulate, Atomic, Element, Segment};
 use portolan_engine::atomics::{Combine, Rmw};
 use portolan_engine::error::Result;
 use portolan_engine::layout::Shape;
-use portolan_engine::transfer::TransferKind;
+use portolan_engine::transfer::{Transfer, TransferKind};
 
 impl<T: Element> Segment<'_, T> {
     /// Adds `scale * source` to the part of `rank`, element by element, from element `offset` on.
@@ -37,11 +37,12 @@ impl<T: Element> Segment<'_, T> {
         T: Accumulate,
     {
         let place = self.place(rank, offset, source.len())?;
-        let shape = Shape::contiguous(size_of_val(source));
-        let from = source.as_ptr().cast_mut().cast();
+        let shape = &Shape::contiguous(size_of_val(source));
+        let local = source.as_ptr().cast_mut().cast();
         let kind = TransferKind::Accumulate(scale.scale());
+        let (target, remote) = (place.world, place.address);
         // SAFETY: `source` stays borrowed until the call returns, and an accumulate only reads it.
-        unsafe { self.engine().blocking(kind, place.world, place.address, from, &shape) }
+        unsafe { self.engine().blocking(&Transfer { kind, target, remote, local, shape }) }
     }
 }
 

@@ -16,7 +16,7 @@ use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::{Result, fail};
 pub(crate) use portolan_engine::layout::MAX_LEVELS;
 use portolan_engine::layout::{Shape, Vector};
-use portolan_engine::transfer::TransferKind;
+use portolan_engine::transfer::{Transfer, TransferKind};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -184,7 +184,8 @@ impl<T: Element> Segment<'_, T> {
         // memory is valid until the call returns.
         unsafe {
             if !shape.is_contiguous() {
-                return engine.blocking(kind, world, address, local, shape);
+                let (target, remote) = (world, address);
+                return engine.blocking(&Transfer { kind, target, remote, local, shape });
             }
             match kind {
                 TransferKind::Put => engine.put(world, address, local, shape.bytes()),
@@ -210,10 +211,11 @@ impl<T: Element> Segment<'_, T> {
         pending::may_start(self.engine())?;
         let checked: SmallVec<[Checked; 4]> =
             fragments.iter().map(|p| self.checked(p, memory)).collect::<Result<_>>()?;
-        for Checked { world, address, local, shape } in &checked {
+        for &Checked { world: target, address: remote, local, ref shape } in &checked {
+            let transfer = Transfer { kind, target, remote, local, shape };
             // SAFETY: `checked` has checked that the elements lie in the view. By contract, its
             // memory is valid until the counter is done.
-            unsafe { self.engine().issue(kind, *world, *address, *local, shape, counter) }?;
+            unsafe { self.engine().issue(&transfer, counter) }?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Non-blocking transfers that own their buffers. Forgetting one leaks the buffer, so that late
 //! data has a valid destination.
 
-use super::pending::{self, Order, Pending};
+use super::pending::{self, Pending};
 use super::scope;
 use crate::in_call::InCall;
 use crate::{Accumulate, Element, Segment};
@@ -61,11 +61,10 @@ impl<'rt, T: Element> Segment<'rt, T> {
         // Created before the transfer is issued: if issuing fails half-way, the destructor waits.
         let mut pending = Pending::<Vec<T>>::new(self.engine(), Some(Arc::clone(&counter)), buffer);
         let local = pending.buffer_mut().as_mut_ptr().cast();
-        let Order { kind, world, address, shape } = &order;
         // SAFETY: the buffer has the bytes of the order. It is not accessed until the counter is
         // done, and moving the vector does not move its elements. If `pending` is forgotten, they
         // stay allocated forever.
-        unsafe { self.engine().issue(*kind, *world, *address, local, shape, &counter) }?;
+        unsafe { self.engine().issue(&order.transfer(local), &counter) }?;
         Ok(pending)
     }
 }

@@ -15,7 +15,7 @@ use portolan_engine::error::{Error, Result};
 use portolan_engine::layout::Shape;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::{Call, CallInfo};
-use portolan_engine::transfer::TransferKind;
+use portolan_engine::transfer::{Transfer, TransferKind};
 use portolan_engine::wait::{self, Progress};
 use std::cell::RefCell;
 use std::fmt;
@@ -30,6 +30,13 @@ pub(crate) struct Order {
     pub world: usize,
     pub address: usize,
     pub shape: Shape,
+}
+
+impl Order {
+    pub(super) fn transfer(&self, local: *mut u8) -> Transfer<'_> {
+        let Order { kind, world: target, address: remote, ref shape } = *self;
+        Transfer { kind, target, remote, local, shape }
+    }
 }
 
 /// Fails with `State` if the caller must not wait, for example in a handler: each transfer that is
@@ -268,11 +275,9 @@ impl<'rt> Flights<'rt> {
         order: &Order,
         local: *mut u8,
     ) -> Result<Option<Arc<CompletionCounter>>> {
-        let Order { kind, world, address, shape } = order;
+        let transfer = order.transfer(local);
         // SAFETY: by contract, `local` is valid. The drop waits for the listed counter.
-        self.list(|counter| unsafe {
-            self.engine.issue(*kind, *world, *address, local, shape, counter).map(drop)
-        })
+        self.list(|counter| unsafe { self.engine.issue(&transfer, counter) })
     }
 
     /// Lists a counter, to be waited for, and calls `issue` with it. Returns the counter, or `None`

@@ -91,14 +91,12 @@ impl<T: Element> Segment<'_, T> {
     ) -> Result<()> {
         const CALL: &str = "Segment::put_block";
         let plan = self.plan(rank, remote, source.len(), local).in_call(CALL)?;
+        let (start, order) = plan.order(TransferKind::Put);
         // From the whole slice, because a block with negative strides reaches back from its start.
-        let from = source.as_ptr().wrapping_add(plan.start).cast_mut().cast();
+        let from = source.as_ptr().wrapping_add(start).cast_mut().cast();
         // SAFETY: the local extent of the plan lies in `source`, which stays borrowed until the
         // call returns, and a put only reads it.
-        unsafe {
-            self.engine().blocking(TransferKind::Put, plan.world, plan.address, from, &plan.shape)
-        }
-        .in_call(CALL)
+        unsafe { self.engine().blocking(&order.transfer(from)) }.in_call(CALL)
     }
 
     /// Gets the block `remote` of the part of `rank` into the block `local` of `target`. The
@@ -115,13 +113,11 @@ impl<T: Element> Segment<'_, T> {
     ) -> Result<()> {
         const CALL: &str = "Segment::get_block";
         let plan = self.plan(rank, remote, target.len(), local).in_call(CALL)?;
-        let to = target.as_mut_ptr().wrapping_add(plan.start).cast();
+        let (start, order) = plan.order(TransferKind::Get);
+        let to = target.as_mut_ptr().wrapping_add(start).cast();
         // SAFETY: the local extent of the plan lies in `target`, which is borrowed exclusively
         // until the call returns, and any bytes are valid values of its elements.
-        unsafe {
-            self.engine().blocking(TransferKind::Get, plan.world, plan.address, to, &plan.shape)
-        }
-        .in_call(CALL)
+        unsafe { self.engine().blocking(&order.transfer(to)) }.in_call(CALL)
     }
 }
 
@@ -141,11 +137,10 @@ impl<T: Accumulate> Segment<'_, T> {
     ) -> Result<()> {
         const CALL: &str = "Segment::accumulate_block";
         let plan = self.plan(rank, remote, source.len(), local).in_call(CALL)?;
-        let from = source.as_ptr().wrapping_add(plan.start).cast_mut().cast();
-        let kind = TransferKind::Accumulate(scale.scale());
+        let (start, order) = plan.order(TransferKind::Accumulate(scale.scale()));
+        let from = source.as_ptr().wrapping_add(start).cast_mut().cast();
         // SAFETY: the local extent of the plan lies in `source`, which stays borrowed until the
         // call returns, and an accumulate only reads it.
-        unsafe { self.engine().blocking(kind, plan.world, plan.address, from, &plan.shape) }
-            .in_call(CALL)
+        unsafe { self.engine().blocking(&order.transfer(from)) }.in_call(CALL)
     }
 }

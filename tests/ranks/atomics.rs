@@ -5,7 +5,7 @@ use num_complex::Complex;
 use portolan_engine::atomics::Rmw;
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::transfer::{Handle, TransferKind};
+use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 
 /// Accumulates and fetch-and-adds are in one atomicity domain.
 pub fn totals(ctx: &Ctx) {
@@ -25,11 +25,16 @@ pub fn totals(ctx: &Ctx) {
             let at = segment.part(target).address();
             // SAFETY: the sources live until the wait below.
             unsafe {
-                engine.blocking(add, target, at, (&raw mut one).cast(), &shape).expect("acc");
+                engine
+                    .blocking(&Transfer::new(add, target, at, (&raw mut one).cast(), &shape))
+                    .expect("acc");
                 let long = TransferKind::Accumulate(Scale::Long(1));
                 let shape = Shape::contiguous(8);
                 handle
-                    .issue(engine, long, target, at + 16, (&raw mut big).cast(), &shape)
+                    .issue(
+                        engine,
+                        &Transfer::new(long, target, at + 16, (&raw mut big).cast(), &shape),
+                    )
                     .expect("acc");
             }
             let old = engine.rmw(target, at, Rmw::add::<i32>(5)).expect("rmw");
@@ -150,8 +155,10 @@ pub fn lock_stripes(ctx: &Ctx) {
             let remote: Vec<usize> = remote_offsets.iter().map(|o| at + o).collect();
             // SAFETY: `ones` holds all elements and lives until the end of the function.
             unsafe {
-                engine.blocking(acc(1.0), target, at, source, &rows).expect("acc");
-                engine.implicit(acc(2.0), target, at + 8, source, &odd).expect("acc");
+                engine.blocking(&Transfer::new(acc(1.0), target, at, source, &rows)).expect("acc");
+                engine
+                    .implicit(&Transfer::new(acc(2.0), target, at + 8, source, &odd))
+                    .expect("acc");
                 let list = [Vector { block: 8, local: &local, remote: &remote }];
                 engine.vector(acc(4.0), target, &list).expect("acc");
             }
@@ -263,8 +270,12 @@ fn all_at_once(
         let places = rows.places(base);
         // SAFETY: `from` holds the bytes of all rows and lives until the wait.
         unsafe {
-            engine.blocking(kind, target, base + rows.at, p, &shape).expect("strided");
-            engine.implicit(kind, target, base + rows.at, p, &shape).expect("without handle");
+            engine
+                .blocking(&Transfer::new(kind, target, base + rows.at, p, &shape))
+                .expect("strided");
+            engine
+                .implicit(&Transfer::new(kind, target, base + rows.at, p, &shape))
+                .expect("without handle");
             let list = [Vector { block: rows.block, local: &locals, remote: &places }];
             engine.vector(kind, target, &list).expect("vector");
             for i in (0..rows.count()).step_by(97) {

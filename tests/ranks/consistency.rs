@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use portolan_engine::atomics::Rmw;
 use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::transfer::{Handle, TransferKind};
+use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 
 /// Bytes of the slot that every rank has at every rank.
 const SLOT: usize = 320 << 10;
@@ -53,14 +53,28 @@ fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut R
         }
         // SAFETY: `second` has more than `rows * row` bytes.
         unsafe {
-            engine.blocking(TransferKind::Put, target, at, second.as_ptr().cast_mut(), &shape)
+            engine.blocking(&Transfer::new(
+                TransferKind::Put,
+                target,
+                at,
+                second.as_ptr().cast_mut(),
+                &shape,
+            ))
         }
         .expect("strided put");
         assert!(ctx.get(target, at, bytes) == want, "put; strided put; get of {bytes} bytes");
         let mut packed = vec![0u8; rows * row];
         // SAFETY: `packed` has the bytes of the shape.
-        unsafe { engine.blocking(TransferKind::Get, target, at, packed.as_mut_ptr(), &shape) }
-            .expect("strided get");
+        unsafe {
+            engine.blocking(&Transfer::new(
+                TransferKind::Get,
+                target,
+                at,
+                packed.as_mut_ptr(),
+                &shape,
+            ))
+        }
+        .expect("strided get");
         assert!(packed == second[..rows * row], "put; strided get of {bytes} bytes");
     }
 
@@ -70,12 +84,21 @@ fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut R
     // SAFETY: the sources live and do not change until the wait or fence.
     unsafe {
         handle
-            .issue(engine, TransferKind::Put, target, at, second.as_ptr().cast_mut(), &shape)
+            .issue(
+                engine,
+                &Transfer::new(TransferKind::Put, target, at, second.as_ptr().cast_mut(), &shape),
+            )
             .expect("put");
         handle.wait(engine).expect("wait");
         assert!(ctx.get(target, at, bytes) == second, "handle put; wait; get of {bytes} bytes");
         engine
-            .implicit(TransferKind::Put, target, at, first.as_ptr().cast_mut(), &shape)
+            .implicit(&Transfer::new(
+                TransferKind::Put,
+                target,
+                at,
+                first.as_ptr().cast_mut(),
+                &shape,
+            ))
             .expect("put");
         engine.fence(target).expect("fence");
         assert!(ctx.get(target, at, bytes) == first, "implicit put; fence; get of {bytes} bytes");

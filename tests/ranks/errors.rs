@@ -6,7 +6,7 @@ use portolan_engine::atomics::Rmw;
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::path::Path;
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::transfer::{Handle, TransferKind};
+use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 
 const BYTES: usize = 1000;
 
@@ -29,18 +29,18 @@ fn every_call(
         {
             all.push((
                 format!("blocking {kind:?}"),
-                engine.blocking(kind, target, at, local, &shape),
+                engine.blocking(&Transfer::new(kind, target, at, local, &shape)),
             ));
             all.push((
                 format!("implicit {kind:?}"),
-                engine.implicit(kind, target, at, local, &shape),
+                engine.implicit(&Transfer::new(kind, target, at, local, &shape)),
             ));
             let mut handle = Handle::default();
-            let issued = handle.issue(engine, kind, target, at, local, &shape);
+            let issued = handle.issue(engine, &Transfer::new(kind, target, at, local, &shape));
             all.push((format!("handle {kind:?}"), issued.and_then(|()| handle.wait(engine))));
             let mut handle = Handle::default();
             handle.set_aggregate().expect("a fresh handle");
-            let issued = handle.issue(engine, kind, target, at, local, &shape);
+            let issued = handle.issue(engine, &Transfer::new(kind, target, at, local, &shape));
             all.push((format!("aggregate {kind:?}"), issued.and_then(|()| handle.wait(engine))));
             let (l, r) = ([local as usize], [at]);
             let list = [Vector { block: bytes, local: &l, remote: &r }];
@@ -132,9 +132,13 @@ fn numbers(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
             refused(
                 ErrorKind::Type,
                 "odd accumulate",
-                engine.blocking(kind, target, at, p, &shape),
+                engine.blocking(&Transfer::new(kind, target, at, p, &shape)),
             );
-            refused(ErrorKind::Type, "odd accumulate", engine.blocking(kind, target, at, p, &rows));
+            refused(
+                ErrorKind::Type,
+                "odd accumulate",
+                engine.blocking(&Transfer::new(kind, target, at, p, &rows)),
+            );
             let (l, r) = ([p as usize], [at]);
             let list = [Vector { block: bytes, local: &l, remote: &r }];
             refused(ErrorKind::Type, "odd accumulate", engine.vector(kind, target, &list));
@@ -177,10 +181,15 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
     // SAFETY: the buffer lives until the wait, and the put writes the bytes that are already there.
     unsafe {
         handle
-            .issue(engine, TransferKind::Put, target, at, buffer.as_mut_ptr(), &shape)
+            .issue(
+                engine,
+                &Transfer::new(TransferKind::Put, target, at, buffer.as_mut_ptr(), &shape),
+            )
             .expect("put");
-        let mixed =
-            handle.issue(engine, TransferKind::Get, target, at, buffer.as_mut_ptr(), &shape);
+        let mixed = handle.issue(
+            engine,
+            &Transfer::new(TransferKind::Get, target, at, buffer.as_mut_ptr(), &shape),
+        );
         if engine.path_between(ctx.me, target) != Path::Direct {
             refused(ErrorKind::Handle, "a get on a handle of puts", mixed);
         }
@@ -264,12 +273,12 @@ pub fn shapes(ctx: &Ctx) {
                 refused(
                     ErrorKind::Address,
                     "8 over",
-                    engine.blocking(kind, target, long, p, &even),
+                    engine.blocking(&Transfer::new(kind, target, long, p, &even)),
                 );
                 refused(
                     ErrorKind::Address,
                     "8 under",
-                    engine.blocking(kind, target, back, p, &even),
+                    engine.blocking(&Transfer::new(kind, target, back, p, &even)),
                 );
             }
             for (shape, at) in
@@ -277,9 +286,9 @@ pub fn shapes(ctx: &Ctx) {
             {
                 // SAFETY: the calls are refused before any byte moves.
                 unsafe {
-                    let result = engine.blocking(kind, target, at, p, shape);
+                    let result = engine.blocking(&Transfer::new(kind, target, at, p, shape));
                     refused(ErrorKind::Address, "an extent that leaves its segment", result);
-                    let result = engine.implicit(kind, target, at, p, shape);
+                    let result = engine.implicit(&Transfer::new(kind, target, at, p, shape));
                     refused(ErrorKind::Address, "an extent that leaves its segment", result);
                 }
             }
@@ -287,7 +296,7 @@ pub fn shapes(ctx: &Ctx) {
             unsafe {
                 let nothing = Shape::strided(&[8, 0, 3], &[8, 8], &[1 << 50, 8]).expect("a shape");
                 engine
-                    .blocking(kind, target, 0, std::ptr::null_mut(), &nothing)
+                    .blocking(&Transfer::new(kind, target, 0, std::ptr::null_mut(), &nothing))
                     .expect("no blocks");
             }
         }
@@ -302,7 +311,8 @@ pub fn shapes(ctx: &Ctx) {
         let at = segment.part(ctx.me).address();
         for (shape, at) in [(&over, at), (&over, at + 2), (&under, at + 990), (&under, at + 992)] {
             // SAFETY: the shape accesses 80 bytes of the local buffer, which has more.
-            unsafe { engine.blocking(kind, ctx.me, at, p, shape) }.expect("an extent that fits");
+            unsafe { engine.blocking(&Transfer::new(kind, ctx.me, at, p, shape)) }
+                .expect("an extent that fits");
         }
     }
     ctx.barrier();

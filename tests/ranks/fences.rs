@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use mpi::ffi;
 use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::transfer::TransferKind;
+use portolan_engine::transfer::{Transfer, TransferKind};
 use portolan_engine::wait::Progress;
 
 const TAG: i32 = 77;
@@ -70,13 +70,17 @@ pub fn fences(ctx: &Ctx) {
             unsafe {
                 match round % 4 {
                     0 => engine.put(right, at, source, bytes).expect("put"),
-                    1 => {
-                        engine.implicit(TransferKind::Put, right, at, source, &whole).expect("put")
-                    }
-                    2 => engine.blocking(TransferKind::Put, right, at, source, &rows).expect("put"),
+                    1 => engine
+                        .implicit(&Transfer::new(TransferKind::Put, right, at, source, &whole))
+                        .expect("put"),
+                    2 => engine
+                        .blocking(&Transfer::new(TransferKind::Put, right, at, source, &rows))
+                        .expect("put"),
                     _ => {
                         let add = TransferKind::Accumulate(Scale::Double(1.0));
-                        engine.implicit(add, right, at, source, &whole).expect("acc");
+                        engine
+                            .implicit(&Transfer::new(add, right, at, source, &whole))
+                            .expect("acc");
                     }
                 }
             }

@@ -10,7 +10,7 @@ use portolan_engine::layout::Shape;
 use portolan_engine::path::Path;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;
-use portolan_engine::transfer::{Handle, TransferKind};
+use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -58,14 +58,14 @@ pub fn flood(ctx: &Ctx) {
             unsafe {
                 match i % 4 {
                     0 => engine.put(0, to, source, 8),
-                    1 => engine.blocking(
+                    1 => engine.blocking(&Transfer::new(
                         TransferKind::Accumulate(Scale::Long(1)),
                         0,
                         at + 2048,
                         source,
                         &shape,
-                    ),
-                    _ => engine.implicit(TransferKind::Put, 0, to, source, &shape),
+                    )),
+                    _ => engine.implicit(&Transfer::new(TransferKind::Put, 0, to, source, &shape)),
                 }
             }
             .expect("put");
@@ -112,12 +112,20 @@ pub fn storm(ctx: &Ctx) {
         // SAFETY: both buffers live until the waits below, and nothing reads the gets' bytes.
         unsafe {
             match rng.below(8) {
-                0 => handle.issue(engine, TransferKind::Put, target, at, put, &rows),
-                1 => handle.issue(engine, TransferKind::Get, target, at, get, &rows),
-                2 => handle.issue(engine, add, target, at, put, &rows),
-                3 => handle.issue(engine, TransferKind::Put, target, at, put, &gaps),
-                4 => handle.issue(engine, TransferKind::Get, target, at, get, &gaps),
-                5 => engine.implicit(add, target, at, put, &gaps),
+                0 => {
+                    handle.issue(engine, &Transfer::new(TransferKind::Put, target, at, put, &rows))
+                }
+                1 => {
+                    handle.issue(engine, &Transfer::new(TransferKind::Get, target, at, get, &rows))
+                }
+                2 => handle.issue(engine, &Transfer::new(add, target, at, put, &rows)),
+                3 => {
+                    handle.issue(engine, &Transfer::new(TransferKind::Put, target, at, put, &gaps))
+                }
+                4 => {
+                    handle.issue(engine, &Transfer::new(TransferKind::Get, target, at, get, &gaps))
+                }
+                5 => engine.implicit(&Transfer::new(add, target, at, put, &gaps)),
                 6 => engine.put(target, at, put, bytes),
                 _ => engine.rmw(target, at, Rmw::add::<i64>(1)).map(|_| ()),
             }

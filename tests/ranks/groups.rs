@@ -6,7 +6,7 @@ use portolan::ErrorKind;
 use portolan_engine::collective::group::Group;
 use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::transfer::TransferKind;
+use portolan_engine::transfer::{Transfer, TransferKind};
 use std::sync::Arc;
 
 fn create(ctx: &Ctx, ranks: &[usize]) -> Option<Arc<Group>> {
@@ -35,7 +35,10 @@ fn use_group(ctx: &Ctx, group: &Arc<Group>, ranks: &[usize]) {
         let source = (&raw const one).cast::<u8>().cast_mut();
         let add = TransferKind::Accumulate(Scale::Long(2));
         // SAFETY: an accumulate only reads its source, which has eight bytes.
-        unsafe { engine.blocking(add, member, part.address() + 992, source, &shape) }.expect("acc");
+        unsafe {
+            engine.blocking(&Transfer::new(add, member, part.address() + 992, source, &shape))
+        }
+        .expect("acc");
     }
     let set = engine.create_mutexes(group, 1).expect("mutexes");
     for _ in 0..5 {

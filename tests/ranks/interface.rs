@@ -12,7 +12,7 @@ use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::ops::{Combine, Number, Rmw};
 use portolan_engine::runtime::Engine;
-use portolan_engine::transfer::{Handle, TransferKind};
+use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 use std::sync::Arc;
 
 /// How a rank issues and completes several items, which access disjoint bytes.
@@ -232,6 +232,7 @@ impl Ops {
                 Form::Strided { counts, local: l, remote: r } => {
                     let shape = Shape::strided(counts, l, r)?;
                     let plain = shape.is_contiguous() && !shape.is_empty();
+                    let transfer = Transfer::new(kind, target, address, local, &shape);
                     match mode {
                         Mode::Blocking if plain && kind == TransferKind::Put => {
                             engine.put(target, address, local, shape.bytes())
@@ -239,9 +240,9 @@ impl Ops {
                         Mode::Blocking if plain && kind == TransferKind::Get => {
                             engine.get(target, address, local, shape.bytes())
                         }
-                        Mode::Blocking => engine.blocking(kind, target, address, local, &shape),
-                        Mode::Implicit => engine.implicit(kind, target, address, local, &shape),
-                        _ => handle.issue(engine, kind, target, address, local, &shape),
+                        Mode::Blocking => engine.blocking(&transfer),
+                        Mode::Implicit => engine.implicit(&transfer),
+                        _ => handle.issue(engine, &transfer),
                     }
                 }
                 Form::Vector { block, local: l, remote: r } => {

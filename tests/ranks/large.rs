@@ -6,7 +6,7 @@ use portolan_engine::layout::Shape;
 use portolan_engine::path::Path;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;
-use portolan_engine::transfer::TransferKind;
+use portolan_engine::transfer::{Transfer, TransferKind};
 use std::fs;
 
 const LENGTH: usize = (2 << 30) + 4096;
@@ -84,17 +84,21 @@ fn sparse(ctx: &Ctx, at: usize) {
     // SAFETY: both vectors have the bytes of the shape. The remote extent, 256 rows of 8 MiB and
     // one block, lies inside the segment.
     unsafe {
-        engine.blocking(TransferKind::Put, 1, at, source, &shape).expect("strided put");
         engine
-            .blocking(TransferKind::Get, 1, at, back.as_mut_ptr().cast(), &shape)
+            .blocking(&Transfer::new(TransferKind::Put, 1, at, source, &shape))
+            .expect("strided put");
+        engine
+            .blocking(&Transfer::new(TransferKind::Get, 1, at, back.as_mut_ptr().cast(), &shape))
             .expect("strided get");
         assert!(back == data, "strided put and get over 2 GiB");
         // Two rows more than 2 GiB apart, from the end backwards.
         let far = Shape::strided(&[8, 2], &[8], &[-((2isize << 30) + 64)]).expect("a shape");
         let last = at + LENGTH - 8;
-        engine.blocking(TransferKind::Put, 1, last, source, &far).expect("strided put");
         engine
-            .blocking(TransferKind::Get, 1, last, back.as_mut_ptr().cast(), &far)
+            .blocking(&Transfer::new(TransferKind::Put, 1, last, source, &far))
+            .expect("strided put");
+        engine
+            .blocking(&Transfer::new(TransferKind::Get, 1, last, back.as_mut_ptr().cast(), &far))
             .expect("strided get");
         assert!(back[..2] == data[..2], "two rows more than 2 GiB apart");
         step("large: accumulate");
@@ -102,7 +106,7 @@ fn sparse(ctx: &Ctx, at: usize) {
         let one = 1i64;
         let source = (&raw const one).cast::<u8>().cast_mut();
         let add = TransferKind::Accumulate(Scale::Long(3));
-        engine.blocking(add, 1, last, source, &Shape::contiguous(8)).expect("acc");
+        engine.blocking(&Transfer::new(add, 1, last, source, &Shape::contiguous(8))).expect("acc");
     }
     let old =
         engine.rmw(1, at + LENGTH - 8, portolan_engine::atomics::Rmw::add::<i64>(2)).expect("rmw");

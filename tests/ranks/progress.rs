@@ -4,7 +4,7 @@ use crate::child::{Ctx, compute_until, own, step};
 use portolan_engine::atomics::Rmw;
 use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::transfer::TransferKind;
+use portolan_engine::transfer::{Transfer, TransferKind};
 use std::time::{Duration, Instant};
 
 const DONE: (usize, u8) = (199_999, 9);
@@ -33,7 +33,13 @@ pub fn progress(ctx: &Ctx) {
         let (source, shape) = ((&raw const one).cast::<u8>().cast_mut(), Shape::contiguous(4));
         // SAFETY: an accumulate only reads its source, which has four bytes.
         unsafe {
-            engine.blocking(TransferKind::Accumulate(Scale::Int(1)), 1, at + 400, source, &shape)
+            engine.blocking(&Transfer::new(
+                TransferKind::Accumulate(Scale::Int(1)),
+                1,
+                at + 400,
+                source,
+                &shape,
+            ))
         }
         .expect("acc");
         engine.fence(1).expect("fence");
@@ -68,7 +74,8 @@ pub fn bystander(ctx: &Ctx) {
                 let shape = Shape::contiguous(bytes);
                 let local = source.as_ptr().cast_mut();
                 // SAFETY: `source` lives until the wait below.
-                unsafe { engine.implicit(TransferKind::Put, 0, at, local, &shape) }.expect("put");
+                unsafe { engine.implicit(&Transfer::new(TransferKind::Put, 0, at, local, &shape)) }
+                    .expect("put");
                 compute_until(&segment, DONE.0, DONE.1);
                 engine.wait_implicit().expect("wait");
             }

@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use portolan::{Error, ErrorKind};
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::memory::segment::Segment;
-use portolan_engine::transfer::{Handle, TransferKind};
+use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 use std::sync::Arc;
 
 /// Some MPIs confuse windows of odd sizes: the owner and the other ranks must see the same memory.
@@ -84,7 +84,12 @@ pub fn neighbours(ctx: &Ctx) {
                                 handle.set_aggregate().expect("a fresh handle");
                                 let half = Shape::contiguous(64);
                                 [(a, local), (b, local.add(64))].into_iter().try_for_each(
-                                    |(at, l)| handle.issue(engine, kind_of, target, at, l, &half),
+                                    |(at, l)| {
+                                        handle.issue(
+                                            engine,
+                                            &Transfer::new(kind_of, target, at, l, &half),
+                                        )
+                                    },
                                 )
                             }
                         }

@@ -8,7 +8,7 @@ use portolan_engine::atomics::notifications::Notifications;
 use portolan_engine::layout::Shape;
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::transfer::{Handle, TransferKind};
+use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const THREADS: usize = 3;
@@ -102,13 +102,13 @@ fn add_one(ctx: &Ctx, target: usize, at: usize) {
     let source = (&raw const one).cast::<u8>().cast_mut();
     // SAFETY: an accumulate only reads its source, which has eight bytes.
     unsafe {
-        ctx.engine.blocking(
+        ctx.engine.blocking(&Transfer::new(
             TransferKind::Accumulate(Scale::Long(1)),
             target,
             at,
             source,
             &Shape::contiguous(8),
-        )
+        ))
     }
     .expect("acc");
 }
@@ -124,8 +124,13 @@ fn bytes_of_ones_own(ctx: &Ctx, segment: &Segment, thread: usize, round: usize, 
         let mut handle = Handle::default();
         let shape = Shape::strided(&[4, bytes / 4], &[4], &[4]).expect("a shape");
         // SAFETY: `data` lives until the wait.
-        unsafe { handle.issue(engine, TransferKind::Put, target, at, data.as_mut_ptr(), &shape) }
-            .expect("put");
+        unsafe {
+            handle.issue(
+                engine,
+                &Transfer::new(TransferKind::Put, target, at, data.as_mut_ptr(), &shape),
+            )
+        }
+        .expect("put");
         handle.wait(engine).expect("wait");
     }
     assert!(ctx.get(target, at, bytes) == data, "put; get of thread {thread} in round {round}");

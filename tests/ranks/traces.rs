@@ -14,7 +14,7 @@ use portolan_engine::mpi::init::ThreadLevel;
 use portolan_engine::path::Path;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;
-use portolan_engine::transfer::{Handle, TransferKind};
+use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 use portolan_trace_format::alignment::{Alignment, Sample};
 use portolan_trace_format::event::{
     Call, Cause, Event, Interface, PathTaken, Place, SOURCE_LINE, Served,
@@ -64,12 +64,18 @@ fn calls(engine: &Engine) -> Result<Vec<Path>> {
                 engine.put(target, mine, p, 8)?;
                 engine.get(target, mine, p, 16)?;
                 engine.accumulate(target, mine + 64, p, 32, Scale::Int(1))?;
-                engine.blocking(TransferKind::Put, target, mine, p, &strided)?;
-                engine.implicit(TransferKind::Put, target, mine, p, &Shape::contiguous(24))?;
+                engine.blocking(&Transfer::new(TransferKind::Put, target, mine, p, &strided))?;
+                engine.implicit(&Transfer::new(
+                    TransferKind::Put,
+                    target,
+                    mine,
+                    p,
+                    &Shape::contiguous(24),
+                ))?;
                 engine.wait_implicit_to(target)?;
                 let mut handle = Handle::default();
                 let shape = Shape::contiguous(40);
-                handle.issue(engine, TransferKind::Get, target, mine, p, &shape)?;
+                handle.issue(engine, &Transfer::new(TransferKind::Get, target, mine, p, &shape))?;
                 handle.wait(engine)?;
             }
             engine.rmw(target, at, Rmw::add::<i64>(1))?;

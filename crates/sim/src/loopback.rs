@@ -15,10 +15,10 @@ use portolan_engine::error::Result;
 use portolan_engine::layout::Shape;
 use portolan_engine::layout::pairs::Pairs;
 use portolan_engine::memory::arena::Arena;
-use portolan_engine::path::ops::{Rmw, TransferKind};
+use portolan_engine::path::ops::{Rmw, Transfer, TransferKind};
 use portolan_engine::path::{
-    Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport, install, kernel,
-    shm_atomics,
+    Capabilities, Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport, install,
+    kernel, shm_atomics,
 };
 use std::sync::Arc;
 
@@ -95,22 +95,19 @@ impl Transport for Loopback {
     unsafe fn start(
         &self,
         paths: &Paths,
-        kind: TransferKind,
+        transfer: &Transfer<'_>,
         place: &RemotePlace,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
+        completion: &Completion<'_>,
+    ) -> Result<()> {
+        let &Transfer { kind, local, shape, .. } = transfer;
         if let TransferKind::Accumulate(scale) = kind {
             // Earlier puts to the same numbers take effect first.
             self.begin_flush(paths, place.world, Flush::All)?;
             let region = place.arena.base(place.rank) as *mut u8;
             // SAFETY: the region is in this process, and the caller guarantees both extents.
             unsafe { shm_atomics::accumulate(region, place.offset, local, shape, &scale) };
-            return Ok(None);
+            return Ok(());
         }
-        let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
-        let counter = counter.or(fresh.as_ref()).expect("one of the two is there").clone();
         self.push(
             paths,
             Waiting {
@@ -119,10 +116,10 @@ impl Transport for Loopback {
                 remote: place.address,
                 local: local as usize,
                 shape: shape.clone(),
-                counter,
+                counter: completion.counter().clone(),
             },
         );
-        Ok(fresh)
+        Ok(())
     }
 
     fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {

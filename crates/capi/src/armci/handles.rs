@@ -15,7 +15,7 @@ use portolan_engine::error::{Result, fail};
 use portolan_engine::handles::Handles;
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::runtime::{Engine, current};
-use portolan_engine::transfer::{Handle, TransferKind};
+use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 use std::os::raw::c_int;
 use std::sync::Arc;
 
@@ -194,19 +194,15 @@ unsafe fn transfers(
 pub(super) unsafe fn issue(
     engine: &Engine,
     hdl: *mut ArmciHandle,
-    kind: TransferKind,
-    target: usize,
-    remote: usize,
-    local: *mut u8,
-    shape: &Shape,
+    transfer: &Transfer<'_>,
 ) -> Result<()> {
     // SAFETY: the caller upholds the contract of `Handle::issue`, and `hdl` is null or valid.
     unsafe {
         if hdl.is_null() {
-            return engine.implicit(kind, target, remote, local, shape);
+            return engine.implicit(transfer);
         }
-        transfers(engine, hdl, kind, shape.bytes(), |handle| {
-            handle.issue(engine, kind, target, remote, local, shape)
+        transfers(engine, hdl, transfer.kind, transfer.shape.bytes(), |handle| {
+            handle.issue(engine, transfer)
         })
     }
 }
@@ -226,14 +222,17 @@ pub(super) unsafe fn contiguous(
     // SAFETY: the caller upholds the contract of `issue`.
     unsafe {
         // A handle that collects transfers of this kind already needs no preparation.
-        if !hdl.is_null() && is_marked(&*hdl) && kind_of(&*hdl) != Some(collecting(*kind)) {
-            return issue(engine, hdl, *kind, target, remote, local, &Shape::contiguous(bytes));
-        }
+        let prepares =
+            !hdl.is_null() && is_marked(&*hdl) && kind_of(&*hdl) != Some(collecting(*kind));
         // An observed call is recorded when it is issued, so it must not take this shortcut.
-        if !engine.is_observed() && engine.try_direct(kind, target, remote, local, bytes)? {
+        if !prepares
+            && !engine.is_observed()
+            && engine.try_direct(kind, target, remote, local, bytes)?
+        {
             return Ok(());
         }
-        issue(engine, hdl, *kind, target, remote, local, &Shape::contiguous(bytes))
+        let shape = &Shape::contiguous(bytes);
+        issue(engine, hdl, &Transfer { kind: *kind, target, remote, local, shape })
     }
 }
 

@@ -7,7 +7,7 @@ use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel;
 use portolan_engine::runtime::Engine;
-use portolan_engine::transfer::TransferKind;
+use portolan_engine::transfer::{Transfer, TransferKind};
 use std::os::raw::{c_char, c_int, c_void};
 
 /// The arguments of a strided call. The strides are in bytes.
@@ -32,7 +32,7 @@ impl Strided {
         unsafe {
             let Some(bytes) = types::one_block(count, levels) else {
                 let shape = types::shape(local_strides, remote_strides, count, levels)?;
-                return engine.blocking(kind, target, remote, local, &shape);
+                return engine.blocking(&Transfer { kind, target, remote, local, shape: &shape });
             };
             match kind {
                 TransferKind::Put => engine.put(target, remote, local, bytes),
@@ -63,7 +63,8 @@ impl Strided {
                 }
                 None => {
                     let shape = types::shape(local_strides, remote_strides, count, levels)?;
-                    handles::issue(engine, hdl, kind, target, remote, local, &shape)
+                    let transfer = Transfer { kind, target, remote, local, shape: &shape };
+                    handles::issue(engine, hdl, &transfer)
                 }
             }
         }

@@ -24,7 +24,7 @@ use crate::memory::registered::{self, Table};
 pub use crate::memory::runs::Span;
 use crate::path::cma::Direction;
 use crate::path::kernel;
-use crate::path::ops::TransferKind;
+use crate::path::ops::{Transfer, TransferKind};
 use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
 use crate::wait::Progress as _;
 use std::ops::Deref;
@@ -327,27 +327,22 @@ impl AnyMemory {
         direction: Direction,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let shape = Shape::contiguous(span.bytes);
-        let local = span.local as *mut u8;
+        let kind = match direction {
+            Direction::Read => TransferKind::Get,
+            Direction::Write => TransferKind::Put,
+        };
+        let (remote, local) = (span.remote, span.local as *mut u8);
+        let shape = &Shape::contiguous(span.bytes);
+        let transfer = Transfer { kind, target, remote, local, shape };
         // SAFETY: the caller guarantees the local bytes until the counter is done.
         unsafe {
             match direction {
-                Direction::Read => {
-                    self.issue_by_path(
-                        TransferKind::Get,
-                        target,
-                        span.remote,
-                        local,
-                        &shape,
-                        Some(counter),
-                    )?;
-                }
+                Direction::Read => self.issue_by_path(&transfer, Some(counter)).map(drop),
                 Direction::Write => {
-                    self.blocking(TransferKind::Put, target, span.remote, local, &shape)?;
-                    self.fence(target)?;
+                    self.blocking(&transfer)?;
+                    self.fence(target)
                 }
             }
         }
-        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
 use crate::path::kernel::Scale;
-use crate::path::ops::{Rmw, TransferKind};
+use crate::path::ops::{Rmw, Transfer, TransferKind};
 use crate::path::two_sided::blocks::Batch;
 use crate::path::{self, Capabilities, Path};
 use crate::trace::{Awaited, Call, CallInfo, Cause};
@@ -58,7 +58,7 @@ impl Ops {
                         self.put(target, remote, local, shape.bytes())?;
                     } else {
                         let (kind, local) = (TransferKind::Put, local.cast_mut());
-                        self.blocking(kind, target, remote, local, shape)?;
+                        self.blocking(&Transfer { kind, target, remote, local, shape })?;
                     }
                 }
                 if !ordered {
@@ -110,11 +110,12 @@ impl Ops {
         };
         let behind_data = Capabilities::ORDERED | Capabilities::COPIES_SOURCE;
         if path != Path::Direct && self.transport(path)?.capabilities().contains(behind_data) {
-            let (kind, shape) = (TransferKind::Accumulate(Scale::Int(1)), Shape::contiguous(4));
+            let (kind, shape) = (TransferKind::Accumulate(Scale::Int(1)), &Shape::contiguous(4));
             let mut one = 1i32;
             let local = (&raw mut one).cast();
+            let transfer = Transfer { kind, target, remote: at, local, shape };
             // SAFETY: the transport has read the source of an accumulate when it returns.
-            unsafe { self.issue_by_path(kind, target, at, local, &shape, counter) }?;
+            unsafe { self.issue_by_path(&transfer, counter) }?;
             return Ok(());
         }
         // MPI does not order accumulates after puts.

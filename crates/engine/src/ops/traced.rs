@@ -3,9 +3,8 @@
 //! only the body runs. Block lists need a second lookup.
 
 use super::Ops;
-use crate::layout::Shape;
 use crate::memory::registry::SegmentId;
-use crate::path::ops::TransferKind;
+use crate::path::ops::{Transfer, TransferKind};
 use crate::path::{self, Path};
 use crate::trace::{Call, CallInfo, Entered, PathTaken};
 use std::ops::Range;
@@ -60,11 +59,10 @@ impl Ops {
         &self,
         entered: &Entered<'_>,
         call: Call,
-        target: usize,
-        remote: usize,
-        shape: &Shape,
+        transfer: &Transfer<'_>,
         path: Option<Path>,
     ) -> CallInfo {
+        let &Transfer { target, remote, shape, .. } = transfer;
         let place = match call {
             Call::Acc | Call::AccNb => {
                 entered.place(target, remote, || self.block_of(target, remote))

@@ -34,7 +34,7 @@ pub mod two_sided;
 
 pub use crate::memory::capabilities::{Capabilities, Path};
 pub use paths::{Paths, install};
-pub use transport::{Flush, Prepared, RemotePlace, Transport};
+pub use transport::{Completion, Flush, Prepared, RemotePlace, Transport};
 
 use crate::memory::arena::{Arena, Domain};
 use ops::TransferKind;

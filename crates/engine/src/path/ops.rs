@@ -1,6 +1,7 @@
 //! Descriptions of operations, independent of the path.
 
 use super::kernel::Scale;
+use crate::layout::Shape;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TransferKind {
@@ -16,6 +17,29 @@ impl TransferKind {
             TransferKind::Put | TransferKind::Get => 1,
             TransferKind::Accumulate(scale) => scale.element(),
         }
+    }
+}
+
+/// A transfer along a shape.
+#[derive(Debug, Clone, Copy)]
+pub struct Transfer<'a> {
+    pub kind: TransferKind,
+    /// World rank.
+    pub target: usize,
+    pub remote: usize,
+    pub local: *mut u8,
+    pub shape: &'a Shape,
+}
+
+impl<'a> Transfer<'a> {
+    pub fn new(
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &'a Shape,
+    ) -> Transfer<'a> {
+        Transfer { kind, target, remote, local, shape }
     }
 }
 

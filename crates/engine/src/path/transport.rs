@@ -7,14 +7,15 @@
 //! as pending ([`crate::core::peer::Peers::mark_pending`]) before an operation can be incomplete
 //! there, and only a flush removes the mark.
 
-use super::ops::{Rmw, TransferKind};
+use super::ops::{Rmw, Transfer, TransferKind};
 use super::two_sided::blocks::Batch;
 use super::{Capabilities, Path, Paths};
 use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
+use crate::layout::Vector;
 use crate::layout::pairs::Pairs;
-use crate::layout::{Shape, Vector};
 use crate::memory::arena::Arena;
+use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -54,27 +55,51 @@ pub trait Prepared: fmt::Debug + Send + Sync {
     fn pairs(&self) -> &Pairs;
 }
 
+/// Where a transfer that is not complete is counted. A blocking one gets a counter if it needs one.
+#[derive(Debug)]
+pub struct Completion<'a> {
+    of_caller: Option<&'a Arc<CompletionCounter>>,
+    fresh: OnceCell<Arc<CompletionCounter>>,
+}
+
+impl<'a> Completion<'a> {
+    pub(crate) fn new(of_caller: Option<&'a Arc<CompletionCounter>>) -> Completion<'a> {
+        Completion { of_caller, fresh: OnceCell::new() }
+    }
+
+    pub fn counter(&self) -> &Arc<CompletionCounter> {
+        self.of_caller.unwrap_or_else(|| self.fresh.get_or_init(Arc::default))
+    }
+
+    /// Whether the caller waits until the transfer is complete locally.
+    pub fn is_awaited(&self) -> bool {
+        self.of_caller.is_none()
+    }
+
+    /// Returns the counter that the caller has to wait for.
+    pub(crate) fn into_awaited(self) -> Option<Arc<CompletionCounter>> {
+        self.fresh.into_inner()
+    }
+}
+
 pub trait Transport: fmt::Debug + Send + Sync {
     fn path(&self) -> Path;
 
     fn capabilities(&self) -> Capabilities;
 
-    /// Starts a put, get or accumulate along a shape. If it is not complete locally on return,
-    /// `counter` counts it. Returns a new counter if one is needed and `counter` is `None`.
+    /// Starts a put, get or accumulate. `completion` counts it if it is not complete locally on
+    /// return.
     ///
     /// # Safety
-    /// `local` must be valid for the local extent of the shape until the operation is complete
-    /// locally: for writes in a get, else for reads. The remote extent must lie in the region of
-    /// `place`.
+    /// The local extent must be valid until the operation is complete locally: for writes in a get,
+    /// else for reads. The remote extent must lie in the region of `place`, where it begins.
     unsafe fn start(
         &self,
         paths: &Paths,
-        kind: TransferKind,
+        transfer: &Transfer<'_>,
         place: &RemotePlace,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>>;
+        completion: &Completion<'_>,
+    ) -> Result<()>;
 
     /// Performs the transfer of a vector whose blocks lie in the region of `place`, which begins at
     /// the first block. It is complete locally on return. Returns false, and moves no byte, if the

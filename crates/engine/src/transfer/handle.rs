@@ -4,7 +4,7 @@
 //! are merged first, and small blocks to one target on the message path share messages. Direct
 //! transfers cost less than collecting them, so they are performed at once.
 
-use super::TransferKind;
+use super::{Transfer, TransferKind};
 use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
@@ -72,15 +72,8 @@ impl Handle {
     /// # Safety
     /// `local` must stay valid for the local extent of the shape until the handle was waited for.
     /// Until then the destination of a get must not be read, and the source of a put not changed.
-    pub unsafe fn issue(
-        &mut self,
-        ops: &Ops,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
-    ) -> Result<()> {
+    pub unsafe fn issue(&mut self, ops: &Ops, transfer: &Transfer<'_>) -> Result<()> {
+        let &Transfer { kind, target, remote, local, shape } = transfer;
         if self.aggregate.is_some()
             && shape.is_contiguous()
             && !matches!(kind, TransferKind::Accumulate(_))
@@ -91,9 +84,7 @@ impl Handle {
             let call_info = CallInfo::new(call_of(kind, false)).to(target).moves(bytes);
             let body = || match direct()? {
                 true => Ok(PathTaken::Direct),
-                false => self
-                    .collect(ops, kind, target, remote, local, bytes)
-                    .map(|()| PathTaken::Buffer),
+                false => self.collect(ops, transfer).map(|()| PathTaken::Buffer),
             };
             return ops.observed_often(|| true, |&path| call_info.by(path), body).map(drop);
         }
@@ -102,19 +93,14 @@ impl Handle {
             self.flush(ops)?;
         }
         let counter = self.counter.get_or_insert_default();
-        // SAFETY: the caller keeps `local` valid until the handle was waited for.
-        unsafe { ops.issue(kind, target, remote, local, shape, counter) }
+        // SAFETY: the caller keeps the local bytes valid until the handle was waited for.
+        unsafe { ops.issue(transfer, counter) }
     }
 
-    fn collect(
-        &mut self,
-        ops: &Ops,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        bytes: usize,
-    ) -> Result<()> {
+    /// The transfer is a contiguous put or get.
+    fn collect(&mut self, ops: &Ops, transfer: &Transfer<'_>) -> Result<()> {
+        let &Transfer { kind, target, remote, local, shape } = transfer;
+        let bytes = shape.block();
         ops.check_rank(target)?;
         if bytes == 0 {
             return Ok(());
@@ -159,10 +145,11 @@ impl Handle {
         bytes: &[u8],
     ) -> Result<()> {
         let kept: Box<[u8]> = bytes.into();
-        let (local, shape) = (kept.as_ptr().cast_mut(), Shape::contiguous(kept.len()));
+        let (local, shape) = (kept.as_ptr().cast_mut(), &Shape::contiguous(kept.len()));
+        let transfer = Transfer { kind: TransferKind::Put, target, remote, local, shape };
         // SAFETY: the boxed bytes do not move, and stay until `wait` or `test` has seen the
         // completion of the put. Otherwise `drop` leaks them.
-        unsafe { self.issue(ops, TransferKind::Put, target, remote, local, &shape) }?;
+        unsafe { self.issue(ops, &transfer) }?;
         if self.is_pending() {
             self.values.push(kept);
         }

@@ -3,40 +3,31 @@
 use super::{check_elements, check_local, differs_by_row};
 use crate::core::peer::CompletionCounter;
 use crate::error::{Error, Result};
-use crate::layout::{Shape, Side};
+use crate::layout::Side;
 use crate::memory::arena::Domain;
 use crate::ops::Ops;
-use crate::path::ops::TransferKind;
-use crate::path::{self, Path, RemotePlace, kernel, shm_atomics};
+use crate::path::ops::{Transfer, TransferKind};
+use crate::path::{self, Completion, Path, RemotePlace, kernel, shm_atomics};
+use crate::trace::{Awaited, Cause};
 use crate::wait::Progress as _;
 use std::sync::Arc;
 
-#[derive(Debug, Default)]
-pub struct Issued {
-    /// The path of the transfer, or of its first row. `None` without bytes.
-    pub path: Option<Path>,
-    /// The new counter, if one is needed and the caller passed none.
-    pub counter: Option<Arc<CompletionCounter>>,
-}
-
 impl Ops {
     /// Issues a transfer without recording it. `counter` counts it if it is not complete on return.
-    /// Returns a new counter if one is needed and `counter` is `None`.
+    /// Without `counter`, waits until it is complete locally. Returns the path of the transfer, or
+    /// of its first row, and `None` without bytes.
     ///
     /// # Safety
     /// See [`Ops::blocking`]; this must hold until the counter is done.
     pub unsafe fn issue_by_path(
         &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
+        transfer: &Transfer<'_>,
         counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Issued> {
+    ) -> Result<Option<Path>> {
+        let &Transfer { kind, target, remote, local, shape } = transfer;
         self.check_rank(target)?;
         if shape.is_empty() {
-            return Ok(Issued::default());
+            return Ok(None);
         }
         check_local(local)?;
         if let TransferKind::Accumulate(scale) = kind {
@@ -49,13 +40,8 @@ impl Ops {
         let region = hit.region();
         let offset = hit.offset.wrapping_sub(lo as usize);
         let path = path::for_kind(&kind, hit.arena(), region, remote);
-        if hit.arena().domain() == Domain::Mpi && differs_by_row(kind, shape) {
-            drop(hit);
-            // SAFETY: the caller keeps `local` valid until the counter is done.
-            let counter = unsafe { self.issue_rows(kind, target, remote, local, shape, counter) }?;
-            return Ok(Issued { path: Some(path), counter });
-        }
-        if path == Path::Direct {
+        let by_rows = hit.arena().domain() == Domain::Mpi && differs_by_row(kind, shape);
+        if path == Path::Direct && !by_rows {
             let _open = self.in_order(target, hit, (first, extent))?;
             // SAFETY: the registry has checked the remote extent, mapped while `_open` is held. The
             // caller guarantees `local`.
@@ -72,7 +58,7 @@ impl Ops {
                     }
                 }
             }
-            return Ok(Issued { path: Some(path), counter: None });
+            return Ok(Some(path));
         }
         let place = RemotePlace {
             arena: hit.arena().clone(),
@@ -82,20 +68,30 @@ impl Ops {
             address: remote,
         };
         drop(hit);
-        match counter {
-            Some(counter) => counter.toward(target),
-            // The caller waits for the bytes. Other kinds may complete when they start.
-            None if matches!(kind, TransferKind::Get) => self.may_wait()?,
-            None => (),
+        let completion = Completion::new(counter);
+        if by_rows {
+            // SAFETY: the caller keeps each row valid until the counter is done.
+            unsafe { self.issue_rows(transfer, completion.counter()) }?;
+        } else {
+            match counter {
+                Some(counter) => counter.toward(target),
+                // The caller waits for the bytes. Other kinds may complete when they start.
+                None if matches!(kind, TransferKind::Get) => self.may_wait()?,
+                None => (),
+            }
+            self.order_before(target, path)?;
+            let transport = self.transport(path)?;
+            // SAFETY: the registry has checked the remote extent, and the caller keeps the local
+            // one valid.
+            if let Err(error) = unsafe { transport.start(self, transfer, &place, &completion) } {
+                self.abort_partial(kind, target, &error);
+            }
         }
-        self.order_before(target, path)?;
-        // SAFETY: the registry has checked the remote extent, and the caller keeps `local` valid.
-        let started =
-            unsafe { self.transport(path)?.start(self, kind, &place, local, shape, counter) };
-        match started {
-            Ok(counter) => Ok(Issued { path: Some(path), counter }),
-            Err(error) => self.abort_partial(kind, target, &error),
+        if let Some(counter) = completion.into_awaited() {
+            let what = || format!("{kind:?} with rank {target}");
+            self.complete(Awaited::of(Cause::Answer, target), &what, &counter)?;
         }
+        Ok(Some(path))
     }
 
     /// The arguments were checked, so MPI failed and may still use the caller's memory.
@@ -109,23 +105,17 @@ impl Ops {
     /// See [`Ops::issue_by_path`], whose checks have passed.
     unsafe fn issue_rows(
         &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
+        transfer: &Transfer<'_>,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let &Transfer { kind, target, remote, local, shape } = transfer;
         let mut rows = Vec::with_capacity(shape.bytes() / shape.block());
         shape.for_each(&mut |l, r| {
             let from = local.wrapping_offset(l) as usize;
             rows.push((from, remote.wrapping_add_signed(r), shape.block()));
         });
-        let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
-        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
         self.order_before_all(target)?;
         // SAFETY: the caller keeps each row valid until the counter is done.
-        unsafe { self.issue_blocks(kind, target, rows.into_iter(), None, counted) }?;
-        Ok(fresh)
+        unsafe { self.issue_blocks(kind, target, rows.into_iter(), None, counter) }
     }
 }

@@ -10,7 +10,7 @@ mod handle;
 mod issue;
 mod vector;
 
-pub use crate::path::ops::TransferKind;
+pub use crate::path::ops::{Transfer, TransferKind};
 pub use handle::Handle;
 
 use crate::core::peer::CompletionCounter;
@@ -23,7 +23,7 @@ use crate::ops::Ops;
 use crate::ops::traced::{call_of, path_taken};
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
-use crate::trace::{Awaited, Cause, Entered};
+use crate::trace::Entered;
 use std::sync::Arc;
 
 /// The statistics time only some of the transfers of up to this many bytes.
@@ -149,32 +149,13 @@ impl Ops {
     ) -> Result<()> {
         // SAFETY: the caller upholds the same requirements.
         unsafe {
-            if self.is_observed() {
-                return self.contiguous_observed(kind, target, remote, local, bytes);
-            }
-            if self.try_direct(kind, target, remote, local, bytes)? {
+            // An observed call is recorded when it is issued.
+            if !self.is_observed() && self.try_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
             }
-            self.blocking(*kind, target, remote, local, &Shape::contiguous(bytes))
+            let shape = &Shape::contiguous(bytes);
+            self.blocking(&Transfer { kind: *kind, target, remote, local, shape })
         }
-    }
-
-    /// If calls are counted or traced. The shape needs no memory in [`Ops::contiguous`].
-    ///
-    /// # Safety
-    /// See [`Ops::contiguous`].
-    #[cold]
-    #[inline(never)]
-    unsafe fn contiguous_observed(
-        &self,
-        kind: &TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        bytes: usize,
-    ) -> Result<()> {
-        // SAFETY: the caller upholds the same requirements.
-        unsafe { self.observe(*kind, target, remote, local, &Shape::contiguous(bytes), None) }
     }
 
     /// # Safety
@@ -183,37 +164,30 @@ impl Ops {
     #[inline(never)]
     unsafe fn observed_transfer(
         &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
+        transfer: &Transfer<'_>,
         counter: Option<&Arc<CompletionCounter>>,
     ) -> Result<()> {
         // SAFETY: the caller upholds the same requirements.
-        unsafe { self.observe(kind, target, remote, local, shape, counter) }
+        unsafe { self.observe(transfer, counter) }
     }
 
-    /// Performs a transfer that is counted or traced. With `counter`, only issues it. Its callers
-    /// are cold, so that the branches to them are unlikely. This function is not, because a cold
+    /// Performs a transfer that is counted or traced. With `counter`, only issues it. Its caller
+    /// is cold, so that the branch to it is unlikely. This function is not, because a cold
     /// function is optimised for size.
     ///
     /// # Safety
-    /// See [`Ops::blocking`]; with `counter`, as for [`Ops::issue`].
+    /// See [`Ops::issue_by_path`].
     #[inline(never)]
     unsafe fn observe(
         &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
+        transfer: &Transfer<'_>,
         counter: Option<&Arc<CompletionCounter>>,
     ) -> Result<()> {
+        let &Transfer { kind, target, remote, local, shape } = transfer;
         let (call, bytes) = (call_of(kind, counter.is_none()), shape.bytes());
         let leave = |entered: Entered<'_>, &path: &Option<Path>| {
             entered.leave_by(call, path_taken(path), bytes, |entered| {
-                self.call_info_of_shape(entered, call, target, remote, shape, path)
+                self.call_info_of_shape(entered, call, transfer, path)
             });
         };
         // SAFETY: the caller guarantees the bytes at `local` until the counter is done.
@@ -221,10 +195,7 @@ impl Ops {
             if shape.is_contiguous() && self.try_direct(&kind, target, remote, local, bytes)? {
                 return Ok(Some(Path::Direct));
             }
-            if counter.is_none() {
-                return self.issue_and_wait(kind, target, remote, local, shape);
-            }
-            Ok(self.issue_by_path(kind, target, remote, local, shape, counter)?.path)
+            self.issue_by_path(transfer, counter)
         };
         // A message takes microseconds, and its time varies too much for samples.
         let short = || bytes <= SHORT && self.reaches_directly(target, self.rank());
@@ -340,18 +311,11 @@ impl Ops {
 
     /// # Safety
     /// See [`Ops::blocking`]; this must hold until [`Ops::wait_implicit_to`] returns.
-    pub unsafe fn implicit(
-        &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
-    ) -> Result<()> {
-        self.check_rank(target)?;
-        let counter = self.peer(target).implicit();
-        // SAFETY: the caller keeps `local` valid until the transfer was waited for.
-        unsafe { self.issue(kind, target, remote, local, shape, counter) }
+    pub unsafe fn implicit(&self, transfer: &Transfer<'_>) -> Result<()> {
+        self.check_rank(transfer.target)?;
+        let counter = self.peer(transfer.target).implicit();
+        // SAFETY: the caller keeps the local bytes valid until the transfer was waited for.
+        unsafe { self.issue(transfer, counter) }
     }
 
     /// `counter` counts the transfer if it is not complete on return.
@@ -360,19 +324,15 @@ impl Ops {
     /// See [`Ops::blocking`]; this must hold until the counter is done.
     pub unsafe fn issue(
         &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
+        transfer: &Transfer<'_>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        // SAFETY: the caller keeps `local` valid until the counter is done.
+        // SAFETY: the caller keeps the local bytes valid until the counter is done.
         unsafe {
             if self.is_observed() {
-                return self.observed_transfer(kind, target, remote, local, shape, Some(counter));
+                return self.observed_transfer(transfer, Some(counter));
             }
-            self.issue_by_path(kind, target, remote, local, shape, Some(counter)).map(drop)
+            self.issue_by_path(transfer, Some(counter)).map(drop)
         }
     }
 
@@ -394,42 +354,15 @@ impl Ops {
     /// that callers keep a short code path for direct transfers.
     ///
     /// # Safety
-    /// `local` must be valid for the shape's local extent: for writes in a get, else for reads.
+    /// The local extent must be valid: for writes in a get, else for reads.
     #[inline(never)]
-    pub unsafe fn blocking(
-        &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees `local`.
+    pub unsafe fn blocking(&self, transfer: &Transfer<'_>) -> Result<()> {
+        // SAFETY: the caller guarantees the local extent during the call.
         unsafe {
             if self.is_observed() {
-                return self.observed_transfer(kind, target, remote, local, shape, None);
+                return self.observed_transfer(transfer, None);
             }
-            self.issue_and_wait(kind, target, remote, local, shape).map(drop)
+            self.issue_by_path(transfer, None).map(drop)
         }
-    }
-
-    /// # Safety
-    /// See [`Ops::blocking`].
-    #[inline(always)]
-    unsafe fn issue_and_wait(
-        &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
-    ) -> Result<Option<Path>> {
-        // SAFETY: the caller guarantees `local` during the call, which waits for the transfer.
-        let issued = unsafe { self.issue_by_path(kind, target, remote, local, shape, None) }?;
-        if let Some(counter) = issued.counter {
-            let what = || format!("{kind:?} with rank {target}");
-            self.complete(Awaited::of(Cause::Answer, target), &what, &counter)?;
-        }
-        Ok(issued.path)
     }
 }

@@ -2,7 +2,7 @@
 //! checked before any byte moves. If one segment contains all blocks, one lookup serves all.
 //! Otherwise blocks that are adjacent on both sides are joined, and may take different paths.
 
-use super::{TransferKind, check_local};
+use super::{Transfer, TransferKind, check_local};
 use crate::core::peer::CompletionCounter;
 use crate::error::{ErrorKind, Result, fail};
 use crate::layout::{Shape, Vector};
@@ -225,8 +225,9 @@ impl Ops {
             // SAFETY: the caller keeps the blocks valid until the counter is done.
             unsafe {
                 self.send_batch(&mut batch, target, counter)?;
-                let shape = Shape::contiguous(bytes);
-                self.issue_by_path(kind, target, remote, local as *mut u8, &shape, Some(counter))?;
+                let (local, shape) = (local as *mut u8, &Shape::contiguous(bytes));
+                let transfer = Transfer { kind, target, remote, local, shape };
+                self.issue_by_path(&transfer, Some(counter))?;
             }
         }
         // SAFETY: the caller keeps the blocks valid until the counter is done.

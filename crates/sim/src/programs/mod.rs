@@ -20,7 +20,7 @@ use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::path::ops::{Combine, Rmw, TransferKind};
+use portolan_engine::path::ops::{Combine, Rmw, Transfer, TransferKind};
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::Handle;
 use std::sync::Arc;
@@ -94,9 +94,9 @@ impl Player<'_> {
             Shape::strided(&[row, rows], &[row as isize], &[stride as isize]).expect("a shape");
         let mut local = self.bytes(row * rows);
         let remote = self.region(target) + from;
+        let transfer = Transfer { kind, target, remote, local: local.as_mut_ptr(), shape: &shape };
         // SAFETY: the buffer has the shape's bytes, and nothing else accesses it during the call.
-        unsafe { self.engine().blocking(kind, target, remote, local.as_mut_ptr(), &shape) }
-            .expect("strided");
+        unsafe { self.engine().blocking(&transfer) }.expect("strided");
         for (i, part) in local.chunks(row).enumerate() {
             let copy = &mut self.copies[target][from + i * stride..][..row];
             match kind {
@@ -154,14 +154,15 @@ impl Player<'_> {
             let len = 1 + self.dice.below(REGION as u64 / 8) as usize;
             parts.push((target, i * REGION / 8, self.bytes(len)));
         }
-        for (target, from, bytes) in &mut parts {
-            let remote = self.region(*target) + *from;
-            let (local, shape) = (bytes.as_mut_ptr(), Shape::contiguous(bytes.len()));
+        for &mut (target, from, ref mut bytes) in &mut parts {
+            let remote = self.region(target) + from;
+            let (local, shape) = (bytes.as_mut_ptr(), &Shape::contiguous(bytes.len()));
+            let transfer = Transfer { kind, target, remote, local, shape };
             // SAFETY: the buffers stay valid until the wait for all transfers below.
             unsafe {
                 match form {
-                    2 => self.ctx.engine.implicit(kind, *target, remote, local, &shape),
-                    _ => handle.issue(&self.ctx.engine, kind, *target, remote, local, &shape),
+                    2 => self.ctx.engine.implicit(&transfer),
+                    _ => handle.issue(&self.ctx.engine, &transfer),
                 }
             }
             .expect("issue");

@@ -2,16 +2,16 @@
 
 use super::prepared::Puts;
 use super::{MAX_PART, Rma, begin, call, delegate, kind_and_base, vector, window};
-use crate::core::peer::{CompletionCounter, RmaKind};
+use crate::core::peer::RmaKind;
 use crate::error::Result;
 use crate::layout::pairs::Pairs;
 use crate::layout::{Shape, Side, Vector};
 use crate::memory::arena::Arena;
 use crate::mpi::{Datatype, Flavour, Op, WindowTransfer};
 use crate::path::kernel;
-use crate::path::ops::{Combine, Rmw, TransferKind};
+use crate::path::ops::{Combine, Rmw, Transfer, TransferKind};
 use crate::path::two_sided::Action;
-use crate::path::{Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport};
+use crate::path::{Capabilities, Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport};
 use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
 
@@ -32,14 +32,13 @@ impl Transport for Rma {
     unsafe fn start(
         &self,
         paths: &Paths,
-        kind: TransferKind,
+        transfer: &Transfer<'_>,
         place: &RemotePlace,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
+        completion: &Completion<'_>,
+    ) -> Result<()> {
         let packed;
-        let (mut local, mut shape, mut copy) = (local, shape, Vec::new());
+        let &Transfer { kind, mut local, mut shape, .. } = transfer;
+        let mut copy = Vec::new();
         if let TransferKind::Accumulate(scale) = kind
             && !scale.is_one()
         {
@@ -54,7 +53,7 @@ impl Transport for Rma {
             packed = shape.packed_local();
             (local, shape) = (to, &packed);
         }
-        let counter = counter.filter(|_| requests_report(shape));
+        let flushes = completion.is_awaited() || !requests_report(shape);
         let (kind, base) = kind_and_base(kind);
         let mut requests = Vec::new();
         {
@@ -72,28 +71,27 @@ impl Transport for Rma {
                 };
                 // SAFETY: the part lies in both extents, which the caller guarantees, and a copy
                 // stays until the requests are complete, or the operation below.
-                let started =
-                    unsafe { call(window(&place.arena), kind, &transfer, counter.is_some()) };
+                let started = unsafe { call(window(&place.arena), kind, &transfer, !flushes) };
                 requests.extend(started?);
                 Ok(())
             })?;
         }
-        let Some(counter) = counter else {
+        if flushes {
             return match kind {
                 // This flush also completes all earlier operations to the target.
                 RmaKind::Get => paths.peer(place.world).rma.lock().flush(),
                 _ => window(&place.arena).flush_local(place.rank),
-            }
-            .map(|()| None);
-        };
+            };
+        }
         // All requests keep the copy of a scaled accumulate: any may complete last.
         let keep = Arc::new(copy);
+        let counter = completion.counter();
         for request in requests {
             counter.begin();
             let action = Action::Rma { counter: counter.clone(), _buffer: keep.clone() };
             paths.two_sided()?.started(request, action)?;
         }
-        Ok(None)
+        Ok(())
     }
 
     unsafe fn vector(

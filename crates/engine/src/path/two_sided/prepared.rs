@@ -9,7 +9,7 @@ use crate::layout::Shape;
 use crate::layout::pairs::Pairs;
 use crate::layout::pairs::{ByteRun, StridedBlock};
 use crate::memory::arena::Arena;
-use crate::path::ops::TransferKind;
+use crate::path::ops::{Transfer, TransferKind};
 use crate::path::{Path, Paths, Prepared};
 use std::sync::Arc;
 
@@ -60,9 +60,11 @@ impl Prepared for Schedule {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let two_sided = paths.two_sided()?;
-        for StridedBlock { local, remote, shape } in &self.alone {
+        for &StridedBlock { local, remote, ref shape } in &self.alone {
+            let (kind, local) = (TransferKind::Put, local as *mut u8);
+            let put = Transfer { kind, target, remote, local, shape };
             // SAFETY: the caller keeps the local bytes until the end. The remote ones were checked.
-            unsafe { two_sided.put(paths, target, *remote, *local as *const u8, shape, counter) }?;
+            unsafe { two_sided.put(paths, &put, counter) }?;
         }
         let mut batch = Batch::new(TransferKind::Put, target);
         for run in &self.together {

@@ -12,7 +12,7 @@ use crate::mutation::{self, Fault};
 use crate::path::Path;
 use crate::path::Paths;
 use crate::path::kernel::{self, Scale};
-use crate::path::ops::Rmw;
+use crate::path::ops::{Rmw, Transfer};
 use crate::trace::{Awaited, Cause};
 use crate::wait::{self, Progress};
 use std::sync::Arc;
@@ -189,17 +189,15 @@ impl TwoSided {
     /// Puts along a shape. The source may be reused when `counter` is done.
     ///
     /// # Safety
-    /// Until then, `local` must be valid for reads of the local extent and unchanged. The remote
-    /// extent must lie in a segment of the target.
+    /// Until then, the local extent must be valid for reads and unchanged. The remote extent must lie
+    /// in a segment of the target.
     pub unsafe fn put(
         &self,
         paths: &Paths,
-        target: usize,
-        remote: usize,
-        local: *const u8,
-        shape: &Shape,
+        transfer: &Transfer<'_>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
+        let &Transfer { target, remote, local, shape, .. } = transfer;
         let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
         let max = if in_place { MAX_MESSAGE } else { paths.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, chunk| {
@@ -209,16 +207,9 @@ impl TwoSided {
                 // SAFETY: the caller keeps the local extent valid until the counter is done.
                 unsafe { self.put_in_place(paths, target, to, from, chunk.bytes(), counter) }
             } else {
+                let header = RequestHeader::new(RequestKind::Put, to);
                 // SAFETY: the part lies in the local extent, which the caller guarantees.
-                unsafe {
-                    self.send_packed(
-                        paths,
-                        target,
-                        RequestHeader::new(RequestKind::Put, to),
-                        from,
-                        chunk,
-                    )
-                }
+                unsafe { self.send_packed(paths, target, header, from, chunk) }
             }
         })
     }
@@ -247,16 +238,14 @@ impl TwoSided {
     /// The source may be reused on return.
     ///
     /// # Safety
-    /// `local` must be valid for reads of the local extent.
+    /// The local extent must be valid for reads.
     pub unsafe fn accumulate(
         &self,
         paths: &Paths,
-        target: usize,
-        remote: usize,
-        local: *const u8,
-        shape: &Shape,
+        transfer: &Transfer<'_>,
         scale: Scale,
     ) -> Result<()> {
+        let &Transfer { target, remote, local, shape, .. } = transfer;
         shape.split(paths.config.chunk_bytes, scale.element(), &mut |l, r, chunk| {
             let header = RequestHeader::new(RequestKind::Accumulate, remote.wrapping_add_signed(r));
             let from = local.wrapping_offset(l);
@@ -292,16 +281,14 @@ impl TwoSided {
     /// Gets along a shape. The bytes have arrived when `counter` is done.
     ///
     /// # Safety
-    /// Until then, `local` must be valid for writes of the local extent and must not be read.
+    /// Until then, the local extent must be valid for writes and must not be read.
     pub unsafe fn get(
         &self,
         paths: &Paths,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
+        transfer: &Transfer<'_>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
+        let &Transfer { target, remote, local, shape, .. } = transfer;
         let max = if shape.is_contiguous() { MAX_MESSAGE } else { paths.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, chunk| {
             if counter.outstanding() >= GET_CHUNKS && chunk.bytes() < shape.bytes() {

@@ -5,12 +5,11 @@ use super::blocks::Batch;
 use super::prepared::Schedule;
 use crate::core::peer::CompletionCounter;
 use crate::error::Result;
-use crate::layout::Shape;
 use crate::layout::pairs::Pairs;
 use crate::memory::arena::Arena;
 use crate::mutation::{self, Fault};
-use crate::path::ops::{Rmw, TransferKind};
-use crate::path::{Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport};
+use crate::path::ops::{Rmw, Transfer, TransferKind};
+use crate::path::{Capabilities, Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport};
 use std::sync::Arc;
 
 impl Transport for TwoSided {
@@ -30,29 +29,19 @@ impl Transport for TwoSided {
     unsafe fn start(
         &self,
         paths: &Paths,
-        kind: TransferKind,
-        place: &RemotePlace,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Option<Arc<CompletionCounter>>> {
-        let (target, remote) = (place.world, place.address);
-        if let TransferKind::Accumulate(scale) = kind {
-            // SAFETY: the caller guarantees `local`, which is copied before this returns.
-            unsafe { self.accumulate(paths, target, remote, local, shape, scale) }?;
-            return Ok(None);
-        }
-        let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
-        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
-        // SAFETY: the caller guarantees the remote extent, and `local` until the counter is done.
+        transfer: &Transfer<'_>,
+        _: &RemotePlace,
+        completion: &Completion<'_>,
+    ) -> Result<()> {
+        // SAFETY: the caller guarantees the remote extent, and the local one until the counter is
+        // done. The source of an accumulate is copied before this returns.
         unsafe {
-            if kind == TransferKind::Get {
-                self.get(paths, target, remote, local, shape, counted)
-            } else {
-                self.put(paths, target, remote, local, shape, counted)
+            match transfer.kind {
+                TransferKind::Put => self.put(paths, transfer, completion.counter()),
+                TransferKind::Get => self.get(paths, transfer, completion.counter()),
+                TransferKind::Accumulate(scale) => self.accumulate(paths, transfer, scale),
             }
-        }?;
-        Ok(fresh)
+        }
     }
 
     unsafe fn send_batch(
