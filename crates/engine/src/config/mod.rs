@@ -116,110 +116,81 @@ pub enum ThreadChoice {
     Off,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
-    pub path: PathChoice,
-    pub atomics: AtomicsChoice,
-    /// 0 does not split nodes.
-    pub node_size: usize,
-    pub progress_thread: ThreadChoice,
-    pub idle_poll: Duration,
-    /// Number of polls of a waiting rank before it yields its core.
-    pub spin: u32,
-    /// `PORTOLAN_SLAB_BYTES`
-    pub arena_bytes: usize,
-    pub keep_bytes: usize,
-    pub shm_dir: String,
-    pub chunk_bytes: usize,
-    pub flight_bytes: usize,
-    pub am: AmChoice,
-    pub am_ring_bytes: usize,
-    pub cross_memory: bool,
-    pub cross_help: bool,
-    /// Age at which collected active messages are sent even if their buffer is not full.
-    pub aggregate_age: Duration,
-    pub compose_dir: String,
-    pub raise_thread_level: bool,
-    pub launcher_check: bool,
-    pub mpi_waits: bool,
-    /// Zero turns it off.
-    pub watchdog: Duration,
-    /// When a collective warns of missing ranks, unless `watchdog` is zero.
-    pub watchdog_warn: Duration,
-    pub rpc_checksum: String,
-    pub rpc_listen: String,
-    /// Empty if there is none.
-    pub rpc_secret_file: String,
-    /// Empty if there is none.
-    pub rpc_tls_dir: String,
-    /// Zero means never.
-    pub watchdog_abort: Duration,
-    /// Zero turns it off.
-    pub watchdog_host: Duration,
-    /// `PORTOLAN_CHECK`
-    pub check_races: bool,
-    /// `X10_MAX_AGG_SIZE`
-    pub x10_aggregate: usize,
-    pub stats: bool,
-    /// Empty if no trace is written.
-    pub trace: String,
-    /// 0 means no limit.
-    pub trace_bytes: usize,
-    /// The time-stamp counter may be used.
-    pub trace_counter: bool,
-    /// Offset added to the clock of traces, for tests.
-    pub trace_shift: Duration,
-    /// Number of earlier starts of the engine in this process.
-    pub trace_start: usize,
-    pub log: String,
+/// Defines [`Config`]. A setting without a value here gets one from the table of variables.
+macro_rules! settings {
+    ($($(#[$doc:meta])* $name:ident: $ty:ty $(= $value:expr)?,)+) => {
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Config { $($(#[$doc])* pub $name: $ty,)+ }
+
+        impl Default for Config {
+            fn default() -> Self {
+                let mut config = Config { $($name: settings!(@ $($value)?),)+ };
+                for variable in VARIABLES {
+                    (variable.set)(&mut config, variable.default).expect("the default parses");
+                }
+                config
+            }
+        }
+    };
+    (@ $value:expr) => { $value };
+    (@) => { Default::default() };
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        let mut config = Config {
-            path: PathChoice::Auto,
-            atomics: AtomicsChoice::Auto,
-            node_size: 0,
-            progress_thread: ThreadChoice::Auto,
-            idle_poll: Duration::ZERO,
-            spin: 200,
-            arena_bytes: 0,
-            keep_bytes: 0,
-            shm_dir: String::new(),
-            chunk_bytes: 0,
-            flight_bytes: 0,
-            am: AmChoice::Auto,
-            am_ring_bytes: 0,
-            cross_memory: true,
-            cross_help: true,
-            aggregate_age: Duration::from_millis(1),
-            compose_dir: String::new(),
-            raise_thread_level: true,
-            launcher_check: true,
-            mpi_waits: true,
-            watchdog: Duration::ZERO,
-            watchdog_warn: Duration::from_secs(30),
-            rpc_checksum: String::new(),
-            rpc_listen: String::new(),
-            rpc_secret_file: String::new(),
-            rpc_tls_dir: String::new(),
-            watchdog_abort: Duration::ZERO,
-            watchdog_host: Duration::ZERO,
-            check_races: false,
-            x10_aggregate: 0,
-            stats: false,
-            trace: String::new(),
-            trace_bytes: 0,
-            trace_counter: true,
-            trace_shift: Duration::ZERO,
-            trace_start: 0,
-            log: String::new(),
-        };
-        for variable in VARIABLES {
-            (variable.set)(&mut config, variable.default).expect("the table's defaults parse");
-        }
-        config
-    }
+settings! {
+    path: PathChoice = PathChoice::Auto,
+    atomics: AtomicsChoice = AtomicsChoice::Auto,
+    /// 0 does not split nodes.
+    node_size: usize,
+    progress_thread: ThreadChoice = ThreadChoice::Auto,
+    idle_poll: Duration,
+    /// Number of polls of a waiting rank before it yields its core.
+    spin: u32 = 200,
+    /// `PORTOLAN_SLAB_BYTES`
+    arena_bytes: usize,
+    keep_bytes: usize,
+    shm_dir: String,
+    chunk_bytes: usize,
+    flight_bytes: usize,
+    am: AmChoice = AmChoice::Auto,
+    am_ring_bytes: usize,
+    cross_memory: bool,
+    cross_help: bool,
+    /// Age at which collected active messages are sent even if their buffer is not full.
+    aggregate_age: Duration = Duration::from_millis(1),
+    compose_dir: String,
+    raise_thread_level: bool,
+    launcher_check: bool,
+    mpi_waits: bool,
+    /// Zero turns it off.
+    watchdog: Duration,
+    /// When a collective warns of missing ranks, unless `watchdog` is zero.
+    watchdog_warn: Duration = Duration::from_secs(30),
+    rpc_checksum: String,
+    rpc_listen: String,
+    /// Empty if there is none.
+    rpc_secret_file: String,
+    /// Empty if there is none.
+    rpc_tls_dir: String,
+    /// Zero means never.
+    watchdog_abort: Duration,
+    /// Zero turns it off.
+    watchdog_host: Duration,
+    /// `PORTOLAN_CHECK`
+    check_races: bool,
+    /// `X10_MAX_AGG_SIZE`
+    x10_aggregate: usize,
+    stats: bool,
+    /// Empty if no trace is written.
+    trace: String,
+    /// 0 means no limit.
+    trace_bytes: usize,
+    /// The time-stamp counter may be used.
+    trace_counter: bool,
+    /// Offset added to the clock of traces, for tests.
+    trace_shift: Duration,
+    /// Number of earlier starts of the engine in this process.
+    trace_start: usize,
+    log: String,
 }
 
 impl Variable {
