@@ -4,7 +4,7 @@ use super::call::{call, count, portolan_shim_comm_null};
 use super::{Request, p2p};
 use crate::error::{Result, fail};
 use crate::trace::Cause;
-use crate::wait::watchdog::{InMpi, MpiCall};
+use crate::wait::watchdog::InMpi;
 use crate::wait::{self, Boot};
 use mpi::ffi;
 use std::mem::MaybeUninit;
@@ -118,7 +118,7 @@ impl Comm {
 
     /// Collective over `members` only. `tag` distinguishes concurrent creations.
     pub fn create_group(&self, members: &[usize], tag: i32) -> Result<Comm> {
-        let _inside = InMpi::enter(MpiCall::CommCreate, None);
+        let _inside = InMpi::enter(&"MPI_Comm_create_group", None);
         let ranks: Vec<c_int> = members.iter().map(|&r| r as c_int).collect();
         let mut raw = MaybeUninit::uninit();
         // SAFETY: all handles are live, and the groups are freed before the function returns.
@@ -142,7 +142,7 @@ impl Comm {
     /// Collective, and called once, after all requests and uses. Drops messages that no rank has
     /// received, because MPICH aborts since version 4.2 if there are any.
     pub fn free(&self) -> Result<()> {
-        let _inside = InMpi::enter(MpiCall::CommFree, None);
+        let _inside = InMpi::enter(&"MPI_Comm_free", None);
         while let Some(message) = p2p::improbe(self, None, None)? {
             // Leaked, because the bytes of a sender that no longer calls MPI may never arrive.
             let bytes = Box::leak(vec![0u8; message.bytes].into_boxed_slice());

@@ -4,7 +4,7 @@
 use super::call::{call, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
 use super::{Comm, Datatype, DerivedType, Op, Request};
 use crate::error::{Result, fail};
-use crate::wait::watchdog::{InMpi, MpiCall};
+use crate::wait::watchdog::InMpi;
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Window {
     /// # Safety
     /// The memory must stay mapped until [`Window::free`].
     pub unsafe fn create(comm: &Comm, base: *mut u8, len: usize) -> Result<Window> {
-        let _inside = InMpi::enter(MpiCall::WinCreate, None);
+        let _inside = InMpi::enter(&"MPI_Win_create", None);
         // SAFETY: the shim returns a constant.
         let mut raw = unsafe { portolan_shim_win_null() };
         // SAFETY: the caller keeps the memory mapped. The communicator returns errors.
@@ -89,7 +89,7 @@ impl Window {
 
     /// Collective, and called once. Later operations fail.
     pub fn free(&self) -> Result<()> {
-        let _inside = InMpi::enter(MpiCall::WinFree, None);
+        let _inside = InMpi::enter(&"MPI_Win_free", None);
         let mut raw = self.live()?;
         self.freed.store(true, Ordering::Relaxed);
         // SAFETY: the handle is live, and the caller issues no operation afterwards.
@@ -192,13 +192,13 @@ impl Window {
     }
 
     pub fn flush(&self, target: usize) -> Result<()> {
-        let _inside = InMpi::enter(MpiCall::WinFlush, Some(target));
+        let _inside = InMpi::enter(&"MPI_Win_flush", Some(target));
         // SAFETY: the window is live and locked.
         unsafe { call!(MPI_Win_flush(target as c_int, self.live()?)) }
     }
 
     pub fn flush_local(&self, target: usize) -> Result<()> {
-        let _inside = InMpi::enter(MpiCall::WinFlushLocal, Some(target));
+        let _inside = InMpi::enter(&"MPI_Win_flush_local", Some(target));
         // SAFETY: the window is live and locked.
         unsafe { call!(MPI_Win_flush_local(target as c_int, self.live()?)) }
     }

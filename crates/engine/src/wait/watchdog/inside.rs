@@ -4,32 +4,14 @@
 
 use parking_lot::Mutex;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-const NAMES: [&str; 6] = [
-    "MPI_Win_flush",
-    "MPI_Win_flush_local",
-    "MPI_Win_create",
-    "MPI_Win_free",
-    "MPI_Comm_create_group",
-    "MPI_Comm_free",
-];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MpiCall {
-    WinFlush,
-    WinFlushLocal,
-    WinCreate,
-    WinFree,
-    CommCreate,
-    CommFree,
-}
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 #[derive(Debug)]
 struct ThreadSlot {
     /// Start of the call in milliseconds of the coarse clock, or 0 if in no call.
     since: AtomicU64,
-    call: AtomicUsize,
+    /// The name of the call.
+    call: AtomicPtr<&'static str>,
     /// The rank in the window or communicator, or `usize::MAX` for all.
     rank: AtomicUsize,
 }
@@ -45,7 +27,7 @@ fn new_slot() -> &'static ThreadSlot {
     // Never freed. Slots are small, and few threads block in MPI.
     let slot: &'static ThreadSlot = Box::leak(Box::new(ThreadSlot {
         since: AtomicU64::new(0),
-        call: AtomicUsize::new(0),
+        call: AtomicPtr::default(),
         rank: AtomicUsize::new(0),
     }));
     SLOTS.lock().push(slot);
@@ -59,9 +41,9 @@ pub struct InMpi(&'static ThreadSlot);
 impl InMpi {
     /// The calling thread enters a call that concerns `rank`, or all ranks.
     #[inline]
-    pub fn enter(call: MpiCall, rank: Option<usize>) -> InMpi {
+    pub fn enter(call: &'static &'static str, rank: Option<usize>) -> InMpi {
         let slot = SLOT.get().unwrap_or_else(new_slot);
-        slot.call.store(call as usize, Ordering::Relaxed);
+        slot.call.store(std::ptr::from_ref(call).cast_mut(), Ordering::Relaxed);
         slot.rank.store(rank.unwrap_or(usize::MAX), Ordering::Relaxed);
         slot.since.store(super::coarse_ms().max(1), Ordering::Release);
         InMpi(slot)
@@ -91,7 +73,8 @@ pub(super) fn all() -> Vec<Stuck> {
         if since == 0 {
             continue;
         }
-        let name = NAMES[slot.call.load(Ordering::Relaxed) % NAMES.len()];
+        // SAFETY: `enter` has stored the address of a constant before `since`.
+        let name = unsafe { *slot.call.load(Ordering::Relaxed) };
         let whom = match slot.rank.load(Ordering::Relaxed) {
             usize::MAX => String::from("of all ranks of a group"),
             rank => format!("towards rank {rank} of its group"),
@@ -110,7 +93,7 @@ mod tests {
     fn a_call_is_seen_while_it_lasts() {
         let mine = |all: Vec<Stuck>| all.iter().any(|s| s.what.contains("rank 4711"));
         assert!(!mine(all()));
-        let inside = InMpi::enter(MpiCall::WinFlush, Some(4711));
+        let inside = InMpi::enter(&"MPI_Win_flush", Some(4711));
         assert!(mine(all()));
         assert!(all()[0].what.starts_with("MPI_Win_flush towards"));
         drop(inside);

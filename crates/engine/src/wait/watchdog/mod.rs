@@ -20,7 +20,7 @@ mod inside;
 mod signal;
 mod stack;
 
-pub use inside::{InMpi, MpiCall};
+pub use inside::InMpi;
 
 use super::times::{ANSWER, ANSWER_LOOK, LAST_WORDS, WATCHDOG};
 use hosts::Looks;
