@@ -19,6 +19,7 @@
 //! first. An operation that takes another path than unfinished operations to the same target
 //! completes those first ([`crate::core::peer`]).
 
+mod batch;
 pub mod cma;
 pub mod kernel;
 pub(crate) mod lock_stripe;
@@ -26,15 +27,14 @@ pub(crate) mod lock_stripe;
 mod long_copy;
 pub mod mutex_service;
 pub mod ops;
-mod paths;
 pub mod rma;
 pub mod shm_atomics;
 pub mod transport;
 pub mod two_sided;
 
 pub use crate::memory::capabilities::{Capabilities, Path};
-pub use paths::{Paths, install};
-pub use transport::{Completion, Flush, Prepared, RemotePlace, Transport};
+pub use batch::Batch;
+pub use transport::{Completion, Flush, Paths, Prepared, RemotePlace, Transport, install};
 
 use crate::memory::arena::{Arena, Domain};
 use ops::TransferKind;

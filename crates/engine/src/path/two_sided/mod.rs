@@ -13,7 +13,7 @@
 //! **No deadlock.** Serving never waits: answers are started and polled. A request whose bytes are
 //! still in flight delays only the later requests of the same origin.
 
-pub mod blocks;
+mod blocks;
 pub mod data;
 pub mod inbox;
 mod prepared;

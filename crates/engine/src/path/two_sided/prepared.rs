@@ -2,7 +2,6 @@
 //! from memory. Short runs and the blocks of small shapes share messages that list them. All
 //! addresses were checked.
 
-use super::blocks::Batch;
 use crate::core::peer::CompletionCounter;
 use crate::error::{Result, reserve};
 use crate::layout::Shape;
@@ -10,7 +9,7 @@ use crate::layout::pairs::Pairs;
 use crate::layout::pairs::{ByteRun, StridedBlock};
 use crate::memory::arena::Arena;
 use crate::path::ops::{Transfer, TransferKind};
-use crate::path::{Path, Paths, Prepared};
+use crate::path::{Batch, Path, Paths, Prepared};
 use std::sync::Arc;
 
 /// Maximum number of blocks of shapes that are sent as runs.
@@ -70,12 +69,12 @@ impl Prepared for Schedule {
         for run in &self.together {
             if !batch.has_room(run.bytes, paths.config.chunk_bytes) {
                 // SAFETY: the caller keeps the local bytes valid until the counter is done.
-                unsafe { batch.send(paths, counter) }?;
+                unsafe { two_sided.send_blocks(paths, &mut batch, counter) }?;
             }
             batch.push(run.local, run.remote, run.bytes);
         }
         // SAFETY: the caller keeps the local bytes valid until the counter is done.
-        unsafe { batch.send(paths, counter) }
+        unsafe { two_sided.send_blocks(paths, &mut batch, counter) }
     }
 
     fn pairs(&self) -> &Pairs {

@@ -1,7 +1,6 @@
 //! The message path as a transport.
 
 use super::TwoSided;
-use super::blocks::Batch;
 use super::prepared::Schedule;
 use crate::core::peer::CompletionCounter;
 use crate::error::Result;
@@ -9,7 +8,9 @@ use crate::layout::pairs::Pairs;
 use crate::memory::arena::Arena;
 use crate::mutation::{self, Fault};
 use crate::path::ops::{Rmw, Transfer, TransferKind};
-use crate::path::{Capabilities, Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport};
+use crate::path::{
+    Batch, Capabilities, Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport,
+};
 use std::sync::Arc;
 
 impl Transport for TwoSided {
@@ -51,7 +52,7 @@ impl Transport for TwoSided {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         // SAFETY: the caller guarantees the local blocks.
-        unsafe { batch.send(paths, counter) }
+        unsafe { self.send_blocks(paths, batch, counter) }
     }
 
     fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {
