@@ -4,8 +4,8 @@
 //! The test reads the sources and resolves every path that begins with `crate`, `super`, `self` or
 //! a crate of the workspace to the file that defines the name. It fails on an import that goes up
 //! in the table below, on an import cycle that spans several folders or has more than
-//! [`MOST_IN_A_CIRCLE`] files, in the engine more than [`MOST_IN_THE_ENGINE`], and if the engine has more than [`MOST_FLOORS`] floors. The table in
-//! ARCHITECTURE.md must list the same modules.
+//! [`MOST_IN_A_CIRCLE`] files, in the engine more than [`MOST_IN_THE_ENGINE`], and if the engine
+//! has more than [`MOST_FLOORS`] floors. The table in ARCHITECTURE.md must list the same modules.
 
 mod circles;
 mod imports;
