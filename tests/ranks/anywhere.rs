@@ -75,17 +75,23 @@ pub fn anywhere(ctx: &Ctx) {
         // SAFETY: the buffers live until the waits below; only this rank writes to the regions.
         unsafe {
             match (put, started) {
-                (true, false) => {
-                    spans.iter().for_each(|s| engine.put_anywhere(target, &[*s]).expect("put"))
-                }
+                (true, false) => spans.iter().for_each(|s| {
+                    engine.move_anywhere(target, &[*s], Direction::Write).expect("put")
+                }),
                 (true, true) => {
                     for s in &spans {
-                        engine.start_put_anywhere(target, &[*s], &counter).expect("put");
+                        engine
+                            .start_anywhere(target, &[*s], Direction::Write, &counter)
+                            .expect("put");
                         engine.wait_until(&String::new, || counter.check()).expect("wait");
                     }
                 }
-                (false, false) => engine.get_anywhere(target, &spans).expect("get"),
-                (false, true) => engine.start_get_anywhere(target, &spans, &counter).expect("get"),
+                (false, false) => {
+                    engine.move_anywhere(target, &spans, Direction::Read).expect("get")
+                }
+                (false, true) => {
+                    engine.start_anywhere(target, &spans, Direction::Read, &counter).expect("get")
+                }
             }
         }
         engine.wait_until(&|| "spans".into(), || counter.check()).expect("wait");
@@ -108,11 +114,17 @@ pub fn anywhere(ctx: &Ctx) {
     let spans: Vec<Span> =
         (0..1000).map(|i| span(words[i..].as_ptr().cast(), heap_there + i * 24, 8)).collect();
     // SAFETY: `words` lives until the call returns, and only this rank writes to the target's heap.
-    unsafe { engine.put_anywhere(target, &spans) }.expect("put");
+    unsafe { engine.move_anywhere(target, &spans, Direction::Write) }.expect("put");
     let mut back = vec![0u8; 24_000];
     // SAFETY: `back` has 24,000 bytes, and only this rank writes to the target's heap.
-    unsafe { engine.get_anywhere(target, &[span(back.as_mut_ptr(), heap_there, 24_000)]) }
-        .expect("get");
+    unsafe {
+        engine.move_anywhere(
+            target,
+            &[span(back.as_mut_ptr(), heap_there, 24_000)],
+            Direction::Read,
+        )
+    }
+    .expect("get");
     for (i, word) in words.iter().enumerate() {
         assert_eq!(back[i * 24..i * 24 + 8], word.to_ne_bytes());
     }
@@ -129,9 +141,9 @@ fn there_and_back(ctx: &Ctx, target: usize, local: &mut [u8], spans: &[Span]) {
     }
     // SAFETY: the spans lie in `local` and in memory of the target that no other rank uses.
     unsafe {
-        ctx.engine.put_anywhere(target, spans).expect("put");
+        ctx.engine.move_anywhere(target, spans, Direction::Write).expect("put");
         local.fill(0);
-        ctx.engine.get_anywhere(target, spans).expect("get");
+        ctx.engine.move_anywhere(target, spans, Direction::Read).expect("get");
     }
     assert!(*local == expected, "{} spans do not come back", spans.len());
 }
@@ -228,13 +240,19 @@ pub fn errors(ctx: &Ctx) {
     // SAFETY: each call is refused or has no bytes, so nothing is read or written.
     unsafe {
         let zero = span(std::ptr::null(), 0, 0);
-        engine.put_anywhere(target, &[zero]).expect("no bytes");
-        engine.get_anywhere(target, &[zero, zero]).expect("no bytes");
-        let null = engine.put_anywhere(target, &[span(here.as_ptr(), 0, 8)]).expect_err("null");
+        engine.move_anywhere(target, &[zero], Direction::Write).expect("no bytes");
+        engine.move_anywhere(target, &[zero, zero], Direction::Read).expect("no bytes");
+        let null = engine
+            .move_anywhere(target, &[span(here.as_ptr(), 0, 8)], Direction::Write)
+            .expect_err("null");
         assert_eq!(null.kind(), ErrorKind::Argument);
-        let null = engine.get_anywhere(target, &[span(std::ptr::null(), 64, 8)]).expect_err("null");
+        let null = engine
+            .move_anywhere(target, &[span(std::ptr::null(), 64, 8)], Direction::Read)
+            .expect_err("null");
         assert_eq!(null.kind(), ErrorKind::Argument);
-        let rank = engine.put_anywhere(ctx.n, &[span(here.as_ptr(), 64, 8)]).expect_err("rank");
+        let rank = engine
+            .move_anywhere(ctx.n, &[span(here.as_ptr(), 64, 8)], Direction::Write)
+            .expect_err("rank");
         assert_eq!(rank.kind(), ErrorKind::Rank);
     }
     if ctx.n > 1 {
@@ -244,9 +262,13 @@ pub fn errors(ctx: &Ctx) {
             // SAFETY: the local bytes belong to the vector. The remote ones are not mapped, so the
             // calls fail.
             unsafe {
-                let error = engine.get_anywhere(target, &[nowhere]).expect_err("unmapped");
+                let error = engine
+                    .move_anywhere(target, &[nowhere], Direction::Read)
+                    .expect_err("unmapped");
                 assert_eq!(error.kind(), ErrorKind::Address, "{error}");
-                let error = engine.put_anywhere(target, &[nowhere]).expect_err("unmapped");
+                let error = engine
+                    .move_anywhere(target, &[nowhere], Direction::Write)
+                    .expect_err("unmapped");
                 assert_eq!(error.kind(), ErrorKind::Address, "{error}");
             }
         }
@@ -254,10 +276,12 @@ pub fn errors(ctx: &Ctx) {
         let there = all[target] as usize;
         // SAFETY: the local bytes belong to the vector, and the put to the constant is refused.
         unsafe {
-            engine.get_anywhere(target, &[span(here.as_mut_ptr(), there, 4096)]).expect("get");
+            engine
+                .move_anywhere(target, &[span(here.as_mut_ptr(), there, 4096)], Direction::Read)
+                .expect("get");
             assert!(here[..4096].iter().all(|&b| b == 3));
             let error = engine
-                .put_anywhere(target, &[span(here.as_ptr(), there, 16)])
+                .move_anywhere(target, &[span(here.as_ptr(), there, 16)], Direction::Write)
                 .expect_err("constant");
             assert_eq!(error.kind(), ErrorKind::Address, "{error}");
         }

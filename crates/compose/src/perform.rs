@@ -202,7 +202,7 @@ impl Composer {
         // is fenced.
         unsafe {
             if !far.elsewhere.is_empty() {
-                engine.start_put_anywhere(toward.target, &far.elsewhere, counter)?;
+                engine.start_anywhere(toward.target, &far.elsewhere, Direction::Write, counter)?;
             }
             for puts in &far.prepared {
                 engine.order_before(toward.target, puts.path())?;

@@ -16,6 +16,7 @@ use super::types::{ComplHandler, Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandl
 use super::{messages, twin};
 use portolan_engine::any_memory::Span;
 use portolan_engine::core::peer::CompletionCounter;
+use portolan_engine::path::cma::Direction;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::Arc;
@@ -53,13 +54,12 @@ pub(crate) unsafe fn start(
     let counter = Arc::new(CompletionCounter::default());
     if !spans.is_empty() {
         let bytes: usize = spans.iter().map(|s| s.bytes).sum();
-        // SAFETY: by contract, the local bytes are valid until the transfer is complete.
-        let started = unsafe {
-            match done.of {
-                ErrorOf::Get => engine.start_get_anywhere(done.target, spans, &counter),
-                _ => engine.start_put_anywhere(done.target, spans, &counter),
-            }
+        let direction = match done.of {
+            ErrorOf::Get => Direction::Read,
+            _ => Direction::Write,
         };
+        // SAFETY: by contract, the local bytes are valid until the transfer is complete.
+        let started = unsafe { engine.start_anywhere(done.target, spans, direction, &counter) };
         if let Err(error) = started {
             // The parts that have begun may still use the caller's memory.
             let what = || "the rest of a transfer that failed".to_string();

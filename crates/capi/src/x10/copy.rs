@@ -13,50 +13,11 @@ use portolan_engine::wait::Progress as _;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
-/// Returns when the bytes have arrived.
-///
-/// # Safety
-/// The local bytes must be valid for the direction of the transfer.
-pub(crate) unsafe fn now(
-    engine: &Engine,
-    direction: Direction,
-    target: usize,
-    spans: &[Span],
-) -> Result<()> {
-    // SAFETY: the caller guarantees that the local bytes are valid for the direction.
-    unsafe {
-        match direction {
-            Direction::Write => engine.put_anywhere(target, spans),
-            Direction::Read => engine.get_anywhere(target, spans),
-        }
-    }
-}
-
-/// Starts a transfer that is counted on `counter`.
-///
-/// # Safety
-/// The contract of [`now`] applies until the counter is zero.
-pub(crate) unsafe fn start(
-    engine: &Engine,
-    direction: Direction,
-    target: usize,
-    spans: &[Span],
-    counter: &Arc<CompletionCounter>,
-) -> Result<()> {
-    // SAFETY: the caller guarantees that the local bytes stay valid until the counter is zero.
-    unsafe {
-        match direction {
-            Direction::Write => engine.start_put_anywhere(target, spans, counter),
-            Direction::Read => engine.start_get_anywhere(target, spans, counter),
-        }
-    }
-}
-
 /// Makes several transfers and waits for all of them, even if one fails to start. `parts` calls its
 /// argument with the target and the spans of each one, and stops at the first error.
 ///
 /// # Safety
-/// The contract of [`now`] applies to each part.
+/// The local bytes of each part must be valid for the direction.
 pub(crate) unsafe fn blocking(
     engine: &Engine,
     direction: Direction,
@@ -68,8 +29,9 @@ pub(crate) unsafe fn blocking(
     }
     let counter = Arc::new(CompletionCounter::default());
     // SAFETY: the caller guarantees the local bytes. The wait lasts until the counter is zero.
-    let begun =
-        parts(&mut |target, spans| unsafe { start(engine, direction, target, spans, &counter) });
+    let begun = parts(&mut |target, spans| unsafe {
+        engine.start_anywhere(target, spans, direction, &counter)
+    });
     let what = || format!("{} transfers ({direction:?})", counter.outstanding());
     engine.complete(&*counter, &what, &counter)?;
     begun
@@ -97,8 +59,8 @@ unsafe fn contiguous(
     // SAFETY: by contract, `local` is valid for `bytes` bytes, with a switch until completion.
     unsafe {
         match switch {
-            None => now(engine, direction, target, &[span])?,
-            Some(switch) => start(engine, direction, target, &[span], switch.counter())?,
+            None => engine.move_anywhere(target, &[span], direction)?,
+            Some(switch) => engine.start_anywhere(target, &[span], direction, switch.counter())?,
         }
     }
     environment::count_transfer(direction, bytes);

@@ -86,11 +86,11 @@ impl StridedCall {
         match switch {
             Some(switch) => self.batches(&shape, |spans| {
                 // SAFETY: the caller keeps the local bytes valid until the transfer is complete.
-                unsafe { copy::start(engine, self.direction, target, spans, switch.counter()) }
+                unsafe { engine.start_anywhere(target, spans, self.direction, switch.counter()) }
             })?,
             None if bytes / shape.block() <= BATCH => self.batches(&shape, |spans| {
                 // SAFETY: the caller guarantees that the local bytes are valid for the call.
-                unsafe { copy::now(engine, self.direction, target, spans) }
+                unsafe { engine.move_anywhere(target, spans, self.direction) }
             })?,
             // SAFETY: the caller guarantees that the local bytes are valid for the call.
             None => unsafe {

@@ -1,6 +1,5 @@
 //! Puts and gets of values of four types. A non-blocking put copies its value until it is complete.
 
-use super::copy;
 use super::refs::{self, Direction, GasRef};
 use super::{ERR_LAPI, OK, code, engine, environment, failed, switches};
 use crate::boundary::guard;
@@ -23,11 +22,10 @@ fn get<T: bytemuck::Pod>(call: &'static str, src: GasRef) -> T {
         let local = (&raw mut value) as usize;
         // SAFETY: `value` is a local variable that outlives the blocking call.
         unsafe {
-            copy::now(
-                engine,
-                Direction::Read,
+            engine.move_anywhere(
                 target,
                 &[Span { local, remote: src.address(), bytes }],
+                Direction::Read,
             )?
         };
         environment::count_transfer(Direction::Read, bytes);
@@ -48,11 +46,10 @@ fn put<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef) -> Result<()> 
     let local = (&raw const value) as usize;
     // SAFETY: `value` is a local variable that outlives the blocking call.
     unsafe {
-        copy::now(
-            engine,
-            Direction::Write,
+        engine.move_anywhere(
             target,
             &[Span { local, remote: dest.address(), bytes }],
+            Direction::Write,
         )?
     };
     environment::count_transfer(Direction::Write, bytes);
@@ -66,7 +63,7 @@ fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize
     switch.with_kept(bytemuck::bytes_of(&value), |local| {
         let span = Span { local, remote: dest.address(), bytes };
         // SAFETY: `with_kept` keeps the copy until no transfer on the switch is outstanding.
-        unsafe { copy::start(engine, Direction::Write, target, &[span], switch.counter()) }
+        unsafe { engine.start_anywhere(target, &[span], Direction::Write, switch.counter()) }
     })?;
     environment::count_transfer(Direction::Write, bytes);
     Ok(())

@@ -87,13 +87,13 @@ unsafe fn vector(
         (Some(switch), _) => {
             for (&target, spans) in &by_place {
                 // SAFETY: the caller keeps the local blocks valid until the transfer is complete.
-                unsafe { copy::start(engine, direction, target, spans, switch.counter())? };
+                unsafe { engine.start_anywhere(target, spans, direction, switch.counter())? };
             }
         }
         (None, 1) => {
             for (&target, spans) in &by_place {
                 // SAFETY: the caller guarantees that the local blocks are valid for the call.
-                unsafe { copy::now(engine, direction, target, spans)? };
+                unsafe { engine.move_anywhere(target, spans, direction)? };
             }
         }
         // SAFETY: the caller guarantees that the local blocks are valid for the call.

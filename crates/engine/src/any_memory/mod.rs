@@ -85,60 +85,42 @@ enum AccessPath<'a> {
 }
 
 impl AnyMemory {
-    /// Copies bytes to any memory of `target`. The bytes are in place on return. Fails with `Rank`
-    /// if `target` is out of range, `Argument` for a null address with a nonzero length, `Address`
-    /// if the target has not mapped the memory, and `State` if this needs active messages that were
-    /// not started.
+    /// Copies bytes from or to any memory of `target`. The bytes are in place on return. Fails with
+    /// `Rank` if `target` is out of range, `Argument` for a null address with a nonzero length,
+    /// `Address` if the target has not mapped the memory, and `State` if this needs active messages
+    /// that were not started.
     ///
     /// # Safety
-    /// The local bytes must be valid for reads, and no code at the target may rely on unchanged
-    /// bytes.
-    pub unsafe fn put_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
+    /// The local bytes must be valid: for writes in a read, else for reads. No code at the target
+    /// may rely on unchanged bytes that are written.
+    pub unsafe fn move_anywhere(
+        &self,
+        target: usize,
+        spans: &[Span],
+        direction: Direction,
+    ) -> Result<()> {
+        let call = if direction == Direction::Write { Call::Put } else { Call::Get };
         // SAFETY: the caller guarantees the memory on both sides, and the call waits.
-        let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Write) };
-        self.observed(|| self.call_info_of_spans(Call::Put, target, spans), move_all)
+        let move_all = || unsafe { self.move_spans(target, spans, direction) };
+        self.observed(|| self.call_info_of_spans(call, target, spans), move_all)
     }
 
-    /// The bytes have arrived on return. Fails as [`AnyMemory::put_anywhere`].
+    /// Starts [`AnyMemory::move_anywhere`]. `counter` counts each part that is not complete on
+    /// return, until its bytes are in place, and receives errors that are found later.
     ///
     /// # Safety
-    /// The local bytes must be valid for writes.
-    pub unsafe fn get_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
-        // SAFETY: the caller guarantees the local bytes, and the call waits.
-        let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Read) };
-        self.observed(|| self.call_info_of_spans(Call::Get, target, spans), move_all)
-    }
-
-    /// Starts [`AnyMemory::put_anywhere`]. `counter` counts each part that is not complete on
-    /// return, until its bytes are at the target, and receives errors that are found later.
-    ///
-    /// # Safety
-    /// See [`AnyMemory::put_anywhere`]; this must hold until the counter is done.
-    pub unsafe fn start_put_anywhere(
+    /// See [`AnyMemory::move_anywhere`]; this must hold until the counter is done.
+    pub unsafe fn start_anywhere(
         &self,
         target: usize,
         spans: &[Span],
+        direction: Direction,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
+        let call = if direction == Direction::Write { Call::PutNb } else { Call::GetNb };
         // SAFETY: the caller guarantees the memory on both sides until the counter is done.
-        let start =
-            || unsafe { self.start_anywhere(target, spans, Direction::Write, counter, ANY) };
-        self.observed(|| self.call_info_of_spans(Call::PutNb, target, spans), start)
-    }
-
-    /// Starts [`AnyMemory::get_anywhere`]. `counter` works as in [`AnyMemory::start_put_anywhere`].
-    ///
-    /// # Safety
-    /// See [`AnyMemory::get_anywhere`]; this must hold until the counter is done.
-    pub unsafe fn start_get_anywhere(
-        &self,
-        target: usize,
-        spans: &[Span],
-        counter: &Arc<CompletionCounter>,
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees the local bytes until the counter is done.
-        let start = || unsafe { self.start_anywhere(target, spans, Direction::Read, counter, ANY) };
-        self.observed(|| self.call_info_of_spans(Call::GetNb, target, spans), start)
+        let start = || unsafe { self.start_spans(target, spans, direction, counter, ANY) };
+        self.observed(|| self.call_info_of_spans(call, target, spans), start)
     }
 
     fn call_info_of_spans(&self, call: Call, target: usize, spans: &[Span]) -> CallInfo {
@@ -153,16 +135,13 @@ impl AnyMemory {
         CallInfo { blocks: spans.len(), ..CallInfo::new(call).to(target).moves(bytes).by(path) }
     }
 
-    unsafe fn move_anywhere(
-        &self,
-        target: usize,
-        spans: &[Span],
-        direction: Direction,
-    ) -> Result<()> {
+    /// # Safety
+    /// See [`AnyMemory::move_anywhere`].
+    unsafe fn move_spans(&self, target: usize, spans: &[Span], direction: Direction) -> Result<()> {
         self.may_wait_for(target, spans, direction)?;
         let counter = Arc::new(CompletionCounter::default());
         // SAFETY: the caller guarantees the memory, and this waits for the counter.
-        let started = unsafe { self.start_anywhere(target, spans, direction, &counter, AWAITED) };
+        let started = unsafe { self.start_spans(target, spans, direction, &counter, AWAITED) };
         let what = || format!("{} spans of memory of rank {target}", spans.len());
         self.complete(Awaited::of(Cause::Handle, target), &what, &counter)?;
         started
@@ -185,11 +164,11 @@ impl AnyMemory {
     /// Starts to move bytes from or to a memory registration of `target`. If this rank may copy
     /// without the owner, `borrowed` is called first, and returns true if it copied the bytes
     /// itself. `digest` returns the digest of the description of the registration, whose owner has
-    /// the given index in the table. Fails as [`AnyMemory::start_put_anywhere`], and with `Handle`
+    /// the given index in the table. Fails as [`AnyMemory::start_anywhere`], and with `Handle`
     /// if the memory was withdrawn, which the counter may receive instead.
     ///
     /// # Safety
-    /// See [`AnyMemory::start_put_anywhere`].
+    /// See [`AnyMemory::start_anywhere`].
     pub unsafe fn start_registered(
         &self,
         target: usize,
@@ -224,12 +203,12 @@ impl AnyMemory {
         };
         let wants = Wants { within, alone: copying.is_some(), waits: false };
         // SAFETY: the caller guarantees the memory on both sides until the counter is done.
-        unsafe { self.start_anywhere(target, spans, direction, counter, wants) }
+        unsafe { self.start_spans(target, spans, direction, counter, wants) }
     }
 
     /// # Safety
-    /// See [`AnyMemory::start_put_anywhere`].
-    unsafe fn start_anywhere(
+    /// See [`AnyMemory::start_anywhere`].
+    unsafe fn start_spans(
         &self,
         target: usize,
         spans: &[Span],
