@@ -18,7 +18,7 @@ use portolan_engine::futex;
 use portolan_engine::memory::segment::{Purpose, Segment};
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::Cause;
-use portolan_engine::wait::{self, Ends};
+use portolan_engine::wait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -150,7 +150,7 @@ impl ArrivalCounters {
                 return Ok(());
             }
             let sleepers = Some(self.word(self.me, SLEEPERS));
-            wait::while_equal(engine, Cause::Notify, &what, word, seen, sleepers, Ends::Woken)?;
+            wait::while_equal(engine, Cause::Notify, &what, (word, seen), sleepers)?;
         }
     }
 

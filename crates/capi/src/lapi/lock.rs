@@ -129,7 +129,8 @@ fn await_signal(
     // Released at least once, even after the deadline, so that others get their turn.
     engine.without_handlers_lock(|| {
         let what = || "a condition of LAPI_Util to be signalled".to_string();
-        wait::until_on(engine, Cause::Message, &what, (&condition.signals, before), || {
+        let word = wait::Word::woken(&condition.signals, before);
+        wait::on_word(engine, Cause::Message, &what, word, || {
             over = over || late();
             Ok(signalled() || over || gives_up())
         })

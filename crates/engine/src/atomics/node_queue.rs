@@ -22,7 +22,7 @@ use crate::memory::arena::Arena;
 use crate::path::lock_stripe::{self, LockStripeGuard};
 use crate::path::ops::Rmw;
 use crate::trace::{Awaited, Cause, Observer, Served};
-use crate::wait::{self, Boot, Ends, Progress};
+use crate::wait::{self, Boot, Progress};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +185,7 @@ impl NodeQueue {
     ) -> Result<(Turn, i64)> {
         let Line { turn, next, value, .. } = self.mine();
         let asleep = Turn::Waits as u32;
-        wait::while_equal(progress, awaited, what, turn, asleep, None, Ends::Woken)?;
+        wait::while_equal(progress, awaited, what, (turn, asleep), None)?;
         let answer = self.turn();
         let value = value.load(Ordering::Relaxed);
         // Another thread of this rank may use the line from here on.
@@ -209,7 +209,7 @@ impl NodeQueue {
     fn granted_soon(&self) -> Turn {
         let what = || "the turn in the queue of a node".to_string();
         let (turn, asleep) = (&self.mine().turn, Turn::Waits as u32);
-        match wait::while_equal(&Boot, Cause::Other, &what, turn, asleep, None, Ends::Woken) {
+        match wait::while_equal(&Boot, Cause::Other, &what, (turn, asleep), None) {
             Ok(()) => self.turn(),
             Err(_) => Turn::Failed,
         }

@@ -11,7 +11,7 @@ use crate::memory::segment::{Purpose, Segment};
 use crate::ops::Ops;
 use crate::shm::SharedFile;
 use crate::trace::{Awaited, Cause};
-use crate::wait::{self, Ends};
+use crate::wait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -94,7 +94,7 @@ impl Notifications {
                 if reached(count, number) {
                     return Ok(count);
                 }
-                wait::while_equal(ops, cause, &what, word, count, Some(sleepers), Ends::Woken)?;
+                wait::while_equal(ops, cause, &what, (word, count), Some(sleepers))?;
             }
         }
         let words = self.far()?.my_base().cast::<AtomicU32>();

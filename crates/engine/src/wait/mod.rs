@@ -22,8 +22,7 @@ pub use repeated_wait::RepeatedWait;
 use std::time::{Duration, Instant};
 use times::INTERRUPT;
 use watchdog::{ProgressEvent, Standing};
-pub(crate) use word::on_word;
-pub use word::{Word, until_on, while_equal};
+pub use word::{Word, on_word, while_equal};
 
 mod contention;
 mod deadline;

@@ -45,8 +45,15 @@ pub struct Word<'a> {
     pub warns: &'a dyn Fn() -> bool,
 }
 
+impl<'a> Word<'a> {
+    /// For a wait that another thread ends by changing the word.
+    pub fn woken(word: &'a AtomicU32, value: u32) -> Word<'a> {
+        Word { word, value, sleepers: None, ends: Ends::Woken, warns: &|| true }
+    }
+}
+
 /// Waits like [`until`], but sleeps on a word, which a thread changes and wakes to end the wait.
-pub(crate) fn on_word(
+pub fn on_word(
     progress: &dyn Progress,
     awaited: impl Into<Awaited>,
     what: &dyn Fn() -> String,
@@ -61,25 +68,11 @@ pub fn while_equal(
     progress: &dyn Progress,
     awaited: impl Into<Awaited>,
     what: &dyn Fn() -> String,
-    word: &AtomicU32,
-    value: u32,
-    sleepers: Option<&AtomicU32>,
-    ends: Ends,
-) -> Result<()> {
-    let on = Word { word, value, sleepers, ends, warns: &|| true };
-    on_word(progress, awaited, what, on, || Ok(word.load(Ordering::Acquire) != value))
-}
-
-/// For a wait that another thread ends by changing the word.
-pub fn until_on(
-    progress: &dyn Progress,
-    awaited: impl Into<Awaited>,
-    what: &dyn Fn() -> String,
     (word, value): (&AtomicU32, u32),
-    done: impl FnMut() -> Result<bool>,
+    sleepers: Option<&AtomicU32>,
 ) -> Result<()> {
-    let on = Word { word, value, sleepers: None, ends: Ends::Woken, warns: &|| true };
-    on_word(progress, awaited, what, on, done)
+    let on = Word { sleepers, ..Word::woken(word, value) };
+    on_word(progress, awaited, what, on, || Ok(word.load(Ordering::Acquire) != value))
 }
 
 #[cfg(test)]
@@ -112,7 +105,7 @@ mod tests {
     fn a_thread_that_is_woken_polls_once_a_nap() {
         let (sleeper, word) = (Sleeper::default(), AtomicU32::new(0));
         let done = || Ok(sleeper.naps.get() == 3);
-        until_on(&sleeper, Cause::Handle, &String::new, (&word, 0), done).unwrap();
+        on_word(&sleeper, Cause::Handle, &String::new, Word::woken(&word, 0), done).unwrap();
         assert_eq!((sleeper.naps.get(), sleeper.polls.get()), (3, 3));
     }
 }

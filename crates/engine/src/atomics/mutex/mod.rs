@@ -24,7 +24,7 @@ use crate::path::ops::Rmw;
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
 use crate::path::{Path, RemotePlace};
 use crate::trace::Call;
-use crate::wait::{self, Ends, Progress};
+use crate::wait::{self, Progress};
 pub use set::MutexSet;
 use set::{Access, BY_QUEUE, FoundMutex, INTERRUPTED};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -150,7 +150,7 @@ impl Ops {
                     Some(holder) => format!("{}, which rank {holder} holds", what()),
                     None => what(),
                 };
-                wait::while_equal(self, found.awaited(), &what, word, 0, None, Ends::Woken)
+                wait::while_equal(self, found.awaited(), &what, (word, 0), None)
                     .inspect_err(|_| self.withdraw(found))
             }
             Access::ByOwner => {
