@@ -9,7 +9,7 @@ use portolan_engine::mpi::Comm;
 fn duplicate(ctx: &Ctx) -> Comm {
     let handle = ctx.engine.world().comm_handle().expect("the world's communicator");
     // SAFETY: the world's communicator lives until the engine stops.
-    unsafe { Comm::dup_of(handle) }.expect("a duplicate")
+    unsafe { collective::dup_of(handle) }.expect("a duplicate")
 }
 
 pub fn collectives(ctx: &Ctx) {

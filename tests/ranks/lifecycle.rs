@@ -7,6 +7,7 @@ use portolan::internals::binding;
 use portolan::mpi::topology::Color;
 use portolan::mpi::traits::Communicator;
 use portolan::{ErrorKind, Runtime};
+use portolan_engine::collective;
 use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::mpi::{Datatype, Window, WindowShape, WindowTransfer, p2p};
 use portolan_engine::process;
@@ -310,7 +311,8 @@ pub fn freed_window() {
 /// message is received, because it is long.
 pub fn freed_communicator() {
     let ctx = Ctx::new(child::start());
-    let comm = ctx.engine.world().comm().and_then(|comm| comm.dup()).expect("a communicator");
+    let comm =
+        ctx.engine.world().comm().and_then(|comm| collective::dup(&comm)).expect("a communicator");
     let bytes = vec![1u8; 4 << 20];
     let right = (ctx.me + 1) % ctx.n;
     // SAFETY: the bytes outlive the request, which completes below.

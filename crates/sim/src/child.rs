@@ -1,6 +1,7 @@
 //! A simulated rank: starts its engine, and checks at the end that nothing is left.
 
 pub use crate::ctx::{Ctx, compute_until, own, refused};
+use portolan_engine::collective;
 use portolan_engine::config::Config;
 use portolan_engine::mpi::Comm;
 use portolan_engine::mpi::init::{Started, ThreadLevel};
@@ -31,7 +32,7 @@ impl Ctx {
     pub fn start(config: Config, seed: u64) -> Ctx {
         step("start");
         // SAFETY: the world communicator of the simulated MPI is live.
-        let world = unsafe { Comm::dup_of(Comm::world_handle()) }.expect("dup");
+        let world = unsafe { collective::dup_of(Comm::world_handle()) }.expect("dup");
         let started = Started { ours: false, level: ThreadLevel::Multiple };
         let engine = Engine::over(config, started, world).unwrap_or_else(|e| panic!("start: {e}"));
         Ctx { seed, ..Ctx::new(engine) }

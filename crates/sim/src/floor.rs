@@ -16,7 +16,7 @@ fn seeded(seed: u64, ranks: usize, body: impl Fn(usize) + Send + Sync + 'static)
 
 fn world() -> Comm {
     // SAFETY: the world communicator of the simulated MPI is live.
-    unsafe { Comm::dup_of(Comm::world_handle()) }.unwrap()
+    unsafe { collective::dup_of(Comm::world_handle()) }.unwrap()
 }
 
 /// Messages of one sender with one tag arrive in order and intact, by receives and by probes.

@@ -4,7 +4,7 @@
 use super::scopes::Scope;
 use super::types::ArmciGroup;
 use parking_lot::Mutex;
-use portolan_engine::collective::group::Group;
+use portolan_engine::collective::{self, group::Group};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::mpi::{Comm, CommHandle, Request, p2p};
 use portolan_engine::runtime::{Engine, current_arc};
@@ -91,7 +91,7 @@ pub(super) fn start() -> Result<()> {
     let engine = current_arc()?;
     let world = engine.world().clone();
     let described = describe(&engine, &world)?;
-    let messages = Arc::new(world.comm()?.dup()?);
+    let messages = Arc::new(collective::dup(&*world.comm()?)?);
     let by_comm = HashMap::from([(key(described.comm), world)]);
     *GROUPS.lock() = Some(Groups {
         by_comm,

@@ -8,10 +8,13 @@ use super::poll_state::PollState;
 use super::shm_transport::{Incoming, ShmTransport};
 use super::work_split::JobSlots;
 use super::{Handler, HandlerId, Job, Signal};
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::handles::Handles;
 use crate::memory::pool::Pool;
+use crate::memory::runs::Span;
 use crate::memory::sparse::Sparse;
+use crate::path::cma::Direction;
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -106,6 +109,14 @@ pub enum AwaitedSignal {
 
 pub(crate) type Tokens = Handles<AwaitedSignal>;
 
+/// An access to memory of another rank, whose owner performs it ([`crate::any_memory`]).
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub counter: Arc<CompletionCounter>,
+    pub spans: Vec<Span>,
+    pub direction: Direction,
+}
+
 pub(crate) fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
     let is =
         |a: &AwaitedSignal| matches!(a, AwaitedSignal::Source { target: t, .. } if *t == target);
@@ -158,6 +169,7 @@ pub struct AmState {
     pub places: JobSlots,
     pub(super) dispatch: Mutex<Dispatch>,
     pub(super) tokens: Mutex<Tokens>,
+    pub(crate) accesses: Mutex<Handles<Asked>>,
     pub(super) local: Mutex<VecDeque<SelfMessage>>,
     pub(super) sent_locally: AtomicUsize,
     /// The `pthread_t` of the thread that has locked the handlers, or 0.
@@ -205,6 +217,7 @@ impl AmState {
             places: JobSlots::default(),
             dispatch: Mutex::new(Dispatch { incoming, work: RndvState::default() }),
             tokens: Mutex::default(),
+            accesses: Mutex::default(),
             local: Mutex::default(),
             sent_locally: AtomicUsize::new(0),
             locker: AtomicU64::new(0),

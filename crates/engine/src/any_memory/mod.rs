@@ -13,8 +13,6 @@
 
 mod owner_served;
 
-pub use owner_served::Accesses;
-
 use crate::am::Am;
 use crate::am::shm_transport::ShmTransport;
 use crate::core::peer::CompletionCounter;
@@ -27,31 +25,7 @@ use crate::path::kernel;
 use crate::path::ops::{Transfer, TransferKind};
 use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
 use crate::wait::Progress as _;
-use std::ops::Deref;
 use std::sync::Arc;
-
-#[derive(Debug)]
-pub struct AnyMemory {
-    am: Am,
-    accesses: Arc<Accesses>,
-}
-
-impl Deref for AnyMemory {
-    type Target = Am;
-
-    #[inline]
-    fn deref(&self) -> &Am {
-        &self.am
-    }
-}
-
-crate::wait::progress_by_deref!(AnyMemory);
-
-impl AnyMemory {
-    pub fn new(am: Am) -> AnyMemory {
-        AnyMemory { am, accesses: Arc::default() }
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 pub struct Within {
@@ -84,7 +58,7 @@ enum AccessPath<'a> {
     OwnerServed,
 }
 
-impl AnyMemory {
+impl Am {
     /// Copies bytes from or to any memory of `target`. The bytes are in place on return. Fails with
     /// `Rank` if `target` is out of range, `Argument` for a null address with a nonzero length,
     /// `Address` if the target has not mapped the memory, and `State` if this needs active messages
@@ -105,11 +79,11 @@ impl AnyMemory {
         self.observed(|| self.call_info_of_spans(call, target, spans), move_all)
     }
 
-    /// Starts [`AnyMemory::move_anywhere`]. `counter` counts each part that is not complete on
+    /// Starts [`Am::move_anywhere`]. `counter` counts each part that is not complete on
     /// return, until its bytes are in place, and receives errors that are found later.
     ///
     /// # Safety
-    /// See [`AnyMemory::move_anywhere`]; this must hold until the counter is done.
+    /// See [`Am::move_anywhere`]; this must hold until the counter is done.
     pub unsafe fn start_anywhere(
         &self,
         target: usize,
@@ -136,7 +110,7 @@ impl AnyMemory {
     }
 
     /// # Safety
-    /// See [`AnyMemory::move_anywhere`].
+    /// See [`Am::move_anywhere`].
     unsafe fn move_spans(&self, target: usize, spans: &[Span], direction: Direction) -> Result<()> {
         self.may_wait_for(target, spans, direction)?;
         let counter = Arc::new(CompletionCounter::default());
@@ -164,11 +138,11 @@ impl AnyMemory {
     /// Starts to move bytes from or to a memory registration of `target`. If this rank may copy
     /// without the owner, `borrowed` is called first, and returns true if it copied the bytes
     /// itself. `digest` returns the digest of the description of the registration, whose owner has
-    /// the given index in the table. Fails as [`AnyMemory::start_anywhere`], and with `Handle`
+    /// the given index in the table. Fails as [`Am::start_anywhere`], and with `Handle`
     /// if the memory was withdrawn, which the counter may receive instead.
     ///
     /// # Safety
-    /// See [`AnyMemory::start_anywhere`].
+    /// See [`Am::start_anywhere`].
     pub unsafe fn start_registered(
         &self,
         target: usize,
@@ -207,7 +181,7 @@ impl AnyMemory {
     }
 
     /// # Safety
-    /// See [`AnyMemory::start_anywhere`].
+    /// See [`Am::start_anywhere`].
     unsafe fn start_spans(
         &self,
         target: usize,

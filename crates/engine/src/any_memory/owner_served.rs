@@ -3,22 +3,21 @@
 //! travel directly between the memories. The owner copies through the kernel ([`crate::path::cma`])
 //! or checks its mappings, so a bad address is an error at the origin.
 
-use super::{AnyMemory, Span};
+use super::Span;
 use crate::am::cooperative_copy::OWN_HANDLERS;
+use crate::am::state::Asked;
 use crate::am::wire::read_pod;
 use crate::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
 use crate::core::peer::CompletionCounter;
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::handles::Handles;
 use crate::layout::array;
 use crate::memory::registered::{self, Inside};
 use crate::memory::runs::{self, Run, beside};
 use crate::path::cma::{self, Direction};
 use crate::path::kernel;
 use bytemuck::{Pod, Zeroable};
-use parking_lot::Mutex;
 use std::mem::size_of;
 use std::sync::Arc;
 
@@ -28,18 +27,6 @@ const STRAIGHT: usize = 128 << 10;
 const TOGETHER: usize = 256 << 10;
 /// Maximum length in bytes of a run in one message.
 const MAX_RUN: usize = 1 << 30;
-
-#[derive(Debug, Default)]
-pub struct Accesses {
-    asked: Mutex<Handles<Asked>>,
-}
-
-#[derive(Debug)]
-struct Asked {
-    counter: Arc<CompletionCounter>,
-    spans: Vec<Span>,
-    direction: Direction,
-}
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -65,14 +52,14 @@ const WRITE: HandlerId = HandlerId(OWN_HANDLERS);
 const READ: HandlerId = HandlerId(OWN_HANDLERS + 1);
 const ANSWER: HandlerId = HandlerId(OWN_HANDLERS + 2);
 
-impl AnyMemory {
+impl Am {
     /// Must be called before interfaces register their handlers.
     pub(crate) fn register_accesses(&self) -> Result<()> {
         let handlers = &self.state()?.handlers;
         let ids = [
             handlers.add("portolan::write", Arc::new(Write))?,
             handlers.add("portolan::read", Arc::new(Read))?,
-            handlers.add("portolan::answer", Arc::new(Answered(self.accesses.clone())))?,
+            handlers.add("portolan::answer", Arc::new(Answered))?,
         ];
         if ids != [WRITE, READ, ANSWER] {
             fail!(Internal, "the handlers for any memory are {ids:?}");
@@ -118,7 +105,7 @@ impl AnyMemory {
     }
 
     /// # Safety
-    /// See [`AnyMemory::ask_owner`].
+    /// See [`Am::ask_owner`].
     unsafe fn ask(
         &self,
         target: usize,
@@ -149,8 +136,8 @@ impl AnyMemory {
             Data::Owned(data)
         };
         let asked = Asked { counter: counter.clone(), spans: spans.to_vec(), direction };
-        let accesses = &self.accesses;
-        let name = accesses.asked.lock().insert(asked);
+        let accesses = &self.state()?.accesses;
+        let name = accesses.lock().insert(asked);
         let request = AccessRequest {
             name,
             straight: if straight { spans[0].remote as u64 } else { 0 },
@@ -166,7 +153,7 @@ impl AnyMemory {
             self.send_am(target, handler, bytemuck::bytes_of(&request), data, Signals::default())
         };
         if sent.is_err() {
-            accesses.asked.lock().remove(name);
+            accesses.lock().remove(name);
             counter.end();
         }
         sent
@@ -339,14 +326,13 @@ impl Handler for Read {
     }
 }
 
-struct Answered(Arc<Accesses>);
+struct Answered;
 
 impl Handler for Answered {
-    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
+    fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let answer: AccessAnswer = read_pod(message.header)?;
-        let Answered(accesses) = self;
-        let Some(Asked { counter, spans, direction }) = accesses.asked.lock().remove(answer.name)
-        else {
+        let asked = am.state()?.accesses.lock().remove(answer.name);
+        let Some(Asked { counter, spans, direction }) = asked else {
             fail!(
                 Internal,
                 "rank {} sent a reply to a request that this rank did not make",

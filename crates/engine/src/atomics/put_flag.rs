@@ -3,12 +3,11 @@
 use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
-use crate::ops::Ops;
+use crate::ops::{Ops, check_local};
 use crate::path::kernel::Scale;
 use crate::path::ops::{Rmw, Transfer, TransferKind};
 use crate::path::{self, Batch, Capabilities, Path};
 use crate::trace::{Awaited, Call, CallInfo, Cause};
-use crate::transfer::check_local;
 use crate::wait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};

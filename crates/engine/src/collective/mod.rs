@@ -4,9 +4,9 @@
 //! one MPI call are split. [`group::Group`] chooses between these functions and `team`.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::mpi::{Comm, ReduceOp, Request};
+use crate::mpi::{Comm, CommHandle, ReduceOp, Request};
 use crate::trace::Cause;
-use crate::wait::{self, Progress};
+use crate::wait::{self, Boot, Progress};
 use bytemuck::Pod;
 
 mod alarm;
@@ -52,6 +52,22 @@ fn finish(comm: &Comm, progress: &dyn Progress, what: &str, mut request: Request
         log::error!("{what} failed: {error:#}");
         crate::process::end_job(error.kind().code());
     }
+}
+
+/// Duplicates an intracommunicator. Collective. Waits in the engine's loop, because `MPI_Comm_dup`
+/// would occupy the core that the awaited ranks may need.
+///
+/// # Safety
+/// `parent` must be live.
+pub unsafe fn dup_of(parent: CommHandle) -> Result<Comm> {
+    let what = || "a duplicate of a communicator".into();
+    // SAFETY: the caller guarantees a live communicator.
+    unsafe { Comm::dup_of(parent, |done| wait::until(&Boot, Cause::Start, &what, done)) }
+}
+
+pub fn dup(comm: &Comm) -> Result<Comm> {
+    // SAFETY: the communicator is live.
+    unsafe { dup_of(comm.handle()) }
 }
 
 pub fn barrier(comm: &Comm, progress: &dyn Progress) -> Result<()> {

@@ -1,8 +1,8 @@
 //! The state that all layers of an engine share: the ranks, their memory, the outstanding
 //! operations to each rank, and waiting. Each layer contains the next lower layer by value and
-//! reaches it through `Deref`: [`crate::runtime::Engine`], [`crate::any_memory::AnyMemory`],
-//! [`crate::am::Am`], [`crate::ops::Ops`], [`crate::path::Paths`], [`Core`]. Waits in any layer
-//! make progress for all: [`Core`] forwards polls and naps to the layer of [`Core::set_progress`].
+//! reaches it through `Deref`: [`crate::runtime::Engine`], [`crate::am::Am`], [`crate::ops::Ops`],
+//! [`crate::path::Paths`], [`Core`]. Waits in any layer make progress for all: [`Core`] forwards
+//! polls and naps to the layer of [`Core::set_progress`].
 
 pub mod handler;
 mod observation;

@@ -3,9 +3,7 @@
 use super::call::{call, count, portolan_shim_comm_null};
 use super::{Request, p2p};
 use crate::error::{Result, fail};
-use crate::trace::Cause;
-use crate::wait::watchdog::InMpi;
-use crate::wait::{self, Boot};
+use crate::thread::blocked::InMpi;
 use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::c_int;
@@ -91,12 +89,14 @@ impl Comm {
         unsafe { portolan_shim_comm_null() }
     }
 
-    /// Duplicates an intracommunicator. Collective. Waits in the engine's loop, because
-    /// `MPI_Comm_dup` would occupy the core that the awaited ranks may need.
+    /// Duplicates an intracommunicator. Collective. `wait` waits until its argument returns true.
     ///
     /// # Safety
     /// `parent` must be live.
-    pub unsafe fn dup_of(parent: CommHandle) -> Result<Comm> {
+    pub(crate) unsafe fn dup_of(
+        parent: CommHandle,
+        wait: impl FnOnce(&mut dyn FnMut() -> Result<bool>) -> Result<()>,
+    ) -> Result<Comm> {
         // MPI may write the handle until the request completes, so it must outlive a failed wait.
         let raw = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut request = Request::null();
@@ -104,16 +104,9 @@ impl Comm {
         unsafe {
             call!(MPI_Comm_idup(parent, raw.as_mut_ptr(), &mut request.raw))?;
         }
-        wait::until(&Boot, Cause::Start, &|| "a duplicate of a communicator".into(), || {
-            request.test()
-        })?;
+        wait(&mut || request.test())?;
         // SAFETY: the request is complete, so MPI has written the handle. The box was leaked above.
         unsafe { Comm::adopt(Box::from_raw(raw).assume_init_read()) }
-    }
-
-    pub fn dup(&self) -> Result<Comm> {
-        // SAFETY: `live` returns a live communicator.
-        unsafe { Comm::dup_of(self.live()?) }
     }
 
     /// Collective over `members` only. `tag` distinguishes concurrent creations.

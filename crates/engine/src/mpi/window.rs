@@ -4,7 +4,7 @@
 use super::call::{call, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
 use super::{Comm, Datatype, DerivedType, Op, Request};
 use crate::error::{Result, fail};
-use crate::wait::watchdog::InMpi;
+use crate::thread::blocked::InMpi;
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;

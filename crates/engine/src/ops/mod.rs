@@ -5,10 +5,19 @@ mod order;
 mod segments;
 pub mod traced;
 
+use crate::error::{Result, fail};
 use crate::path::Paths;
 use crate::path::mutex_service::Mutexes;
 use crate::path::rma::delegate::Delegate;
 use std::ops::Deref;
+
+#[inline]
+pub(crate) fn check_local(local: *const u8) -> Result<()> {
+    if local.is_null() {
+        fail!(Argument, "null local address for a transfer of bytes");
+    }
+    Ok(())
+}
 
 #[derive(Debug)]
 pub struct Ops {

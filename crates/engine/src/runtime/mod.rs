@@ -8,7 +8,6 @@
 //! counts references. Several interfaces share an engine by [`sharing`]. Objects that any thread may use or that may outlive it use [`admission`].
 
 use crate::am::{Am, Handler, HandlerId, Owner};
-use crate::any_memory::AnyMemory;
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result, unless_forked};
 use crate::wait::watchdog::Watchdog;
@@ -35,7 +34,7 @@ mod tracing;
 
 #[derive(Debug)]
 pub struct Engine {
-    layers: AnyMemory,
+    layers: Am,
     pub remote_reason: &'static str,
     ours: bool,
     stopped: AtomicBool,
@@ -50,10 +49,10 @@ pub struct Engine {
 }
 
 impl Deref for Engine {
-    type Target = AnyMemory;
+    type Target = Am;
 
     #[inline]
-    fn deref(&self) -> &AnyMemory {
+    fn deref(&self) -> &Am {
         &self.layers
     }
 }

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::am::shm_transport::ShmTransport;
 use crate::am::{self, Am, Owner};
-use crate::any_memory::AnyMemory;
 use crate::collective::group::Group;
 use crate::collective::{self, Kind, Sharing, Wire};
 use crate::config::{self, AmChoice, Config, ThreadChoice, agreed};
@@ -79,7 +78,7 @@ impl Engine {
         unsafe { check_comm(comm) }?;
         let watchdog = Watchdog::start(&config);
         // SAFETY: MPI runs, and the caller guarantees that `comm` is live.
-        let world = unsafe { Comm::dup_of(comm) }?;
+        let world = unsafe { collective::dup_of(comm) }?;
         process::set_world_rank(world.rank());
         if world.rank() == 0 {
             config::warn_of_unknown();
@@ -141,7 +140,7 @@ impl Engine {
     }
 
     fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
-        let wire = Arc::new(Wire::new(world.dup()?));
+        let wire = Arc::new(Wire::new(collective::dup(&world)?));
         let may_wait = host::may_take_part(&config, &world)?;
         let (trace_lock, in_use) = trace_lock::of(&config, world.rank());
         let all = wire.introduce(&StartupRecord::own(&config, may_wait, in_use))?;
@@ -178,7 +177,7 @@ impl Engine {
             config,
         });
         Ok(Engine {
-            layers: AnyMemory::new(Am::new(Ops::new(Paths::new(core, two_sided)))),
+            layers: Am::new(Ops::new(Paths::new(core, two_sided))),
             remote_reason: decision.reason,
             ours: started.ours,
             stopped: AtomicBool::new(false),

@@ -8,6 +8,7 @@
 //! Invariant: only the first thread accesses the plain memory. After it has ended, a later thread
 //! with the same thread pointer takes its place and finds the values that it left.
 
+pub(crate) mod blocked;
 mod public_call;
 pub mod stack;
 

@@ -8,8 +8,8 @@ use super::{Transfer, TransferKind};
 use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
-use crate::ops::Ops;
 use crate::ops::traced::call_of;
+use crate::ops::{Ops, check_local};
 use crate::trace::{Call, CallInfo, PathTaken};
 use crate::wait;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl Handle {
         if bytes == 0 {
             return Ok(());
         }
-        super::check_local(local)?;
+        check_local(local)?;
         drop(ops.memory.registry.find(target, remote, bytes)?);
         let aggregate = self.aggregate.as_mut().expect("the caller checked");
         let put = kind == TransferKind::Put;

@@ -1,11 +1,11 @@
 //! Selection of the path of a transfer along a shape.
 
-use super::{check_elements, check_local, differs_by_row};
+use super::{check_elements, differs_by_row};
 use crate::core::peer::CompletionCounter;
 use crate::error::{Error, Result};
 use crate::layout::Side;
 use crate::memory::arena::Domain;
-use crate::ops::Ops;
+use crate::ops::{Ops, check_local};
 use crate::path::ops::{Transfer, TransferKind};
 use crate::path::{self, Completion, Path, RemotePlace, kernel, shm_atomics};
 use crate::trace::{Awaited, Cause};

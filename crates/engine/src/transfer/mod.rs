@@ -19,8 +19,8 @@ use crate::layout::Shape;
 use crate::memory::arena::Arena;
 use crate::memory::registry::Hit;
 use crate::mutation::{self, Fault};
-use crate::ops::Ops;
 use crate::ops::traced::{call_of, path_taken};
+use crate::ops::{Ops, check_local};
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
 use crate::trace::Entered;
@@ -28,14 +28,6 @@ use std::sync::Arc;
 
 /// The statistics time only some of the transfers of up to this many bytes.
 const SHORT: usize = 4096;
-
-#[inline]
-pub(crate) fn check_local(local: *const u8) -> Result<()> {
-    if local.is_null() {
-        fail!(Argument, "null local address for a transfer of bytes");
-    }
-    Ok(())
-}
 
 #[inline]
 fn check_elements(scale: Scale, block: usize) -> Result<()> {

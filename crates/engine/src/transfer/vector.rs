@@ -2,13 +2,13 @@
 //! checked before any byte moves. If one segment contains all blocks, one lookup serves all.
 //! Otherwise blocks that are adjacent on both sides are joined, and may take different paths.
 
-use super::{Transfer, TransferKind, check_local};
+use super::{Transfer, TransferKind};
 use crate::core::peer::CompletionCounter;
 use crate::error::{ErrorKind, Result, fail};
 use crate::layout::{Shape, Vector};
 use crate::memory::arena::Arena;
-use crate::ops::Ops;
 use crate::ops::traced::call_of;
+use crate::ops::{Ops, check_local};
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Batch, Capabilities, Path, RemotePlace, Transport, shm_atomics};
 use crate::trace::{Awaited, Cause};

@@ -25,6 +25,7 @@ pub mod wire;
 
 use self::inbox::Inbox;
 use self::service::{Served, Services};
+use crate::collective;
 use crate::core::peer::CompletionCounter;
 use crate::error::Result;
 use crate::layout::Shape;
@@ -157,11 +158,11 @@ impl ServiceState {
 impl TwoSided {
     /// Collective.
     pub fn new(world: &Comm) -> Result<TwoSided> {
-        let requests = world.dup()?;
+        let requests = collective::dup(world)?;
         let inbox = Inbox::open(&requests)?;
         Ok(TwoSided {
             requests,
-            data: world.dup()?,
+            data: collective::dup(world)?,
             serving: Mutex::new(ServiceState {
                 origins: Sparse::new(world.size()),
                 inbox,

@@ -16,11 +16,8 @@
 //! message stores two words, and the thread records the time when it then finds nothing more to do.
 
 pub mod hosts;
-mod inside;
 mod signal;
 mod stack;
-
-pub use inside::InMpi;
 
 use super::times::{ANSWER, ANSWER_LOOK, LAST_WORDS, WATCHDOG};
 use hosts::Looks;
@@ -28,6 +25,7 @@ use hosts::Looks;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
 use crate::process::{self, message};
+use crate::thread::blocked::{self, coarse_ms};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -66,13 +64,6 @@ const HANDLED: u64 = 1 << 32;
 /// [`EVENTS`] at the last time stamp, and that time in ms of the monotonic clock.
 static TIMED: AtomicU64 = AtomicU64::new(0);
 static LAST_AT: AtomicU64 = AtomicU64::new(0);
-
-fn coarse_ms() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid structure, which the call overwrites.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
-    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
-}
 
 /// `rank` caused the event, or is `usize::MAX`. [`settle`] reads the time.
 #[inline]
@@ -404,7 +395,7 @@ fn watch() {
         if signal::asked() != signal::answered() {
             answer();
         }
-        let stuck = inside::all();
+        let stuck = blocked::all();
         reported.retain(|(since, ..)| stuck.iter().any(|s| s.since == *since));
         for call in stuck {
             let lasts = Duration::from_millis(coarse_ms().saturating_sub(call.since));
@@ -432,7 +423,7 @@ fn watch() {
     }
 }
 
-fn blocked(call: &inside::Stuck, lasts: Duration) -> String {
+fn blocked(call: &blocked::Stuck, lasts: Duration) -> String {
     format!("a call has been {:.1} s in {}", lasts.as_secs_f64(), call.what)
 }
 
@@ -453,7 +444,7 @@ fn answer() {
     while signal::answered() != asked {
         if begun.elapsed() >= ANSWER {
             signal::answer();
-            let what = match inside::all().first() {
+            let what = match blocked::all().first() {
                 Some(call) => {
                     let lasts = coarse_ms().saturating_sub(call.since);
                     blocked(call, Duration::from_millis(lasts))

@@ -6,6 +6,14 @@ use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
+/// Milliseconds of a clock that costs little to read.
+pub(crate) fn coarse_ms() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid structure, which the call overwrites.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
 #[derive(Debug)]
 struct ThreadSlot {
     /// Start of the call in milliseconds of the coarse clock, or 0 if in no call.
@@ -45,7 +53,7 @@ impl InMpi {
         let slot = SLOT.get().unwrap_or_else(new_slot);
         slot.call.store(std::ptr::from_ref(call).cast_mut(), Ordering::Relaxed);
         slot.rank.store(rank.unwrap_or(usize::MAX), Ordering::Relaxed);
-        slot.since.store(super::coarse_ms().max(1), Ordering::Release);
+        slot.since.store(coarse_ms().max(1), Ordering::Release);
         InMpi(slot)
     }
 }
@@ -58,7 +66,7 @@ impl Drop for InMpi {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stuck {
+pub(crate) struct Stuck {
     /// The name of the call, and the rank that it concerns.
     pub what: String,
     /// In milliseconds of the coarse clock.
@@ -66,7 +74,7 @@ pub(super) struct Stuck {
 }
 
 /// The oldest first.
-pub(super) fn all() -> Vec<Stuck> {
+pub(crate) fn all() -> Vec<Stuck> {
     let mut all = Vec::new();
     for slot in SLOTS.lock().iter() {
         let since = slot.since.load(Ordering::Acquire);
