@@ -62,7 +62,7 @@ pub trait Prepared: fmt::Debug + Send + Sync {
     fn pairs(&self) -> &Pairs;
 }
 
-/// Where a transfer that is not complete is counted. A blocking one gets a counter if it needs one.
+/// The counter of a transfer: the caller's, or one that a blocking transfer gets if it needs one.
 #[derive(Debug)]
 pub struct Completion<'a> {
     of_caller: Option<&'a Arc<CompletionCounter>>,
@@ -99,7 +99,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
     ///
     /// # Safety
     /// The local extent must be valid until the operation is complete locally: for writes in a get,
-    /// else for reads. The remote extent must lie in the region of `place`, where it begins.
+    /// else for reads. The remote extent must lie in the region of `place`.
     unsafe fn start(
         &self,
         paths: &Paths,
