@@ -289,7 +289,7 @@ pub trait Teams {
     /// Collective over the members of the parent.
     fn free(&mut self, team: usize);
 
-    /// Returns the address of each member's part, or 0 if the part has no bytes.
+    /// Returns the address of each member's part, or 0 for an empty part.
     fn allocate(&mut self, memory: usize, team: usize, bytes: usize, rng: &mut Rng) -> Vec<usize>;
 
     fn release(&mut self, memory: usize, rng: &mut Rng);

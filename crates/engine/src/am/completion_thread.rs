@@ -39,7 +39,9 @@ impl<J> Default for CompletionThread<J> {
 
 impl<J> std::fmt::Debug for CompletionThread<J> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Later").field("waiting", &self.queue.0.lock().jobs.len()).finish()
+        f.debug_struct("CompletionThread")
+            .field("waiting", &self.queue.0.lock().jobs.len())
+            .finish()
     }
 }
 

@@ -61,8 +61,8 @@ impl Reassembly {
             fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
         }
         if inbound.len > 0 {
-            // SAFETY: the bytes end within `total`, for which the handler promised that an address
-            // is valid, and for which a buffer has capacity.
+            // SAFETY: the bytes end within `total`. The handler promised that its address is valid for
+            // that many, and a buffer has the capacity.
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     bytes.as_ptr(),

@@ -2,8 +2,7 @@
 
 use super::Am;
 use super::completion_thread::CompletionThread;
-use super::inbound::Deferral;
-use super::inbound::RndvState;
+use super::inbound::{Deferral, RndvState};
 use super::poll_state::PollState;
 use super::shm_transport::{Incoming, ShmTransport};
 use super::work_split::JobSlots;

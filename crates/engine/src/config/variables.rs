@@ -51,6 +51,11 @@ fn parse_within(text: &str, [least, most]: [usize; 2]) -> std::result::Result<us
     Ok(bytes)
 }
 
+/// Empty for `none`.
+fn path(text: &str) -> String {
+    if text == "none" { String::new() } else { text.to_string() }
+}
+
 /// With the largest suffix that divides the number.
 fn short(bytes: usize) -> String {
     let (shift, suffix) = match bytes.trailing_zeros() {
@@ -123,10 +128,7 @@ variables! {
             |c, v| put(&mut c.stats, parse_bool(v));
         "PORTOLAN_TRACE" = "none",
             "directory into which each rank writes its events, for portolan-report; it is created if missing, and traces of an earlier job in it are replaced",
-            |c, v| {
-                c.trace = if v == "none" { String::new() } else { v.to_string() };
-                Ok(())
-            };
+            |c, v| put(&mut c.trace, Ok(path(v)));
         "PORTOLAN_TRACE_BYTES" = "1G",
             "maximum size in bytes of a rank's trace: beyond three quarters, only events of 10 us and longer are kept, at the limit none; dropped events are counted; at least 256K, and 0 is no limit",
             |c, v| {
@@ -203,16 +205,10 @@ variables! {
             |c, v| put(&mut c.rpc_listen, Ok(v.trim().to_string()));
         "PORTOLAN_RPC_SECRET_FILE" = "none",
             "file with a secret of 16 bytes or more that processes must share to connect to each other over tcp, unless the program gives a key (auth_key); it must be readable only by its owner",
-            |c, v| {
-                c.rpc_secret_file = if v == "none" { String::new() } else { v.to_string() };
-                Ok(())
-            };
+            |c, v| put(&mut c.rpc_secret_file, Ok(path(v)));
         "PORTOLAN_RPC_TLS_DIR" = "none",
             "directory with ca.pem, cert.pem and key.pem: processes connect to each other over tcp only with TLS, and only to processes with a certificate of the same authority; needs a library built with TLS",
-            |c, v| {
-                c.rpc_tls_dir = if v == "none" { String::new() } else { v.to_string() };
-                Ok(())
-            };
+            |c, v| put(&mut c.rpc_tls_dir, Ok(path(v)));
         "X10_MAX_AGG_SIZE" = "1024",
             "X10Lib: number of aggregated asyncs for one place that are collected before they are sent",
             |c, v| {

@@ -135,8 +135,7 @@ fn sleep(am: &Am, nap: Duration) {
             let lingers = state.poll_state.lingers();
             let nap = match (lingers, alone) {
                 _ if state.is_held_up() => nap.min(HELD_UP),
-                (true, true) => state.poll_state.pause(),
-                (true, false) => state.poll_state.pause().min(nap),
+                (true, _) => state.poll_state.pause().min(nap),
                 (false, true) => UNDISTURBED,
                 (false, false) => nap,
             };

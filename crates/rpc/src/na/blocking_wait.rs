@@ -326,8 +326,8 @@ impl Shared {
     }
 
     /// Reports to the watchdog that a peer does not end an operation of this process. The waits of
-    /// all threads count as one. A wait answers requests for reports itself, so it leaves them out;
-    /// nobody else answers them in a loop of polls.
+    /// all threads count as one. A wait answers requests for reports itself, so it leaves them out.
+    /// A loop of polls does not.
     #[cold]
     fn watch(&self, left_out: &[ReportCause]) {
         let Some(mut watched) = self.wake_source.watched.try_lock() else { return };

@@ -53,8 +53,8 @@ impl Name {
         }
     }
 
-    /// Half of the names continue with characters that ARMCI ignores. Names with which longer ones
-    /// begin always do.
+    /// Half of the names continue with characters that ARMCI ignores. A name that is the beginning of
+    /// a longer one always does.
     fn of(&self, name: &str, rng: &mut Rng) -> *mut c_char {
         let more: &[&str] = &["olute", " ", "\u{1}", "", "", ""];
         let more = *rng.pick(if ["abs", "&", "|"].contains(&name) { &more[..3] } else { more });
@@ -291,7 +291,7 @@ impl Teams for ArmciTeams {
         let (group, part, scope) = (self.group(team), &what.part, what.scope as c_int);
         let n = part.len();
         let root = part.get(what.root).map_or(0, |&rank| rank as c_int);
-        // SAFETY: the data has as many bytes as the calls are told.
+        // SAFETY: the data has the length that each call gets.
         unsafe {
             match what.kind {
                 Kind::Barrier if what.scope != Scope::All => tree(what),
