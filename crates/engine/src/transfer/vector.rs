@@ -212,7 +212,7 @@ impl Ops {
             if bytes <= Batch::MAX_BLOCK
                 && let Some(path) = all.or_else(|| self.batching_path(kind, target, remote, bytes))
             {
-                if path != batch.path || !batch.has_room(bytes, self.config.chunk_bytes) {
+                if path != batch.path || !batch.takes(remote, bytes, self.config.chunk_bytes) {
                     // SAFETY: the caller keeps the blocks valid until the counter is done.
                     unsafe { self.send_batch(&mut batch, target, counter) }?;
                     batch.path = path;

@@ -29,14 +29,14 @@ impl TwoSided {
             return Ok(());
         }
         let mut header = match batch.kind {
-            TransferKind::Put => RequestHeader::new(Request::PutBlocks, 0),
-            TransferKind::Get => RequestHeader::new(Request::GetBlocks, 0),
+            TransferKind::Put => RequestHeader::new(Request::PutBlocks, batch.first),
+            TransferKind::Get => RequestHeader::new(Request::GetBlocks, batch.first),
             TransferKind::Accumulate(scale) => {
-                RequestHeader::new(Request::AccumulateBlocks, 0).with_scale(scale)
+                RequestHeader::new(Request::AccumulateBlocks, batch.first).with_scale(scale)
             }
         };
         header.operand[2] = batch.remote.len() as u64;
-        let list = runs::as_bytes(&batch.remote);
+        let list: &[u8] = bytemuck::cast_slice(&batch.remote);
         let mut buffer = self.buffer(wire::MAX_HEAD + list.len() + batch.bytes);
         if batch.kind == TransferKind::Get {
             header.tag = self.tag();

@@ -67,7 +67,7 @@ impl Prepared for Schedule {
         }
         let mut batch = Batch::new(TransferKind::Put, target);
         for run in &self.together {
-            if !batch.has_room(run.bytes, paths.config.chunk_bytes) {
+            if !batch.takes(run.remote, run.bytes, paths.config.chunk_bytes) {
                 // SAFETY: the caller keeps the local bytes valid until the counter is done.
                 unsafe { two_sided.send_blocks(paths, &mut batch, counter) }?;
             }

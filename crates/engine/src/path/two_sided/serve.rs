@@ -6,7 +6,7 @@ use super::{Action, Address, CREDIT_EVERY, ServiceState, TwoSided};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::arena::Arena;
-use crate::memory::runs::{self, Run};
+use crate::memory::runs::Run;
 use crate::mpi::p2p;
 use crate::mutation::{self, Fault};
 use crate::path::Paths;
@@ -163,7 +163,7 @@ fn store_blocks(
     header: &RequestHeader,
     body: &[u8],
 ) -> Result<()> {
-    let (list, total, mut payload) = runs::list(body, header.operand[2])?;
+    let (list, total, mut payload) = wire::blocks(header, body)?;
     if payload.len() != total {
         fail!(Internal, "{} bytes came for blocks of {total}", payload.len());
     }
@@ -221,7 +221,7 @@ impl TwoSided {
         header: &RequestHeader,
         body: &[u8],
     ) -> Result<()> {
-        let (list, total, _) = runs::list(body, header.operand[2])?;
+        let (list, total, _) = wire::blocks(header, body)?;
         let places = Places::new(paths, &list);
         let mut buffer = self.buffer(total);
         for block in &list {
