@@ -123,8 +123,17 @@ impl ArrivalCounters {
         target: usize,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let at = self.segment.part(target).address() + (FAR + self.parity()) * LINE;
-        engine.increment_in_order(target, at, Some(counter))
+        engine.increment_in_order(target, self.far_word(target), Some(counter))
+    }
+
+    fn far_word(&self, target: usize) -> usize {
+        self.segment.part(target).address() + (FAR + self.parity()) * LINE
+    }
+
+    /// Returns the word that the last message of a performance increments, if messages do this.
+    pub(crate) fn word_behind_data(&self, engine: &Engine, target: usize) -> Result<Option<usize>> {
+        let at = self.far_word(target);
+        Ok((!self.is_near(target) && engine.increments_behind_data(target, at)?).then_some(at))
     }
 
     fn count(&self, parity: usize) -> u32 {

@@ -129,12 +129,12 @@ impl Composer {
                 engine.may_wait()?; // for the fence
             }
         }
-        let mut started: Vec<(&Toward, Arc<CompletionCounter>, Result<()>)> = Vec::new();
+        let mut started: Vec<(&Toward, Arc<CompletionCounter>, Result<bool>)> = Vec::new();
         for toward in plan.towards.iter().filter(|t| t.far.is_some()) {
             let counter = Arc::new(CompletionCounter::default());
             // SAFETY: the caller keeps the local bytes valid and unchanged until they may be
             // reused.
-            let result = unsafe { self.start(engine, toward, &counter) };
+            let result = unsafe { self.start(engine, toward, arrivals, &counter) };
             started.push((toward, counter, result));
         }
         let mut whole = plan.towards.iter().try_for_each(|toward| {
@@ -146,8 +146,13 @@ impl Composer {
             // After a failure too, because the started transfers read local memory.
             let awaited = Awaited::of(Cause::Handle, toward.target);
             let done = wait::until(engine, awaited, &what, || counter.check());
-            let notified =
-                result.and(done).and_then(|()| self.notify_behind(engine, arrivals, toward.target));
+            let notified = result.and_then(|notifies| {
+                done?;
+                match notifies {
+                    true => Ok(()),
+                    false => self.notify_behind(engine, arrivals, toward.target),
+                }
+            });
             whole = whole.and(notified);
         }
         whole
@@ -185,7 +190,8 @@ impl Composer {
     }
 
     /// Starts all transfers that do not use load and store. `counter` is done when the transfers to
-    /// memory outside segments are complete at the target.
+    /// memory outside segments are complete at the target. Returns whether the last message notifies
+    /// the target, which is only possible if all bytes go by messages and none by load and store.
     ///
     /// # Safety
     /// The contract of [`Composer::carry_out`] applies.
@@ -193,23 +199,33 @@ impl Composer {
         &self,
         engine: &Engine,
         toward: &Toward,
+        arrivals: &ArrivalCounters,
         counter: &Arc<CompletionCounter>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let Some(far) = &toward.far else {
-            return Ok(());
+            return Ok(false);
         };
+        let alone = far.elsewhere.is_empty()
+            && toward.near.is_empty()
+            && far.prepared.iter().all(|puts| puts.path() == Path::Message);
+        let word = match alone {
+            true => arrivals.word_behind_data(engine, toward.target)?,
+            false => None,
+        };
+        let mut notifies = false;
         // SAFETY: the caller keeps the local bytes valid until the counters are done and the target
         // is fenced.
         unsafe {
             if !far.elsewhere.is_empty() {
                 engine.start_anywhere(toward.target, &far.elsewhere, Direction::Write, counter)?;
             }
-            for puts in &far.prepared {
+            for (i, puts) in far.prepared.iter().enumerate() {
                 engine.order_before(toward.target, puts.path())?;
-                puts.start(engine, toward.target, &self.leaving)?;
+                let then = word.filter(|_| i + 1 == far.prepared.len());
+                notifies = puts.start(engine, toward.target, &self.leaving, then)?;
             }
         }
-        Ok(())
+        Ok(notifies)
     }
 
     /// Notifies a target, ordered after transfers that were not all stored directly.

@@ -163,7 +163,13 @@ impl Prepared for PreparedPuts {
         Path::Installed
     }
 
-    unsafe fn start(&self, _: &Paths, _: usize, _: &Arc<CompletionCounter>) -> Result<()> {
+    unsafe fn start(
+        &self,
+        _: &Paths,
+        _: usize,
+        _: &Arc<CompletionCounter>,
+        _: Option<usize>,
+    ) -> Result<bool> {
         let runs = self.0.runs.iter().map(|r| (r.local, r.remote, Shape::contiguous(r.bytes)));
         let shapes = self.0.strided_blocks.iter().map(|p| (p.local, p.remote, p.shape.clone()));
         for (local, remote, shape) in runs.chain(shapes) {
@@ -171,7 +177,7 @@ impl Prepared for PreparedPuts {
             // this process, were checked when the transfers were prepared.
             unsafe { kernel::copy(local as *const u8, remote as *mut u8, &shape, true) };
         }
-        Ok(())
+        Ok(false)
     }
 
     fn pairs(&self) -> &Pairs {

@@ -12,11 +12,13 @@ use crate::machine::{self, Outcome};
 use crate::memory;
 use crate::network::Traffic;
 use portolan::Result;
+use portolan_compose::{Blocks, Composer, Composition};
 use portolan_engine::am::Am;
 use portolan_engine::am::aggregate::Aggregator;
 use portolan_engine::am::{Accept, Arrival, Handler};
 use portolan_engine::config::{Config, PathChoice, ThreadChoice};
 use portolan_engine::path::ops::Rmw;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -25,6 +27,8 @@ const STACK: usize = 128 << 10;
 const NODE: usize = 16;
 /// Maximum number of targets of a rank in a phase.
 const SOME: usize = 256;
+/// Number of exchanges of a composition in a phase.
+const EXCHANGES: u64 = 8;
 /// An aggregator allocates a batch for each target that it has items for.
 const BATCH: usize = 256;
 
@@ -97,6 +101,52 @@ fn config(node_size: usize) -> Config {
     }
 }
 
+/// Exchanges a halo with up to four neighbours. A rank sends one message to each in an exchange, and
+/// few that return credits.
+fn exchange_halos(ctx: &Ctx, marks: &mut Marks<'_>) {
+    machine::step("compose".into());
+    let engine = &*ctx.engine;
+    let halo = ctx.allocate(8 << 10);
+    let composer = Composer::new();
+    let far =
+        [1, ctx.n - 1, 4, ctx.n.wrapping_sub(4)].map(|step| ctx.me.wrapping_add(step) % ctx.n);
+    let neighbours: BTreeSet<usize> = far.into_iter().filter(|rank| *rank != ctx.me).collect();
+    let mut whole: Option<Composition> = None;
+    for (i, &target) in neighbours.iter().enumerate() {
+        let rows = |base: usize, at: usize| Blocks {
+            start: base + at * 1024,
+            stride: 16,
+            block: 8,
+            count: 64,
+        };
+        let mut one = Composition::simple(engine, target).expect("simple");
+        let theirs = rows(halo.part(target).address(), 4);
+        one.add_slice(rows(halo.my_base() as usize, i), theirs).expect("add");
+        whole = Some(match whole {
+            Some(whole) => whole.merge(&one).expect("merge"),
+            None => one,
+        });
+    }
+    let whole = whole.expect("there are neighbours").map(engine).expect("map");
+    let plan = whole.plan().expect("mapped");
+    composer.sync(engine).expect("sync");
+    marks.mark("compose and map a halo for 4 neighbours");
+    machine::step("exchange halos".into());
+    let sent = || machine::with(|machine| machine.network.traffic[machine::rank()].messages);
+    let before = sent();
+    for again in 1..=EXCHANGES {
+        // SAFETY: the sources and destinations are in a segment that lives until the end.
+        unsafe { composer.perform(engine, plan) }.expect("perform");
+        composer.wait_for(engine, again as u32 * neighbours.len() as u32).expect("wait");
+    }
+    let (sent, most) = (sent() - before, (EXCHANGES + 2) * neighbours.len() as u64);
+    assert!(sent <= most, "{sent} messages for {EXCHANGES} exchanges, at most {most}");
+    marks.mark("exchange the halo 8 times");
+    composer.free(engine).expect("free");
+    ctx.free(halo);
+    marks.mark("free the composition");
+}
+
 fn work(ctx: &Ctx, table: &Table) {
     let engine = &*ctx.engine;
     let before = Traffic::default();
@@ -126,6 +176,7 @@ fn work(ctx: &Ctx, table: &Table) {
         assert_eq!(count, ctx.n as i64, "the counter that all add to");
     }
     marks.mark("counter on rank 0");
+    exchange_halos(ctx, &mut marks);
     machine::step("register".into());
     let came = Arc::new(AtomicU64::new(0));
     let handlers: Vec<(String, Arc<dyn Handler>)> =

@@ -102,12 +102,7 @@ impl Ops {
         at: usize,
         counter: Option<&Arc<CompletionCounter>>,
     ) -> Result<()> {
-        let path = {
-            let hit = self.memory.registry.find(target, at, 4)?;
-            path::for_atomics(hit.arena(), hit.region())
-        };
-        let behind_data = Capabilities::ORDERED | Capabilities::COPIES_SOURCE;
-        if path != Path::Direct && self.transport(path)?.capabilities().contains(behind_data) {
+        if self.increments_behind_data(target, at)? {
             let (kind, shape) = (TransferKind::Accumulate(Scale::Int(1)), &Shape::contiguous(4));
             let mut one = 1i32;
             let local = (&raw mut one).cast();
@@ -120,6 +115,16 @@ impl Ops {
         self.fence(target)?;
         self.rmw(target, at, Rmw::add::<i32>(1))?;
         Ok(())
+    }
+
+    /// Whether messages to the target increment the `int` at `at`, ordered after their data.
+    pub fn increments_behind_data(&self, target: usize, at: usize) -> Result<bool> {
+        let path = {
+            let hit = self.memory.registry.find(target, at, 4)?;
+            path::for_atomics(hit.arena(), hit.region())
+        };
+        let behind_data = Capabilities::ORDERED | Capabilities::COPIES_SOURCE;
+        Ok(path != Path::Direct && self.transport(path)?.capabilities().contains(behind_data))
     }
 
     /// Returns whether the target performs the operations of this path in the order of their issue.

@@ -60,3 +60,30 @@ impl Batch {
         self.remote.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_takes_blocks_near_its_first_one_until_its_message_is_full() {
+        let mut batch = Batch::new(TransferKind::Put, 1);
+        let (first, far) = (1usize << 40, i32::MAX as usize);
+        assert!(batch.takes(first, 8, 100));
+        batch.push(64, first, 8);
+        for (remote, near) in [
+            (first + far, true),
+            (first + far + 1, false),
+            (first - far - 1, true),
+            (first - far - 2, false),
+            (0, false),
+        ] {
+            assert_eq!(batch.takes(remote, 8, 100), near, "{remote:#x}");
+        }
+        batch.push(72, first - 16, 40);
+        let offset = |block: &NearBlock| (block.offset, block.len);
+        assert_eq!(batch.remote.iter().map(offset).collect::<Vec<_>>(), [(0, 8), (-16, 40)]);
+        assert!(batch.takes(first, 28, 100), "three entries of 8 bytes, and 76 bytes");
+        assert!(!batch.takes(first, 29, 100));
+    }
+}

@@ -50,6 +50,10 @@ pub trait Prepared: fmt::Debug + Send + Sync {
     /// Starts all puts. They are complete at the target after a flush. `counter` counts those that
     /// still read local memory; if it counts none, local memory is free after a flush.
     ///
+    /// `then` is the address of an aligned `int` of the target, to be incremented after the bytes
+    /// and after all earlier messages. Returns whether the message of the last bytes does this. If
+    /// not, the caller increments the number.
+    ///
     /// # Safety
     /// The segments must exist. The local bytes must stay valid and unchanged until they are free.
     unsafe fn start(
@@ -57,7 +61,8 @@ pub trait Prepared: fmt::Debug + Send + Sync {
         paths: &Paths,
         target: usize,
         counter: &Arc<CompletionCounter>,
-    ) -> Result<()>;
+        then: Option<usize>,
+    ) -> Result<bool>;
 
     fn pairs(&self) -> &Pairs;
 }

@@ -79,7 +79,13 @@ impl Prepared for Puts {
         Path::Rma
     }
 
-    unsafe fn start(&self, paths: &Paths, target: usize, _: &Arc<CompletionCounter>) -> Result<()> {
+    unsafe fn start(
+        &self,
+        paths: &Paths,
+        target: usize,
+        _: &Arc<CompletionCounter>,
+        _: Option<usize>,
+    ) -> Result<bool> {
         let region = (&self.arena, self.rank);
         let _pending = begin(paths, target, region, RmaKind::Put, (self.from, self.to))?;
         for put in &self.puts {
@@ -94,7 +100,7 @@ impl Prepared for Puts {
             // checked the remote bytes.
             unsafe { call(window(&self.arena), RmaKind::Put, &transfer, false) }?;
         }
-        Ok(())
+        Ok(false)
     }
 
     fn pairs(&self) -> &Pairs {

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 impl TwoSided {
     /// Sends the batch, which is then empty. A get's `counter` ends when the blocks have arrived.
+    /// After the blocks of a put, the target increments the number at `then`. Returns whether
+    /// a message does this.
     ///
     /// # Safety
     /// The local blocks must be valid: for reads until this returns in a put or accumulate, for
@@ -24,9 +26,10 @@ impl TwoSided {
         paths: &Paths,
         batch: &mut Batch,
         counter: &Arc<CompletionCounter>,
-    ) -> Result<()> {
+        then: Option<usize>,
+    ) -> Result<bool> {
         if batch.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let mut header = match batch.kind {
             TransferKind::Put => RequestHeader::new(Request::PutBlocks, batch.first),
@@ -36,6 +39,7 @@ impl TwoSided {
             }
         };
         header.operand[2] = batch.remote.len() as u64;
+        header = header.then_increment(then);
         let list: &[u8] = bytemuck::cast_slice(&batch.remote);
         let mut buffer = self.buffer(wire::MAX_HEAD + list.len() + batch.bytes);
         if batch.kind == TransferKind::Get {
@@ -57,6 +61,6 @@ impl TwoSided {
         batch.remote.clear();
         batch.bytes = 0;
         self.request(paths, batch.target, buffer)?;
-        Ok(())
+        Ok(then.is_some())
     }
 }

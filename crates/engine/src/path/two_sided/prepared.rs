@@ -57,24 +57,27 @@ impl Prepared for Schedule {
         paths: &Paths,
         target: usize,
         counter: &Arc<CompletionCounter>,
-    ) -> Result<()> {
+        then: Option<usize>,
+    ) -> Result<bool> {
         let two_sided = paths.two_sided()?;
-        for &StridedBlock { local, remote, ref shape } in &self.alone {
+        let mut taken = false;
+        for (i, &StridedBlock { local, remote, ref shape }) in self.alone.iter().enumerate() {
             let (kind, local) = (TransferKind::Put, local as *mut u8);
             let put = Transfer { kind, target, remote, local, shape };
+            let is_last = i + 1 == self.alone.len() && self.together.is_empty();
             // SAFETY: the caller keeps the local bytes until the end. The remote ones were checked.
-            unsafe { two_sided.put(paths, &put, counter) }?;
+            taken |= unsafe { two_sided.put(paths, &put, counter, then.filter(|_| is_last)) }?;
         }
         let mut batch = Batch::new(TransferKind::Put, target);
         for run in &self.together {
             if !batch.takes(run.remote, run.bytes, paths.config.chunk_bytes) {
                 // SAFETY: the caller keeps the local bytes valid until the counter is done.
-                unsafe { two_sided.send_blocks(paths, &mut batch, counter) }?;
+                unsafe { two_sided.send_blocks(paths, &mut batch, counter, None) }?;
             }
             batch.push(run.local, run.remote, run.bytes);
         }
         // SAFETY: the caller keeps the local bytes valid until the counter is done.
-        unsafe { two_sided.send_blocks(paths, &mut batch, counter) }
+        Ok(unsafe { two_sided.send_blocks(paths, &mut batch, counter, then) }? || taken)
     }
 
     fn pairs(&self) -> &Pairs {

@@ -186,7 +186,8 @@ impl TwoSided {
         self.request(paths, target, self.head(header))
     }
 
-    /// Puts along a shape. The source may be reused when `counter` is done.
+    /// Puts along a shape. The source may be reused when `counter` is done. After the bytes, the
+    /// target increments the number at `then`. Returns whether the last message does this.
     ///
     /// # Safety
     /// Until then, the local extent must be valid for reads and unchanged. The remote extent must lie
@@ -196,22 +197,27 @@ impl TwoSided {
         paths: &Paths,
         transfer: &Transfer<'_>,
         counter: &Arc<CompletionCounter>,
-    ) -> Result<()> {
+        then: Option<usize>,
+    ) -> Result<bool> {
         let &Transfer { target, remote, local, shape, .. } = transfer;
         let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
         let max = if in_place { MAX_MESSAGE } else { paths.config.chunk_bytes };
+        let mut left = shape.bytes();
         shape.split(max, 1, &mut |l, r, chunk| {
+            left -= chunk.bytes();
             let from = local.wrapping_offset(l);
             let to = remote.wrapping_add_signed(r);
             if in_place {
                 // SAFETY: the caller keeps the local extent valid until the counter is done.
                 unsafe { self.put_in_place(paths, target, to, from, chunk.bytes(), counter) }
             } else {
-                let header = RequestHeader::new(RequestKind::Put, to);
+                let then = then.filter(|_| left == 0);
+                let header = RequestHeader::new(RequestKind::Put, to).then_increment(then);
                 // SAFETY: the part lies in the local extent, which the caller guarantees.
                 unsafe { self.send_packed(paths, target, header, from, chunk) }
             }
-        })
+        })?;
+        Ok(then.is_some() && !in_place)
     }
 
     /// # Safety

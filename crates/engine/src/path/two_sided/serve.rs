@@ -10,6 +10,7 @@ use crate::memory::runs::Run;
 use crate::mpi::p2p;
 use crate::mutation::{self, Fault};
 use crate::path::Paths;
+use crate::path::ops::Rmw;
 use crate::path::{kernel, shm_atomics};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -96,9 +97,11 @@ impl Service for Transfers {
                         );
                     }
                 }
+                increment_after(paths, kind, &header)?;
             }
             RequestKind::PutBlocks | RequestKind::AccumulateBlocks => {
-                store_blocks(paths, kind, &header, payload)?
+                store_blocks(paths, kind, &header, payload)?;
+                increment_after(paths, kind, &header)?;
             }
             RequestKind::GetBlocks => two_sided.answer_blocks(paths, source, &header, payload)?,
             RequestKind::PutRndv => return land(paths, &header).map(Served::Data),
@@ -192,6 +195,17 @@ fn store_blocks(
                 kernel::copy_block(bytes.as_ptr(), to, bytes.len());
             }
         }
+    }
+    Ok(())
+}
+
+/// Increments the number that a put names, after its bytes.
+fn increment_after(paths: &Paths, kind: RequestKind, header: &RequestHeader) -> Result<()> {
+    let is_put = matches!(kind, RequestKind::Put | RequestKind::PutBlocks);
+    if is_put && header.operand[0] != 0 {
+        let (arena, offset) = paths.own(header.operand[0], 4)?;
+        // SAFETY: `own` has checked that the number lies in this rank's region.
+        unsafe { shm_atomics::rmw(arena.my_base(), offset, Rmw::add::<i32>(1)) };
     }
     Ok(())
 }

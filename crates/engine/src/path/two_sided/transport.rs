@@ -38,7 +38,9 @@ impl Transport for TwoSided {
         // done. The source of an accumulate is copied before this returns.
         unsafe {
             match transfer.kind {
-                TransferKind::Put => self.put(paths, transfer, completion.counter()),
+                TransferKind::Put => {
+                    self.put(paths, transfer, completion.counter(), None).map(drop)
+                }
                 TransferKind::Get => self.get(paths, transfer, completion.counter()),
                 TransferKind::Accumulate(scale) => self.accumulate(paths, transfer, scale),
             }
@@ -52,7 +54,7 @@ impl Transport for TwoSided {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         // SAFETY: the caller guarantees the local blocks.
-        unsafe { self.send_blocks(paths, batch, counter) }
+        unsafe { self.send_blocks(paths, batch, counter, None) }.map(drop)
     }
 
     fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {

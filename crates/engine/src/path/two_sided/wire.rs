@@ -143,7 +143,7 @@ pub struct RequestHeader {
     pub address: u64,
     /// Length in bytes of the shape's block, or of all bytes without a shape.
     pub block: u64,
-    /// The scale, a number, counts, or the name of a mutex.
+    /// The scale, a number, counts, the name of a mutex, or a number to increment.
     pub operand: [u64; 3],
 }
 
@@ -253,6 +253,14 @@ impl RequestHeader {
             8 => Scale::Short(a as u16 as i16),
             e => fail!(Internal, "an accumulate of unknown type {e}"),
         })
+    }
+
+    /// Makes the target of a put increment the `int` at `address` after the bytes.
+    pub fn then_increment(mut self, address: Option<usize>) -> RequestHeader {
+        if let Some(address) = address {
+            self.operand[0] = address as u64;
+        }
+        self
     }
 
     pub fn with_rmw(mut self, op: Rmw) -> RequestHeader {
@@ -405,6 +413,22 @@ mod tests {
             RequestHeader::new(RequestKind::Accumulate, 0).with_scale(scale).scale().unwrap(),
             scale
         );
+    }
+
+    #[test]
+    fn lists_of_blocks_are_checked() {
+        let mut header = RequestHeader::new(RequestKind::PutBlocks, 4096);
+        header.operand[2] = 2;
+        let list = [NearBlock { offset: 0, len: 1 }, NearBlock { offset: -96, len: 2 }];
+        let mut body = bytemuck::cast_slice(&list).to_vec();
+        body.extend_from_slice(b"abc");
+        let (read, total, payload) = blocks(&header, &body).unwrap();
+        let places = read.iter().map(|run| (run.address, run.len)).collect::<Vec<_>>();
+        assert_eq!((places, total, payload), (vec![(4096, 1), (4000, 2)], 3, &b"abc"[..]));
+        for n in [3, u64::MAX] {
+            header.operand[2] = n;
+            assert!(blocks(&header, &body).is_err());
+        }
     }
 
     #[test]
