@@ -202,7 +202,7 @@ impl TwoSided {
         let &Transfer { target, remote, local, shape, .. } = transfer;
         let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
         let max = if in_place { MAX_MESSAGE } else { paths.config.chunk_bytes };
-        let mut left = shape.bytes();
+        let (mut left, mut taken) = (shape.bytes(), false);
         shape.split(max, 1, &mut |l, r, chunk| {
             left -= chunk.bytes();
             let from = local.wrapping_offset(l);
@@ -212,12 +212,13 @@ impl TwoSided {
                 unsafe { self.put_in_place(paths, target, to, from, chunk.bytes(), counter) }
             } else {
                 let then = then.filter(|_| left == 0);
+                taken |= then.is_some();
                 let header = RequestHeader::new(RequestKind::Put, to).then_increment(then);
                 // SAFETY: the part lies in the local extent, which the caller guarantees.
                 unsafe { self.send_packed(paths, target, header, from, chunk) }
             }
         })?;
-        Ok(then.is_some() && !in_place)
+        Ok(taken)
     }
 
     /// # Safety
