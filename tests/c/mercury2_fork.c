@@ -1,10 +1,13 @@
-/* Forked children of processes that use Mercury without MPI. The parent goes on with its class, and
- * the child's copy is idle: the child may try to use it and end it, and neither the parent nor its
- * peers notice. The parent is a server, a client, or a client that listens.
+/* Services without MPI and without a launcher, in forked processes. A parent goes on with its class,
+ * and the child's copy is idle: the child may try to use it and end it, and neither the parent nor its
+ * peers notice. The parent is a server, a client, or a client that listens. A child may also go on in
+ * place of its parent (daemon), and a server may die (outlives). tests/services kills and stops servers
+ * and clients at random.
  *
- *   mercury2_fork NETWORK ends|progresses|calls|exits|own|outlives
+ *   mercury2_fork NETWORK ends|progresses|calls|exits|own|daemon|outlives
  */
-// TEST: n=1 -- {na+sm,tcp} {ends,progresses,calls,exits,own,outlives}
+// TEST: n=1 -- {na+sm,tcp} {ends,progresses,calls,exits,own,daemon,outlives}
+// TEST: n=1 build=static -- na+sm ends
 #include "mercury2_check.h"
 
 #include <sys/wait.h>
@@ -13,10 +16,11 @@ enum { BYTES = 300 * 1024 };
 enum parent { SERVER, CLIENT, LISTENER, PARENTS };
 
 MERCURY_GEN_PROC(number_t, ((uint64_t)(n)))
+MERCURY_GEN_PROC(ask_t, ((uint64_t)(n)) ((hg_bulk_t)(bulk)))
 
 static const char *network, *kind;
 static char server_name[300];
-static hg_id_t twice, stop;
+static hg_id_t twice, stop, keep;
 static hg_addr_t there;
 static hg_bulk_t bulk;
 static volatile int stopped;
@@ -26,14 +30,43 @@ static int is(const char *name)
   return strcmp(kind, name) == 0;
 }
 
+struct asked {
+  hg_handle_t handle;
+  ask_t in;
+  hg_bulk_t local;
+};
+
+/* Returns the place of the last word of memory of the library. */
+static uint64_t *last_of(hg_bulk_t memory)
+{
+  void *at;
+  MUST(HG_Bulk_access(memory, BYTES - sizeof(uint64_t), sizeof(uint64_t), HG_BULK_READWRITE, 1, &at, NULL, NULL));
+  return at;
+}
+
+static hg_return_t on_pulled(const struct hg_cb_info *info)
+{
+  struct asked *asked = info->arg;
+  MUST(info->ret);
+  number_t number = { asked->in.n + *last_of(asked->local) };
+  MUST(HG_Respond(asked->handle, NULL, NULL, &number));
+  MUST(HG_Bulk_free(asked->local));
+  MUST(HG_Free_input(asked->handle, &asked->in));
+  MUST(HG_Destroy(asked->handle));
+  free(asked);
+  return HG_SUCCESS;
+}
+
+/* Adds the last word of the caller's memory, which is the number itself. */
 static hg_return_t twice_cb(hg_handle_t handle)
 {
-  number_t number;
-  MUST(HG_Get_input(handle, &number));
-  number.n *= 2;
-  MUST(HG_Respond(handle, NULL, NULL, &number));
-  MUST(HG_Free_input(handle, &number));
-  return HG_Destroy(handle);
+  struct asked *asked = check_calloc(sizeof *asked);
+  hg_size_t size = BYTES;
+  asked->handle = handle;
+  MUST(HG_Get_input(handle, &asked->in));
+  MUST(HG_Bulk_create(hg_class, 1, NULL, &size, HG_BULK_READWRITE, &asked->local));
+  return HG_Bulk_transfer(context, on_pulled, asked, HG_BULK_PULL, HG_Get_info(handle)->addr,
+                          asked->in.bulk, 0, asked->local, 0, BYTES, HG_OP_ID_IGNORE);
 }
 
 static hg_return_t stop_cb(hg_handle_t handle)
@@ -43,6 +76,13 @@ static hg_return_t stop_cb(hg_handle_t handle)
   return HG_Destroy(handle);
 }
 
+/* Never answers. */
+static hg_return_t keep_cb(hg_handle_t handle)
+{
+  (void)handle;
+  return HG_SUCCESS;
+}
+
 static void begin(const char *info, int listen)
 {
   hg_size_t size = BYTES;
@@ -50,8 +90,9 @@ static void begin(const char *info, int listen)
   CHECK(hg_class != NULL, "HG_Init(%s): %s", info, portolan_last_error());
   context = HG_Context_create(hg_class);
   CHECK(context != NULL, "HG_Context_create: %s", portolan_last_error());
-  twice = HG_Register_name(hg_class, "twice", hg_proc_number_t, hg_proc_number_t, twice_cb);
+  twice = HG_Register_name(hg_class, "twice", hg_proc_ask_t, hg_proc_number_t, twice_cb);
   stop = HG_Register_name(hg_class, "stop", NULL, NULL, stop_cb);
+  keep = HG_Register_name(hg_class, "keep", NULL, NULL, keep_cb);
   MUST(HG_Bulk_create(hg_class, 1, NULL, &size, HG_BULK_READWRITE, &bulk));
 }
 
@@ -81,9 +122,11 @@ static hg_return_t on_end(const struct hg_cb_info *info)
 /* Returns the status of a call, of which HG_Forward may be the end. */
 static hg_return_t call(hg_id_t id, uint64_t n)
 {
-  number_t in = { n };
+  ask_t in = { n, bulk };
   hg_handle_t handle;
   ended = 0;
+  if (id == twice)
+    *last_of(bulk) = n;
   MUST(HG_Create(context, there, id, &handle));
   hg_return_t rc = HG_Forward(handle, on_end, id == twice ? &n : NULL, id == twice ? &in : NULL);
   if (rc == HG_SUCCESS) {
@@ -117,7 +160,7 @@ static void child(enum parent parent)
     MUST_BE(HG_TIMEOUT, HG_Progress(context, 0));
   }
   if (is("calls") && parent != SERVER) {
-    MUST_BE(HG_BUSY, call(twice, 7));
+    MUST_BE(HG_BUSY, call(stop, 0));
     CHECK(strstr(portolan_last_error(), "forked") != NULL, "%s", portolan_last_error());
   }
   if (parent != SERVER)
@@ -169,6 +212,11 @@ static pid_t start_server(enum parent parent, const int *stay)
   }
   alarm(50);
   begin(network, 1);
+  if (is("daemon")) { /* the child serves, and this process ends at once */
+    if (fork() > 0)
+      _exit(0);
+    alarm(50);
+  }
   MUST(HG_Addr_self(hg_class, &self));
   MUST(HG_Addr_to_string(hg_class, server_name, &size, self));
   MUST(HG_Addr_free(hg_class, self));
@@ -186,7 +234,7 @@ static pid_t start_server(enum parent parent, const int *stay)
     CHECK(write(tell[1], server_name, sizeof server_name) == sizeof server_name, "write");
   }
   close(tell[1]);
-  if (parent == SERVER && stay == NULL)
+  if (parent == SERVER && stay == NULL && !is("daemon"))
     fork_one(SERVER);
   while (!stopped)
     pump(context, 100);
@@ -194,21 +242,36 @@ static pid_t start_server(enum parent parent, const int *stay)
   exit(0);
 }
 
-/* The sockets of a server end with it, although a child of it lives. */
+/* A server is killed while it has a call. Its sockets end with it, although a child of it lives, and
+ * over TCP its successor has the same address. */
 static void outlives(void)
 {
   int stay[2], how;
+  hg_handle_t handle;
   CHECK(pipe(stay) == 0, "pipe");
-  const pid_t server = start_server(SERVER, stay);
+  pid_t server = start_server(SERVER, stay);
   begin(network, 0);
   find_server();
   calls();
+  ended = 0;
+  MUST(HG_Create(context, there, keep, &handle));
+  MUST(HG_Forward(handle, on_end, NULL, NULL));
   kill(server, SIGKILL);
   CHECK(waitpid(server, &how, 0) == server, "waitpid");
-  CHECK(call(twice, 1) != HG_SUCCESS, "a call to a server that was killed");
-  hg_class_t *next = HG_Init(server_name, HG_TRUE);
-  CHECK(next != NULL, "a server at the same address: %s", portolan_last_error());
-  MUST(HG_Finalize(next));
+  pump_until(&ended, 1, "the end of the server");
+  MUST_BE(HG_HOSTUNREACH, status);
+  MUST(HG_Destroy(handle));
+  MUST_BE(HG_HOSTUNREACH, call(twice, 1));
+  const int same = strncmp(server_name, "tcp", 3) == 0;
+  network = same ? strcpy((char[300]){ "" }, server_name) : network;
+  server = start_server(CLIENT, NULL);
+  if (!same) {
+    MUST(HG_Addr_free(hg_class, there));
+    find_server();
+  }
+  calls();
+  MUST(call(stop, 0));
+  CHECK(waitpid(server, &how, 0) == server && how == 0, "the successor ended with %#x", how);
   MUST(HG_Addr_free(hg_class, there));
   finish();
   close(stay[1]);
@@ -229,14 +292,17 @@ int main(int argc, char **argv)
     for (enum parent parent = SERVER; parent < PARENTS; parent++) {
       int how;
       const pid_t server = start_server(parent, NULL);
+      if (is("daemon"))
+        CHECK(waitpid(server, &how, 0) == server, "waitpid");
       begin(network, parent == LISTENER);
       find_server();
       calls();
-      if (parent != SERVER)
+      if (parent != SERVER && !is("daemon"))
         fork_one(parent);
       calls();
       MUST(call(stop, 0));
-      CHECK(waitpid(server, &how, 0) == server && how == 0, "the server ended with %#x", how);
+      if (!is("daemon"))
+        CHECK(waitpid(server, &how, 0) == server && how == 0, "the server ended with %#x", how);
       MUST(HG_Addr_free(hg_class, there));
       finish();
     }

@@ -77,16 +77,6 @@ static inline void serve_barrier(void)
   }
 }
 
-/* Returns the resident memory of the process in KiB. */
-static inline long resident_kib(void)
-{
-  long pages = 0, ignored;
-  FILE *f = fopen("/proc/self/statm", "r");
-  CHECK(f != NULL && fscanf(f, "%ld %ld", &ignored, &pages) == 2, "/proc/self/statm");
-  fclose(f);
-  return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 static inline na_addr_t address_of(int rank)
 {
   na_addr_t address = NA_ADDR_NULL;

@@ -41,37 +41,6 @@ static void values(void)
   }
 }
 
-/* Several checksums at once, over the same data in different parts. */
-static void pieces(void)
-{
-  const long len = 100000;
-  unsigned char *data = (unsigned char *)check_calloc(len), one[8], other[8];
-  check_fill(data, 5, len);
-  for (int m = 0; m < 4; m++) {
-    hg_checksum_t a, b;
-    CHECK_EQ(hg_checksum_init(method[m].name, &a), 0);
-    CHECK_EQ(hg_checksum_init(method[m].name, &b), 0);
-    CHECK_EQ(hg_checksum_update(a, data, (size_t)len), 0);
-    for (long at = 0; at < len;) {
-      long n = 1 + check_random(3000);
-      if (n > len - at)
-        n = len - at;
-      CHECK_EQ(hg_checksum_update(b, data + at, (size_t)n), 0);
-      at += n;
-    }
-    CHECK_EQ(hg_checksum_get(a, one, method[m].size, 1), 0);
-    CHECK_EQ(hg_checksum_get(b, other, method[m].size, 1), 0);
-    CHECK_BYTES(one, other, (long)method[m].size, "%s in pieces", method[m].name);
-    CHECK_EQ(hg_checksum_update(b, "x", 1), 0);
-    CHECK_EQ(hg_checksum_get(b, other, method[m].size, 1), 0);
-    CHECK(memcmp(one, other, method[m].size) != 0, "%s: a byte more changes nothing",
-          method[m].name);
-    CHECK_EQ(hg_checksum_destroy(a), 0);
-    CHECK_EQ(hg_checksum_destroy(b), 0);
-  }
-  free(data);
-}
-
 static void errors(void)
 {
   hg_checksum_t sum = (hg_checksum_t)&sum;
@@ -100,7 +69,6 @@ int main(int argc, char **argv)
 {
   check_start_mpi("mercury_checksum", &argc, &argv);
   values();
-  pieces();
   errors();
   return check_end_mpi();
 }

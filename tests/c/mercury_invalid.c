@@ -6,7 +6,7 @@
  *   mercury_invalid page        prints the tables of docs/errors-mercury-2013.md; needs no launcher
  *   mercury_invalid calls       prints the calls that have a row
  *
- * A refused call starts nothing and writes nothing. mercury_errors.c tests procs that fail at the other
+ * A refused call starts nothing and writes nothing. mercury_rpc.c tests procs that fail at the other
  * side. mercury2_invalid.c has the calls of 2.4.
  */
 // TEST: faults

@@ -406,51 +406,6 @@ static void lies(void)
   }
 }
 
-/* Arbitrary bytes, read as arbitrary types: an error or a value, but no crash and no leak. */
-static void fuzz(void)
-{
-  for (int round = 0; round < 20000; round++) {
-    const long size = check_random(120);
-    const hg_proc_hash_t hash = (hg_proc_hash_t)check_random(5);
-    unsigned char *bytes = (unsigned char *)check_calloc(size); /* lets valgrind check the end of
-                                                                 * the buffer */
-    hg_string_t text[8];
-    int texts = 0, ret = HG_SUCCESS;
-    hg_size_t before = 0;
-    hg_proc_t proc;
-    for (long i = 0; i < size; i++)
-      bytes[i] = (unsigned char)(check_random(256) >> check_random(9));
-    OK(hg_proc_create(bytes, (hg_size_t)size, HG_DECODE, hash, &proc));
-    for (int i = 0; i < 8; i++) {
-      unsigned char any[64];
-      bool flag;
-      switch (check_random(7)) {
-      case 0: ret = hg_proc_uint8_t(proc, any); break;
-      case 1: ret = hg_proc_int16_t(proc, any); break;
-      case 2: ret = hg_proc_float(proc, any); break;
-      case 3: ret = hg_proc_uint64_t(proc, any); break;
-      case 4: ret = hg_proc_raw(proc, any, (hg_size_t)check_random(65)); break;
-      case 5: ret = hg_proc_bool(proc, &flag); break;
-      default: ret = hg_proc_hg_string_t(proc, &text[texts++]); break;
-      }
-      CHECK(hg_proc_get_size_used(proc) >= before, "went back");
-      CHECK(hg_proc_get_size_used(proc) <= (hg_size_t)size, "went past the end");
-      before = hg_proc_get_size_used(proc);
-      if (ret != HG_SUCCESS)
-        CHECK(ret == HG_OVERFLOW || ret == HG_PROTOCOL_ERROR, "error %d", ret);
-    }
-    if (ret != HG_SUCCESS)
-      CHECK_EQ(hg_proc_flush(proc), ret);
-    OK(hg_proc_free(proc));
-    for (int i = 0; i < texts; i++)
-      if (text[i] != NULL) {
-        CHECK((long)strlen(text[i]) < size, "a string longer than the bytes");
-        free(text[i]);
-      }
-    free(bytes);
-  }
-}
-
 int main(int argc, char **argv)
 {
   check_start_mpi("mercury_proc", &argc, &argv);
@@ -461,6 +416,5 @@ int main(int argc, char **argv)
   strings();
   arguments();
   lies();
-  fuzz();
   return check_end_mpi();
 }

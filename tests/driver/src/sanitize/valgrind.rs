@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// The programs of tests/c for valgrind. `--quick` runs only the first ones.
 const QUICK_PROGRAMS: &str = "values mutexes lapi_server cp_store mercury_rpc";
 const MORE_PROGRAMS: &str = "memory handles stride_info lapi_putget x10_values x10_async \
-    mercury_bulk mercury_long";
+    mercury_na mercury_bulk";
 
 const VALGRIND: &str = "valgrind -q --error-exitcode=99 --leak-check=full \
     --errors-for-leak-kinds=definite --show-leak-kinds=definite --num-callers=30 \
