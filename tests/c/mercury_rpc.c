@@ -196,7 +196,7 @@ static void later(void)
   MUST(HG_Handler_process(10, &done));
   CHECK(!done && out[3].x == -5, "the response writes %d", (int)out[3].x);
 
-  /* One wait for a call that fails and one that does not. */
+  /* Waits for a call that fails and one that does not. */
   in[0].x = HG_NOMEM;
   MUST(HG_Forward(ranks[me], fail_id, &in[0], &out[0], &requests[0]));
   MUST(HG_Forward(ranks[me], half_id, &in[1], &out[1], &requests[1]));

@@ -122,6 +122,17 @@ pub fn life(ctx: &Ctx) {
         assert_eq!(levels, depth + 1);
     }
     all_meet();
+    // A chain that is too deep for the stack fails, and leaves nothing behind.
+    if ctx.engine.may_use_threads() {
+        std::thread::scope(|scope| {
+            let deep = || serving.call(&ranks[ctx.me], &nested, &1_000_000, LONG);
+            let thread = std::thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, deep);
+            let ended = thread.expect("a thread").join().expect("no panic");
+            assert_eq!(ended.expect_err("too deep").status(), Status::NOMEM);
+        });
+        ctx.barrier(); // before it, a call of another rank would be refused too
+    }
+    all_meet();
 
     // A lock that a thread holds between waits is released while the thread serves calls.
     ctx.engine.lock_handlers_as(Hold::BetweenWaits).expect("the lock of the handlers");
