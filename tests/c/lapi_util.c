@@ -151,26 +151,6 @@ static void ownership(void)
 
 /* ------------------------------------------------------------------- exclusion */
 
-/* A message that has arrived is handled only when the lock is free. */
-static void handlers_wait(void)
-{
-  ran = 0;
-  LAPI_OK(LAPI_Gfence(hndl));
-  CHECK_EQ(tf.mutex_lock(hndl), 0);
-  MPI_Barrier(MPI_COMM_WORLD);                /* all hold the lock; an MPI barrier does not release
-                                               * it */
-  LAPI_OK(LAPI_Amsend(hndl, (uint)right, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, NULL));
-  MPI_Barrier(MPI_COMM_WORLD);
-  for (int i = 0; i < 20; i++) {
-    lapi_nap(5);
-    CHECK_EQ(ran, 0);
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  CHECK_EQ(tf.mutex_unlock(hndl), 0);
-  LAPI_OK(LAPI_Gfence(hndl));
-  CHECK_EQ(ran, 1);
-}
-
 /* Data under the lock stays consistent, whether the program or a handler changes it. */
 static void exclusion(void)
 {
@@ -390,7 +370,6 @@ int main(int argc, char **argv)
   word_of = lapi_exchange((void *)&word);
 
   ownership();
-  handlers_wait();
   exclusion();
   for (int which = 0; which < CALLS; which++)
     one_call(which);

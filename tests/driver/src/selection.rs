@@ -24,7 +24,7 @@ const QUICK: [&str; 18] = [
     "c/x10_aggregate",
     "c/x10_lock",
     "c/lapi_example",
-    "c/lapi_server",
+    "c/lapi_conduit",
     "c/lapi_counters",
     "c/lapi_putget",
     "fortran/armci_fortran",

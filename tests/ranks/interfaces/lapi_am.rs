@@ -180,6 +180,7 @@ fn send_on(stamp: &Stamp, may_wait: bool) {
 }
 
 extern "C" fn has_left(handle: *mut c_uint, info: Ptr, about: *const c_uint) {
+    handlers::inside();
     // SAFETY: the library passes a live handle and structure.
     let (handle, target, reason) = unsafe { (*handle, *about, *about.add(1)) };
     assert_eq!((handle, target as usize, reason), (hndl(), info.addr(), 0));

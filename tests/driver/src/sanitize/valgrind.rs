@@ -8,7 +8,7 @@ use crate::system;
 use std::path::PathBuf;
 
 /// The programs of tests/c for valgrind. `--quick` runs only the first ones.
-const QUICK_PROGRAMS: &str = "values mutexes lapi_server cp_store mercury_rpc";
+const QUICK_PROGRAMS: &str = "values mutexes lapi_conduit cp_store mercury_rpc";
 const MORE_PROGRAMS: &str = "memory handles stride_info lapi_putget x10_values x10_async \
     mercury_na mercury_bulk";
 

@@ -51,7 +51,7 @@ struct Landing {
     thread: Option<std::thread::ThreadId>,
 }
 
-fn inside() {
+pub(super) fn inside() {
     if POLLING.load(SeqCst) {
         assert!(!OUTSIDE.load(SeqCst), "a handler runs outside of the calls");
         assert_eq!(*CALLER.lock(), Some(std::thread::current().id()), "the thread of a handler");
@@ -99,6 +99,7 @@ unsafe fn decide(
     assert_eq!((returns.len, returns.bytes, returns.src), (size, size, stamp.origin as c_int));
     assert_eq!((returns.ret_flags, returns.ctl_flags), (0, 0));
     let whole = !returns.packet.is_null() && size > 0;
+    assert!(whole || size == 0 || size > 64, "short data comes with its header");
     if whole {
         assert!(returns.packet.addr().is_multiple_of(8), "data at {:p}", returns.packet);
         // SAFETY: the packet has the data of the message.
