@@ -7,7 +7,7 @@ use crate::machine::{self, Outcome};
 use crate::{
     am, am_aggregates, am_items, am_many, am_rest, am_typed, anywhere, atomics, collectives,
     compose, consistency, contention, errors, fences, flood, group_collectives, groups, lookups,
-    mismatches, mutexes, random, segments, settings, threads_of_ranks,
+    mismatches, mutexes, random, segments, settings, team_plans, threads_of_ranks,
 };
 use portolan_engine::config::{Config, PathChoice};
 
@@ -41,6 +41,7 @@ pub const CHECKS: &[Check] = &[
     ("collectives", collectives::collectives),
     ("reductions", collectives::reductions),
     ("group_collectives", group_collectives::group_collectives),
+    ("teams", team_plans::teams),
     ("am_sizes", am::sizes),
     ("am_nested", am::nested),
     ("am_answers", am::answers),

@@ -120,6 +120,9 @@ mod rng;
 #[path = "../../../tests/ranks/segments.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod segments;
+#[path = "../../../tests/ranks/team_plans.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod team_plans;
 #[path = "../../../tests/ranks/teams.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod teams;

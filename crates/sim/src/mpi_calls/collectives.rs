@@ -1,6 +1,7 @@
 //! Collectives and the operations of reductions.
 
 use super::*;
+use crate::network::Combine;
 
 functions! {
     fn MPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) {
@@ -47,7 +48,8 @@ functions! {
         request: *mut MPI_Request,
     ) {
         let len = count as usize * size_of_type(datatype);
-        let kind = machine::with(|_| reduction(op, datatype, count as usize, None));
+        let (combine, count) = (combine(op, datatype), count as usize);
+        let kind = Kind::Reduce { root: None, combine, count };
         *request = begin("MPI_Iallreduce", comm, kind, to, len, to);
         OK
     }
@@ -64,8 +66,105 @@ functions! {
     ) {
         let len = count as usize * size_of_type(datatype);
         let data = if data == portolan_shim_in_place().cast_const() { to.cast_const() } else { data };
-        let kind = machine::with(|_| reduction(op, datatype, count as usize, Some(root as usize)));
+        let (root, combine, count) = (Some(root as usize), combine(op, datatype), count as usize);
+        let kind = Kind::Reduce { root, combine, count };
         *request = begin("MPI_Ireduce", comm, kind, data, len, to);
+        OK
+    }
+
+    fn MPI_Iscan(
+        _data: *const c_void,
+        to: *mut c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        op: MPI_Op,
+        comm: MPI_Comm,
+        request: *mut MPI_Request,
+    ) {
+        let len = count as usize * size_of_type(datatype);
+        let (exclusive, combine, count) = (false, combine(op, datatype), count as usize);
+        let kind = Kind::Scan { exclusive, combine, count };
+        *request = begin("MPI_Iscan", comm, kind, to, len, to);
+        OK
+    }
+
+    fn MPI_Iexscan(
+        _data: *const c_void,
+        to: *mut c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        op: MPI_Op,
+        comm: MPI_Comm,
+        request: *mut MPI_Request,
+    ) {
+        let len = count as usize * size_of_type(datatype);
+        let (exclusive, combine, count) = (true, combine(op, datatype), count as usize);
+        let kind = Kind::Scan { exclusive, combine, count };
+        *request = begin("MPI_Iexscan", comm, kind, to, len, to);
+        OK
+    }
+
+    fn MPI_Igather(
+        data: *const c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        to: *mut c_void,
+        _to_count: c_int,
+        _to_type: MPI_Datatype,
+        root: c_int,
+        comm: MPI_Comm,
+        request: *mut MPI_Request,
+    ) {
+        let len = count as usize * size_of_type(datatype);
+        let kind = Kind::Gather { root: root as usize };
+        *request = begin("MPI_Igather", comm, kind, data, len, to);
+        OK
+    }
+
+    fn MPI_Iscatter(
+        data: *const c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        to: *mut c_void,
+        _to_count: c_int,
+        _to_type: MPI_Datatype,
+        root: c_int,
+        comm: MPI_Comm,
+        request: *mut MPI_Request,
+    ) {
+        let (members, root) = (members(comm), root as usize);
+        let len = count as usize * size_of_type(datatype) * members.len();
+        let none = vec![0u8; len];
+        let data = if members[root] == machine::rank() { data } else { none.as_ptr().cast() };
+        *request = begin("MPI_Iscatter", comm, Kind::Scatter { root }, data, len, to);
+        OK
+    }
+
+    fn MPI_Ialltoall(
+        data: *const c_void,
+        count: c_int,
+        datatype: MPI_Datatype,
+        to: *mut c_void,
+        _to_count: c_int,
+        _to_type: MPI_Datatype,
+        comm: MPI_Comm,
+        request: *mut MPI_Request,
+    ) {
+        let len = count as usize * size_of_type(datatype) * members(comm).len();
+        *request = begin("MPI_Ialltoall", comm, Kind::Exchange, data, len, to);
+        OK
+    }
+
+    fn MPI_Type_contiguous(count: c_int, base: MPI_Datatype, made: *mut MPI_Datatype) {
+        *made = handle(DERIVED | (count as u32 * size_of_type(base) as u32));
+        OK
+    }
+
+    fn MPI_Type_commit(_datatype: *mut MPI_Datatype) {
+        OK
+    }
+
+    fn MPI_Type_free(_datatype: *mut MPI_Datatype) {
         OK
     }
 
@@ -95,13 +194,13 @@ impl Ops {
     }
 }
 
-fn reduction(op: MPI_Op, datatype: MPI_Datatype, count: usize, root: Option<usize>) -> Kind {
+fn combine(op: MPI_Op, datatype: MPI_Datatype) -> Combine {
     let address = OPS.lock().0[number(op) as usize - 1];
     // SAFETY: MPI_Op_create got this address as a function of this type.
     let function: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut MPI_Datatype) =
         unsafe { std::mem::transmute(address) };
     let raw = raw(datatype);
-    let combine = Arc::new(move |from: *const u8, into: *mut u8, count: usize| {
+    Arc::new(move |from: *const u8, into: *mut u8, count: usize| {
         let mut datatype: MPI_Datatype = if size_of::<MPI_Datatype>() == 4 {
             handle(raw as u32)
         } else {
@@ -111,8 +210,11 @@ fn reduction(op: MPI_Op, datatype: MPI_Datatype, count: usize, root: Option<usiz
         let mut count = count as c_int;
         // SAFETY: both buffers have `count` elements of the datatype.
         unsafe { function(from.cast_mut().cast(), into.cast(), &mut count, &mut datatype) };
-    });
-    Kind::Reduce { root, combine, count }
+    })
+}
+
+fn members(comm: MPI_Comm) -> Arc<Vec<usize>> {
+    machine::with(|machine| machine.members(context(comm)))
 }
 
 /// Begins a collective of the caller on a communicator. Returns the request.

@@ -61,9 +61,15 @@ fn is_null(request: MPI_Request) -> bool {
     raw(request) == raw(unsafe { ffi::RSMPI_REQUEST_NULL })
 }
 
-/// Returns the size in bytes of an element of a predefined datatype.
+/// A handle of a contiguous datatype is this bit and the size of the type.
+const DERIVED: u32 = 1 << 31;
+
+/// Returns the size in bytes of an element of a datatype.
 fn size_of_type(datatype: MPI_Datatype) -> usize {
     const SIZES: [usize; 9] = [1, 4, 8, 4, 8, 8, 16, 8, 2];
+    if number(datatype) != u32::MAX && number(datatype) & DERIVED != 0 {
+        return (number(datatype) & !DERIVED) as usize;
+    }
     // SAFETY: the static is a constant of the bindings that nothing writes to.
     if raw(unsafe { ffi::RSMPI_INT32_T }) == raw(datatype) {
         return 4;

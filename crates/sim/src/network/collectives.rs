@@ -21,6 +21,19 @@ pub enum Kind {
         combine: Combine,
         count: usize,
     },
+    Scan {
+        exclusive: bool,
+        combine: Combine,
+        count: usize,
+    },
+    Gather {
+        root: usize,
+    },
+    /// Every member contributes a buffer of the same length, of which only the root's is used.
+    Scatter {
+        root: usize,
+    },
+    Exchange,
     Dup,
     /// The members of a new communicator meet on it.
     Create,
@@ -39,6 +52,10 @@ impl Kind {
             Kind::Broadcast { .. } => "a broadcast",
             Kind::Allgather => "an allgather",
             Kind::Reduce { .. } => "a reduction",
+            Kind::Scan { .. } => "a scan",
+            Kind::Gather { .. } => "a gather",
+            Kind::Scatter { .. } => "a scatter",
+            Kind::Exchange => "an exchange",
             Kind::Dup => "a duplication",
             Kind::Create => "a creation",
         }
@@ -138,14 +155,14 @@ impl Machine {
         let all = collective.entered == size;
         collective.parts.insert(place, (give, request));
         let parts = match &collective.kind {
-            Kind::Broadcast { root } => {
+            Kind::Broadcast { root } | Kind::Scatter { root } => {
                 if place == *root {
                     let (bytes, _) = &collective.parts[root];
                     collective.result = Some(Arc::new(bytes.clone()));
                 }
                 collective.result.is_some()
             }
-            Kind::Reduce { root: Some(root), .. } if !all => {
+            Kind::Reduce { root: Some(root), .. } | Kind::Gather { root } if !all => {
                 // A rank that only contributes is done.
                 if place != *root {
                     let part = collective.parts.get_mut(&place).expect("inserted above");
@@ -171,7 +188,7 @@ impl Machine {
         let (len, kind) = (collective.len, collective.kind.clone());
         let result = match (&collective.result, &kind) {
             (Some(result), _) => result.clone(),
-            (None, Kind::Allgather) => {
+            (None, Kind::Allgather | Kind::Gather { .. }) => {
                 Arc::new(parts.values().flat_map(|(bytes, _)| bytes.iter().copied()).collect())
             }
             (None, Kind::Reduce { combine, count, .. }) => {
@@ -180,12 +197,32 @@ impl Machine {
                 all.for_each(|(bytes, _)| combine(bytes.as_ptr(), sum.as_mut_ptr(), *count));
                 Arc::new(sum)
             }
+            (None, Kind::Scan { exclusive, combine, count }) => {
+                let (mut rows, mut sum) = (Vec::new(), Vec::new());
+                for (place, (bytes, _)) in &parts {
+                    let before = std::mem::replace(&mut sum, bytes.clone());
+                    if *place > 0 {
+                        combine(before.as_ptr(), sum.as_mut_ptr(), *count);
+                    }
+                    rows.push(if *exclusive && *place > 0 { before } else { sum.clone() });
+                }
+                Arc::new(rows.concat())
+            }
+            (None, Kind::Exchange) => {
+                let column = |place| parts.values().map(move |(bytes, _)| (place, bytes));
+                let each = len / size;
+                let piece =
+                    |(place, bytes): (usize, &Vec<u8>)| bytes[place * each..][..each].to_vec();
+                Arc::new((0..size).flat_map(column).flat_map(piece).collect())
+            }
             (None, Kind::Dup) => {
                 let made = self.network.new_context(members.to_vec());
                 Arc::new(made.to_ne_bytes().to_vec())
             }
             (None, Kind::Create) => Arc::new(id.to_ne_bytes().to_vec()),
-            (None, Kind::Barrier | Kind::Broadcast { .. }) => Arc::new(Vec::new()),
+            (None, Kind::Barrier | Kind::Broadcast { .. } | Kind::Scatter { .. }) => {
+                Arc::new(Vec::new())
+            }
         };
         for (place, (_, request)) in parts {
             if request == 0 {
@@ -198,6 +235,11 @@ impl Machine {
                 Kind::Broadcast { root } if *root == place => (0, 0),
                 Kind::Reduce { root: Some(root), .. } if *root != place => (0, 0),
                 Kind::Broadcast { .. } | Kind::Reduce { .. } => (0, len),
+                Kind::Gather { root } if *root != place => (0, 0),
+                Kind::Gather { .. } => (0, len * size),
+                Kind::Scan { exclusive: true, .. } if place == 0 => (0, 0),
+                Kind::Scan { .. } | Kind::Exchange => (place * len, len),
+                Kind::Scatter { .. } => (place * (len / size), len / size),
             };
             let result = result.clone();
             self.happen_later(members[place], Event::Collect { request, result, from, len });

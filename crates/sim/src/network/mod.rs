@@ -13,7 +13,7 @@
 mod collectives;
 mod messages;
 
-pub use collectives::Kind;
+pub use collectives::{Combine, Kind};
 
 use collectives::Collective;
 use std::collections::{BTreeMap, HashMap, VecDeque};
