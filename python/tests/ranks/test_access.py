@@ -10,16 +10,6 @@ import pytest
 import portolan as pt
 
 
-def test_views_are_the_memory():
-    a = pt.zeros((6, 8))
-    with a.access() as mine:
-        mine.local[...] = pt.rank() + 1
-        mine.local[...] *= 2
-    for i in range(6):
-        for j in range(8):
-            assert a[i, j] == 2 * (a.owner((i, j)) + 1)
-
-
 def test_views_are_read_only_after_the_access():
     a = pt.zeros((6, 8), name="plate")
     with a.access() as mine:

@@ -1,151 +1,12 @@
-"""Indexing, compared with NumPy on random shapes, distributions and indices."""
+"""Forms of indices and values, and what is refused. `test_model.py` draws indices at random."""
 
 import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
+from samples import distributions
 
 import portolan as pt
-
-
-@st.composite
-def arrays(draw, max_dims=4):
-    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=max_dims)))
-    distribution = draw(st.sampled_from(["block", "rows", "cyclic", "ghosts"]))
-    return shape, distribution
-
-
-def create(shape, distribution):
-    x = np.arange(np.prod(shape), dtype=float).reshape(shape)
-    if distribution == "cyclic":
-        return x, pt.array(x, distribution=pt.cyclic([2] * len(shape)))
-    ghosts = 1 if distribution == "ghosts" and min(shape) > 2 * pt.size() else 0
-    distribution = "block" if distribution == "ghosts" else distribution
-    return x, pt.array(x, distribution=distribution, ghosts=ghosts)
-
-
-@given(st.data())
-def test_gets(data):
-    shape, distribution = data.draw(arrays())
-    x, a = create(shape, distribution)
-    for _ in range(4):
-        index = data.draw(hnp.basic_indices(shape, allow_newaxis=True))
-        expected = x[index]
-        found = a[index]
-        assert np.shape(found) == np.shape(expected) and found.dtype == x.dtype
-        np.testing.assert_array_equal(found, expected)
-        out = np.full(np.shape(expected), -1.0)
-        a.get(index, out=out)
-        np.testing.assert_array_equal(out, expected)
-        np.testing.assert_array_equal(a.start_get(index).wait(), expected)
-
-
-@given(st.data())
-def test_puts_and_adds(data):
-    shape, distribution = data.draw(arrays())
-    x, a = create(shape, distribution)
-    for turn in range(3):
-        index = data.draw(hnp.basic_indices(shape, allow_newaxis=True))
-        target = np.shape(x[index])
-        kind = data.draw(st.sampled_from(["same", "scalar", "row", "strided"]))
-        if kind == "scalar" or not target:
-            value = 3.5 * turn
-        elif kind == "row":
-            value = np.arange(target[-1]) - 0.5
-        elif kind == "strided":
-            value = np.arange(2.0 * np.prod(target)).reshape((*target[:-1], 2 * target[-1]))[..., ::2]
-        else:
-            value = np.random.default_rng(turn).random(target)
-        how = data.draw(st.sampled_from(["put", "add", "start_put", "start_add"]))
-        if pt.rank() == turn % pt.size():
-            if how == "put":
-                a[index] = value
-            elif how == "add":
-                a.add(index, value, alpha=2.0)
-            elif how == "start_put":
-                a.start_put(index, value).wait()
-            else:
-                a.start_add(index, value, alpha=2.0).wait()
-        if "put" in how:
-            x[index] = value
-        else:
-            x[index] += 2.0 * np.asarray(value)
-        a.sync()
-        np.testing.assert_array_equal(a[...], x)
-        a.sync()
-
-
-@given(st.data())
-def test_index_arrays(data):
-    shape, distribution = data.draw(arrays(max_dims=3))
-    x, a = create(shape, distribution)
-    kind = data.draw(st.sampled_from(["arrays", "mask", "mixed"]))
-    if kind == "arrays":
-        index = data.draw(hnp.integer_array_indices(shape))
-    elif kind == "mask":
-        index = data.draw(hnp.arrays(bool, shape))
-    else:
-        first = data.draw(st.lists(st.integers(-shape[0], shape[0] - 1), max_size=5))
-        index = (np.array(first, int), ..., slice(None, None, -1)) if len(shape) > 1 else first
-    np.testing.assert_array_equal(a[index], x[index])
-    begun = a.start_get(index)
-    starts = data.draw(st.booleans())
-    np.testing.assert_array_equal(begun.wait(), x[index])
-    a.sync()
-    if pt.rank() == 0 and starts:
-        a.start_put(index, -x[index] * 2).wait()
-    elif pt.rank() == 0:
-        a[index] = -x[index] * 2
-    x[index] = -x[index] * 2
-    a.sync()
-    np.testing.assert_array_equal(a[...], x)
-    a.sync()
-    if pt.rank() == pt.size() - 1:
-        if starts:
-            a.start_add(index, 0.5, alpha=3.0).wait()
-        else:
-            a.add(index, 1.5)
-    np.add.at(x, index, 1.5)
-    a.sync()
-    np.testing.assert_array_equal(a[...], x)
-
-
-def test_every_rank_adds():
-    a = pt.zeros((7, 5), "i8")
-    for _ in range(50):
-        a.add(np.s_[1:6, ::2], 1)
-        a.add(([0, 0], [1, 1]), [1, 2])
-    a.sync()
-    x = np.zeros((7, 5), int)
-    x[1:6, ::2] = 50 * pt.size()
-    x[0, 1] = 150 * pt.size()
-    np.testing.assert_array_equal(a[...], x)
-
-
-@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2"])
-def test_every_rank_adds_small_elements(dtype):
-    # Neighbours of one word are added by different ranks, through all kinds of indices.
-    n = 37 * pt.size()
-    a, x = pt.zeros(n, dtype), np.zeros(n, dtype)
-    value = np.ones(n, dtype)
-    for turn in range(40):
-        a.add(slice(pt.rank(), None, pt.size()), value[pt.rank() :: pt.size()])
-        a.add(np.arange(n)[:: turn + 1], value[:: turn + 1], alpha=3 if dtype != "?" else True)
-        a.start_add(np.s_[turn:], value[turn:]).wait()
-        x += value
-        for _ in range(pt.size()):
-            x[:: turn + 1] += np.asarray(3, dtype) if dtype != "?" else True
-            x[turn:] += value[turn:]
-    a.sync()
-    np.testing.assert_array_equal(a[...], x)
-    if dtype == "?":
-        a.fill(False)
-        a.add(slice(0, 2), np.ones(2, bool), alpha=False)
-        a.sync()
-        assert not a[...].any()
 
 
 def test_values_in_flight_may_change():
@@ -268,34 +129,26 @@ def test_index_arrays_cost_nothing_per_element_of_the_array():
     a.sync()
 
 
-@pytest.mark.parametrize("distribution", ["block", "rows", "cyclic"])
-@pytest.mark.parametrize("distributed", [False, True])
-def test_masks(distributed, distribution):
-    x, a = create((6, 5, 3), distribution)
+def test_distributed_masks():
     random = np.random.default_rng(11)
-    whole, rows, columns = (random.random(n) < 0.4 for n in (x.shape, 6, 5))
-    for i in [(whole,), (rows,), (whole[:, :, 0],), (rows, 2), (slice(None), columns, 1)]:
-        j = tuple(pt.array(k) if distributed and isinstance(k, np.ndarray) else k for k in i)
-        found = a[j]
-        assert found.shape == x[i].shape and found.dtype == x.dtype
-        np.testing.assert_array_equal(found, x[i])
-        np.testing.assert_array_equal(a.get(j), x[i])
-        for value in (-1.5, random.random(x[i].shape)):
+    whole, rows, columns = (random.random(n) < 0.4 for n in ((6, 5, 3), 6, 5))
+    x = np.arange(90.0).reshape(6, 5, 3)
+    for distribution in distributions(x.shape):
+        a = pt.array(x, distribution=distribution)
+        for i in [(whole,), (rows,), (whole[:, :, 0],), (rows, 2), (slice(None), columns, 1)]:
+            j = tuple(pt.array(k) if isinstance(k, np.ndarray) else k for k in i)
+            np.testing.assert_array_equal(a[j], x[i])
+            np.testing.assert_array_equal(a.get(j), x[i])
             a.sync()
             if pt.rank() == 0:
-                a[j] = value
+                a[j] = x[i] - 3
+                a.add(j, 2, alpha=0.5)
             a.sync()
-            x[i] = value
+            x[i] -= 2
             np.testing.assert_array_equal(a[...], x)
-        a.sync()
-        if pt.rank() == pt.size() - 1:
-            a.add(j, 2, alpha=0.5)
-        a.sync()
-        x[i] += 1
-        np.testing.assert_array_equal(a[...], x)
-    # The order of the elements is that of NumPy, whatever the distribution.
-    np.testing.assert_array_equal(a[a > 3], x[x > 3])
-    assert a[a != a].shape == (0,)
+        # The order of the elements is that of NumPy, whatever the distribution.
+        np.testing.assert_array_equal(a[a > 3], x[x > 3])
+        assert a[a != a].shape == (0,)
 
 
 def test_distributed_indices():
@@ -303,7 +156,8 @@ def test_distributed_indices():
         def __array__(self, dtype=None, copy=None):
             return np.array([True, False, False, True])
 
-    x, a = create((7, 4), "block")
+    x = np.arange(28.0).reshape(7, 4)
+    a = pt.array(x)
     np.testing.assert_array_equal(a[1, Other()], x[1, [True, False, False, True]])
     np.testing.assert_array_equal(a[np.True_], x[np.True_])
     i = np.array([[3, -1], [0, 3]])
