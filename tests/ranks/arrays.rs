@@ -4,7 +4,7 @@ use crate::array_model::{self as model, Indices};
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, ArrayD, Dimension, Ix2, Ix3, IxDyn, LinalgScalar};
+use ndarray::{Array1, Array2, ArrayD, Axis, Dimension, Ix2, Ix3, IxDyn, LinalgScalar};
 use portolan::array::{Boundary, DistArray, Extremum, Matmul, Options};
 use portolan::internals::runtime;
 use portolan::num_complex::Complex;
@@ -20,9 +20,31 @@ pub fn random(ctx: &Ctx) {
         0..16 => 14,
         _ => 2, // simulated ranks
     };
+    rounds_of(&rt, &mut rng, rounds, |group, rng, round| sequence(&rt, group, rng, round));
+}
+
+/// Every third round is of some ranks, in reverse order, and the others of all.
+fn rounds_of(
+    rt: &Runtime,
+    rng: &mut Rng,
+    rounds: usize,
+    mut body: impl FnMut(&Group<'_>, &mut Rng, usize),
+) {
+    let world = rt.world();
+    let ranks: Vec<usize> = (0..rt.size()).rev().step_by(2).collect();
+    let some = world.subgroup(&ranks).expect("a group");
     for round in 0..rounds {
-        sequence(&rt, &rt.world(), &mut rng, round);
+        let mut draws = Rng::new(rng.next(), &[]);
+        match &some {
+            Some(group) if round % 3 == 1 => body(group, &mut draws, round),
+            None if round % 3 == 1 => {}
+            _ => body(&world, &mut draws, round),
+        }
     }
+    if let Some(group) = some {
+        group.free().expect("free");
+    }
+    world.barrier().expect("barrier");
 }
 
 fn sequence(rt: &Runtime, group: &Group<'_>, rng: &mut Rng, round: usize) {
@@ -61,12 +83,15 @@ fn change(
 ) -> &'static str {
     let (me, n, shape) = (group.rank(), group.size(), double.shape().to_vec());
     let actor = rng.below(n);
-    match rng.below(10) {
-        0 | 1 => {
+    match rng.below(8) {
+        0..3 => {
             let part = Indices::random(rng, &shape);
             let new = model::numbers(rng, &part.shape());
-            part.each(|i, there| double[there] = new[i]);
-            let way = rng.below(4);
+            let (way, alpha) = (rng.below(6), rng.range(1, 3) as i64);
+            part.each(|i, there| {
+                let old = if way < 4 { 0 } else { double[there] };
+                double[there] = old + if way < 4 { 1 } else { alpha } * new[i];
+            });
             if me == actor {
                 match way {
                     0 => array.put(&part.patch, &new).expect("put"),
@@ -74,33 +99,29 @@ fn change(
                         let pending = array.start_put(&part.patch, new.clone()).expect("put");
                         assert_eq!(pending.wait().expect("wait"), new);
                     }
-                    // A view with the strides of the reversed axis order.
+                    // A view with the axes in reverse order, and the last one backwards.
                     2 => {
-                        let turned = new.view().reversed_axes().as_standard_layout().to_owned();
-                        array.put(&part.patch, &turned.view().reversed_axes()).expect("put");
+                        let last = Axis(shape.len() - 1);
+                        let mut turned = new.view();
+                        turned.invert_axis(last);
+                        let turned = turned.reversed_axes().as_standard_layout().to_owned();
+                        let mut view = turned.view().reversed_axes();
+                        view.invert_axis(last);
+                        array.put(&part.patch, &view).expect("put");
                     }
-                    _ => {
+                    3 => {
                         let rt = group.runtime();
                         let (to, from) = (&*array, &new);
                         rt.scope(|s| s.put_patch(to, &part.patch, from).map(drop)).expect("put");
                     }
+                    4 => array.accumulate(&part.patch, alpha, &new).expect("accumulate"),
+                    _ => {
+                        let pending = array.start_accumulate(&part.patch, alpha, new);
+                        pending.expect("start").wait().expect("wait");
+                    }
                 }
             }
-            "put"
-        }
-        2 => {
-            for rank in 0..n {
-                let part = Indices::random(rng, &shape);
-                let (new, alpha) = (model::numbers(rng, &part.shape()), rng.range(1, 3) as i64);
-                part.each(|i, there| double[there] += alpha * new[i]);
-                if me == rank {
-                    array.accumulate(&part.patch, alpha, &new).expect("accumulate");
-                    let zeros = ArrayD::zeros(part.shape());
-                    let pending = array.start_accumulate(&part.patch, 7, zeros).expect("start");
-                    pending.wait().expect("wait");
-                }
-            }
-            "accumulate of all ranks"
+            "patch"
         }
         3 => {
             let list: BTreeSet<Vec<usize>> = (0..rng.below(30))
@@ -115,18 +136,6 @@ fn change(
             "scatter"
         }
         4 => {
-            for rank in 0..n {
-                let list: Vec<IxDyn> =
-                    (0..rng.below(30)).map(|_| model::index(rng, &shape)).collect();
-                let values: Vec<i64> = list.iter().map(|_| rng.below(1000) as i64).collect();
-                list.iter().zip(&values).for_each(|(i, v)| double[i] += 3 * v);
-                if me == rank {
-                    array.scatter_add(&list, 3, &values).expect("scatter_add");
-                }
-            }
-            "scatter_add of all ranks"
-        }
-        8 => {
             let (starts, len) = model::runs(rng, &shape);
             let values: Vec<i64> =
                 (0..starts.nrows() * len).map(|_| rng.below(1000) as i64).collect();
@@ -145,16 +154,6 @@ fn change(
             "runs"
         }
         5 => {
-            let at = model::index(rng, &shape);
-            let before = array.fetch_add(at.clone(), 1).expect("fetch_add");
-            let all: BTreeSet<i64> =
-                group.all_gather(before).expect("gather").into_iter().collect();
-            let counted: BTreeSet<i64> = (0..n as i64).map(|i| double[&at] + i).collect();
-            assert_eq!(all, counted, "fetch_add");
-            double[&at] += n as i64;
-            "fetch_add"
-        }
-        6 => {
             let mut mine = array.access().expect("access");
             mine.local_mut().mapv_inplace(|x| x / 2);
             mine.for_each(|index, x| *x += index.slice().iter().sum::<usize>() as i64);
@@ -164,7 +163,7 @@ fn change(
             }
             "access"
         }
-        7 => {
+        6 => {
             array.scale(3).expect("scale");
             array.mapv_inplace(|x| x - 5).expect("map");
             double.mapv_inplace(|x| x * 3 - 5);
@@ -198,15 +197,16 @@ fn change(
 pub fn ghosts(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 78]);
-    for round in 0..if ctx.quick { 4 } else { 10 } {
+    let rounds = if ctx.quick { 4 } else { 10 };
+    rounds_of(&rt, &mut rng, rounds, |group, rng, round| {
         // Wide enough for any grid of a few ranks, and for a cube of many.
         let least = 2 * ctx.n.min(5);
         let shape: Vec<usize> = (0..3).map(|_| rng.range(least, least + 5)).collect();
         let widths: Vec<usize> = (0..3).map(|_| rng.below(3)).collect();
         let periodic: Vec<bool> = (0..3).map(|_| rng.one_in(2)).collect();
         step(format!("array_ghosts {round}: {shape:?} {widths:?} {periodic:?}"));
-        ghosts_of(&rt.world(), &shape, &widths, &periodic);
-    }
+        ghosts_of(group, &shape, &widths, &periodic);
+    });
 }
 
 fn ghosts_of(group: &Group<'_>, shape: &[usize], widths: &[usize], periodic: &[bool]) {
@@ -274,21 +274,6 @@ fn ghosts_of(group: &Group<'_>, shape: &[usize], widths: &[usize], periodic: &[b
     next.release().expect("release");
     old.free().expect("free");
     new.free().expect("free");
-}
-
-pub fn subgroups(ctx: &Ctx) {
-    let rt = runtime(&ctx.engine);
-    let world = rt.world();
-    let ranks: Vec<usize> = (0..ctx.n).rev().step_by(2).collect();
-    if let Some(group) = world.subgroup(&ranks).expect("a group") {
-        let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 79]);
-        for round in 0..if ctx.n < 16 { 3 } else { 1 } {
-            sequence(&rt, &group, &mut rng, round);
-        }
-        ghosts_of(&group, &[9, 8, 7], &[1, 2, 0], &[true, false, true]);
-        group.free().expect("free");
-    }
-    world.barrier().expect("barrier");
 }
 
 pub fn products(ctx: &Ctx) {

@@ -1,11 +1,11 @@
 //! Several ranks access the same bytes through any [`Interface`]: they hand over data, draw tickets,
 //! pass tokens on, change a word by all operations at once, and change numbers under a lock.
 
-use crate::child::{Ctx, own, step};
+use crate::child::{Ctx, step};
 use crate::interface::{Interface, Mode, Move, Ops, Word};
 use crate::model::{Form, Item};
 use crate::rng::Rng;
-use portolan_engine::memory::segment::Segment;
+use crate::teams::memory_at;
 use portolan_engine::path::ops::Combine;
 use portolan_engine::transfer::TransferKind;
 use std::collections::{HashMap, HashSet};
@@ -27,6 +27,9 @@ pub fn run(ctx: &Ctx, calls: &mut dyn Interface) {
     meetings(ctx, calls, &mut rng);
     hand_overs(ctx, calls, &mut rng);
     for wide in [false, true] {
+        if !can.has_words(wide) {
+            continue;
+        }
         if can.words.contains(&Combine::Add) {
             tickets(ctx, calls, wide, &mut rng);
             order(ctx, calls, wide, &mut rng);
@@ -40,34 +43,48 @@ pub fn run(ctx: &Ctx, calls: &mut dyn Interface) {
     }
 }
 
-fn zeros(
-    ctx: &Ctx,
-    calls: &mut dyn Interface,
+/// Memory of the interface.
+struct Memory {
+    /// Its address at each rank.
+    bases: Vec<usize>,
+    me: usize,
     bytes: usize,
-    rng: &mut Rng,
-) -> std::sync::Arc<Segment> {
-    let segment = ctx.allocate(bytes);
-    own(&segment).fill(0);
-    calls.meet(rng);
-    segment
+}
+
+impl Memory {
+    fn zeros(ctx: &Ctx, calls: &mut dyn Interface, bytes: usize, rng: &mut Rng) -> Memory {
+        let bases = calls.teams().allocate(usize::MAX, 0, bytes, rng);
+        let memory = Memory { bases, me: ctx.me, bytes };
+        memory.own().fill(0);
+        calls.meet(rng);
+        memory
+    }
+
+    fn own(&self) -> &'static mut [u8] {
+        memory_at(self.bases[self.me], self.bytes)
+    }
+
+    fn free(self, calls: &mut dyn Interface, rng: &mut Rng) {
+        calls.teams().release(usize::MAX, rng);
+    }
 }
 
 /// Each rank puts to its right neighbour. After a meeting, the neighbour has the bytes in its memory.
 fn meetings(ctx: &Ctx, calls: &mut dyn Interface, rng: &mut Rng) {
     const LONGEST: usize = 1 << 20;
     let (right, left) = ((ctx.me + 1) % ctx.n, (ctx.me + ctx.n - 1) % ctx.n);
-    let (segment, mode) = (zeros(ctx, calls, LONGEST, rng), calls.abilities().modes[0]);
+    let (memory, mode) = (Memory::zeros(ctx, calls, LONGEST, rng), calls.abilities().modes[0]);
     for round in 0..if ctx.quick { 6 } else { 12 } {
         step(format!("contention: meeting {round}"));
         let len = *rng.pick(&[8, 5000, 300_000, LONGEST]);
         let content = |rank| Rng::new(ctx.seed, &[rank as u64, round, 1]).bytes(len);
-        let place = segment.part(right).address();
+        let place = memory.bases[right];
         copy(calls, mode, TransferKind::Put, right, place, &mut content(ctx.me));
         calls.meet(rng);
-        assert!(own(&segment)[..len] == content(left), "{len} bytes of rank {left}, round {round}");
+        assert!(memory.own()[..len] == content(left), "{len} bytes of rank {left}, round {round}");
         calls.meet(rng);
     }
-    ctx.free(segment);
+    memory.free(calls, rng);
 }
 
 /// Each rank puts to its right neighbour and informs it. The neighbour then finds the data in its
@@ -75,34 +92,31 @@ fn meetings(ctx: &Ctx, calls: &mut dyn Interface, rng: &mut Rng) {
 pub fn hand_overs(ctx: &Ctx, calls: &mut dyn Interface, rng: &mut Rng) {
     const LONGEST: usize = 40_000;
     let (right, left) = ((ctx.me + 1) % ctx.n, (ctx.me + ctx.n - 1) % ctx.n);
-    let segment = zeros(ctx, calls, LONGEST, rng);
+    let memory = Memory::zeros(ctx, calls, LONGEST, rng);
     for round in 0..if ctx.quick { 12 } else { 24 } {
         step(format!("contention: handing over, round {round}"));
         let len = *rng.pick(&[4, 8, 100, 2048, 2052, 5000, LONGEST]);
+        let len = usize::next_multiple_of(len, calls.abilities().unit);
         let content = |rank| Rng::new(ctx.seed, &[rank as u64, round]).bytes(len);
-        calls.hand_over(right, segment.part(right).address(), &content(ctx.me));
+        calls.hand_over(right, memory.bases[right], &content(ctx.me));
         calls.receive(left);
-        assert_eq!(
-            own(&segment)[..len],
-            content(left),
-            "{len} bytes of rank {left}, round {round}"
-        );
+        assert_eq!(memory.own()[..len], content(left), "{len} bytes of rank {left}, round {round}");
         calls.meet(rng);
     }
     if ctx.n > 1 {
         // Several at once from all ranks, before anyone waits.
         for rank in 0..ctx.n {
-            let place = segment.part(rank).address() + 8 * ctx.me;
+            let place = memory.bases[rank] + 8 * ctx.me;
             (0..3).for_each(|_| calls.hand_over(rank, place, &(ctx.me as u64).to_ne_bytes()));
         }
         (0..3 * ctx.n).rev().for_each(|i| calls.receive(i % ctx.n));
         for rank in 0..ctx.n {
-            let seen = &own(&segment)[8 * rank..8 * rank + 8];
+            let seen = &memory.own()[8 * rank..8 * rank + 8];
             assert_eq!(seen, (rank as u64).to_ne_bytes(), "the word of rank {rank}");
         }
         calls.meet(rng);
     }
-    ctx.free(segment);
+    memory.free(calls, rng);
 }
 
 fn gathered<const N: usize>(ctx: &Ctx, mine: [i64; N]) -> Vec<i64> {
@@ -114,8 +128,8 @@ fn gathered<const N: usize>(ctx: &Ctx, mine: [i64; N]) -> Vec<i64> {
 /// number is drawn once.
 fn tickets(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
     let (home, swaps) = (ctx.n - 1, calls.abilities().words.contains(&Combine::CompareSwap));
-    let segment = zeros(ctx, calls, 8, rng);
-    let place = segment.part(home).address();
+    let memory = Memory::zeros(ctx, calls, 8, rng);
+    let place = memory.bases[home];
     let add =
         |value| Word { op: Combine::Add, wide, unsigned: false, target: home, value, expected: 0 };
     step("contention: tickets");
@@ -136,17 +150,17 @@ fn tickets(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
     all.sort_unstable();
     assert!(all.iter().copied().eq(0..(DRAWS * ctx.n) as i64), "tickets: {all:?}");
     calls.meet(rng);
-    ctx.free(segment);
+    memory.free(calls, rng);
 }
 
 /// All ranks change one word at once by all operations, and note the value before and after each.
 fn order(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
     let (can, unsigned) = (calls.abilities(), !wide);
-    let segment = zeros(ctx, calls, 16, rng);
+    let memory = Memory::zeros(ctx, calls, 16, rng);
     let mut draws = Rng::new(ctx.seed, &[ctx.me as u64, 77, wide.into()]);
     for target in 0..ctx.n {
         step(format!("contention: all operations at once at rank {target}"));
-        let place = segment.part(target).address() + 8;
+        let place = memory.bases[target] + 8;
         // A pair of zeros changes nothing.
         let mut changes = [0; 4 * DRAWS];
         for change in changes.chunks_mut(2) {
@@ -169,7 +183,7 @@ fn order(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
         is_a_path(&all, calls.word(&read, place));
         calls.meet(rng);
     }
-    ctx.free(segment);
+    memory.free(calls, rng);
 }
 
 /// A sequence of all operations exists if and only if the changes, as edges between values, form one
@@ -196,7 +210,7 @@ fn is_a_path(changes: &[i64], last: i64) {
 
 /// Each rank swaps tokens with a cell of each rank. None is lost, none is duplicated.
 fn tokens(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
-    let segment = zeros(ctx, calls, 8, rng);
+    let memory = Memory::zeros(ctx, calls, 8, rng);
     step("contention: tokens");
     let mut hand = [0; DRAWS];
     hand[0] = ctx.me as i64 + 1;
@@ -205,25 +219,25 @@ fn tokens(ctx: &Ctx, calls: &mut dyn Interface, wide: bool, rng: &mut Rng) {
         let held = &mut hand[turn % 7];
         let (op, unsigned, value) = (Combine::Swap, false, *held);
         let swap = Word { op, wide, unsigned, target, value, expected: 0 };
-        *held = calls.word(&swap, segment.part(target).address());
+        *held = calls.word(&swap, memory.bases[target]);
     }
     calls.meet(rng);
-    let cell = &own(&segment)[..8];
+    let cell = &memory.own()[..8];
     hand[DRAWS - 1] = i64::from_ne_bytes(cell.try_into().expect("8 bytes"));
     let mut found = gathered(ctx, hand);
     found.retain(|&token| token != 0);
     found.sort_unstable();
     assert!(found.iter().copied().eq(1..=ctx.n as i64), "tokens: {found:?}");
-    ctx.free(segment);
+    memory.free(calls, rng);
 }
 
 /// Adds one to numbers by a get and a put. No addition is lost under the lock.
 fn locks(ctx: &Ctx, calls: &mut dyn Interface, number: usize, rng: &mut Rng) {
-    let segment = zeros(ctx, calls, 8 * number * ctx.n, rng);
+    let memory = Memory::zeros(ctx, calls, 8 * number * ctx.n, rng);
     // The number need not be at the rank of the lock.
     let add = |calls: &mut dyn Interface, lock: usize, home: usize| {
         let target = (home + lock) % ctx.n;
-        let place = segment.part(target).address() + 8 * (home * number + lock);
+        let place = memory.bases[target] + 8 * (home * number + lock);
         let mut value = [0; 8];
         copy(calls, Mode::Blocking, TransferKind::Get, target, place, &mut value);
         std::thread::yield_now();
@@ -255,13 +269,13 @@ fn locks(ctx: &Ctx, calls: &mut dyn Interface, number: usize, rng: &mut Rng) {
         for lock in 0..number {
             let at = 8 * (home * number + lock);
             let here = (home + lock) % ctx.n == ctx.me;
-            let sum = u64::from_ne_bytes(own(&segment)[at..at + 8].try_into().expect("8 bytes"));
+            let sum = u64::from_ne_bytes(memory.own()[at..at + 8].try_into().expect("8 bytes"));
             let want = if here { rounds * ctx.n as u64 } else { 0 };
             assert_eq!(sum, want, "under lock {lock} of rank {home}");
         }
     }
     calls.meet(rng);
-    ctx.free(segment);
+    memory.free(calls, rng);
 }
 
 pub fn copy(

@@ -98,8 +98,10 @@ impl Word {
 #[derive(Debug, Clone, Copy)]
 pub struct Abilities {
     pub gets: bool,
-    /// The number of types of [`model::scale`](crate::model::scale) that it accumulates.
-    pub types: usize,
+    /// The bytes that each block of an item is a multiple of: 1 if its elements may have any type.
+    pub unit: usize,
+    /// The types of [`model::scale`](crate::model::scale) that it accumulates.
+    pub types: &'static [usize],
     pub modes: &'static [Mode],
     pub words: &'static [Combine],
     /// Whether a compare-and-swap that does not swap returns the word. Otherwise it may return any
@@ -125,7 +127,15 @@ impl Abilities {
         };
         kind && strides
     }
+
+    /// Returns whether it changes words of 8 bytes, or else of 4.
+    pub fn has_words(&self, wide: bool) -> bool {
+        !self.words.is_empty() && (self.unit == 1 || self.unit == if wide { 8 } else { 4 })
+    }
 }
+
+/// All types of [`model::scale`](crate::model::scale).
+pub const TYPES: [usize; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 
 /// All that the engine has.
 pub const EVERY_WORD: &[Combine] = {
@@ -264,7 +274,8 @@ impl Interface for Ops {
     fn abilities(&self) -> Abilities {
         Abilities {
             gets: true,
-            types: 9,
+            unit: 1,
+            types: &TYPES,
             modes: &[Mode::Blocking, Mode::Handle, Mode::Implicit, Mode::Aggregate],
             words: EVERY_WORD,
             tells: true,

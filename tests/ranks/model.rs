@@ -154,17 +154,18 @@ fn vector(rng: &mut Rng, room: usize, unit: usize, adds: bool) -> Option<(Form, 
     Some((Form::Vector { block, local, remote }, local_at + block))
 }
 
-/// Draws an item of `kind` inside `from..to` of a part. Accumulates' elements begin at `from`.
+/// Draws an item of `kind` inside `from..to` of a part. Accumulates' elements, and blocks of `unit`
+/// bytes, begin at `from`.
 pub fn item(
     rng: &mut Rng,
     kind: TransferKind,
     (segment, target): (usize, usize),
     (from, to): (usize, usize),
-    vectors: bool,
+    (unit, vectors): (usize, bool),
 ) -> Option<Item> {
     let unit = match kind {
         TransferKind::Accumulate(scale) => scale.element(),
-        _ => 1,
+        _ => unit,
     };
     let room = (to - from) / unit * unit;
     if room == 0 {

@@ -218,7 +218,7 @@ fn regions(world: &World, can: &Abilities, rng: &mut Rng) -> Vec<Region> {
             for pair in cuts.windows(2).filter(|p| p[0] < p[1]) {
                 let owner = match rng.below(8) {
                     0 => Owner::Nobody,
-                    1 if can.types > 0 => Owner::All(rng.below(can.types)),
+                    1 if !can.types.is_empty() => Owner::All(*rng.pick(can.types)),
                     _ => Owner::Rank(*rng.pick(members)),
                 };
                 all.push(Region { segment, target, from: pair[0], to: pair[1], owner });
@@ -264,6 +264,7 @@ fn word(can: &Abilities, r: &Region, rng: &mut Rng) -> Option<WordAt> {
         Owner::All(which) if which < 2 => (false, which == 1, Combine::Add),
         _ => return None,
     };
+    let wide = if can.unit == 1 { wide } else { can.has_words(true) };
     let at = r.from + rng.below((r.to - r.from).min(400) / 8) * 8;
     // The operand of an addition is an int in some interfaces, whatever the word is.
     let short = op == Combine::Add || rng.one_in(2);
@@ -316,13 +317,14 @@ fn plan(
             let r = &usable[chosen];
             let Some(bounds) = part(rng, r, &mut cursors[chosen]) else { continue };
             let place = (r.segment, r.target);
+            let fit = |(from, to)| (from, to - (to - from) % can.unit);
             let kind = match r.owner {
                 Owner::Nobody => TransferKind::Get,
                 Owner::All(which) => TransferKind::Accumulate(model::scale(rng, which)),
                 Owner::Rank(_) => match rng.below(3) {
                     0 => TransferKind::Get,
-                    1 if can.types > 0 => {
-                        let which = rng.below(can.types);
+                    1 if !can.types.is_empty() => {
+                        let which = *rng.pick(can.types);
                         TransferKind::Accumulate(model::scale(rng, which))
                     }
                     _ => TransferKind::Put,
@@ -333,16 +335,16 @@ fn plan(
                 let allowed =
                     matches!(r.owner, Owner::Rank(_)) || (gets && r.owner == Owner::Nobody);
                 if allowed {
-                    items.push(whole(rng, kind, place, bounds, None));
+                    items.push(whole(rng, kind, place, fit(bounds), None));
                 }
                 continue;
             }
             if let (TransferKind::Accumulate(scale), Owner::Rank(_)) = (kind, r.owner) {
-                let typed = whole(rng, TransferKind::Put, place, bounds, Some(scale));
+                let typed = whole(rng, TransferKind::Put, place, fit(bounds), Some(scale));
                 plan.push(Step::Moves(Mode::Blocking, vec![typed]));
             }
             let vectors = rng.one_in(4);
-            let item = model::item(rng, kind, place, bounds, vectors);
+            let item = model::item(rng, kind, place, bounds, (can.unit, vectors));
             items.extend(item.filter(|item| can.takes(item)));
         }
         plan.push(Step::Moves(mode, items));

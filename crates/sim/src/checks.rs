@@ -63,13 +63,12 @@ pub const CHECKS: &[Check] = &[
     ("compose_patterns", compose::patterns),
     ("array_random", crate::arrays::random),
     ("array_ghosts", crate::arrays::ghosts),
-    ("array_subgroups", crate::arrays::subgroups),
     ("array_products", crate::arrays::products),
     ("array_shared", crate::arrays::shared),
 ];
 
 pub const OF_MANY: &[&str] =
-    &["array_random", "array_ghosts", "array_subgroups", "array_products", "array_shared"];
+    &["array_random", "array_ghosts", "array_products", "array_shared"];
 
 const STACK: usize = 1 << 20;
 

@@ -4,7 +4,7 @@ mod symbols;
 mod teams;
 
 use crate::child::{Ctx, own};
-use crate::interface::{Abilities, Interface, Mode, Move, Word, rows};
+use crate::interface::{Abilities, Interface, Mode, Move, TYPES, Word, rows};
 use crate::model::Form;
 use crate::rng::Rng;
 use crate::teams::Teams;
@@ -258,7 +258,8 @@ impl Interface for Armci {
     fn abilities(&self) -> Abilities {
         Abilities {
             gets: true,
-            types: 6,
+            unit: 1,
+            types: &TYPES[..6],
             modes: &[Mode::Blocking, Mode::Handle, Mode::Implicit, Mode::Aggregate],
             words: &[Combine::Add, Combine::Swap],
             tells: false,

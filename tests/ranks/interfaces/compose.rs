@@ -110,7 +110,8 @@ impl Interface for Compose {
     fn abilities(&self) -> Abilities {
         Abilities {
             gets: false,
-            types: 0,
+            unit: 1,
+            types: &[],
             modes: &[Mode::Implicit],
             words: &[],
             tells: false,

@@ -249,7 +249,8 @@ impl Interface for Lapi {
     fn abilities(&self) -> Abilities {
         Abilities {
             gets: true,
-            types: 0,
+            unit: 1,
+            types: &[],
             modes: &[Mode::Blocking, Mode::Handle, Mode::Implicit],
             words: &[Combine::Add, Combine::Or, Combine::Swap, Combine::CompareSwap],
             tells: false,

@@ -1,8 +1,9 @@
-//! The C interfaces, called by their symbols, and the typed Rust interface under the model of
-//! [`random`](crate::random) and the checks of [`contention`](crate::contention). All of them run on
-//! the engine of the check.
+//! The C interfaces, called by their symbols, the typed Rust interface and distributed arrays under
+//! the model of [`random`](crate::random) and the checks of [`contention`](crate::contention). All of
+//! them run on the engine of the check.
 
 mod armci;
+mod arrays;
 mod compose;
 mod lapi;
 mod lapi_am;
@@ -16,6 +17,7 @@ use crate::rng::Rng;
 use crate::{contention, random, team_plans};
 use mpi::ffi;
 use portolan::internals::runtime;
+use portolan::{Accumulate, Atomic, Runtime};
 use portolan_engine::runtime::Engine;
 use portolan_engine::wait::Progress as _;
 
@@ -87,6 +89,42 @@ pub fn rust(ctx: &Ctx) {
     drive(ctx, |ctx| rust::Rust::start(ctx, &shared), size(ctx));
     drive_teams(ctx, rust::Rust::start(ctx, &shared));
     shared.free().expect("free");
+}
+
+/// Arrays of some element types, which the seed selects.
+pub fn arrays(ctx: &Ctx) {
+    use num_complex::Complex;
+    type Run = fn(&Ctx, &Runtime);
+    fn plain<T: Accumulate>(ctx: &Ctx, rt: &Runtime) {
+        typed(ctx, arrays::Arrays::<T>::start(ctx, rt, None));
+    }
+    fn words<T: Atomic>(ctx: &Ctx, rt: &Runtime) {
+        let start = || arrays::Arrays::<T>::start(ctx, rt, Some(|a, at, x| a.fetch_add(at, x)));
+        let mut calls = start();
+        contention::run(ctx, &mut calls);
+        calls.end();
+        typed(ctx, start());
+    }
+    fn typed(ctx: &Ctx, mut calls: impl Interface) {
+        random::run(ctx, &mut calls, (2, if ctx.quick { 15 } else { 30 }));
+        calls.end();
+    }
+    let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 6]);
+    let mut types: [Run; 8] = [
+        plain::<f32>,
+        plain::<f64>,
+        plain::<Complex<f32>>,
+        plain::<Complex<f64>>,
+        plain::<i8>,
+        plain::<u8>,
+        plain::<i16>,
+        plain::<u16>,
+    ];
+    rng.shuffle(&mut types);
+    let counters: [Run; 4] = [words::<i32>, words::<i64>, words::<u32>, words::<u64>];
+    let rt = runtime(&ctx.engine);
+    rng.pick(&counters)(ctx, &rt);
+    types[..if ctx.quick { 2 } else { 4 }].iter().for_each(|run| run(ctx, &rt));
 }
 
 /// A rank performs once in each phase, because nothing orders its performances within one.

@@ -4,7 +4,9 @@
 mod teams;
 
 use crate::child::Ctx;
-use crate::interface::{Abilities, EVERY_WORD, FLAGS, Interface, Mode, Move, Word, flag_at, rows};
+use crate::interface::{
+    Abilities, EVERY_WORD, FLAGS, Interface, Mode, Move, TYPES, Word, flag_at, rows,
+};
 use crate::model::Form;
 use crate::rng::Rng;
 use crate::teams::Teams;
@@ -21,7 +23,7 @@ use portolan_engine::transfer::TransferKind;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use teams::RustTeams;
+pub use teams::RustTeams;
 
 pub struct Rust<'a> {
     engine: Arc<Engine>,
@@ -348,7 +350,8 @@ impl Interface for Rust<'_> {
     fn abilities(&self) -> Abilities {
         Abilities {
             gets: true,
-            types: 8,
+            unit: 1,
+            types: &TYPES[..8],
             modes: &[Mode::Blocking, Mode::Handle, Mode::Implicit, Mode::Aggregate],
             words: EVERY_WORD,
             tells: true,

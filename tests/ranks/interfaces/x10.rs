@@ -287,7 +287,8 @@ impl Interface for X10 {
     fn abilities(&self) -> Abilities {
         Abilities {
             gets: true,
-            types: 0,
+            unit: 1,
+            types: &[],
             modes: &[Mode::Blocking, Mode::Handle, Mode::Implicit],
             words: &[],
             tells: false,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 pub struct RustTeams<'a> {
     rt: &'a Runtime,
-    teams: BTreeMap<usize, Group<'a>>,
+    pub teams: BTreeMap<usize, Group<'a>>,
     memory: BTreeMap<usize, Segment<'a, u8>>,
 }
 
