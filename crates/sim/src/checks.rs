@@ -67,8 +67,7 @@ pub const CHECKS: &[Check] = &[
     ("array_shared", crate::arrays::shared),
 ];
 
-pub const OF_MANY: &[&str] =
-    &["array_random", "array_ghosts", "array_products", "array_shared"];
+pub const OF_MANY: &[&str] = &["array_random", "array_ghosts", "array_products", "array_shared"];
 
 const STACK: usize = 1 << 20;
 

@@ -135,7 +135,8 @@ def test_distributed_masks():
     x = np.arange(90.0).reshape(6, 5, 3)
     for distribution in distributions(x.shape):
         a = pt.array(x, distribution=distribution)
-        for i in [(whole,), (rows,), (whole[:, :, 0],), (rows, 2), (slice(None), columns, 1)]:
+        middle = (whole[:, :, 0], np.arange(3) == 1)
+        for i in [(whole,), (rows,), middle[:1], middle, (rows, 2), (slice(None), columns, 1)]:
             j = tuple(pt.array(k) if isinstance(k, np.ndarray) else k for k in i)
             np.testing.assert_array_equal(a[j], x[i])
             np.testing.assert_array_equal(a.get(j), x[i])
