@@ -135,6 +135,7 @@ pub fn life(ctx: &Ctx) {
     all_meet();
 
     // A lock that a thread holds between waits is released while the thread serves calls.
+    ctx.engine.start_am().expect("active messages");
     ctx.engine.lock_handlers_as(Hold::BetweenWaits).expect("the lock of the handlers");
     all_meet();
     let handle = serving.handle(&peer, &add);

@@ -66,7 +66,14 @@ impl Prepared for Schedule {
             let put = Transfer { kind, target, remote, local, shape };
             let is_last = i + 1 == self.alone.len() && self.together.is_empty();
             // SAFETY: the caller keeps the local bytes until the end. The remote ones were checked.
-            taken |= unsafe { two_sided.put(paths, &put, counter, then.filter(|_| is_last)) }?;
+            unsafe {
+                if let Some(then) = then.filter(|_| is_last) {
+                    taken = two_sided.put_and_increment(paths, &put, then)?;
+                }
+                if !taken {
+                    two_sided.put(paths, &put, counter)?;
+                }
+            }
         }
         let mut batch = Batch::new(TransferKind::Put, target);
         for run in &self.together {

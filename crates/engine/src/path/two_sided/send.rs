@@ -186,8 +186,7 @@ impl TwoSided {
         self.request(paths, target, self.head(header))
     }
 
-    /// Puts along a shape. The source may be reused when `counter` is done. After the bytes, the
-    /// target increments the number at `then`. Returns whether the last message does this.
+    /// Puts along a shape. The source may be reused when `counter` is done.
     ///
     /// # Safety
     /// Until then, the local extent must be valid for reads and unchanged. The remote extent must lie
@@ -197,28 +196,45 @@ impl TwoSided {
         paths: &Paths,
         transfer: &Transfer<'_>,
         counter: &Arc<CompletionCounter>,
-        then: Option<usize>,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let &Transfer { target, remote, local, shape, .. } = transfer;
         let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
         let max = if in_place { MAX_MESSAGE } else { paths.config.chunk_bytes };
-        let (mut left, mut taken) = (shape.bytes(), false);
         shape.split(max, 1, &mut |l, r, chunk| {
-            left -= chunk.bytes();
             let from = local.wrapping_offset(l);
             let to = remote.wrapping_add_signed(r);
             if in_place {
                 // SAFETY: the caller keeps the local extent valid until the counter is done.
                 unsafe { self.put_in_place(paths, target, to, from, chunk.bytes(), counter) }
             } else {
-                let then = then.filter(|_| left == 0);
-                taken |= then.is_some();
-                let header = RequestHeader::new(RequestKind::Put, to).then_increment(then);
+                let header = RequestHeader::new(RequestKind::Put, to);
                 // SAFETY: the part lies in the local extent, which the caller guarantees.
                 unsafe { self.send_packed(paths, target, header, from, chunk) }
             }
-        })?;
-        Ok(taken)
+        })
+    }
+
+    /// Puts along a shape, after which the target increments the number at `then`. Returns false,
+    /// and sends nothing, unless both fit into one message.
+    ///
+    /// # Safety
+    /// The local extent must be valid for reads. The remote extent must lie in a segment of the
+    /// target.
+    pub(super) unsafe fn put_and_increment(
+        &self,
+        paths: &Paths,
+        transfer: &Transfer<'_>,
+        then: usize,
+    ) -> Result<bool> {
+        let &Transfer { target, remote, local, shape, .. } = transfer;
+        let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
+        if in_place || shape.bytes() > paths.config.chunk_bytes {
+            return Ok(false);
+        }
+        let header = RequestHeader::new(RequestKind::Put, remote).then_increment(Some(then));
+        // SAFETY: the caller guarantees the local extent.
+        unsafe { self.send_packed(paths, target, header, local, shape) }?;
+        Ok(true)
     }
 
     /// # Safety

@@ -38,9 +38,7 @@ impl Transport for TwoSided {
         // done. The source of an accumulate is copied before this returns.
         unsafe {
             match transfer.kind {
-                TransferKind::Put => {
-                    self.put(paths, transfer, completion.counter(), None).map(drop)
-                }
+                TransferKind::Put => self.put(paths, transfer, completion.counter()),
                 TransferKind::Get => self.get(paths, transfer, completion.counter()),
                 TransferKind::Accumulate(scale) => self.accumulate(paths, transfer, scale),
             }
