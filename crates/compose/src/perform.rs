@@ -191,7 +191,7 @@ impl Composer {
 
     /// Starts all transfers that do not use load and store. `counter` is done when the transfers to
     /// memory outside segments are complete at the target. Returns whether the last message notifies
-    /// the target, which is only possible if all bytes go by messages and none by load and store.
+    /// the target. It can do so only if all bytes for the target travel as messages.
     ///
     /// # Safety
     /// The contract of [`Composer::carry_out`] applies.
@@ -205,10 +205,10 @@ impl Composer {
         let Some(far) = &toward.far else {
             return Ok(false);
         };
-        let alone = far.elsewhere.is_empty()
+        let by_message = far.elsewhere.is_empty()
             && toward.near.is_empty()
             && far.prepared.iter().all(|puts| puts.path() == Path::Message);
-        let word = match alone {
+        let word = match by_message {
             true => arrivals.word_behind_data(engine, toward.target)?,
             false => None,
         };

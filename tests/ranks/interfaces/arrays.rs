@@ -66,7 +66,7 @@ impl<T: Accumulate> Memory<'_, T> {
     }
 }
 
-/// Draws a distribution that gives each rank at least as many rows as it asks for.
+/// Draws a distribution. The part of a rank has at least the rows that the rank requests.
 fn distribute(rows: Vec<usize>, inner: Vec<usize>, rng: &mut Rng) -> (Vec<Axis>, Distribution) {
     let (mut rest, irregular) = (rows.len(), rng.one_in(3));
     let start = |rank: usize| rows[..rank].iter().sum();
@@ -100,7 +100,7 @@ fn distribute(rows: Vec<usize>, inner: Vec<usize>, rng: &mut Rng) -> (Vec<Axis>,
     (axes, Distribution::BlockCyclic { block, grid: Some(grid) })
 }
 
-/// Each rank's part has at least the bytes that the rank asks for.
+/// The part of a rank has at least the bytes that the rank requests.
 struct ArrayTeams<'a, T: Accumulate> {
     groups: RustTeams<'a>,
     memory: BTreeMap<usize, Memory<'a, T>>,
@@ -167,7 +167,7 @@ impl<'a, T: Accumulate> ArrayTeams<'a, T> {
 }
 
 enum Way {
-    /// The local view has elements that are as many steps apart along each axis.
+    /// With the steps of the local view along each axis.
     Patch(Patch, Vec<isize>),
     Runs(Array2<usize>),
     List(Vec<IxDyn>),
@@ -181,7 +181,7 @@ struct Transfer<'m, 'a, T: Accumulate> {
     way: Way,
     /// In the shape of the patch, or one row for each run.
     data: ArrayD<T>,
-    /// Where the elements of `data` are in the item's buffer.
+    /// The places of the elements of `data` in the item's buffer.
     places: Vec<*mut T>,
     /// The memory of the local view.
     wide: ArrayD<T>,

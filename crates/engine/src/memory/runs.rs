@@ -3,8 +3,9 @@
 //! Three services do this. They differ in their channel, and in the memory that a request may name:
 //! requests of the message path name bytes of segments ([`crate::path::two_sided`]), active messages
 //! name any memory, or registered memory, of a rank ([`crate::any_memory`]), and connections of RPC
-//! name a part of a handle. All three list runs in the same way, and their bytes follow each other
-//! in a message or buffer.
+//! name a part of a handle. The bytes of the runs follow each other in a message or buffer. The last
+//! two list runs as this module does, requests of the message path in half as many bytes
+//! ([`crate::path::Batch`]).
 //!
 //! Invariant: a list is used only with its total length, which does not overflow. So a buffer of
 //! that length has the bytes of all runs, whatever a peer has sent.

@@ -45,7 +45,7 @@ impl Batch {
         i32::try_from(remote.wrapping_sub(self.first) as isize).ok()
     }
 
-    /// Adds a block that the batch is empty for or takes ([`Batch::takes`]).
+    /// Adds a block. The batch must be empty, or take the block ([`Batch::takes`]).
     pub fn push(&mut self, local: usize, remote: usize, bytes: usize) {
         if self.is_empty() {
             self.first = remote;

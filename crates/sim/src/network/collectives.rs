@@ -29,7 +29,7 @@ pub enum Kind {
     Gather {
         root: usize,
     },
-    /// Every member contributes a buffer of the same length, of which only the root's is used.
+    /// Every member passes a buffer of the same length. Only the root's is used.
     Scatter {
         root: usize,
     },
