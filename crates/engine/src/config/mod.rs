@@ -149,6 +149,7 @@ settings! {
     arena_bytes: usize,
     keep_bytes: usize,
     shm_dir: String,
+    /// 0 means `auto` until the engine starts.
     chunk_bytes: usize,
     flight_bytes: usize,
     am: AmChoice = AmChoice::Auto,

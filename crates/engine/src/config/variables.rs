@@ -164,9 +164,12 @@ variables! {
                 c.idle_poll = Duration::from_micros(us.max(10));
                 Ok(())
             };
-        "PORTOLAN_CHUNK_BYTES" = "60K",
-            "length of the chunks into which the message path divides long transfers, 4K to 64M",
-            |c, v| put(&mut c.chunk_bytes, parse_within(v, [4 << 10, 64 << 20]));
+        "PORTOLAN_CHUNK_BYTES" = "auto",
+            "length of the chunks into which the message path divides long transfers, 4K to 64M, or auto, which is 60K with Open MPI and 120K with other MPIs",
+            |c, v| {
+                let given = (v != "auto").then(|| parse_within(v, [4 << 10, 64 << 20]));
+                put(&mut c.chunk_bytes, given.unwrap_or(Ok(0)))
+            };
         "PORTOLAN_FLIGHT_BYTES" = "2M",
             "bytes that one rank may have sent to another on the message path before the other has handled them, 64K to 16G",
             |c, v| put(&mut c.flight_bytes, parse_within(v, [64 << 10, 16 << 30]));

@@ -20,6 +20,13 @@ pub(super) struct Decision {
     pub reason: &'static str,
 }
 
+/// Returns the length of chunks that `PORTOLAN_CHUNK_BYTES=auto` means. Over TCP, Open MPI sends up to
+/// 64 KiB without waiting for the receiver. MPICH waits from 19 KiB on, so it needs fewer and longer
+/// chunks; docs/tuning.md has the rates.
+pub(super) fn chunk_bytes() -> usize {
+    if Flavour::built() == Flavour::OpenMpi { 60 << 10 } else { 120 << 10 }
+}
+
 /// Collective over `world`. Fails with `Argument` for invalid settings, and with `Mpi` if windows are
 /// requested and do not work.
 pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Result<Decision> {

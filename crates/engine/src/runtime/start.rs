@@ -139,7 +139,10 @@ impl Engine {
         Ok(engine)
     }
 
-    fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
+    fn build(mut config: Config, started: init::Started, world: Comm) -> Result<Engine> {
+        if config.chunk_bytes == 0 {
+            config.chunk_bytes = path_selection::chunk_bytes();
+        }
         let wire = Arc::new(Wire::new(collective::dup(&world)?));
         let may_wait = host::may_take_part(&config, &world)?;
         let (trace_lock, in_use) = trace_lock::of(&config, world.rank());

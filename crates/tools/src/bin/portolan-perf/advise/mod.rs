@@ -38,7 +38,7 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         variable: "PORTOLAN_CHUNK_BYTES",
-        values: &["60K", "32K", "256K"],
+        values: &["auto", "32K", "256K"],
         tests: &["strided_put", "strided_get"],
         sizes: &[256 << 10, 4 << 20],
         place: Where::Messages,
