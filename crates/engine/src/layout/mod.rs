@@ -264,6 +264,12 @@ impl Shape {
         shape
     }
 
+    /// Returns whether [`Shape::split`] divides the shape at the same bytes if its local side is
+    /// packed. Otherwise packing joins dimensions.
+    pub fn splits_alike_packed(&self) -> bool {
+        self.packed_local().dims.len() == self.dims.len()
+    }
+
     /// Splits the shape into parts of at most `max` bytes, or `unit` bytes if that is more, and
     /// calls `piece(local offset, remote offset, part)` for each in order. A part ends between
     /// blocks, or inside a block after a multiple of `unit` bytes of it.
@@ -419,6 +425,27 @@ mod tests {
                 .unwrap();
                 assert_eq!(parts, whole, "{counts:?} cut at {max}");
             }
+        }
+    }
+
+    #[test]
+    fn a_packed_side_is_split_at_the_same_bytes_unless_it_joins_dimensions() {
+        for (counts, local, remote, alike) in [
+            (vec![8, 5, 7, 3], vec![16, 100, 1000], vec![9, 60, 700], true),
+            (vec![8, 5, 7, 3], vec![8, 40, 280], vec![9, 60, 700], true),
+            (vec![1000], vec![], vec![], true),
+            (vec![8, 5, 7], vec![16, 100], vec![8, 60], false),
+            (vec![8, 5, 7], vec![16, 100], vec![16, 80], false),
+        ] {
+            let s = Shape::strided(&counts, &local, &remote).unwrap();
+            assert_eq!(s.splits_alike_packed(), alike, "{counts:?} {local:?} {remote:?}");
+            let sizes = |shape: &Shape, max| {
+                let mut sizes = Vec::new();
+                shape.split(max, 1, &mut |_, r, p| Ok(sizes.push((r, p.bytes())))).unwrap();
+                sizes
+            };
+            let split_alike = |max: &usize| sizes(&s, *max) == sizes(&s.packed_local(), *max);
+            assert_eq!([5, 8, 20, 50, 70, 300, 700].iter().all(split_alike), alike);
         }
     }
 

@@ -25,6 +25,8 @@ pub(super) const MAX_MESSAGE: usize = 1 << 30;
 const SENDS_PER_POLL: u32 = 16;
 /// Maximum number of outstanding parts of one get.
 const GET_CHUNKS: usize = 16;
+/// Number of parts that one request asks for. Over TCP, a request delays the parts as a message does.
+const GET_TOGETHER: usize = 8;
 
 /// Fails the operation if the length of the answer is not `expected`.
 pub(super) fn answered(counter: &CompletionCounter, got: usize, expected: usize) {
@@ -301,7 +303,8 @@ impl TwoSided {
         Ok(())
     }
 
-    /// Gets along a shape. The bytes have arrived when `counter` is done.
+    /// Gets along a shape. The bytes have arrived when `counter` is done. A request asks for several
+    /// parts, each of which is a message. They have one tag, because MPI keeps their order.
     ///
     /// # Safety
     /// Until then, the local extent must be valid for writes and must not be read.
@@ -312,35 +315,50 @@ impl TwoSided {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let &Transfer { target, remote, local, shape, .. } = transfer;
-        let max = if shape.is_contiguous() { MAX_MESSAGE } else { paths.config.chunk_bytes };
-        shape.split(max, 1, &mut |l, r, chunk| {
-            if counter.outstanding() >= GET_CHUNKS && chunk.bytes() < shape.bytes() {
+        let part = if shape.is_contiguous() { MAX_MESSAGE } else { paths.config.chunk_bytes };
+        let is_short = shape.bytes() <= part;
+        let parts = if is_short || !shape.splits_alike_packed() { 1 } else { GET_TOGETHER };
+        shape.split(part.saturating_mul(parts), 1, &mut |l, r, whole| {
+            let fits = || counter.outstanding() + parts <= GET_CHUNKS;
+            if whole.bytes() < shape.bytes() && !fits() {
                 let what = || format!("chunks of a get from rank {target}");
-                wait::until(paths, Awaited::of(Cause::Answer, target), &what, || {
-                    Ok(counter.outstanding() < GET_CHUNKS)
-                })?;
+                wait::until(paths, Awaited::of(Cause::Answer, target), &what, || Ok(fits()))?;
             }
-            let bytes = chunk.bytes();
-            let to = local.wrapping_offset(l);
             let mut header = RequestHeader::new(RequestKind::Get, remote.wrapping_add_signed(r));
             header.tag = self.tag();
-            let (counter, tag) = (counter.clone(), header.tag);
-            counter.begin();
-            if chunk.is_contiguous_on(Side::Local) {
+            header.operand[0] = part as u64;
+            whole.split(part, 1, &mut |in_whole, _, chunk| {
+                let to = local.wrapping_offset(l + in_whole);
                 // SAFETY: the caller keeps the destination valid until the counter is done.
-                let request =
-                    unsafe { p2p::irecv(&self.data, to, bytes, Some(target), tag as i32) }?;
-                self.started(request, Action::Answer { counter, bytes })?;
-            } else {
-                let (request, buffer) = self.receive(target, tag, bytes)?;
-                let (to, shape) = (Address(to), chunk.clone());
-                self.started(request, Action::Spread { counter, buffer, to, shape })?;
-            }
+                unsafe { self.receive_chunk(target, header.tag, to, chunk, counter) }
+            })?;
             let mut buffer = self.buffer(wire::MAX_HEAD);
-            wire::encode(header, chunk, &mut buffer);
+            wire::encode(header, whole, &mut buffer);
             self.request(paths, target, buffer)?;
             Ok(())
         })
+    }
+
+    /// # Safety
+    /// Until `counter` is done, the destination must be valid for writes and must not be read.
+    unsafe fn receive_chunk(
+        &self,
+        target: usize,
+        tag: u32,
+        to: *mut u8,
+        chunk: &Shape,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let (bytes, counter) = (chunk.bytes(), counter.clone());
+        counter.begin();
+        if chunk.is_contiguous_on(Side::Local) {
+            // SAFETY: the caller keeps the destination valid until the counter is done.
+            let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(target), tag as i32) }?;
+            return self.started(request, Action::Answer { counter, bytes });
+        }
+        let (request, buffer) = self.receive(target, tag, bytes)?;
+        let (to, shape) = (Address(to), chunk.clone());
+        self.started(request, Action::Spread { counter, buffer, to, shape })
     }
 
     /// Sends a request, and waits for a number as the answer.

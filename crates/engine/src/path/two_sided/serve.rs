@@ -261,24 +261,27 @@ impl TwoSided {
         header: &RequestHeader,
         shape: &Shape,
     ) -> Result<()> {
-        let Ok((arena, start)) = own(paths, header, shape) else {
-            return self.refuse(source, header.tag);
-        };
-        let from = arena.my_base().wrapping_add(start);
-        let bytes = shape.bytes();
-        if shape.is_contiguous() && bytes >= FROM_PLACE {
-            let tag = header.tag as i32;
-            // SAFETY: `own` checked the extent. The action keeps the arena until sent.
-            let request = unsafe { p2p::isend(&self.data, from, bytes, source, tag) }?;
-            return self.started(request, Action::Left { counter: None, _keep: Some(arena) });
-        }
-        let mut buffer = self.buffer(bytes);
-        // SAFETY: `own` checked the extent, and the buffer has capacity for its bytes.
-        unsafe {
-            kernel::copy(from, buffer.as_mut_ptr(), shape, false);
-            buffer.set_len(bytes);
-        }
-        self.send_buffer(&self.data, source, header.tag, buffer)
+        let own = own(paths, header, shape);
+        shape.split(header.operand[0] as usize, 1, &mut |_, r, part| {
+            let Ok((arena, start)) = &own else {
+                return self.refuse(source, header.tag);
+            };
+            let from = arena.my_base().wrapping_add(*start).wrapping_offset(r);
+            let bytes = part.bytes();
+            if part.is_contiguous() && bytes >= FROM_PLACE {
+                let (tag, keep) = (header.tag as i32, Some(arena.clone()));
+                // SAFETY: `own` checked the extent. The action keeps the arena until sent.
+                let request = unsafe { p2p::isend(&self.data, from, bytes, source, tag) }?;
+                return self.started(request, Action::Left { counter: None, _keep: keep });
+            }
+            let mut buffer = self.buffer(bytes);
+            // SAFETY: `own` checked the extent, and the buffer has capacity for its bytes.
+            unsafe {
+                kernel::copy(from, buffer.as_mut_ptr(), part, false);
+                buffer.set_len(bytes);
+            }
+            self.send_buffer(&self.data, source, header.tag, buffer)
+        })
     }
 
     pub(crate) fn answer_number(&self, source: usize, tag: u32, value: i64) -> Result<()> {
