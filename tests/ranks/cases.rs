@@ -126,6 +126,7 @@ pub const CONFIGS: &[Config] = &[
         env: &[
             ("PORTOLAN_PATH", "message"),
             ("PORTOLAN_CHUNK_BYTES", "4K"),
+            ("PORTOLAN_SPLIT", "on"),
             ("PORTOLAN_FLIGHT_BYTES", "64K"),
             ("PORTOLAN_SLAB_BYTES", "64K"),
         ],

@@ -1,7 +1,7 @@
 //! The engine's settings for a seed.
 
 use crate::dice::Dice;
-use portolan_engine::config::{AmChoice, Config, PathChoice, ThreadChoice};
+use portolan_engine::config::{AmChoice, Config, PathChoice, SplitChoice, ThreadChoice};
 use std::time::Duration;
 
 /// The limits are small, so that a short program reaches them.
@@ -18,6 +18,7 @@ pub fn draw(dice: &mut Dice) -> Config {
         am: dice.pick(&[AmChoice::Auto, AmChoice::Auto, AmChoice::Mpi]),
         am_ring_bytes: dice.pick(&[16 << 10, 64 << 10]),
         aggregate_age: Duration::from_micros(dice.pick(&[0, 50, 1000])),
+        split: dice.pick(&[SplitChoice::Off, SplitChoice::On]),
         watchdog: Duration::ZERO,
         launcher_check: false,
         ..Config::default()

@@ -100,6 +100,13 @@ choices! {
         Mpi = "mpi",
     }
 
+    pub enum SplitChoice {
+        /// If hosts are connected without RDMA, as far as the kernel shows it.
+        Auto = "auto",
+        On = "on",
+        Off = "off",
+    }
+
     pub enum AmChoice {
         /// Rings if there is shared memory, else MPI messages.
         Auto = "auto",
@@ -151,6 +158,8 @@ settings! {
     shm_dir: String,
     /// 0 means `auto` until the engine starts.
     chunk_bytes: usize,
+    /// Not `Auto` once the engine has started.
+    split: SplitChoice = SplitChoice::Auto,
     flight_bytes: usize,
     am: AmChoice = AmChoice::Auto,
     am_ring_bytes: usize,

@@ -1,6 +1,6 @@
 //! The table of environment variables: name, default, description, and the setter of each.
 
-use super::{AmChoice, AtomicsChoice, Group, PathChoice, ThreadChoice, Variable};
+use super::{AmChoice, AtomicsChoice, Group, PathChoice, SplitChoice, ThreadChoice, Variable};
 use std::time::Duration;
 
 fn put<T>(
@@ -170,6 +170,9 @@ variables! {
                 let given = (v != "auto").then(|| parse_within(v, [4 << 10, 64 << 20]));
                 put(&mut c.chunk_bytes, given.unwrap_or(Ok(0)))
             };
+        "PORTOLAN_SPLIT" = "auto",
+            "whether contiguous gets, and with Open MPI puts, are divided into chunks too: on, off, or auto, which is on if ranks of several hosts are connected without an adapter for RDMA (InfiniBand, RoCE, Omni-Path, Slingshot)",
+            |c, v| put(&mut c.split, SplitChoice::parse(v));
         "PORTOLAN_FLIGHT_BYTES" = "2M",
             "bytes that one rank may have sent to another on the message path before the other has handled them, 64K to 16G",
             |c, v| put(&mut c.flight_bytes, parse_within(v, [64 << 10, 16 << 30]));

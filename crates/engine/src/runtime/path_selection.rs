@@ -6,13 +6,14 @@
 //! than by messages. Nothing is measured at start, so a busy machine does not change the choice.
 
 use crate::collective;
-use crate::config::{AmChoice, AtomicsChoice, Config, PathChoice};
+use crate::config::{AmChoice, AtomicsChoice, Config, PathChoice, SplitChoice};
 use crate::error::{Result, fail};
 use crate::memory::arena::Policy;
 use crate::mpi::{Comm, Flavour, Window};
 use crate::path::Paths;
 use crate::topology::Topology;
 use crate::wait::Boot;
+use std::fs;
 
 pub(super) struct Decision {
     pub policy: Policy,
@@ -25,6 +26,14 @@ pub(super) struct Decision {
 /// chunks; docs/tuning.md has the rates.
 pub(super) fn chunk_bytes() -> usize {
     if Flavour::built() == Flavour::OpenMpi { 60 << 10 } else { 120 << 10 }
+}
+
+/// Returns the meaning of `PORTOLAN_SPLIT=auto`. Over TCP, MPI moves long messages at half the rate of
+/// short ones that follow each other. An adapter for RDMA moves long ones without the processor.
+pub(super) fn split(topology: &Topology) -> SplitChoice {
+    let classes = ["/sys/class/infiniband", "/sys/class/cxi"];
+    let has_rdma = || classes.iter().any(|c| fs::read_dir(c).is_ok_and(|mut c| c.next().is_some()));
+    if topology.real_nodes() > 1 && !has_rdma() { SplitChoice::On } else { SplitChoice::Off }
 }
 
 /// Collective over `world`. Fails with `Argument` for invalid settings, and with `Mpi` if windows are

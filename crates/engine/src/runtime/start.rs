@@ -16,7 +16,7 @@ use crate::am::shm_transport::ShmTransport;
 use crate::am::{self, Am, Owner};
 use crate::collective::group::Group;
 use crate::collective::{self, Kind, Sharing, Wire};
-use crate::config::{self, AmChoice, Config, ThreadChoice, agreed};
+use crate::config::{self, AmChoice, Config, SplitChoice, ThreadChoice, agreed};
 use crate::core::{self, Core};
 use crate::error::{Result, fail, unless_forked};
 use crate::memory::arena::Policy;
@@ -161,6 +161,9 @@ impl Engine {
         let addresses: Vec<_> = all.iter().map(|one| one.addresses).collect();
         watchdog::hosts::configure(world.rank(), &addresses, |rank| labels[rank]);
         let topology = Arc::new(Topology::from_labels(world.rank(), &labels, config.node_size));
+        if config.split == SplitChoice::Auto {
+            config.split = path_selection::split(&topology);
+        }
         let any_crowded = oversubscription::is_any_crowded(&all, &topology);
         let decision = path_selection::decide(&config, &topology, &world)?;
         let two_sided = if decision.messages { Some(TwoSided::new(&world)?) } else { None };
