@@ -441,7 +441,12 @@ mod tests {
             assert_eq!(s.splits_alike_packed(), alike, "{counts:?} {local:?} {remote:?}");
             let sizes = |shape: &Shape, max| {
                 let mut sizes = Vec::new();
-                shape.split(max, 1, &mut |_, r, p| Ok(sizes.push((r, p.bytes())))).unwrap();
+                shape
+                    .split(max, 1, &mut |_, r, p| {
+                        sizes.push((r, p.bytes()));
+                        Ok(())
+                    })
+                    .unwrap();
                 sizes
             };
             let split_alike = |max: &usize| sizes(&s, *max) == sizes(&s.packed_local(), *max);
