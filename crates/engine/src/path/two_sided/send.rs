@@ -311,7 +311,7 @@ impl TwoSided {
     }
 
     /// Gets along a shape. The bytes have arrived when `counter` is done. A request asks for several
-    /// parts, each of which is a message. They have one tag, because MPI keeps their order.
+    /// parts. Each is a message, and all have one tag, because MPI keeps their order.
     ///
     /// # Safety
     /// Until then, the local extent must be valid for writes and must not be read.
