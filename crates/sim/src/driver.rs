@@ -54,9 +54,8 @@ fn cases() -> Vec<Case> {
         case("held_16", 1, 1, 16, heap::run),
         case("held_64", 1, 1, 64, heap::run),
         case("held_256", 1, 1, 256, heap::run),
-        case("scale_16", 1, 1, 16, scale::run),
-        case("scale_64", 1, 1, 64, scale::run),
     ];
+    all.extend((2..=16).chain([64]).map(|n| case(&format!("scale_{n}"), 1, 1, n, scale::run)));
     for name in checks::OF_MANY {
         all.push(Case {
             run: Box::new(move |seed, ranks| checks::run(name, seed, ranks)),
