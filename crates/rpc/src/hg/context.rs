@@ -21,6 +21,7 @@ use portolan_engine::thread::stack;
 use portolan_engine::trace::Served;
 use portolan_engine::wait::Deadline;
 use portolan_engine::wait::times::NESTED;
+use scopeguard::defer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -140,14 +141,8 @@ pub fn enter(target: Arc<Target>) {
 }
 
 fn run(target: Arc<Target>) {
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            DEPTH.set(DEPTH.get() - 1);
-        }
-    }
     DEPTH.set(DEPTH.get() + 1);
-    let _leave = Leave;
+    defer! { DEPTH.set(DEPTH.get() - 1) }
     let status = match &target.function().rpc {
         Some(rpc) => rpc(target.clone()),
         None => Status::NO_MATCH,
@@ -226,19 +221,19 @@ impl ContextShared {
         waiting.push(work);
         self.count(&waiting);
         drop(waiting);
-        self.class.na.shared.notify();
+        self.class.na.notify();
     }
 
     pub(super) fn call_ended(&self) {
         self.ended.store(true, Ordering::Release);
-        self.class.na.shared.notify();
+        self.class.na.notify();
     }
 
     #[inline]
     pub fn step(self: &Arc<ContextShared>) -> Result<()> {
         self.class.step(self);
-        self.na.shared.step();
-        if self.na.shared.queued() > 0 {
+        self.na.step();
+        if self.na.queued() > 0 {
             self.na.trigger(Duration::ZERO, usize::MAX)?;
         }
         Ok(())
@@ -261,7 +256,7 @@ impl ContextShared {
         self.class.check_open()?;
         if is_crowded() && !deadline.is_now() && !self.has_ends() {
             let mut ended = || done() || self.has_ends();
-            let came = until(&self.class.na.shared, &mut deadline.within(NESTED), || {
+            let came = until(&self.class.na, &mut deadline.within(NESTED), || {
                 Ok(ended() || {
                     self.step()?;
                     ended()
@@ -271,7 +266,7 @@ impl ContextShared {
                 return Ok(true);
             }
         }
-        until(&self.class.na.shared, deadline, || {
+        until(&self.class.na, deadline, || {
             if done() || !self.is_empty() {
                 return Ok(true);
             }
@@ -283,12 +278,12 @@ impl ContextShared {
     /// Runs at most `most` items of work, and returns how many it has run.
     pub fn trigger(&self, most: usize) -> usize {
         // After the end of the runtime, no progress call runs the callbacks of transfers.
-        if self.na.shared.queued() > 0
+        if self.na.queued() > 0
             && let Err(failure) = self.na.trigger(Duration::ZERO, usize::MAX)
         {
             log::error!("{failure}");
         }
-        let network = &self.class.na.shared;
+        let network = &self.class.na;
         let (mut done, mut batch) = (0, network.batch());
         while done < most && !self.is_empty() {
             let had_room = self.has_room();
@@ -310,7 +305,7 @@ impl ContextShared {
     }
 
     fn perform(&self, work: Work) {
-        let engine = self.class.na.shared.engine();
+        let engine = self.class.na.engine();
         let traced = match &work {
             Work::Call(target) => engine.and_then(|e| Some((e.begin_to_serve()?, target.source()))),
             _ => None,
@@ -324,14 +319,8 @@ impl ContextShared {
     }
 
     fn carry_out(&self, work: Work) {
-        struct Leave<'a>(&'a AtomicUsize);
-        impl Drop for Leave<'_> {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::Release);
-            }
-        }
         self.running.fetch_add(1, Ordering::Acquire);
-        let _leave = Leave(&self.running);
+        defer! { self.running.fetch_sub(1, Ordering::Release); }
         match work {
             Work::Call(target) => self.class.admit_call(target).into_iter().for_each(enter),
             Work::Ended(origin, then) => {
@@ -362,13 +351,13 @@ impl ContextShared {
             refuse!(INVALID_ARG, "the context is destroyed already");
         }
         self.class.cancel_those_of(self);
-        self.na.shared.cancel_all();
-        let ended = until(&self.class.na.shared, &mut Deadline::after(PATIENCE), || {
-            self.na.shared.step();
+        self.na.cancel_all();
+        let ended = until(&self.class.na, &mut Deadline::after(PATIENCE), || {
+            self.na.step();
             // Checked first, because a result being handed over may be an output to pull.
             let known = self.class.is_handed_over();
             let is_still = self.class.drop_outputs_of(self) && known && !self.na.is_moving();
-            Ok(is_still || self.class.na.shared.is_copy())
+            Ok(is_still || self.class.na.is_copy())
         });
         match ended {
             Ok(true) => {}

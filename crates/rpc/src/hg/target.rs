@@ -157,7 +157,7 @@ impl Target {
         if self.answered.swap(true, Ordering::AcqRel) {
             refuse!(INVALID_ARG, "the call was answered already");
         }
-        let room = self.class().na.shared.max_expected();
+        let room = self.class().na.max_expected();
         // A proc function in C++ may throw an exception.
         let unwinds = guard((), |()| self.answered.store(false, Ordering::Release));
         let sent = with_scratch(room, |buffer| self.send(buffer, encode, then, more));
@@ -209,7 +209,7 @@ impl Target {
             }
             Encoded::Overflow(bytes) => bytes,
         };
-        if bytes.len() + ANSWER <= class.na.shared.max_expected() {
+        if bytes.len() + ANSWER <= class.na.max_expected() {
             let mut whole = vec![0; ANSWER];
             short.write(&mut whole);
             whole.extend_from_slice(&bytes);
@@ -248,7 +248,7 @@ impl Target {
     /// answer counts as received: an origin may also end just after.
     fn reply(&self, data: Data<'_>, promise: Option<u64>) -> Result<()> {
         let (class, to) = (self.class(), self.source.peer);
-        let sent = class.na.shared.answer(to, Kind::Reply, self.token, data);
+        let sent = class.na.answer(to, Kind::Reply, self.token, data);
         match (sent, promise) {
             (Err(failure), promise) if failure.status() == Status::HOSTUNREACH => {
                 log::debug!("no answer to a call: {failure}");

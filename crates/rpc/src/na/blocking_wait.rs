@@ -456,7 +456,7 @@ mod tests {
     #[test]
     fn sleepers_wake_and_waits_end_in_time() {
         let class = Class::new("self", false).unwrap();
-        let shared = &class.shared;
+        let shared = &class;
         let begun = Instant::now();
         let mut short = Deadline::after(Duration::from_millis(30));
         assert!(!until(shared, &mut short, || Ok(false)).unwrap());

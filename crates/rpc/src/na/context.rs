@@ -111,12 +111,14 @@ impl ContextShared {
         self.queued.load(Ordering::Acquire)
     }
 
-    pub(super) fn is_moving(&self) -> bool {
+    pub fn is_moving(&self) -> bool {
         self.transfers.load(Ordering::Acquire) > 0
     }
 
-    /// Returns the file descriptor of the context, or `None` if its network must be polled.
-    pub(super) fn wait_descriptor(&self) -> Result<Option<RawFd>> {
+    /// Returns a file descriptor that is readable while the context has work, or `None` if the
+    /// network must be polled. The program arms the descriptor ([`ContextShared::arm`]) before each
+    /// wait. Returns `NODEV` if the process has too many open files.
+    pub fn wait_descriptor(&self) -> Result<Option<RawFd>> {
         if self.descriptor.get().is_none() {
             let Some(new) = self.class.new_descriptor()? else { return Ok(None) };
             let _ = self.descriptor.set(new);
@@ -124,8 +126,9 @@ impl ContextShared {
         Ok(self.descriptor.get().map(|descriptor| descriptor.fd()))
     }
 
-    /// Arms the descriptor, and signals it if there is work. Returns whether the program may wait.
-    pub(super) fn arm(&self, has_work: impl FnOnce() -> bool) -> bool {
+    /// Arms the descriptor, and signals it if there is work. Returns whether the program may wait:
+    /// neither `has_work` nor the context has work.
+    pub fn arm(&self, has_work: impl FnOnce() -> bool) -> bool {
         let Some(descriptor) = self.descriptor.get() else { return false };
         let has_work = self.class.arm(descriptor) || has_work() || self.queued() > 0;
         if has_work {
@@ -142,8 +145,8 @@ impl ContextShared {
         }
     }
 
-    /// Cancels all pending operations and discards the queued callbacks.
-    pub(super) fn clear(&self) {
+    /// Cancels all pending operations and discards the queued callbacks without running them.
+    pub fn clear(&self) {
         self.cancel_all();
         let mut queue = self.queue.lock();
         let given_up = std::mem::take(&mut *queue);
@@ -219,7 +222,7 @@ impl ContextShared {
     }
 
     /// Makes progress for up to `timeout` until a completion is queued. Returns whether one is.
-    pub(super) fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
+    pub fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
         self.class.check_open()?;
         if self.queued() > 0 {
             return Ok(true);
@@ -230,12 +233,9 @@ impl ContextShared {
         })
     }
 
-    /// Runs at most `most` callbacks and returns how many ran.
-    pub(super) fn trigger(
-        self: &Arc<ContextShared>,
-        timeout: Duration,
-        most: usize,
-    ) -> Result<usize> {
+    /// Runs at most `most` callbacks and returns how many ran. If none is queued, first makes
+    /// progress until one is, for up to `timeout`.
+    pub fn trigger(self: &Arc<ContextShared>, timeout: Duration, most: usize) -> Result<usize> {
         if most > 0 && self.queued() == 0 && !timeout.is_zero() {
             self.progress(timeout)?;
         }

@@ -49,9 +49,9 @@ pub use transfer::{Direction, Part};
 use crate::failure::{Result, refuse};
 use class::Shared;
 use context::ContextShared;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 use transfer::Transfer;
 use wire::Kind;
 
@@ -62,8 +62,16 @@ pub struct OpId(#[doc(hidden)] pub u64);
 /// A network class. Clones refer to the same class.
 #[derive(Debug, Clone)]
 pub struct Class {
-    pub shared: Arc<Shared>,
+    shared: Arc<Shared>,
     contexts: Arc<AtomicUsize>,
+}
+
+impl Deref for Class {
+    type Target = Arc<Shared>;
+
+    fn deref(&self) -> &Arc<Shared> {
+        &self.shared
+    }
 }
 
 impl Class {
@@ -94,7 +102,7 @@ impl Class {
     }
 
     pub fn context(&self) -> Result<Context> {
-        self.shared.check_open()?;
+        self.check_open()?;
         self.contexts.fetch_add(1, Ordering::AcqRel);
         let shared = ContextShared::new(self.shared.clone());
         let counted = Counted { of: self.contexts.clone(), gone: AtomicBool::new(false) };
@@ -103,51 +111,20 @@ impl Class {
 
     /// Returns the number of refused connection attempts; 0 if the class does not listen.
     pub fn refused(&self) -> u64 {
-        self.shared.plugin.as_ref().map_or(0, |plugin| plugin.refused())
-    }
-
-    pub fn scheme(&self) -> Scheme {
-        self.shared.scheme()
-    }
-
-    pub fn listens(&self) -> bool {
-        self.shared.listens()
-    }
-
-    pub fn same(&self, other: &Class) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
+        self.plugin.as_ref().map_or(0, |plugin| plugin.refused())
     }
 
     /// Returns whether the class can be used: it is not finalised, and the runtime has not ended.
     pub fn is_open(&self) -> bool {
-        self.shared.check_open().is_ok()
+        self.check_open().is_ok()
     }
 
     pub fn own_address(&self) -> Address {
-        self.shared.address(address::Peer::Own)
-    }
-
-    /// Returns the address with the given name. Over `na+sm` and `tcp` the first message connects,
-    /// and fails if that is not possible. Returns `INVALID_ARG` if the name is malformed, and
-    /// `ADDRNOTAVAIL` if the rank is outside the job or the address belongs to another network.
-    pub fn lookup(&self, name: &str) -> Result<Address> {
-        self.shared.lookup(name)
-    }
-
-    pub fn text_of(&self, address: &Address) -> String {
-        self.shared.text_of(address)
+        self.address(address::Peer::Own)
     }
 
     pub fn owns(&self, context: &Context) -> bool {
-        Arc::ptr_eq(&self.shared, &context.shared.class)
-    }
-
-    pub fn max_expected(&self) -> usize {
-        self.shared.max_expected()
-    }
-
-    pub fn max_unexpected(&self) -> usize {
-        self.shared.max_unexpected()
+        Arc::ptr_eq(self, &context.class)
     }
 }
 
@@ -175,35 +152,30 @@ impl Drop for Counted {
 /// A completion queue for operations of a class. Clones refer to the same context.
 #[derive(Debug, Clone)]
 pub struct Context {
-    pub shared: Arc<ContextShared>,
+    shared: Arc<ContextShared>,
     counted: Arc<Counted>,
 }
 
+impl Deref for Context {
+    type Target = Arc<ContextShared>;
+
+    fn deref(&self) -> &Arc<ContextShared> {
+        &self.shared
+    }
+}
+
 impl Context {
-    pub fn is_moving(&self) -> bool {
-        self.shared.is_moving()
-    }
-
-    /// Cancels all pending operations and discards the queued callbacks without running them.
-    pub fn clear(&self) {
-        self.shared.clear();
-    }
-
     /// Clears the context. The class can be finalised although clones of the context exist.
     pub fn destroy(&self) {
         self.clear();
         self.counted.leave();
     }
 
-    pub fn queued(&self) -> usize {
-        self.shared.queued()
-    }
-
-    /// Looks up an address like [`Class::lookup`] and passes it to the callback. Fails like
-    /// [`Class::lookup`]; the callback does not run then.
+    /// Looks up an address like [`Shared::lookup`] and passes it to the callback. Fails like
+    /// [`Shared::lookup`]; the callback does not run then.
     pub fn lookup(&self, name: &str, callback: Callback) -> Result<OpId> {
-        let address = self.shared.class.lookup(name)?;
-        Ok(OpId(self.shared.looked_up(address, callback)))
+        let address = self.class.lookup(name)?;
+        Ok(OpId(self.looked_up(address, callback)))
     }
 
     /// Sends an unexpected message. Its bytes are copied before the call returns. The operation
@@ -217,12 +189,11 @@ impl Context {
         body: &[u8],
         callback: Callback,
     ) -> Result<OpId> {
-        let class = &self.shared.class;
-        class.post_send(&self.shared, Kind::Unexpected, to, tag, body, callback).map(OpId)
+        self.class.post_send(self, Kind::Unexpected, to, tag, body, callback).map(OpId)
     }
 
     pub fn recv_unexpected(&self, callback: Callback) -> Result<OpId> {
-        self.shared.class.post_unexpected(&self.shared, callback).map(OpId)
+        self.class.post_unexpected(self, callback).map(OpId)
     }
 
     /// Sends an expected message. Copies its bytes and fails like [`Context::send_unexpected`].
@@ -233,12 +204,11 @@ impl Context {
         body: &[u8],
         callback: Callback,
     ) -> Result<OpId> {
-        let class = &self.shared.class;
-        class.post_send(&self.shared, Kind::Expected, to, tag, body, callback).map(OpId)
+        self.class.post_send(self, Kind::Expected, to, tag, body, callback).map(OpId)
     }
 
     pub fn recv_expected(&self, from: &Address, tag: u32, callback: Callback) -> Result<OpId> {
-        self.shared.class.post_expected(&self.shared, from, tag, callback).map(OpId)
+        self.class.post_expected(self, from, tag, callback).map(OpId)
     }
 
     /// Transfers `size` bytes between a local memory handle and one of the peer. Their segments may
@@ -270,37 +240,13 @@ impl Context {
         callback: Callback,
         announce: impl FnOnce(OpId),
     ) -> Result<OpId> {
-        let class = &self.shared.class;
+        let class = &self.class;
         let transfer = Transfer::new(class, direction, class.peer(peer)?, local, remote, size)?;
-        self.shared.start(transfer, callback, |op| announce(OpId(op))).map(OpId)
+        self.start(transfer, callback, |op| announce(OpId(op))).map(OpId)
     }
 
     /// Cancels an operation unless it has completed. Returns `INVALID_ARG` if it was never started.
     pub fn cancel(&self, op: OpId) -> Result<()> {
-        self.shared.class.cancel(op.0)
-    }
-
-    /// Makes progress for up to `timeout` until a callback is queued. Returns whether one is.
-    pub fn progress(&self, timeout: Duration) -> Result<bool> {
-        self.shared.progress(timeout)
-    }
-
-    /// Returns a file descriptor that is readable while the context has work, or `None` if the
-    /// network must be polled. The program arms the descriptor ([`Context::arm`]) before each wait.
-    /// Returns `NODEV` if the process has too many open files.
-    pub fn wait_descriptor(&self) -> Result<Option<std::os::fd::RawFd>> {
-        self.shared.wait_descriptor()
-    }
-
-    /// Prepares a wait for the file descriptor. Returns whether the program may wait: neither
-    /// `has_work` nor the context has work.
-    pub fn arm(&self, has_work: impl FnOnce() -> bool) -> bool {
-        self.shared.arm(has_work)
-    }
-
-    /// Runs at most `most` callbacks and returns how many ran. If none is queued, first makes
-    /// progress until one is, for up to `timeout`.
-    pub fn trigger(&self, timeout: Duration, most: usize) -> Result<usize> {
-        self.shared.trigger(timeout, most)
+        self.class.cancel(op.0)
     }
 }

@@ -38,8 +38,8 @@ struct BulkRequest {
 
 impl BulkRequest {
     fn wait(&self, time: Duration) -> Result<bool> {
-        until(&self.class.shared, &mut Deadline::after(time), || {
-            self.context.shared.step();
+        until(&self.class, &mut Deadline::after(time), || {
+            self.context.step();
             if self.context.queued() > 0 {
                 self.context.trigger(Duration::ZERO, usize::MAX)?;
             }

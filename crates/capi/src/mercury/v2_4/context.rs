@@ -154,7 +154,7 @@ calls! { V2_4:
         let held = CONTEXTS.get(context)?;
         let shared = &held.context.shared;
         shared.class.check_open()?;
-        shared.class.na.shared.poll()?;
+        shared.class.na.poll()?;
         shared.step()?;
         if let Some(count) = count {
             *count = shared.len() as c_uint;

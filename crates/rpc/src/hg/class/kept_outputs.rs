@@ -39,7 +39,7 @@ impl ClassShared {
         let KeptOutput { peer, len, _kept, then } = gone;
         drop(_kept);
         if peer != Peer::Own && self.shares.end_output(peer, len) {
-            self.na.shared.notify();
+            self.na.notify();
         }
         then
     }
@@ -57,9 +57,9 @@ impl ClassShared {
     }
 
     pub(in crate::hg) fn release(&self, peer: Peer, token: u64) {
-        let released = self.na.shared.answer(peer, Kind::Release, token, Data::NONE);
+        let released = self.na.answer(peer, Kind::Release, token, Data::NONE);
         if let Err(failure) = released
-            && !self.na.shared.is_over()
+            && !self.na.is_over()
         {
             limited!(Error, "cannot notify {peer:?} that its output was pulled: {failure}");
         }

@@ -37,6 +37,7 @@ use parking_lot::Mutex;
 use portolan_engine::handles::Handles;
 use portolan_engine::sync::biased_lock::BiasedLock;
 use portolan_engine::wait::Deadline;
+use scopeguard::guard;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -66,15 +67,6 @@ struct KeptOutput {
     len: usize,
     _kept: Option<Kept>,
     then: Option<(Arc<ContextShared>, OnAnswered)>,
-}
-
-/// The guard of [`ClassShared::hand_over`].
-struct HandingOver<'a>(&'a ClassShared);
-
-impl Drop for HandingOver<'_> {
-    fn drop(&mut self) {
-        self.0.handing_over.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 /// The state of a class, shared by its contexts and calls.
@@ -124,9 +116,9 @@ impl ClassShared {
             numbered: AtomicBool::new(false),
             inline: AtomicBool::new(false),
         });
-        na.shared.check_open()?;
+        na.check_open()?;
         let weak = Arc::downgrade(&class);
-        na.shared.set_upper(weak)?;
+        na.set_upper(weak)?;
         Ok(class)
     }
 
@@ -138,12 +130,12 @@ impl ClassShared {
             refuse!(INVALID_ARG, "the class is finalised already");
         }
         let begun = Instant::now();
-        let pulled = until(&self.na.shared, &mut Deadline::after(PATIENCE), || {
-            let is_left = self.na.shared.is_copy() || begun.elapsed() > PATIENCE;
+        let pulled = until(&self.na, &mut Deadline::after(PATIENCE), || {
+            let is_left = self.na.is_copy() || begun.elapsed() > PATIENCE;
             Ok(is_left || self.promised.lock().is_empty())
         });
         match pulled {
-            Err(failure) if !self.na.shared.is_over() => {
+            Err(failure) if !self.na.is_over() => {
                 self.closed.store(false, Ordering::Release);
                 return Err(failure);
             }
@@ -158,7 +150,7 @@ impl ClassShared {
         let pulls = std::mem::take(&mut *self.pulls.lock());
         for mut pull in pulls {
             drop(pull.transfer.take());
-            self.na.shared.wake_source.transfer_ends();
+            self.na.wake_source.transfer_ends();
             match &pull.purpose {
                 Purpose::Input { request, source, .. } if request.is_answered() => {
                     self.answer_status(source.peer, request.token, Status::CANCELED);
@@ -171,14 +163,14 @@ impl ClassShared {
             }
         }
         self.refuse_held(self.shares.give_up(None), Status::CANCELED);
-        while let Some(message) = self.na.shared.take_unexpected() {
+        while let Some(message) = self.na.take_unexpected() {
             if let Parsed::Request(request) = CallRequest::parse(&message.body, message.word)
                 && request.is_answered()
             {
                 self.answer_status(message.from.peer, request.token, Status::CANCELED);
             }
         }
-        self.na.shared.clear_upper();
+        self.na.clear_upper();
         Ok(())
     }
 
@@ -189,7 +181,7 @@ impl ClassShared {
         if self.closed.load(Ordering::Acquire) {
             refuse!(INVALID_ARG, "the class is finalised");
         }
-        self.na.shared.check_open()
+        self.na.check_open()
     }
 
     pub(super) fn enlist(&self, context: &Arc<ContextShared>) {
@@ -268,15 +260,17 @@ impl ClassShared {
     /// Called when a context has room again.
     pub(super) fn has_room_again(&self) {
         self.shares.change();
-        self.na.shared.notify();
+        self.na.notify();
     }
 
     /// Returns a guard to hold from before a result is taken out of a table until its context has
     /// received it. In between, a context that is being destroyed finds the result in neither
     /// place, so it waits until no such guard exists ([`ClassShared::is_handed_over`]).
-    fn hand_over(&self) -> HandingOver<'_> {
+    fn hand_over(&self) -> impl Sized {
         self.handing_over.fetch_add(1, Ordering::AcqRel);
-        HandingOver(self)
+        guard(&self.handing_over, |count| {
+            count.fetch_sub(1, Ordering::AcqRel);
+        })
     }
 
     pub(super) fn is_handed_over(&self) -> bool {
@@ -315,7 +309,6 @@ impl ClassShared {
         }
         match Mem::from_bytes(&bytes[ANSWER..], PARAMETERS) {
             Ok(remote) => {
-                origin.pulling();
                 let release = answer.release;
                 let purpose = Purpose::Output { origin, status, release, peer: from };
                 self.enqueue(Pull::new(from, remote, purpose));
@@ -358,8 +351,8 @@ impl Upper for ClassShared {
     }
 
     fn fell_behind(&self, peer: Peer) {
-        if self.shares.look_behind(peer, || self.na.shared.is_behind(peer)) {
-            self.na.shared.notify();
+        if self.shares.look_behind(peer, || self.na.is_behind(peer)) {
+            self.na.notify();
         }
     }
 

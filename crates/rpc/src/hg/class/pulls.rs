@@ -70,11 +70,11 @@ impl ClassShared {
     }
 
     pub(super) fn enqueue(&self, pull: Pull) {
-        self.na.shared.wake_source.transfer_begins();
+        self.na.wake_source.transfer_begins();
         // Counted first, because another thread may end the pull as soon as it is in the queue.
         self.pulling.fetch_add(1, Ordering::Release);
         self.pulls.lock().push_back(pull);
-        self.na.shared.notify();
+        self.na.notify();
     }
 
     pub(super) fn pull(&self, context: &Arc<ContextShared>) -> bool {
@@ -86,7 +86,7 @@ impl ClassShared {
                 Ok(transfer) => transfer.advance(),
                 Err(failure) => {
                     if failure.kind() != ErrorKind::State {
-                        let from = self.na.text_of(&self.na.shared.address(pull.peer));
+                        let from = self.na.text_of(&self.na.address(pull.peer));
                         limited!(Warn, "parameters cannot be pulled from {from}: {failure}");
                     }
                     Some(failure.status())
@@ -111,7 +111,7 @@ impl ClassShared {
 
     fn end_pull(&self, context: &Arc<ContextShared>, pull: Pull, status: Status) {
         self.pulling.fetch_sub(1, Ordering::Release);
-        self.na.shared.wake_source.transfer_ends();
+        self.na.wake_source.transfer_ends();
         self.pulled(context, pull, status);
     }
 
@@ -123,7 +123,7 @@ impl ClassShared {
                 let local = Mem::for_a_while(size, Permission::ReadWrite)?;
                 local.register();
                 let transfer = Transfer::new(
-                    &self.na.shared,
+                    &self.na,
                     Direction::Get,
                     pull.peer,
                     Part { mem: &local, offset: 0 },

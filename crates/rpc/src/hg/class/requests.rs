@@ -64,12 +64,12 @@ impl ClassShared {
         }
         let mut bytes = [0; ANSWER];
         Answer { status: status.0, long: false, more: false, release: 0 }.write(&mut bytes);
-        let answered = self.na.shared.answer(to, Kind::Reply, token, Data::Bytes(&bytes));
+        let answered = self.na.answer(to, Kind::Reply, token, Data::Bytes(&bytes));
         match answered {
             Err(failure) if failure.status() == Status::HOSTUNREACH => {
                 log::debug!("no response to a call: {failure}");
             }
-            Err(failure) if !self.na.shared.is_over() => {
+            Err(failure) if !self.na.is_over() => {
                 limited!(Error, "cannot respond to a call: {failure}");
             }
             _ => {}
@@ -81,7 +81,7 @@ impl ClassShared {
     pub(in crate::hg) fn step(&self, context: &Arc<ContextShared>) -> bool {
         let mut busy = false;
         while context.accepts() {
-            let network = &self.na.shared;
+            let network = &self.na;
             let taken = if !self.numbered.load(Ordering::Acquire) {
                 if context.has_room() { network.take_unexpected() } else { None }
             } else if network.has_unexpected() {
@@ -112,7 +112,7 @@ impl ClassShared {
 
     /// Lets what has waited for the share of its peer go on. Returns whether anything does.
     fn take_held(&self, context: &Arc<ContextShared>) -> bool {
-        let (network, mut busy) = (&self.na.shared, false);
+        let (network, mut busy) = (&self.na, false);
         while context.accepts()
             && let Some(held) = self.shares.next(self.room(Some(context)))
         {
@@ -136,7 +136,7 @@ impl ClassShared {
         let Overdue { silent, refused, patience } = overdue;
         for peer in silent {
             let why = format!("no byte of its inputs has arrived for {patience:?}");
-            self.na.shared.give_up(peer, &why);
+            self.na.give_up(peer, &why);
         }
         if !refused.is_empty() {
             limited!(
@@ -158,12 +158,12 @@ impl ClassShared {
                     continue;
                 }
                 Postponed::Input(pull, bytes) => {
-                    self.na.shared.took_unexpected(pull.peer, bytes);
+                    self.na.took_unexpected(pull.peer, bytes);
                     let Purpose::Input { request, .. } = pull.purpose else { continue };
                     (pull.peer, request)
                 }
                 Postponed::Request(message) => {
-                    self.na.shared.took_unexpected(message.from.peer, message.body.len());
+                    self.na.took_unexpected(message.from.peer, message.body.len());
                     let parsed = CallRequest::parse(&message.body, message.word);
                     let Parsed::Request(request) = parsed else { continue };
                     (message.from.peer, request)
@@ -180,11 +180,11 @@ impl ClassShared {
     fn request(&self, context: &Arc<ContextShared>, message: Message) {
         let (peer, bytes) = (message.from.peer, message.body.len());
         let Some((input, number)) = self.examine(context, message) else {
-            return self.na.shared.took_unexpected(peer, bytes);
+            return self.na.took_unexpected(peer, bytes);
         };
         let of = Input { len: input.remote.len(), context: number, request: bytes };
         if let Some(input) = self.shares.admit_input(peer, input, of) {
-            self.na.shared.took_unexpected(peer, bytes);
+            self.na.took_unexpected(peer, bytes);
             self.enqueue(input);
         }
     }

@@ -8,7 +8,6 @@ use super::wire::{CallRequest, REQUEST};
 use crate::failure::{Result, Status, refuse};
 use crate::na::Address;
 use crate::na::address::Peer;
-
 use crate::na::wire::Kind;
 use crate::proc::Encoded;
 use parking_lot::Mutex;
@@ -23,14 +22,6 @@ use std::time::Duration;
 /// Runs in trigger when a call has ended.
 pub type Then = Box<dyn FnOnce(&Arc<Origin>) + Send>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Idle,
-    Flying,
-    Pulling,
-    Ended,
-}
-
 struct CallState {
     target: Address,
     /// The number of the context that runs the call at the target.
@@ -40,7 +31,6 @@ struct CallState {
     /// The peer and the token to release when the rest of an output with more data is acquired.
     more_output: Option<(Peer, u64)>,
     function: Arc<Function>,
-    phase: Phase,
     token: u64,
     kept: Option<Kept>,
     then: Option<Then>,
@@ -50,20 +40,7 @@ struct CallState {
     body: Option<Arc<Payload>>,
 }
 
-impl CallState {
-    #[inline]
-    fn check_free(&self) -> Result<()> {
-        if matches!(self.phase, Phase::Flying | Phase::Pulling) {
-            refuse!(BUSY, "the call is under way; wait for it, or cancel it");
-        }
-        if self.callback_pending {
-            refuse!(BUSY, "the call has ended, but its callback has not run; trigger it first");
-        }
-        Ok(())
-    }
-}
-
-/// The phase in a form that is readable without the lock. It changes only under the lock.
+/// The stages of a call. They are readable without the lock, and change only under the lock.
 mod stage {
     pub(super) const IDLE: u8 = 0;
     pub(super) const UNDER_WAY: u8 = 1;
@@ -129,7 +106,6 @@ impl Origin {
                 more_input: false,
                 more_output: None,
                 function,
-                phase: Phase::Idle,
                 token: 0,
                 kept: None,
                 then: None,
@@ -139,6 +115,23 @@ impl Origin {
             }),
             stage: AtomicU8::new(stage::IDLE),
         })
+    }
+
+    #[inline]
+    fn is_at(&self, stage: u8) -> bool {
+        self.stage.load(Ordering::Acquire) == stage
+    }
+
+    /// Returns `BUSY` unless the call can be forwarded.
+    #[inline]
+    fn check_free(&self, state: &CallState) -> Result<()> {
+        if self.is_at(stage::UNDER_WAY) {
+            refuse!(BUSY, "the call is under way; wait for it, or cancel it");
+        }
+        if state.callback_pending {
+            refuse!(BUSY, "the call has ended, but its callback has not run; trigger it first");
+        }
+        Ok(())
     }
 
     fn class(&self) -> &Arc<ClassShared> {
@@ -162,7 +155,7 @@ impl Origin {
     /// is under way or its callback has not run.
     pub fn prepare(&self, target_context: u8, more_input: bool) -> Result<Arc<Function>> {
         let mut state = self.state.lock();
-        state.check_free()?;
+        self.check_free(&state)?;
         (state.target_context, state.more_input) = (target_context, more_input);
         Ok(state.function.clone())
     }
@@ -172,7 +165,7 @@ impl Origin {
         let state = self.state.get_mut();
         (state.target, state.target_context, state.function) = (target, 0, function);
         (state.more_input, state.more_output) = (false, None);
-        (state.phase, state.status) = (Phase::Idle, Status::SUCCESS);
+        state.status = Status::SUCCESS;
         *self.stage.get_mut() = stage::IDLE;
         self.clear();
     }
@@ -188,30 +181,29 @@ impl Origin {
     fn take_back(&self, token: u64) -> bool {
         self.class().forget(token);
         let mut state = self.state.lock();
-        if state.phase == Phase::Ended {
+        if self.is_done() {
             return false;
         }
-        (state.phase, state.kept, state.then) = (Phase::Idle, None, None);
-        state.callback_pending = false;
+        (state.kept, state.then, state.callback_pending) = (None, None, false);
         self.stage.store(stage::IDLE, Ordering::Release);
         true
     }
 
     /// Encodes the input and sends the request. The token of the answer is registered before the
     /// request leaves, so that the answer finds it. Returns `BUSY` if the call is under way,
-    /// `INVALID_ARG` if the class is finalised or the context is destroyed, `ADDRNOTAVAIL` if the target is an address of another class, `AGAIN` if too many
-    /// one-way calls to the target have not left, or the error of encoding or sending. Nothing has
-    /// been sent then.
+    /// `INVALID_ARG` if the class is finalised or the context is destroyed, `ADDRNOTAVAIL` if the
+    /// target is an address of another class, `AGAIN` if too many one-way calls to the target have
+    /// not left, or the error of encoding or sending. Nothing has been sent then.
     pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
         let class = self.class();
         class.check_open()?;
-        class.na.shared.attend()?;
-        let traced = class.na.shared.engine().and_then(|engine| engine.observer().enter(|| false));
+        class.na.attend()?;
+        let traced = class.na.engine().and_then(|engine| engine.observer().enter(|| false));
         let (target, request) = {
             let mut state = self.state.lock();
-            state.check_free()?;
+            self.check_free(&state)?;
             let target = state.target;
-            let peer = class.na.shared.peer(&target)?;
+            let peer = class.na.peer(&target)?;
             // A one-way call needs no token.
             let (quiet, more) = (state.function.is_quiet(), state.more_input);
             state.token = if quiet && !more { 0 } else { class.expect(self, peer) };
@@ -221,28 +213,23 @@ impl Origin {
                 class.forget(state.token);
                 return Err(failure);
             }
-            state.phase = Phase::Flying;
             (state.callback_pending, state.then) = (then.is_some(), then);
             self.stage.store(stage::UNDER_WAY, Ordering::Release);
-            let Function { id, check, .. } = *state.function;
-            let (token, method) = (state.token, class.method);
-            let context = state.target_context;
-            let (long, origin_context) = (false, self.context.id);
             let request = CallRequest {
-                id,
-                check,
-                method,
-                token,
+                id: state.function.id,
+                check: state.function.check,
+                method: class.method,
+                token: state.token,
                 quiet,
-                long,
+                long: false,
                 more,
-                context,
-                origin_context,
+                context: state.target_context,
+                origin_context: self.context.id,
             };
             (target, request)
         };
         let token = request.token;
-        let room = class.na.shared.max_unexpected();
+        let room = class.na.max_unexpected();
         // An exception of a proc function in C++ takes the call back, as a failure does.
         let unwinds = guard((), |()| {
             self.take_back(token);
@@ -318,7 +305,7 @@ impl Origin {
         request.write(buffer);
         let body = &buffer[..REQUEST + len];
         let beside = (u32::from(request.origin_context), request.token);
-        let sent = class.na.shared.send(target.peer, Kind::Unexpected, beside, body, || (0, None));
+        let sent = class.na.send(target.peer, Kind::Unexpected, beside, body, || (0, None));
         if sent.is_err() {
             class.forget(request.token);
         }
@@ -334,21 +321,14 @@ impl Origin {
         token
     }
 
-    pub(super) fn pulling(&self) {
-        let mut state = self.state.lock();
-        if state.phase == Phase::Flying {
-            state.phase = Phase::Pulling;
-        }
-    }
-
     /// Ends the call. A second end, for example after a cancellation, changes nothing.
     pub(super) fn complete(self: &Arc<Origin>, status: Status, body: Payload) {
         let then = {
             let mut state = self.state.lock();
-            if !matches!(state.phase, Phase::Flying | Phase::Pulling) {
+            if !self.is_at(stage::UNDER_WAY) {
                 return;
             }
-            (state.phase, state.status, state.kept) = (Phase::Ended, status, None);
+            (state.status, state.kept) = (status, None);
             state.body = (!body.is_empty()).then(|| Arc::new(body));
             let stage = if status == Status::SUCCESS { stage::DONE } else { stage::FAILED };
             self.stage.store(stage, Ordering::Release);
@@ -372,22 +352,19 @@ impl Origin {
 
     /// Returns whether the call is under way or its callback has yet to run.
     pub fn is_under_way(&self) -> bool {
-        self.state.lock().check_free().is_err()
+        self.check_free(&self.state.lock()).is_err()
     }
 
     /// Ends the call as cancelled, unless it has ended. The server may still run it.
     pub fn cancel(self: &Arc<Origin>) {
-        if self.is_done() {
-            return;
-        }
         let (token, kept, target) = {
             let mut state = self.state.lock();
-            if !matches!(state.phase, Phase::Flying | Phase::Pulling) {
+            if !self.is_at(stage::UNDER_WAY) {
                 return;
             }
             (state.token, state.kept.take(), state.target)
         };
-        let unsent = self.class().na.shared.withdraw_call(target.peer, token);
+        let unsent = self.class().na.withdraw_call(target.peer, token);
         self.class().abandon(token, kept.filter(|_| !unsent));
         self.complete(Status::CANCELED, Payload::Empty);
     }
@@ -400,7 +377,7 @@ impl Origin {
         }
         let mut deadline = Deadline::after(timeout);
         loop {
-            if self.stage.load(Ordering::Acquire) == stage::IDLE {
+            if self.is_at(stage::IDLE) {
                 refuse!(INVALID_ARG, "the call was never forwarded");
             }
             let came = self.context.wait(&mut deadline, || self.is_done())?;
@@ -435,17 +412,14 @@ impl Origin {
 
     /// Checks that the call has succeeded. Fails like [`Origin::output`].
     pub fn outcome(&self) -> Result<()> {
-        match self.stage.load(Ordering::Acquire) {
-            stage::DONE => Ok(()),
-            _ => self.output().map(drop),
-        }
+        if self.is_at(stage::DONE) { Ok(()) } else { self.output().map(drop) }
     }
 
     /// Returns the encoded output. Returns `INVALID_ARG` if the call has not ended, and a failure
     /// with its status if it has failed.
     pub fn output(&self) -> Result<Output> {
         let state = self.state.lock();
-        if state.phase != Phase::Ended {
+        if !self.is_done() {
             refuse!(INVALID_ARG, "the call has not ended; wait for it");
         }
         if state.status != Status::SUCCESS {

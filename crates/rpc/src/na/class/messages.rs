@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 use portolan_engine::am::{Data, Signals};
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
 
 impl Shared {
     // -------------------------------------------------------------- sending
@@ -88,8 +88,7 @@ impl Shared {
             context.complete(callback, Event { status: Status::HOSTUNREACH, what });
         }
         held.into_iter().filter_map(|held| held.sent).for_each(|sent| sent(Status::HOSTUNREACH));
-        let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
-        if let Some(upper) = upper {
+        if let Some(upper) = self.upper() {
             upper.lost(peer);
         }
         self.stir();
@@ -296,8 +295,7 @@ impl Shared {
     /// take an unexpected one now, or go on with an earlier one. Without an upper layer, the
     /// program takes unexpected messages.
     pub(in crate::na) fn has_wanted(&self) -> bool {
-        let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
-        let Some(upper) = upper else { return self.has_unexpected() };
+        let Some(upper) = self.upper() else { return self.has_unexpected() };
         upper.has_ready()
             || self.has_unexpected() && {
                 let wanted = upper.wanted();
@@ -330,8 +328,7 @@ impl Shared {
 
     /// Called when [`Shared::is_behind`] may have changed.
     pub(in crate::na) fn fell_behind(&self, peer: Peer) {
-        let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
-        if let Some(upper) = upper {
+        if let Some(upper) = self.upper() {
             upper.fell_behind(peer);
         }
     }
@@ -378,8 +375,7 @@ impl Shared {
             Kind::Expected => self.expected(from, head.tag, body),
             Kind::Credit => self.credited(from, head),
             Kind::Reply | Kind::Release => {
-                let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
-                if let Some(upper) = upper {
+                if let Some(upper) = self.upper() {
                     upper.arrived(from, head.kind, head.word, body);
                 }
             }

@@ -179,6 +179,10 @@ impl Shared {
         Ok(())
     }
 
+    fn upper(&self) -> Option<Arc<dyn Upper>> {
+        self.upper.read().as_ref().and_then(Weak::upgrade)
+    }
+
     pub(crate) fn clear_upper(&self) {
         *self.upper.write() = None;
     }
@@ -193,7 +197,10 @@ impl Shared {
 
     // ------------------------------------------------------------ addresses
 
-    pub(super) fn lookup(self: &Arc<Shared>, name: &str) -> Result<Address> {
+    /// Returns the address with the given name. Over `na+sm` and `tcp` the first message connects,
+    /// and fails if that is not possible. Returns `INVALID_ARG` if the name is malformed, and
+    /// `ADDRNOTAVAIL` if the rank is outside the job or the address belongs to another network.
+    pub fn lookup(&self, name: &str) -> Result<Address> {
         self.check_open()?;
         let peer = match Name::parse(name)? {
             Name::Own => Peer::Own,
@@ -244,7 +251,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn text_of(&self, address: &Address) -> String {
+    pub fn text_of(&self, address: &Address) -> String {
         if self.peer(address).is_err() {
             return "(an address of another class)".into();
         }
@@ -333,9 +340,8 @@ impl Shared {
 
     /// Returns whether a peer must end an operation of this process.
     pub(super) fn awaits_peers(&self) -> bool {
-        let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
         let posts = |kind: &Pending| matches!(kind, Pending::Unexpected);
-        upper.is_some_and(|upper| upper.awaits_peers())
+        self.upper().is_some_and(|upper| upper.awaits_peers())
             || self.pending.lock().values().any(|(kind, _)| !posts(kind))
     }
 
