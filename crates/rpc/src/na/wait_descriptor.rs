@@ -10,9 +10,10 @@
 use crate::failure::{Failure, Result, Status};
 use parking_lot::Mutex;
 use portolan_engine::sync::membarrier;
+use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -25,37 +26,22 @@ pub struct Descriptor {
     armed: AtomicBool,
 }
 
-fn opened(fd: RawFd) -> Result<OwnedFd> {
-    if fd < 0 {
-        let error = std::io::Error::last_os_error();
-        return Err(Failure::new(Status::NODEV, format!("no descriptor can be made: {error}")));
-    }
-    // SAFETY: `fd` was just opened and belongs to nothing else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 impl Descriptor {
+    /// `network` must be open.
     fn new(network: Option<RawFd>) -> Result<Descriptor> {
-        // SAFETY: the call takes no pointers.
-        let event = opened(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
-        let both = match network {
-            None => None,
-            Some(network) => {
-                // SAFETY: the call takes no pointers.
-                let both = opened(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-                for fd in [event.as_raw_fd(), network] {
-                    let mut wanted = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-                    let add = libc::EPOLL_CTL_ADD;
-                    // SAFETY: both descriptors are open, and `wanted` is live.
-                    if unsafe { libc::epoll_ctl(both.as_raw_fd(), add, fd, &mut wanted) } < 0 {
-                        let error = std::io::Error::last_os_error();
-                        let text = format!("the network's descriptor cannot be watched: {error}");
-                        return Err(Failure::new(Status::NODEV, text));
-                    }
-                }
-                Some(both)
+        let failed = |what: &str, error| Failure::new(Status::NODEV, format!("{what}: {error}"));
+        let unmade = |error| failed("no descriptor can be made", error);
+        let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(unmade)?;
+        let mut both = None;
+        if let Some(network) = network {
+            // SAFETY: the descriptor is open during this call.
+            let network = unsafe { BorrowedFd::borrow_raw(network) };
+            let all = both.insert(epoll::create(epoll::CreateFlags::CLOEXEC).map_err(unmade)?);
+            for fd in [event.as_fd(), network] {
+                epoll::add(&*all, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+                    .map_err(|error| failed("the network's descriptor cannot be watched", error))?;
             }
-        };
+        }
         Ok(Descriptor { event: File::from(event), both, armed: AtomicBool::new(false) })
     }
 
@@ -165,9 +151,8 @@ mod tests {
     #[test]
     fn an_armed_descriptor_that_goes_does_not_count() {
         let class = crate::na::Class::new("self", false).unwrap();
-        let armed = |class: &crate::na::Class| {
-            class.shared.wake_source.descriptors.armed.load(Ordering::Relaxed)
-        };
+        let armed =
+            |class: &crate::na::Class| class.wake_source.descriptors.armed.load(Ordering::Relaxed);
         let context = class.context().unwrap();
         context.wait_descriptor().unwrap().expect("the network wakes its threads");
         assert!(context.arm(|| false));
