@@ -6,8 +6,8 @@
 
 use crate::failure::{Result, refuse};
 use crate::na::memory::{InUse, Mem, Run};
-use crate::na::wire::CHUNK;
-use crate::na::wire::number;
+use crate::na::transfer::Direction;
+use crate::na::wire::{CHUNK, number};
 use portolan_engine::memory::runs::{gather, scatter};
 
 pub const NAMES: usize = 24;
@@ -43,53 +43,40 @@ impl Named {
     }
 
     /// Returns the runs of the range, whose memory stays registered while the guard exists.
-    fn find(&self, may: impl FnOnce(&Mem) -> Result<()>) -> Result<(InUse, Vec<Run>)> {
+    fn find(&self, direction: Direction) -> Result<(InUse, Vec<Run>)> {
         let Some(mem) = Mem::find(self.id) else {
             refuse!(ACCESS, "the handle is not registered (any more)");
         };
-        may(&mem)?;
+        match direction {
+            Direction::Get if !mem.access().readable() => {
+                refuse!(PERMISSION, "the memory is write-only")
+            }
+            Direction::Put if !mem.access().writable() => {
+                refuse!(PERMISSION, "the memory is read-only")
+            }
+            _ => {}
+        }
         mem.check(self.offset, self.len)?;
         let runs = mem.chunks(self.offset, self.len).filter(|run| run.len > 0).collect();
         Ok((mem, runs))
     }
 }
 
-/// Returns the memory that a peer asks to read. `body` is the name of the range. Returns
-/// `PROTOCOL_ERROR` if the request is malformed, `ACCESS` if the memory is not registered,
-/// `PERMISSION` if it is write-only, and `OVERFLOW` if the range exceeds the handle.
-pub(super) fn reading(body: &[u8]) -> Result<(InUse, Vec<Run>)> {
+/// Returns the memory that a peer asks to read (get) or write (put). `body` is the name of the
+/// range. Returns `PROTOCOL_ERROR` if the request is malformed, `ACCESS` if the memory is not
+/// registered, `PERMISSION` if it does not permit the access, and `OVERFLOW` if the range exceeds
+/// the handle.
+pub(super) fn named(body: &[u8], direction: Direction) -> Result<(InUse, Vec<Run>)> {
     let (named, rest) = Named::parse(body)?;
     if !rest.is_empty() {
         refuse!(PROTOCOL_ERROR, "{} bytes follow what names memory", rest.len());
     }
-    named.find(|mem| {
-        if !mem.access().readable() {
-            refuse!(PERMISSION, "the memory is write-only");
-        }
-        Ok(())
-    })
+    named.find(direction)
 }
 
-fn writable(mem: &Mem) -> Result<()> {
-    if !mem.access().writable() {
-        refuse!(PERMISSION, "the memory is read-only");
-    }
-    Ok(())
-}
-
-/// Returns the memory that a peer asks to write. `body` is the name of the range. Fails like
-/// [`reading`], with `PERMISSION` if the memory is read-only.
-pub(super) fn writing(body: &[u8]) -> Result<(InUse, Vec<Run>)> {
-    let (named, rest) = Named::parse(body)?;
-    if !rest.is_empty() {
-        refuse!(PROTOCOL_ERROR, "{} bytes follow what names memory", rest.len());
-    }
-    named.find(writable)
-}
-
-/// Returns the bytes that a peer requests. Fails like [`reading`].
+/// Returns the bytes that a peer requests. Fails like [`named`].
 pub fn read(body: &[u8]) -> Result<Vec<u8>> {
-    let (_guard, runs) = reading(body)?;
+    let (_guard, runs) = named(body, Direction::Get)?;
     let mut bytes = vec![0; runs.iter().map(|run| run.len).sum()];
     // SAFETY: the guard keeps the memory registered, and the creator of the handle guarantees that
     // registered memory is readable.
@@ -97,13 +84,13 @@ pub fn read(body: &[u8]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes the bytes of a peer's put. Fails like [`writing`]. Nothing is written then.
+/// Writes the bytes of a peer's put. Fails like [`named`]. Nothing is written then.
 pub fn write(body: &[u8]) -> Result<()> {
     let (named, rest) = Named::parse(body)?;
     if rest.len() != named.len {
         refuse!(PROTOCOL_ERROR, "{} bytes came instead of {}", rest.len(), named.len);
     }
-    let (_guard, runs) = named.find(writable)?;
+    let (_guard, runs) = named.find(Direction::Put)?;
     // SAFETY: the guard keeps the memory registered, and by contract it is writable.
     unsafe { scatter(rest, runs) };
     Ok(())

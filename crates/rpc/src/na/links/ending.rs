@@ -37,7 +37,7 @@ impl Links {
         log::debug!("{}://{}: {why}", self.networks.name, first.name());
         for link in &links {
             link.break_off(why.clone());
-            self.networks.arrivals.poller.forget(link.descriptor());
+            self.networks.arrivals.poller.forget(link.stream.descriptor());
             link.abandon(&why);
             link.stream.process().into_iter().for_each(shm_export::drop_those_of);
         }

@@ -6,7 +6,6 @@ use super::stream::{Read, Stream};
 use crate::na::memory::{InUse, MOST_COPIED, Run};
 use crate::na::wire::Head;
 use parking_lot::Mutex;
-use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -62,14 +61,6 @@ impl Link {
 
     pub fn is_accepted(&self) -> bool {
         self.accepted
-    }
-
-    pub fn descriptor(&self) -> RawFd {
-        self.stream.descriptor()
-    }
-
-    pub fn signalled(&self) {
-        self.stream.signalled();
     }
 
     pub fn is_open(&self) -> bool {

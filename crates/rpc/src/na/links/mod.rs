@@ -66,7 +66,7 @@ use fork::Owner;
 use link::Link;
 use listener::{Opened, Who};
 use parking_lot::Mutex;
-use peers::{Peers, Room};
+use peers::Peers;
 use poller::Poller;
 use portolan_engine::am::Data;
 use portolan_engine::config::Config;
@@ -174,13 +174,13 @@ impl Links {
                 n
             }
         };
-        if self.peers().room(n, life, accepted) == Room::Outlived {
+        if self.peers().are_outlived(n, life, accepted) {
             self.lose(class, n);
         }
         class.begin_flow(n);
         let link = Arc::new(Link::new(n, stream, name, accepted));
         self.peers().add(&link, life);
-        if let Err(error) = self.networks.arrivals.poller.watch(link.descriptor(), n) {
+        if let Err(error) = self.networks.arrivals.poller.watch(link.stream.descriptor(), n) {
             link.break_off(format!("it cannot be watched: {error}"));
         }
         // Bytes may have arrived before the connection was watched.
@@ -277,7 +277,7 @@ impl Links {
     /// Collects the events of the poller within `time`; results as in [`Poller::wait`].
     fn collect(&self, time: Duration) -> Option<bool> {
         self.networks.arrivals.poller.wait(time, |n| {
-            self.peers().connections(n).iter().for_each(|link| link.signalled());
+            self.peers().connections(n).iter().for_each(|link| link.stream.signalled());
             self.make_ready(n);
         })
     }

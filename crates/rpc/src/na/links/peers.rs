@@ -106,13 +106,6 @@ impl Table {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Room {
-    Free,
-    /// The existing connections belong to an earlier life and must be lost first.
-    Outlived,
-}
-
 static INSTANCES: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
 pub(super) struct Peers {
@@ -201,16 +194,14 @@ impl Peers {
         self.instance.wrapping_add(slot.map_or(0, |slot| slot.losses).into())
     }
 
-    /// Returns whether a connection in this life can be added; `accepted` if the peer has made it.
-    pub fn room(&self, n: u32, life: u64, accepted: bool) -> Room {
+    /// Returns whether the existing connections belong to an earlier life than a new one, and must
+    /// be lost before that is added. `accepted` means that the peer has made the new one.
+    pub fn are_outlived(&self, n: u32, life: u64, accepted: bool) -> bool {
         let table = self.table.read();
-        let Some(slot) = table.get(n) else { return Room::Free };
+        let Some(slot) = table.get(n) else { return false };
         // A peer connects only if it has no connection.
         let twice = accepted && slot.links.iter().any(|link| link.is_accepted());
-        match slot.links.is_empty() || slot.theirs == life && !twice {
-            true => Room::Free,
-            false => Room::Outlived,
-        }
+        !slot.links.is_empty() && (slot.theirs != life || twice)
     }
 
     pub fn add(&self, link: &Arc<Link>, life: u64) {

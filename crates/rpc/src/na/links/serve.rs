@@ -13,7 +13,7 @@ use super::stream::{Read, total};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
 use crate::na::class::Shared;
-use crate::na::memory::{InUse, KEY, Run, decode_key, encode_key, pair, to_mapped};
+use crate::na::memory::{KEY, Run, decode_key, encode_key, pair, to_mapped};
 use crate::na::moving::Moving;
 use crate::na::plugin::Chunk;
 use crate::na::service::{self, NAMES, Named};
@@ -126,7 +126,7 @@ impl Links {
     }
 
     fn read(&self, class: &Shared, link: &Arc<Link>, to: &Head, body: &[u8]) {
-        let (status, guard, runs) = match service::reading(body) {
+        let (status, guard, runs) = match service::named(body, Direction::Get) {
             Ok((mem, runs)) => (Status::SUCCESS, Some(mem), runs),
             Err(failure) => (failure.status(), None, Vec::new()),
         };
@@ -150,10 +150,7 @@ impl Links {
             _ => (None, rest),
         };
         let there = runs::list(rest, (rest.len() / size_of::<Run>()) as u64);
-        let (mem, here): (InUse, Vec<Run>) = match direction {
-            Direction::Get => service::reading(names)?,
-            Direction::Put => service::writing(names)?,
-        };
+        let (mem, here) = service::named(names, direction)?;
         let there = match there {
             Ok((there, all, [])) if there.len() <= RUNS && all == total(&here) => there,
             _ => refuse!(PROTOCOL_ERROR, "the addresses of a request do not fit its length"),

@@ -176,17 +176,8 @@ fn prepare(socket: &UnixStream) -> io::Result<()> {
     socket.set_write_timeout(Some(PATIENCE))
 }
 
-pub(super) struct Greeted {
-    rings: Rings,
-    name: String,
-    life: u64,
-}
-
-impl Greeted {
-    pub fn opened(self, n: u32) -> Opened {
-        let Greeted { rings, name, life } = self;
-        Opened { who: Who::Known(n), stream: Box::new(rings), name, life }
-    }
+fn opened(n: u32, rings: Rings, hello: Hello) -> Opened {
+    Opened { who: Who::Known(n), stream: Box::new(rings), name: hello.name, life: hello.life }
 }
 
 /// Greets a server. `numbers` are the number of the server at this process, and the life to send.
@@ -194,7 +185,7 @@ pub(super) fn as_client(
     socket: UnixStream,
     own: &Own<'_>,
     numbers: (u32, u64),
-) -> Result<Greeted, Refusal> {
+) -> Result<Opened, Refusal> {
     prepare(&socket)?;
     let process = peer(&socket)?;
     let (mapping, file) = SharedFile::sealed(ring::SIZE).map_err(io::Error::other)?.into_parts();
@@ -212,8 +203,7 @@ pub(super) fn as_client(
         reachable,
         reaches_us: hello.reaches,
     };
-    let rings = Rings::new(mapping, Side::Client, other, socket)?;
-    Ok(Greeted { rings, name: hello.name, life: hello.life })
+    Ok(opened(numbers.0, Rings::new(mapping, Side::Client, other, socket)?, hello))
 }
 
 /// Greets a client. `numbers` returns the client's number, and the life to send, by its name.
@@ -221,7 +211,7 @@ pub(super) fn as_server(
     socket: UnixStream,
     own: &Own<'_>,
     numbers: impl FnOnce(&str) -> (u32, u64),
-) -> Result<Greeted, Refusal> {
+) -> Result<Opened, Refusal> {
     prepare(&socket)?;
     let process = peer(&socket)?;
     let (hello, [mapping, bell, waker]) = receive(&socket)?;
@@ -241,6 +231,5 @@ pub(super) fn as_server(
         reachable,
         reaches_us: reached[0] == 1,
     };
-    let rings = Rings::new(mapping, Side::Server, other, socket)?;
-    Ok(Greeted { rings, name: hello.name, life: hello.life })
+    Ok(opened(numbers.0, Rings::new(mapping, Side::Server, other, socket)?, hello))
 }

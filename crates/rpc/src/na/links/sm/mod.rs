@@ -85,15 +85,10 @@ impl Listen for Socket {
             let n = *number.insert(peers.proven(name));
             (n, peers.life_for(name))
         });
-        match (greeted, number) {
-            (Ok(greeted), Some(n)) => self.mine.arrivals.accept(greeted.opened(n)),
-            (Ok(_), None) => {}
-            (Err(refusal), n) => {
-                n.into_iter().for_each(|n| peers.give_up(n));
-                return Err(refusal);
-            }
+        if greeted.is_err() {
+            number.into_iter().for_each(|n| peers.give_up(n));
         }
-        Ok(())
+        greeted.map(|opened| self.mine.arrivals.accept(opened))
     }
 }
 
@@ -170,7 +165,7 @@ impl Sm {
             };
             let socket = address(place).and_then(connect);
             let socket = socket.map_err(Refusal::Absent)?;
-            Ok(greeting::as_client(socket, &self.mine.own(), (n, life))?.opened(n))
+            greeting::as_client(socket, &self.mine.own(), (n, life))
         });
         match dialled {
             Ok(opened) => Ok(opened),
