@@ -15,8 +15,8 @@ fn end_after_a_report(net: &Net) {
     let (a, b, there) = net.pair();
     meet(&a, &b, &there);
     for n in 0..MESSAGES {
-        b.context.recv_unexpected(b.callback()).unwrap();
-        a.context.send_unexpected(&there, n as u32, &[7; LEN], a.callback()).unwrap();
+        b.receive();
+        a.send(&there, n as u32, &[7; LEN]).unwrap();
     }
     pump(&a, &b, "some messages", || b.events.lock().len() >= 8);
     (0..1000).for_each(|_| b.turn());
@@ -55,7 +55,7 @@ fn refused_messages_leave_the_window_open() {
     // Nobody listens at port 1.
     let nobody = a.class.lookup("tcp://127.0.0.1:1").unwrap();
     for n in 0..MESSAGES {
-        let sent = a.context.send_unexpected(&nobody, 1, &[7; LEN], a.callback());
+        let sent = a.send(&nobody, 1, &[7; LEN]);
         assert_eq!(sent.unwrap_err().status(), Status::HOSTUNREACH, "message {n}");
     }
     a.close();
@@ -65,7 +65,7 @@ fn refused_messages_leave_the_window_open() {
 fn errors_name_the_network_as_the_program_wrote_it() {
     let a = End::with("ofi+tcp", false, Options::default());
     let nobody = a.class.lookup("ofi+tcp://127.0.0.1:1").unwrap();
-    let refused = a.context.send_unexpected(&nobody, 1, b"one", a.callback()).unwrap_err();
+    let refused = a.send(&nobody, 1, b"one").unwrap_err();
     assert!(refused.text().starts_with("ofi+tcp://127.0.0.1:1: "), "{}", refused.text());
     a.close();
 }
@@ -75,7 +75,7 @@ fn the_address_of_a_peer_that_has_left_does_not_disturb_its_successor() {
     let (a, b, there) = Net::new("tcp").pair();
     meet(&a, &b, &there);
     let (old, new) = (7, 7 + (1 << INDEX_BITS));
-    let shared = &a.class.shared;
+    let shared = &a.class;
     let admits = |bytes| shared.with_flow(Peer::Remote(new), |flow| flow.admit(0, bytes));
     shared.begin_flow(new);
     assert_eq!(admits(1 << 20), Some(true));

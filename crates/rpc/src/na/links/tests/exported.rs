@@ -1,6 +1,6 @@
 //! Memory of a peer that this process maps and copies itself, without the peer's help.
 
-use super::{Arc, Direction, End, Mem, Net, Part, Permission, Status};
+use super::{Arc, Direction, End, Mem, Net, Permission, Status};
 use super::{filled, get, meet, pattern, pump, remote_copy, set};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,8 +24,7 @@ fn start(
     remote: &Arc<Mem>,
 ) {
     a.events.lock().clear();
-    let (here, far) = (Part { mem: local, offset: 0 }, Part { mem: remote, offset: 0 });
-    a.context.transfer(direction, there, here, far, LEN, a.callback()).unwrap();
+    a.transfer(direction, there, local, remote, LEN).unwrap();
 }
 
 /// Waits for the end of a transfer and returns its status.

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_millis(10);
 
 fn send(a: &End, b: &End, there: &super::Address, tag: u32) {
-    b.context.recv_unexpected(b.callback()).unwrap();
-    a.context.send_unexpected(there, tag, b"held", a.callback()).unwrap();
+    b.receive();
+    a.send(there, tag, b"held").unwrap();
 }
 
 #[test]
 fn held_messages_are_transmitted_together() {
     let (a, b, there) = Net::new("tcp").pair();
     meet(&a, &b, &there);
-    let plugin = a.class.shared.plugin.as_deref().unwrap();
+    let plugin = a.class.plugin.as_deref().unwrap();
     let mut held = 0;
     // On a busy machine, a tick may come during a round.
     for round in 0..500 {
@@ -43,7 +43,7 @@ fn held_messages_are_transmitted_together() {
 fn a_thread_that_holds_messages_and_does_nothing_more_delays_them_only_shortly() {
     let (a, b, there) = Net::new("tcp").pair();
     meet(&a, &b, &there);
-    let plugin = a.class.shared.plugin.as_deref().unwrap();
+    let plugin = a.class.plugin.as_deref().unwrap();
     for pause in [0, 0, 0, 1200] {
         std::thread::sleep(Duration::from_millis(pause)); // the thread that transmits falls asleep
         plugin.hold(true);

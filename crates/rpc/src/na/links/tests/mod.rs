@@ -1,7 +1,8 @@
 //! Two classes of this process talk to each other over each network.
 
-use crate::failure::Status;
-use crate::na::{Address, Class, Context, Direction, Event, Mem, Options, Part, Permission, What};
+use crate::failure::{Result, Status};
+use crate::na::{Address, Class, Context, Direction, Event, Mem, OpId, Options, Part};
+use crate::na::{Permission, What};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,9 +45,40 @@ impl End {
         self.class.text_of(&self.class.own_address())
     }
 
+    /// Returns the name without the network.
+    fn place(&self) -> String {
+        self.name().split_once("://").unwrap().1.into()
+    }
+
+    fn send(&self, there: &Address, tag: u32, body: &[u8]) -> Result<OpId> {
+        self.context.send_unexpected(there, tag, body, self.callback())
+    }
+
+    fn receive(&self) {
+        self.context.recv_unexpected(self.callback()).unwrap();
+    }
+
+    /// Transfers the first `len` bytes of two handles.
+    fn transfer(
+        &self,
+        direction: Direction,
+        there: &Address,
+        local: &Arc<Mem>,
+        remote: &Arc<Mem>,
+        len: usize,
+    ) -> Result<OpId> {
+        let (here, far) = (Part { mem: local, offset: 0 }, Part { mem: remote, offset: 0 });
+        self.context.transfer(direction, there, here, far, len, self.callback())
+    }
+
     fn turn(&self) {
         self.context.progress(Duration::ZERO).unwrap();
         self.context.trigger(Duration::ZERO, 100).unwrap();
+    }
+
+    /// Makes progress on this end until `done`.
+    fn pump(&self, what: &str, done: impl FnMut() -> bool) {
+        pump(self, self, what, done);
     }
 
     fn close(self) {
@@ -68,8 +100,8 @@ fn pump(a: &End, b: &End, what: &str, mut done: impl FnMut() -> bool) {
 
 /// Connects `a` to `b` by a message, and forgets the events.
 fn meet(a: &End, b: &End, there: &Address) {
-    b.context.recv_unexpected(b.callback()).unwrap();
-    a.context.send_unexpected(there, 1, b"x", a.callback()).unwrap();
+    b.receive();
+    a.send(there, 1, b"x").unwrap();
     pump(a, b, "a message", || !a.events.lock().is_empty() && !b.events.lock().is_empty());
     a.events.lock().clear();
     b.events.lock().clear();
@@ -87,8 +119,8 @@ fn messages_of_all_lengths_arrive_in_order() {
         let rounds = 40;
         for n in 0..rounds * lens.len() {
             let body = pattern(lens[n % lens.len()], n);
-            a.context.send_unexpected(&there, n as u32, &body, a.callback()).unwrap();
-            b.context.recv_unexpected(b.callback()).unwrap();
+            a.send(&there, n as u32, &body).unwrap();
+            b.receive();
         }
         pump(&a, &b, "messages", || b.events.lock().len() == rounds * lens.len());
         let mut source = None;
@@ -189,8 +221,7 @@ fn transfers_move_every_byte_once() {
             // The owner has the last word about its memory.
             owned.deregister();
             a.events.lock().clear();
-            let (here, far) = (parts(&local, 0), parts(&remote, 0));
-            a.context.transfer(Direction::Get, &there, here, far, 8, a.callback()).unwrap();
+            a.transfer(Direction::Get, &there, &local, &remote, 8).unwrap();
             pump(&a, &b, "a refusal", || !a.events.lock().is_empty());
             assert_ne!(a.events.lock()[0].status, Status::SUCCESS);
         }
@@ -213,21 +244,19 @@ fn the_end_of_a_peer_is_noticed_and_its_successor_is_reached() {
         meet(&a, &b, &there);
         a.context.recv_expected(&there, 1, a.callback()).unwrap();
         b.close();
-        let alone = End::open("self", Options::default());
-        pump(&a, &alone, "the end", || !a.events.lock().is_empty());
+        a.pump("the end", || !a.events.lock().is_empty());
         assert_eq!(a.events.lock()[0].status, Status::HOSTUNREACH);
-        let gone = a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap_err();
+        let gone = a.send(&there, 1, b"x").unwrap_err();
         assert_eq!(gone.status(), Status::HOSTUNREACH, "{gone}");
         assert_eq!(a.class.lookup(&name).unwrap(), there);
         if net.info == "tcp" {
             let successor = End::open(&name, net.options());
             assert_eq!(successor.name(), name);
-            successor.context.recv_unexpected(successor.callback()).unwrap();
-            a.context.send_unexpected(&there, 9, b"again", a.callback()).unwrap();
+            successor.receive();
+            a.send(&there, 9, b"again").unwrap();
             pump(&a, &successor, "a message", || !successor.events.lock().is_empty());
             successor.close();
         }
-        alone.close();
         a.close();
     }
 }
@@ -242,7 +271,7 @@ fn a_peer_that_breaks_the_protocol_loses_its_connection_only() {
         meet(&bad, &b, &from_bad);
         let head = Head { kind: Kind::GetData, class: 0, tag: 0, word: 99 };
         let none = portolan_engine::am::Data::NONE;
-        bad.class.shared.transmit(from_bad.peer, &head, none).unwrap();
+        bad.class.transmit(from_bad.peer, &head, none).unwrap();
         bad.context.recv_expected(&from_bad, 1, bad.callback()).unwrap();
         pump(&bad, &b, "the end", || !bad.events.lock().is_empty());
         assert_eq!(bad.events.lock()[0].status, Status::HOSTUNREACH);
@@ -255,12 +284,12 @@ fn a_peer_that_breaks_the_protocol_loses_its_connection_only() {
 fn a_thread_that_was_woken_before_it_slept_does_not_sleep() {
     for net in Net::all() {
         let (a, b, _) = net.pair();
-        while a.class.shared.poll().unwrap() {}
-        let plugin = a.class.shared.plugin.as_ref().unwrap();
+        while a.class.poll().unwrap() {}
+        let plugin = a.class.plugin.as_ref().unwrap();
         plugin.prepare_sleep();
         plugin.wake();
-        assert!(a.class.shared.poll().unwrap(), "{net}");
-        assert!(!a.class.shared.poll().unwrap(), "{net}");
+        assert!(a.class.poll().unwrap(), "{net}");
+        assert!(!a.class.poll().unwrap(), "{net}");
         a.close();
         b.close();
     }
@@ -270,8 +299,8 @@ fn a_thread_that_was_woken_before_it_slept_does_not_sleep() {
 fn an_idle_thread_is_woken_by_a_message_and_by_a_thread() {
     for net in Net::all() {
         let (a, b, there) = net.pair();
-        b.context.recv_unexpected(b.callback()).unwrap();
-        b.context.recv_unexpected(b.callback()).unwrap();
+        b.receive();
+        b.receive();
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
@@ -282,12 +311,12 @@ fn an_idle_thread_is_woken_by_a_message_and_by_a_thread() {
                     }
                     // The other thread may still wait: an event of this process wakes it.
                     let own = b.class.own_address();
-                    b.context.send_unexpected(&own, 1, b"", b.callback()).unwrap();
+                    b.send(&own, 1, b"").unwrap();
                 });
             }
             for n in 0..2 {
                 std::thread::sleep(Duration::from_millis(20));
-                a.context.send_unexpected(&there, n, b"x", a.callback()).unwrap();
+                a.send(&there, n, b"x").unwrap();
             }
             // On a busy machine, the connection may be made after the calls have returned.
             while b.events.lock().len() < 2 {
@@ -314,7 +343,7 @@ fn a_server_reaches_a_client_that_does_not_listen_while_it_is_connected() {
         if net.info == "na+sm" {
             meet(&other, &client, &stranger);
         } else {
-            let refused = other.context.send_unexpected(&stranger, 1, b"x", other.callback());
+            let refused = other.send(&stranger, 1, b"x");
             assert_eq!(refused.unwrap_err().status(), Status::HOSTUNREACH);
         }
         [client, server, other].into_iter().for_each(End::close);
@@ -329,17 +358,15 @@ fn clients_that_have_left_cost_no_memory_and_stay_lost() {
         for _ in 0..6 {
             let client = End::with(net.info, false, net.options());
             let there = client.class.lookup(&server.name()).unwrap();
-            server.context.recv_unexpected(server.callback()).unwrap();
-            client.context.send_unexpected(&there, 1, b"x", client.callback()).unwrap();
+            server.receive();
+            client.send(&there, 1, b"x").unwrap();
             pump(&client, &server, "a message", || !server.events.lock().is_empty());
             let What::RecvUnexpected { source, .. } = server.events.lock().remove(0).what else {
                 panic!("a message")
             };
             server.context.recv_expected(&source, 1, server.callback()).unwrap();
             client.close();
-            let alone = End::open("self", Options::default());
-            pump(&server, &alone, "the end", || !server.events.lock().is_empty());
-            alone.close();
+            server.pump("the end", || !server.events.lock().is_empty());
             server.events.lock().clear();
             assert!(!sources.contains(&source), "{net}");
             sources.push(source);
@@ -358,10 +385,10 @@ fn clients_that_have_left_cost_no_memory_and_stay_lost() {
 fn exchange(a: &End, to_b: Address, b: &End, to_a: Address) {
     for end in [a, b] {
         end.events.lock().clear();
-        end.context.recv_unexpected(end.callback()).unwrap();
+        end.receive();
     }
-    a.context.send_unexpected(&to_b, 1, b"x", a.callback()).unwrap();
-    b.context.send_unexpected(&to_a, 1, b"x", b.callback()).unwrap();
+    a.send(&to_b, 1, b"x").unwrap();
+    b.send(&to_a, 1, b"x").unwrap();
     pump(a, b, "messages", || a.events.lock().len() == 2 && b.events.lock().len() == 2);
     for (end, there) in [(a, to_b), (b, to_a)] {
         let events = std::mem::take(&mut *end.events.lock());
@@ -402,7 +429,7 @@ fn a_peer_has_one_address() {
                     scope.spawn(move || {
                         both.wait();
                         for tag in 0..10 {
-                            end.context.send_unexpected(&there, tag, b"x", end.callback()).unwrap();
+                            end.send(&there, tag, b"x").unwrap();
                         }
                     });
                 }
@@ -410,7 +437,7 @@ fn a_peer_has_one_address() {
             for end in [&d, &e] {
                 end.events.lock().clear();
                 (0..10).for_each(|_| {
-                    end.context.recv_unexpected(end.callback()).unwrap();
+                    end.receive();
                 });
             }
             let received = |end: &End, there: Address| {
@@ -454,7 +481,7 @@ fn sharing(auto_sm: bool) -> End {
 
 /// Returns the streams of the open connections, one per line.
 fn streams(end: &End) -> String {
-    end.class.shared.plugin.as_ref().unwrap().describe()
+    end.class.plugin.as_ref().unwrap().describe()
 }
 
 #[test]
@@ -476,10 +503,8 @@ fn two_processes_of_a_host_switch_to_shared_memory_if_both_want_to() {
         assert_eq!(a.class.text_of(&there), b.name());
         a.context.recv_expected(&there, 1, a.callback()).unwrap();
         b.close();
-        let alone = End::open("self", Options::default());
-        pump(&a, &alone, "the end", || !a.events.lock().is_empty());
+        a.pump("the end", || !a.events.lock().is_empty());
         assert_eq!(a.events.lock()[0].status, Status::HOSTUNREACH);
-        alone.close();
         a.close();
     }
 }
@@ -489,7 +514,7 @@ fn shared_memory_needs_the_same_key() {
     let options = |key: &'static [u8]| Options::default().auth_key(key).auto_sm(true);
     let (a, b) = (End::open("tcp", options(b"one key")), End::open("tcp", options(b"another")));
     let there = a.class.lookup(&b.name()).unwrap();
-    let refused = a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap_err();
+    let refused = a.send(&there, 1, b"x").unwrap_err();
     assert_eq!(refused.status(), Status::PERMISSION);
     let c = End::open("tcp", options(b"one key"));
     let there = a.class.lookup(&c.name()).unwrap();

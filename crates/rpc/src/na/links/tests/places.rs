@@ -14,8 +14,8 @@ fn a_process_reaches_itself() {
         }
         assert!(a.class.lookup(&a.name()).unwrap().is_self());
         let own = a.class.own_address();
-        a.context.recv_unexpected(a.callback()).unwrap();
-        a.context.send_unexpected(&own, 1, b"me", a.callback()).unwrap();
+        a.receive();
+        a.send(&own, 1, b"me").unwrap();
         pump(&a, &b, "an own message", || a.events.lock().len() == 2);
         a.close();
         b.close();

@@ -11,13 +11,9 @@ fn open(member: &Member) -> End {
     End::open("tcp", Options::default().tls_dir(member.dir()))
 }
 
-fn place_of(end: &End) -> String {
-    end.name().strip_prefix("tcp://").unwrap().to_string()
-}
-
 fn refuses(server: &End, client: &End, why: &str) {
     let there = client.class.lookup(&server.name()).unwrap();
-    let refused = client.context.send_unexpected(&there, 1, b"x", client.callback()).unwrap_err();
+    let refused = client.send(&there, 1, b"x").unwrap_err();
     assert_eq!(refused.status(), Status::PERMISSION, "{refused}");
     assert!(refused.text().contains(why), "{refused}");
 }
@@ -76,12 +72,11 @@ fn clients_without_an_accepted_certificate_are_refused() {
         (Some(expired), "CertificateExpired"),
     ];
     for (certificate, alert) in &cases {
-        let refused = refused_by(&place_of(&server), &member, certificate.as_ref());
+        let refused = refused_by(&server.place(), &member, certificate.as_ref());
         assert!(refused.contains(alert), "{refused}");
     }
-    let alone = End::open("self", Options::default());
-    pump(&server, &alone, "refusals", || server.class.refused() == cases.len() as u64);
-    [server, alone].into_iter().for_each(End::close);
+    server.pump("refusals", || server.class.refused() == cases.len() as u64);
+    server.close();
 }
 
 #[test]
@@ -109,7 +104,7 @@ fn clients_that_stop_half_way_block_nobody_and_are_dropped() {
     let says: [&[u8]; 3] = [&[22], &[22, 3, 1, 2, 0, 1, 0, 1, 252], &[22, 3, 1, 255, 255]];
     let mut sockets = Vec::new();
     for n in 0..150 {
-        let mut socket = TcpStream::connect(place_of(&server)).unwrap();
+        let mut socket = TcpStream::connect(server.place()).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let _ = socket.write_all(says[n % says.len()]);
         sockets.push(socket);
@@ -168,7 +163,7 @@ fn a_relay_can_only_end_the_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let there = format!("tcp://{}", listener.local_addr().unwrap());
         let there = client.class.lookup(&there).unwrap();
-        let (now, place) = (AtomicBool::new(false), place_of(&server));
+        let (now, place) = (AtomicBool::new(false), server.place());
         let (now, place) = (&now, &place);
         let seen = std::thread::scope(|scope| {
             let relaying = scope.spawn(move || {
@@ -187,13 +182,8 @@ fn a_relay_can_only_end_the_connection() {
             now.store(true, Ordering::Release);
             client.context.recv_expected(&there, 1, client.callback()).unwrap();
             for n in 0..20 {
-                server.context.recv_unexpected(server.callback()).unwrap();
-                let sent = client.context.send_unexpected(
-                    &there,
-                    n,
-                    &b"the secret of this test ".repeat(100),
-                    client.callback(),
-                );
+                server.receive();
+                let sent = client.send(&there, n, &b"the secret of this test ".repeat(100));
                 // Later messages may find the connection at its end.
                 assert!(sent.is_ok() || matches!(deed, Deed::Damage | Deed::Cut));
             }

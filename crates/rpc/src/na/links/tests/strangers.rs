@@ -2,7 +2,7 @@
 //! half-way, that claim the address of another process, or that come in large numbers. The greeting
 //! is written here from its description.
 
-use super::{Direction, End, Mem, Net, Options, Status, What, filled, meet, pump};
+use super::{Address, Direction, End, Mem, Net, Options, Status, What, filled, meet, pump};
 use crate::na::secret::{Key, random};
 use crate::na::wire::{Head, Kind};
 use std::io::{Read, Write};
@@ -15,8 +15,8 @@ fn with(key: &'static [u8]) -> Options<'static> {
     Options::default().auth_key(key)
 }
 
-fn place_of(end: &End) -> String {
-    end.name().strip_prefix("tcp://").unwrap().to_string()
+fn tcp() -> End {
+    End::open("tcp", Options::default())
 }
 
 fn reach(place: &str) -> TcpStream {
@@ -76,19 +76,23 @@ fn proven(place: &str) -> (TcpStream, Vec<u8>) {
 fn admits(server: &End) {
     let client = End::open("tcp", with(SECRET));
     let there = client.class.lookup(&server.name()).unwrap();
-    server.context.recv_unexpected(server.callback()).unwrap();
+    server.receive();
     let before = server.events.lock().len();
-    client.context.send_unexpected(&there, 1, b"x", client.callback()).unwrap();
+    client.send(&there, 1, b"x").unwrap();
     pump(&client, server, "a message", || server.events.lock().len() > before);
     client.close();
 }
 
+/// Checks that a call to the server is refused.
+fn is_refused(client: &End, server: &End) {
+    let there = client.class.lookup(&server.name()).unwrap();
+    assert_eq!(client.send(&there, 1, b"x").unwrap_err().status(), Status::PERMISSION);
+}
+
 /// Makes progress until the server has refused this many clients.
 fn refuses(server: &End, count: u64) {
-    let alone = End::open("self", Options::default());
-    pump(server, &alone, "refusals", || server.class.refused() >= count);
+    server.pump("refusals", || server.class.refused() >= count);
     assert_eq!(server.class.refused(), count);
-    alone.close();
 }
 
 #[test]
@@ -96,24 +100,20 @@ fn keys_must_agree() {
     let server = End::open("tcp", with(SECRET));
     for options in [Options::default(), with(b"another key")] {
         let client = End::open("tcp", options);
-        let there = client.class.lookup(&server.name()).unwrap();
-        let refused = client.context.send_unexpected(&there, 1, b"x", client.callback());
-        assert_eq!(refused.unwrap_err().status(), Status::PERMISSION);
+        is_refused(&client, &server);
         client.close();
     }
     admits(&server);
     refuses(&server, 2);
-    let (client, open) = (End::open("tcp", with(SECRET)), End::open("tcp", Options::default()));
-    let there = client.class.lookup(&open.name()).unwrap();
-    let refused = client.context.send_unexpected(&there, 1, b"x", client.callback());
-    assert_eq!(refused.unwrap_err().status(), Status::PERMISSION);
+    let (client, open) = (End::open("tcp", with(SECRET)), tcp());
+    is_refused(&client, &open);
     [server, client, open].into_iter().for_each(End::close);
 }
 
 #[test]
 fn what_is_no_greeting_learns_nothing() {
     let server = End::open("tcp", with(SECRET));
-    let place = place_of(&server);
+    let place = server.place();
     let long = [&front(1, &[0; 32])[..], &u16::MAX.to_le_bytes()].concat();
     let says: [&[u8]; 6] =
         [b"", b"ptln", b"GET / HTTP/1.0\r\n\r\n", &[0; 1000], b"ptlntcp\x03", &long];
@@ -135,7 +135,7 @@ fn what_is_no_greeting_learns_nothing() {
 #[test]
 fn wrong_proofs_and_replays_are_refused() {
     let server = End::open("tcp", with(SECRET));
-    let place = place_of(&server);
+    let place = server.place();
     let nonce = random().unwrap();
     for proof in [vec![0; 32], vec![0xff; 500], nonce.to_vec()] {
         let mut socket = reach(&place);
@@ -162,7 +162,7 @@ fn wrong_proofs_and_replays_are_refused() {
 #[test]
 fn clients_that_stop_half_way_block_nobody() {
     let server = End::open("tcp", with(SECRET));
-    let place = place_of(&server);
+    let place = server.place();
     let greeting = [hello(1, &random().unwrap(), NOBODY), vec![7; 32]].concat();
     let mut open = Vec::new();
     for n in (0..greeting.len()).chain(0..greeting.len()) {
@@ -183,7 +183,7 @@ fn clients_that_stop_half_way_block_nobody() {
 #[test]
 fn a_flood_of_strangers_disturbs_nobody() {
     let (a, b, there) = Net::new("tcp").pair();
-    let place = place_of(&b);
+    let place = b.place();
     let flood = || {
         let mut strangers = std::collections::VecDeque::new();
         for n in 0..1000 {
@@ -198,8 +198,8 @@ fn a_flood_of_strangers_disturbs_nobody() {
     };
     let mut sent = 0;
     let send = |sent: &mut usize| {
-        b.context.recv_unexpected(b.callback()).unwrap();
-        a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap();
+        b.receive();
+        a.send(&there, 1, b"x").unwrap();
         *sent += 1;
         pump(&a, &b, "a message", || b.events.lock().len() == *sent);
     };
@@ -210,9 +210,9 @@ fn a_flood_of_strangers_disturbs_nobody() {
         }
         flood.join().unwrap()
     });
-    let late = End::open("tcp", Options::default());
+    let late = tcp();
     let there = late.class.lookup(&b.name()).unwrap();
-    late.context.send_unexpected(&there, 1, b"x", late.callback()).unwrap();
+    late.send(&there, 1, b"x").unwrap();
     send(&mut sent);
     pump(&a, &b, "refusals", || b.class.refused() >= 900);
     drop(open);
@@ -242,7 +242,7 @@ fn a_false_server_is_not_believed() {
                 let _ = socket.shutdown(std::net::Shutdown::Write);
                 heard(socket);
             });
-            client.context.send_unexpected(&there, 1, b"x", client.callback())
+            client.send(&there, 1, b"x")
         });
         assert_eq!(sent.unwrap_err().status(), status, "{said:?}");
     }
@@ -255,7 +255,7 @@ fn a_silent_host_delays_nobody() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let nowhere = a.class.lookup(&format!("tcp://{}", silent.local_addr().unwrap())).unwrap();
     let begun = Instant::now();
-    a.context.send_unexpected(&nowhere, 1, b"x", a.callback()).unwrap();
+    a.send(&nowhere, 1, b"x").unwrap();
     assert!(begun.elapsed() < Duration::from_secs(4), "the call has waited for the connection");
     // Its client waits for an answer now.
     let guest = silent.accept().unwrap();
@@ -273,7 +273,7 @@ fn what_is_sent_during_a_slow_connection_arrives_in_order() {
     let (a, b, _) = Net::new("tcp").pair();
     let slow = TcpListener::bind("127.0.0.1:0").unwrap();
     let there = a.class.lookup(&format!("tcp://{}", slow.local_addr().unwrap())).unwrap();
-    let place = place_of(&b);
+    let place = b.place();
     let forward = std::thread::spawn(move || {
         let (mut guest, _) = slow.accept().unwrap();
         std::thread::sleep(Duration::from_millis(200));
@@ -285,8 +285,8 @@ fn what_is_sent_during_a_slow_connection_arrives_in_order() {
         let _ = back.join();
     });
     for n in 0..20 {
-        a.context.send_unexpected(&there, n, &[n as u8], a.callback()).unwrap();
-        b.context.recv_unexpected(b.callback()).unwrap();
+        a.send(&there, n, &[n as u8]).unwrap();
+        b.receive();
     }
     pump(&a, &b, "the messages", || b.events.lock().len() == 20);
     for (n, event) in b.events.lock().iter().enumerate() {
@@ -306,7 +306,7 @@ fn forward(mut from: TcpStream, mut to: TcpStream) {
 #[test]
 fn a_greeting_with_a_key_cannot_be_forwarded() {
     let (server, victim) = (End::open("tcp", with(SECRET)), End::open("tcp", with(SECRET)));
-    let place = place_of(&server);
+    let place = server.place();
     // The victim connects to a process without the key, which forwards everything.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let there = format!("tcp://{}", listener.local_addr().unwrap());
@@ -319,7 +319,7 @@ fn a_greeting_with_a_key_cannot_be_forwarded() {
             scope.spawn(move || forward(back, forth));
             forward(guest, host);
         });
-        victim.context.send_unexpected(&there, 1, b"x", victim.callback())
+        victim.send(&there, 1, b"x")
     });
     let refused = refused.expect_err("the server admits a forwarded client");
     assert_eq!(refused.status(), Status::PERMISSION);
@@ -331,8 +331,7 @@ fn a_greeting_with_a_key_cannot_be_forwarded() {
 
 #[test]
 fn a_claimed_name_is_not_resolved_unless_the_program_has_looked_it_up() {
-    let (server, alone) =
-        (End::open("tcp", Options::default()), End::open("self", Options::default()));
+    let server = tcp();
     for looked_up in [false, true] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = format!("localhost:{}", listener.local_addr().unwrap().port());
@@ -354,24 +353,18 @@ fn a_claimed_name_is_not_resolved_unless_the_program_has_looked_it_up() {
             }
             false
         });
-        let before = server.events.lock().len();
         let mut socket = claims(&server, &place, &random().unwrap());
-        server.context.recv_unexpected(server.callback()).unwrap();
-        socket.write_all(&message(1)).unwrap();
-        pump(&server, &alone, "a message", || server.events.lock().len() > before);
-        let What::RecvUnexpected { source, .. } = server.events.lock()[before].what else {
-            panic!()
-        };
+        let source = source_of(&mut socket, &server);
         let is_named = server.class.text_of(&source) == format!("tcp://{place}");
         assert_eq!(is_named, looked_up);
         assert_eq!(confirm.join().unwrap(), looked_up);
     }
-    [server, alone].into_iter().for_each(End::close);
+    server.close();
 }
 
 /// Greets a server without a key, as a client that claims an address. Returns the socket.
 fn claims(server: &End, place: &str, nonce: &[u8; 32]) -> TcpStream {
-    let mut socket = reach(&place_of(server));
+    let mut socket = reach(&server.place());
     socket.write_all(&[hello(0, nonce, place), vec![0; 32]].concat()).unwrap();
     let mut welcome = [0; FRONT + 34];
     socket.read_exact(&mut welcome).unwrap();
@@ -379,15 +372,22 @@ fn claims(server: &End, place: &str, nonce: &[u8; 32]) -> TcpStream {
     socket
 }
 
-fn message(tag: u32) -> Vec<u8> {
-    let head = Head { kind: Kind::Unexpected, class: 0, tag, word: 0 };
-    [&0u32.to_le_bytes()[..], &head.bytes()].concat()
+/// Sends a message from a client. Returns its source, as the server knows it.
+fn source_of(client: &mut TcpStream, server: &End) -> Address {
+    let before = server.events.lock().len();
+    server.receive();
+    let head = Head { kind: Kind::Unexpected, class: 0, tag: 1, word: 0 };
+    client.write_all(&[&0u32.to_le_bytes()[..], &head.bytes()].concat()).unwrap();
+    server.pump("a message", || server.events.lock().len() > before);
+    match server.events.lock()[before].what {
+        What::RecvUnexpected { source, .. } => source,
+        _ => panic!("no message"),
+    }
 }
 
 #[test]
 fn nobody_gets_the_address_of_another_process() {
-    let open = || End::open("tcp", Options::default());
-    let (server, real, alone) = (open(), open(), End::open("self", Options::default()));
+    let (server, real) = (tcp(), tcp());
     let looked_up = server.class.lookup(&real.name()).unwrap();
     let absent = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -396,31 +396,24 @@ fn nobody_gets_the_address_of_another_process() {
     // A real process, this server, nobody, a process that does not answer, and another host.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent_place = silent.local_addr().unwrap().to_string();
-    let places = [place_of(&real), place_of(&server), absent, silent_place, "192.0.2.1:80".into()];
+    let places = [real.place(), server.place(), absent, silent_place, "192.0.2.1:80".into()];
     let mut sockets = Vec::new();
-    for (n, place) in places.iter().enumerate() {
+    for place in &places {
         let mut socket = claims(&server, place, &random().unwrap());
         let own = socket.local_addr().unwrap().to_string();
-        server.context.recv_unexpected(server.callback()).unwrap();
-        socket.write_all(&message(n as u32)).unwrap();
-        pump(&server, &alone, "a message", || server.events.lock().len() > n);
-        let What::RecvUnexpected { source, tag, .. } = server.events.lock()[n].what else {
-            panic!("no message")
-        };
-        assert_eq!(tag as usize, n);
+        let source = source_of(&mut socket, &server);
         assert_ne!(source, looked_up, "{place}");
         assert_eq!(server.class.text_of(&source), format!("tcp://{own}"), "claimed {place}");
         sockets.push(socket);
     }
     // The real process is still at its address.
     meet(&server, &real, &looked_up);
-    [server, real, alone].into_iter().for_each(End::close);
+    [server, real].into_iter().for_each(End::close);
 }
 
 #[test]
 fn a_forwarded_greeting_proves_nothing() {
-    let open = || End::open("tcp", Options::default());
-    let (server, victim, alone) = (open(), open(), End::open("self", Options::default()));
+    let (server, victim) = (tcp(), tcp());
     // The victim connects to an impostor, which forwards its greeting to the server.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let there = format!("tcp://{}", listener.local_addr().unwrap());
@@ -428,32 +421,29 @@ fn a_forwarded_greeting_proves_nothing() {
     let mut socket = std::thread::scope(|scope| {
         let impostor = scope.spawn(|| {
             let (mut guest, _) = listener.accept().unwrap();
-            let mut said = vec![0; hello(0, &[0; 32], &place_of(&victim)).len()];
+            let mut said = vec![0; hello(0, &[0; 32], &victim.place()).len()];
             guest.read_exact(&mut said).unwrap();
             let nonce = said[17..FRONT].try_into().unwrap();
             // The victim is still in its greeting now.
-            claims(&server, &place_of(&victim), &nonce)
+            claims(&server, &victim.place(), &nonce)
         });
         // It is refused, now or later.
-        let _ = victim.context.send_unexpected(&there, 1, b"x", victim.callback());
+        let _ = victim.send(&there, 1, b"x");
         impostor.join().unwrap()
     });
-    server.context.recv_unexpected(server.callback()).unwrap();
-    socket.write_all(&message(1)).unwrap();
-    pump(&server, &alone, "a message", || !server.events.lock().is_empty());
-    let What::RecvUnexpected { source, .. } = server.events.lock()[0].what else { panic!() };
+    let source = source_of(&mut socket, &server);
     assert_ne!(server.class.text_of(&source), victim.name());
-    [server, victim, alone].into_iter().for_each(End::close);
+    [server, victim].into_iter().for_each(End::close);
 }
 
 #[test]
 fn a_client_that_does_not_listen_keeps_its_address_while_it_is_connected() {
-    let server = End::open("tcp", Options::default());
+    let server = tcp();
     let client = End::with("tcp", false, Options::default());
     let there = client.class.lookup(&server.name()).unwrap();
     meet(&client, &server, &there);
     let back = server.class.lookup(&client.name()).unwrap();
-    let socket = claims(&server, &place_of(&client), &random().unwrap());
+    let socket = claims(&server, &client.place(), &random().unwrap());
     // The impostor is connected as somebody else.
     meet(&server, &client, &back);
     meet(&client, &server, &there);
@@ -463,44 +453,31 @@ fn a_client_that_does_not_listen_keeps_its_address_while_it_is_connected() {
 
 #[test]
 fn a_client_cannot_pass_memory_of_the_server_off_as_its_own() {
-    let (server, alone) =
-        (End::open("tcp", Options::default()), End::open("self", Options::default()));
+    let server = tcp();
     let mut socket = claims(&server, NOBODY, &random().unwrap());
-    server.context.recv_unexpected(server.callback()).unwrap();
-    socket.write_all(&message(1)).unwrap();
-    pump(&server, &alone, "a message", || !server.events.lock().is_empty());
-    let What::RecvUnexpected { source, .. } = server.events.lock()[0].what else { panic!() };
+    let source = source_of(&mut socket, &server);
     let (owned, local) = (filled(&[10], 1).0, filled(&[10], 2).0);
     let sent_back = Mem::from_bytes(&owned.to_bytes(0), 0).unwrap();
-    let part = |mem| crate::na::Part { mem, offset: 0 };
-    let (here, far) = (part(&local), part(&sent_back));
-    let refused =
-        server.context.transfer(Direction::Get, &source, here, far, 10, server.callback());
+    let refused = server.transfer(Direction::Get, &source, &local, &sent_back, 10);
     assert_eq!(refused.unwrap_err().status(), Status::INVALID_ARG);
-    [server, alone].into_iter().for_each(End::close);
+    server.close();
 }
 
 #[test]
 fn a_transfer_from_a_silent_peer_lets_the_program_wait() {
-    let (server, alone) =
-        (End::open("tcp", Options::default()), End::open("self", Options::default()));
+    let server = tcp();
     let mut socket = claims(&server, NOBODY, &random().unwrap());
-    server.context.recv_unexpected(server.callback()).unwrap();
-    socket.write_all(&message(1)).unwrap();
-    pump(&server, &alone, "a message", || !server.events.lock().is_empty());
-    let What::RecvUnexpected { source, .. } = server.events.lock()[0].what else { panic!() };
+    let source = source_of(&mut socket, &server);
     let (named, local) = (filled(&[10], 1).0, filled(&[10], 2).0);
     let remote = Mem::from_foreign_bytes(&named.to_bytes(0));
-    let part = |mem| crate::na::Part { mem, offset: 0 };
-    let (here, far) = (part(&local), part(&remote));
-    server.context.transfer(Direction::Get, &source, here, far, 10, server.callback()).unwrap();
+    server.transfer(Direction::Get, &source, &local, &remote, 10).unwrap();
     let fd = server.context.wait_descriptor().unwrap().expect("tcp wakes its threads");
     let readable = |milliseconds| {
         let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // SAFETY: `poll` is one live element.
         unsafe { libc::poll(&mut poll, 1, milliseconds) == 1 }
     };
-    pump(&server, &alone, "leave to wait", || server.context.arm(|| false));
+    server.pump("leave to wait", || server.context.arm(|| false));
     assert!(!readable(50));
     // The request of 24 bytes, and its answer.
     let mut request = [0; 20 + 24];
@@ -509,8 +486,8 @@ fn a_transfer_from_a_silent_peer_lets_the_program_wait() {
     let head = Head { kind: Kind::GetData, class: 0, tag: 0, word: token };
     socket.write_all(&[&10u32.to_le_bytes()[..], &head.bytes(), b"0123456789"].concat()).unwrap();
     assert!(readable(60_000));
-    pump(&server, &alone, "the end", || server.events.lock().len() == 2);
+    server.pump("the end", || server.events.lock().len() == 2);
     assert_eq!(server.events.lock()[1].status, Status::SUCCESS);
-    pump(&server, &alone, "leave to wait", || server.context.arm(|| false));
-    [server, alone].into_iter().for_each(End::close);
+    server.pump("leave to wait", || server.context.arm(|| false));
+    server.close();
 }

@@ -1,6 +1,6 @@
 //! Memory that its owner withdraws while peers read it.
 
-use super::{Direction, Net, Part, Status, filled, get, pump, remote_copy, set};
+use super::{Direction, Net, Status, filled, get, pump, remote_copy, set};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -16,8 +16,7 @@ fn what_waits_for_a_peer_that_does_not_read_is_copied_when_the_memory_is_withdra
         let remote = remote_copy(&owned);
         let into: Vec<_> = (0..8).map(|n| filled(&[LEN], 10 + n).0).collect();
         for local in &into {
-            let (here, far) = (Part { mem: local, offset: 0 }, Part { mem: &remote, offset: 0 });
-            a.context.transfer(Direction::Get, &there, here, far, LEN, a.callback()).unwrap();
+            a.transfer(Direction::Get, &there, local, &remote, LEN).unwrap();
         }
         // The replies fill the connection, and the rest waits.
         for _ in 0..1000 {
@@ -30,8 +29,7 @@ fn what_waits_for_a_peer_that_does_not_read_is_copied_when_the_memory_is_withdra
         assert!(into.iter().all(|local| get(local) == before), "{net}");
         owned.register();
         a.events.lock().clear();
-        let (here, far) = (Part { mem: &into[0], offset: 0 }, Part { mem: &remote, offset: 0 });
-        a.context.transfer(Direction::Get, &there, here, far, LEN, a.callback()).unwrap();
+        a.transfer(Direction::Get, &there, &into[0], &remote, LEN).unwrap();
         pump(&a, &b, "a transfer", || !a.events.lock().is_empty());
         assert!(get(&into[0]) == vec![0; LEN], "{net}: registered again");
         [a, b].into_iter().for_each(super::End::close);
@@ -54,9 +52,7 @@ fn memory_is_withdrawn_again_and_again_while_it_is_read() {
             for round in 0..60u64 {
                 let (owned, bytes) = filled(&[LEN], 5);
                 let remote = remote_copy(&owned);
-                let (here, far) =
-                    (Part { mem: &local, offset: 0 }, Part { mem: &remote, offset: 0 });
-                a.context.transfer(Direction::Get, &there, here, far, LEN, a.callback()).unwrap();
+                a.transfer(Direction::Get, &there, &local, &remote, LEN).unwrap();
                 std::thread::sleep(Duration::from_micros(round * 37 % 1500));
                 owned.deregister();
                 set(&owned, &vec![0xee; LEN]);
@@ -90,9 +86,7 @@ fn classes_of_one_process_reach_each_others_memory() {
             {
                 set(from, bytes);
                 set(to, &vec![0; LEN + 3]);
-                let (here, far) =
-                    (Part { mem: &local, offset: 0 }, Part { mem: &remote, offset: 0 });
-                a.context.transfer(direction, &there, here, far, LEN + 3, a.callback()).unwrap();
+                a.transfer(direction, &there, &local, &remote, LEN + 3).unwrap();
                 pump(&a, &b, "a transfer", || !a.events.lock().is_empty());
                 assert_eq!(a.events.lock().remove(0).status, Status::SUCCESS, "{net} {round}");
                 assert!(get(to) == *bytes, "{net} {round} {direction:?}");
