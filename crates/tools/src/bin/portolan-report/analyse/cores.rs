@@ -3,7 +3,7 @@
 //! A thread is delayed while it is ready to run but waits for a core. The calls and waits of
 //! delayed ranks take longer for an outside reason, which the other findings exclude.
 
-use crate::read::{RankFile, Trace};
+use crate::read::Trace;
 use portolan_trace_format::event::Usage;
 use std::collections::BTreeMap;
 
@@ -143,7 +143,7 @@ struct Same {
 fn crowd(trace: &Trace) -> Option<Crowd> {
     let mut machines: BTreeMap<(u64, u64), BTreeMap<&str, Same>> = BTreeMap::new();
     for file in &trace.files {
-        let RankFile { meta, host, .. } = file;
+        let (meta, host) = (&file.meta, file.host);
         let Some(set) = set_of(&meta.cores) else { continue };
         // Without a boot ID, the host identifies the machine.
         let machine = (meta.machine, if meta.machine == 0 { meta.host_number } else { 0 });
@@ -153,7 +153,7 @@ fn crowd(trace: &Trace) -> Option<Crowd> {
             ranks: 0,
             threads: 0,
             usable: usize::MAX,
-            host: *host,
+            host,
         });
         same.ranks += 1;
         same.threads += meta.progress_thread as usize;

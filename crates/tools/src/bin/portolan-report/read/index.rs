@@ -48,10 +48,11 @@ pub struct Index {
     pub has_mpi: bool,
     pub blocks: Vec<BlockRef>,
     pub strings: HashMap<u64, String>,
+    /// Kinds of the segments, by segment number.
     pub segments: HashMap<u64, SegmentKind>,
     pub sites: HashMap<u64, SiteAddress>,
     pub samples: Vec<Sample>,
-    /// The first and the last record of the processor use.
+    /// The first and the last record of the processor use, each with its time.
     pub usage: Option<[(u64, Usage); 2]>,
     pub dropped: u64,
     pub damages: Vec<String>,

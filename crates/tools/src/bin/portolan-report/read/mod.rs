@@ -11,11 +11,12 @@ use crate::model::{TraceSpan, time};
 use crate::symbols::Address;
 use index::Index;
 use portolan_trace_format::alignment::{Alignment, Sample};
-use portolan_trace_format::event::{Event, Events, SegmentKind, Usage};
+use portolan_trace_format::event::{Event, Events};
 use portolan_trace_format::format::{BLOCK_HEADER, Role, crc, rank_of};
 use portolan_trace_format::metadata::Metadata;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -93,29 +94,27 @@ fn number_sites(
     numbered.collect()
 }
 
+/// A file of the job.
 #[derive(Debug)]
 pub struct RankFile {
-    pub path: PathBuf,
+    path: PathBuf,
+    index: Index,
     pub rank: u32,
-    pub meta: Metadata,
     /// Index of its host in [`Trace::hosts`].
     pub host: usize,
-    pub blocks: Vec<BlockRef>,
-    pub strings: HashMap<u64, String>,
-    /// Kinds of the segments, by segment number.
-    pub segments: HashMap<u64, SegmentKind>,
-    pub dropped: u64,
-    /// The first and the last record of the processor use, each with its time.
-    pub usage: Option<[(u64, Usage); 2]>,
-    /// Whether the file ends where its writer closed it, if known.
-    pub complete: Option<bool>,
-    /// Whether its format has MPI calls of the program.
-    pub has_mpi: bool,
     /// Numbers of the call sites in [`Trace::chains`], by their numbers in the file.
-    sites: HashMap<u64, u32>,
+    numbers: HashMap<u64, u32>,
     clock: Alignment,
     /// Start of the job in the clock of rank 0.
     origin: u64,
+}
+
+impl Deref for RankFile {
+    type Target = Index;
+
+    fn deref(&self) -> &Index {
+        &self.index
+    }
 }
 
 #[derive(Debug)]
@@ -295,15 +294,8 @@ impl Trace {
                 rank: index.meta.rank as u32,
                 host: order.iter().position(|n| *n == index.meta.host_number).unwrap_or(0),
                 clock: clocks[&index.meta.host_number].clone(),
-                sites: number_sites(&index, &mut known, &mut chains),
-                meta: index.meta,
-                blocks: index.blocks,
-                strings: index.strings,
-                segments: index.segments,
-                dropped: index.dropped,
-                complete: index.complete,
-                has_mpi: index.has_mpi,
-                usage: index.usage,
+                numbers: number_sites(&index, &mut known, &mut chains),
+                index,
                 origin,
             })
             .collect();
@@ -419,7 +411,7 @@ impl RankFile {
             if let Event::Call { site: Some(site), .. } | Event::Mpi { site: Some(site), .. } =
                 event
             {
-                span.site = self.sites.get(site).copied();
+                span.site = self.numbers.get(site).copied();
             }
             return take(StreamItem::Span(span));
         }

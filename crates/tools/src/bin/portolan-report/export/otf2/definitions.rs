@@ -8,8 +8,8 @@ use std::ffi::c_char;
 const UNDEFINED: u32 = u32::MAX;
 const THREAD: u8 = 1;
 const PROCESS: u8 = 1;
-const COMM_LOCATIONS: u8 = 4;
-const COMM_GROUP: u8 = 5;
+pub const COMM_LOCATIONS: u8 = 4;
+pub const COMM_GROUP: u8 = 5;
 
 pub struct Definitions<'a> {
     pub(super) library: &'a Library,
@@ -120,28 +120,9 @@ impl Definitions<'_> {
         )
     }
 
-    pub fn group_of_locations(
-        &self,
-        number: u32,
-        name: u32,
-        paradigm: u8,
-        members: &[u64],
-    ) -> Result<(), String> {
-        self.group(number, name, COMM_LOCATIONS, paradigm, members)
-    }
-
-    /// Defines a group of ranks. `members` are indexes into the group of locations.
-    pub fn group_of_ranks(
-        &self,
-        number: u32,
-        name: u32,
-        paradigm: u8,
-        members: &[u64],
-    ) -> Result<(), String> {
-        self.group(number, name, COMM_GROUP, paradigm, members)
-    }
-
-    fn group(
+    /// Defines a group of locations ([`COMM_LOCATIONS`]), or of ranks ([`COMM_GROUP`]). The members
+    /// of the latter are indexes into the former.
+    pub fn group(
         &self,
         number: u32,
         name: u32,

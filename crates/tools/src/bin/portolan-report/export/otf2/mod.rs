@@ -10,7 +10,7 @@ mod ffi;
 use super::ordered::{SpanOrRegion, ThreadStep, steps};
 use crate::model::{Activity, MpiPeers, TraceSpan};
 use crate::read::{RankFile, Trace};
-use definitions::Definitions;
+use definitions::{COMM_GROUP, COMM_LOCATIONS, Definitions};
 use ffi::{Archive, EventWriter};
 use portolan_trace_format::format::Role;
 use portolan_trace_format::kinds::{Call, MpiCall, Served};
@@ -188,8 +188,8 @@ fn define(
         .map(|location| locations.binary_search(location).expect("it is in the list") as u64)
         .collect();
     let name = to.string("ranks")?;
-    to.group_of_locations(0, empty, PARADIGM_SHMEM, &locations)?;
-    to.group_of_ranks(1, name, PARADIGM_SHMEM, &places)?;
+    to.group(0, empty, COMM_LOCATIONS, PARADIGM_SHMEM, &locations)?;
+    to.group(1, name, COMM_GROUP, PARADIGM_SHMEM, &places)?;
     to.communicator(0, name, 1)?;
     let window = to.string("segments")?;
     to.window(0, window, 0)
