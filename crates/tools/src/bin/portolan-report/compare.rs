@@ -74,7 +74,7 @@ pub fn compare(before: &AnalysedRun, now: &AnalysedRun) -> Compared {
     row("wall time".into(), both.map(|run| run.trace.wall as f64), time);
     let a_rank = |of: &dyn Fn(&AnalysedRun) -> u64| [0, 1].map(|k| of(both[k]) as f64 / ranks[k]);
     row("in calls, a rank".into(), a_rank(&|run| run.analysis.sum(|r| r.in_calls())), time);
-    for state in RankState::ALL.into_iter().filter(|state| state.waits()) {
+    for state in RankState::all().filter(|state| state.waits()) {
         let values = a_rank(&|run| run.analysis.sum(|r| r.states[state as usize]));
         row(format!("{}, a rank", state.name()), values, time);
     }

@@ -133,20 +133,27 @@ pub enum RankState {
 
 pub const STATES: usize = 11;
 
+/// The states, with their names and their colours in the timeline, which are from Okabe and Ito's
+/// palette or greys.
+const TABLE: [(RankState, &str, &str); STATES] = [
+    (RankState::Transfer, "puts, gets, accumulates", "#0072b2"),
+    (RankState::Atomic, "read-modify-writes, mutexes", "#56b4e9"),
+    (RankState::Message, "messages, remote calls", "#009e73"),
+    (RankState::Sync, "fences, collectives, others", "#5e6a7d"),
+    (RankState::WaitCompletion, "waiting for own operations", "#f0e442"),
+    (RankState::WaitLock, "waiting for a mutex", "#d55e00"),
+    (RankState::WaitOthers, "waiting for other ranks to arrive", "#e69f00"),
+    (RankState::WaitRoom, "waiting for buffer space at a target", "#cc79a7"),
+    (RankState::WaitMpi, "waiting in MPI calls of the program", "#7b2d8b"),
+    (RankState::Serving, "serving others", "#3d4148"),
+    (RankState::Beside, "progress thread serves", "#a5aab2"),
+];
+
 impl RankState {
-    pub const ALL: [RankState; STATES] = [
-        RankState::Transfer,
-        RankState::Atomic,
-        RankState::Message,
-        RankState::Sync,
-        RankState::WaitCompletion,
-        RankState::WaitLock,
-        RankState::WaitOthers,
-        RankState::WaitRoom,
-        RankState::WaitMpi,
-        RankState::Serving,
-        RankState::Beside,
-    ];
+    /// Returns all states in the order of their numbers.
+    pub fn all() -> impl Iterator<Item = RankState> + Clone {
+        TABLE.iter().map(|(state, ..)| *state)
+    }
 
     pub fn waits(self) -> bool {
         matches!(
@@ -160,36 +167,11 @@ impl RankState {
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            RankState::Transfer => "puts, gets, accumulates",
-            RankState::Atomic => "read-modify-writes, mutexes",
-            RankState::Message => "messages, remote calls",
-            RankState::Sync => "fences, collectives, others",
-            RankState::WaitCompletion => "waiting for own operations",
-            RankState::WaitLock => "waiting for a mutex",
-            RankState::WaitOthers => "waiting for other ranks to arrive",
-            RankState::WaitRoom => "waiting for buffer space at a target",
-            RankState::WaitMpi => "waiting in MPI calls of the program",
-            RankState::Serving => "serving others",
-            RankState::Beside => "progress thread serves",
-        }
+        TABLE[self as usize].1
     }
 
-    /// Returns the colour in the timeline, from Okabe and Ito's palette or a grey.
     pub fn colour(self) -> &'static str {
-        match self {
-            RankState::Transfer => "#0072b2",
-            RankState::Atomic => "#56b4e9",
-            RankState::Message => "#009e73",
-            RankState::Sync => "#5e6a7d",
-            RankState::WaitCompletion => "#f0e442",
-            RankState::WaitLock => "#d55e00",
-            RankState::WaitOthers => "#e69f00",
-            RankState::WaitRoom => "#cc79a7",
-            RankState::WaitMpi => "#7b2d8b",
-            RankState::Serving => "#3d4148",
-            RankState::Beside => "#a5aab2",
-        }
+        TABLE[self as usize].2
     }
 }
 
@@ -218,30 +200,40 @@ pub struct TraceSpan {
 }
 
 impl TraceSpan {
+    /// Returns a span of a thread, without a peer or other details.
+    pub fn new(
+        what: Activity,
+        (rank, thread, role): (u32, u32, Role),
+        (begin, end): (u64, u64),
+    ) -> TraceSpan {
+        TraceSpan {
+            begin,
+            end,
+            rank,
+            thread,
+            role,
+            what,
+            path: PathTaken::None,
+            peer: None,
+            bytes: 0,
+            blocks: 1,
+            place: None,
+            queued: None,
+            site: None,
+            communicator: 0,
+        }
+    }
+
     /// Returns `None` for an event without a duration. `at` converts a time to the time of the job.
     pub fn of(
         event: &Event<'_>,
-        (rank, thread, role): (u32, u32, Role),
+        thread: (u32, u32, Role),
         at: impl Fn(u64) -> u64,
     ) -> Option<TraceSpan> {
         let span = |begin: u64, duration: u64, what| {
             let from = at(begin);
-            TraceSpan {
-                begin: from,
-                end: at(begin.saturating_add(duration)).max(from),
-                rank,
-                thread,
-                role,
-                what,
-                path: PathTaken::None,
-                peer: None,
-                bytes: 0,
-                blocks: 1,
-                place: None,
-                queued: None,
-                site: None,
-                communicator: 0,
-            }
+            let end = at(begin.saturating_add(duration)).max(from);
+            TraceSpan::new(what, thread, (from, end))
         };
         Some(match *event {
             Event::Call { begin, duration, call, path, peer, bytes, blocks, place, .. } => {
@@ -404,7 +396,7 @@ mod tests {
         for (number, what) in Activity::all().enumerate() {
             assert_eq!(usize::from(what.number()), number);
         }
-        for (number, state) in RankState::ALL.into_iter().enumerate() {
+        for (number, state) in RankState::all().enumerate() {
             assert_eq!(state as usize, number);
         }
     }

@@ -343,20 +343,5 @@ pub fn span(
     begin: u64,
     length: u64,
 ) -> crate::model::TraceSpan {
-    crate::model::TraceSpan {
-        begin,
-        end: begin + length,
-        rank,
-        thread: 0,
-        role: Role::Program,
-        what,
-        path: PathTaken::None,
-        peer: None,
-        bytes: 0,
-        blocks: 1,
-        place: None,
-        queued: None,
-        site: None,
-        communicator: 0,
-    }
+    crate::model::TraceSpan::new(what, (rank, 0, Role::Program), (begin, begin + length))
 }

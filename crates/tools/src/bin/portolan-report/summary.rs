@@ -48,10 +48,9 @@ pub fn facts(run: &AnalysedRun) -> Vec<(&'static str, String)> {
             count(analysis.sum(|r| r.calls))
         ),
     ));
-    let reasons: Vec<String> = RankState::ALL
-        .iter()
+    let reasons: Vec<String> = RankState::all()
         .filter(|state| state.waits())
-        .map(|state| (analysis.sum(|r| r.states[*state as usize]), state))
+        .map(|state| (analysis.sum(|r| r.states[state as usize]), state))
         .filter(|(ns, _)| *ns > 0)
         .map(|(ns, state)| {
             format!("{} {}", percent(ns as f64, all), state.name().trim_start_matches("waiting "))

@@ -5,7 +5,6 @@
 //! others waited for most, each with the rank that waited longest. A wait is matched with the last
 //! request of the origin that the target began to serve before its end.
 
-use super::Analysis;
 use crate::model::{Activity, TraceSpan};
 use crate::read::{StreamItem, Trace};
 use portolan_trace_format::format::Role;
@@ -67,11 +66,15 @@ pub fn is_answered(cause: Cause) -> bool {
     )
 }
 
-pub fn of(trace: &Trace, analysis: &Analysis) -> Result<Vec<Answers>, String> {
+/// `awaited` has the time that others waited for each rank, and the rank that waited longest.
+pub fn of(
+    trace: &Trace,
+    awaited: impl Iterator<Item = (u64, u32)>,
+) -> Result<Vec<Answers>, String> {
     let mut targets: Vec<(u64, u32, u32)> = (0..)
-        .zip(&analysis.ranks)
-        .filter(|(_, of)| of.awaited > 0)
-        .map(|(rank, of)| (of.awaited, rank, of.awaited_most.1))
+        .zip(awaited)
+        .filter(|(_, (ns, _))| *ns > 0)
+        .map(|(rank, (ns, origin))| (ns, rank, origin))
         .collect();
     targets.sort_by_key(|&(ns, rank, _)| (Reverse(ns), rank));
     targets.truncate(TARGETS);

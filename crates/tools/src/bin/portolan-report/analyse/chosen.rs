@@ -4,13 +4,12 @@
 //! each rank, and all events in time windows around the findings. Each window is shortened until it
 //! contains at most [`WINDOW`] events.
 
-use super::ByKey;
-use super::matrix::keep_most;
+use super::largest::{ByLength, Largest};
 use crate::model::TraceSpan;
 use crate::read::{StreamItem, Trace};
 use portolan_trace_format::format::Role;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 /// Maximum number of events in a trace that is included as a whole.
 pub const ALL: u64 = 50_000;
@@ -18,33 +17,9 @@ pub const ALL: u64 = 50_000;
 const LONGEST: usize = 24_000;
 const WINDOW: usize = 4_000;
 
-/// The longest events of one rank or of all ranks.
-#[derive(Debug)]
-pub struct Longest {
-    most: usize,
-    heap: BinaryHeap<Reverse<(u64, ByKey)>>,
-}
-
-impl Longest {
-    pub fn share(events: u64, ranks: usize) -> usize {
-        if events <= ALL { ALL as usize } else { (LONGEST / ranks).max(8) }
-    }
-
-    pub fn new(most: usize) -> Longest {
-        Longest { most, heap: BinaryHeap::new() }
-    }
-
-    pub fn take(&mut self, span: TraceSpan) {
-        keep_most(&mut self.heap, (span.length(), ByKey(span)), self.most);
-    }
-
-    pub fn merge(&mut self, other: Longest) {
-        self.heap.extend(other.heap);
-    }
-
-    fn spans(&self) -> impl Iterator<Item = TraceSpan> + '_ {
-        self.heap.iter().map(|Reverse((_, ByKey(span)))| *span)
-    }
+/// Returns how many of its longest events a rank keeps.
+pub fn longest_of_rank(events: u64, ranks: usize) -> usize {
+    if events <= ALL { ALL as usize } else { (LONGEST / ranks).max(8) }
 }
 
 #[derive(Debug, Default)]
@@ -65,11 +40,11 @@ impl Chosen {
     /// `each` is the number of ranks per row.
     pub fn of(
         trace: &Trace,
-        longest: &Longest,
+        longest: &Largest<ByLength>,
         points: &[(u64, u64)],
         each: usize,
     ) -> Result<Chosen, String> {
-        let mut spans: Vec<TraceSpan> = longest.spans().collect();
+        let mut spans: Vec<TraceSpan> = longest.iter().map(|ByLength(span)| *span).collect();
         let mut windows = vec![(0, trace.wall)];
         if trace.events() > ALL {
             windows = points.iter().map(|point| fitting(trace, *point)).collect();

@@ -11,12 +11,11 @@
 
 use super::answers::is_answered;
 use super::arrivals::{Arrivals, LastTwo};
-use super::matrix::keep_most;
+use super::largest::Largest;
 use crate::model::{Activity, MpiPeers, TraceSpan};
 use portolan_trace_format::format::Role;
 use portolan_trace_format::kinds::Cause;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 const WAITS: usize = 1 << 17;
 const PARTS: usize = 1 << 17;
@@ -41,7 +40,7 @@ enum Ends {
 
 #[derive(Debug, Default)]
 pub struct LongWaits {
-    heap: BinaryHeap<Reverse<Wait>>,
+    longest: Largest<Wait>,
     end: u64,
 }
 
@@ -69,7 +68,7 @@ impl LongWaits {
         };
         if let Some(ends) = ends {
             let most = (WAITS / ranks.max(1)).max(64);
-            keep_most(&mut self.heap, (span.length(), span.begin, span.peer, ends), most);
+            self.longest.take((span.length(), span.begin, span.peer, ends), most);
         }
     }
 }
@@ -116,7 +115,7 @@ impl CriticalPath {
         let waits: Vec<Vec<Wait>> = all
             .into_iter()
             .map(|of| {
-                let mut waits: Vec<Wait> = of.heap.into_iter().map(|Reverse(wait)| wait).collect();
+                let mut waits: Vec<Wait> = of.longest.iter().copied().collect();
                 waits.sort_by_key(|(length, begin, ..)| begin + length);
                 waits
             })

@@ -4,14 +4,14 @@
 //! ranks, or several pairs in a larger job. In addition, the pairs with the most bytes and those
 //! with the most time are kept individually.
 
+use super::largest::Largest;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 pub const MOST_TILES: usize = 512;
 const MOST_PAIRS: usize = 4000;
 
 /// Transfers from one rank, or tile of ranks, to another. `ns` is their total duration.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransferTotals {
     pub bytes: u64,
     pub calls: u64,
@@ -34,9 +34,8 @@ impl TransferTotals {
 /// Origin, target, and the transfers between them.
 pub type RankPair = (u32, u32, TransferTotals);
 
-/// The pairs with the most bytes or the most time. An entry holds this measure, origin, target,
-/// calls, and the other measure.
-type Most = BinaryHeap<Reverse<(u64, u32, u32, u64, u64)>>;
+/// The pairs with the most bytes or the most time, and this measure of each.
+type Most = Largest<(u64, RankPair)>;
 
 #[derive(Debug)]
 pub struct Matrix {
@@ -58,8 +57,8 @@ impl Matrix {
             size,
             tile,
             cells: vec![TransferTotals::default(); size * size],
-            by_bytes: BinaryHeap::new(),
-            by_time: BinaryHeap::new(),
+            by_bytes: Most::default(),
+            by_time: Most::default(),
         }
     }
 
@@ -70,21 +69,16 @@ impl Matrix {
             if let Some(to) = self.cells.get_mut(at + target / self.tile) {
                 to.add(*cell);
             }
-            let target = target as u32;
-            keep(&mut self.by_bytes, (cell.bytes, origin, target, cell.calls, cell.ns));
-            keep(&mut self.by_time, (cell.ns, origin, target, cell.calls, cell.bytes));
+            let pair = (origin, target as u32, *cell);
+            self.by_bytes.take((cell.bytes, pair), MOST_PAIRS);
+            self.by_time.take((cell.ns, pair), MOST_PAIRS);
         }
     }
 
     /// Returns the pairs with the most bytes or time, sorted by bytes in descending order.
     pub fn pairs(&self) -> Vec<RankPair> {
-        let bytes = self.by_bytes.iter().map(|Reverse((bytes, from, to, calls, ns))| {
-            (*from, *to, TransferTotals { bytes: *bytes, calls: *calls, ns: *ns })
-        });
-        let time = self.by_time.iter().map(|Reverse((ns, from, to, calls, bytes))| {
-            (*from, *to, TransferTotals { bytes: *bytes, calls: *calls, ns: *ns })
-        });
-        let mut all: Vec<RankPair> = bytes.chain(time).collect();
+        let most = self.by_bytes.iter().chain(self.by_time.iter());
+        let mut all: Vec<RankPair> = most.map(|(_, pair)| *pair).collect();
         all.sort_by_key(|(from, to, cell)| (Reverse(cell.bytes), *from, *to));
         all.dedup_by_key(|(from, to, _)| (*from, *to));
         all
@@ -94,20 +88,6 @@ impl Matrix {
         let mut total = TransferTotals::default();
         self.cells.iter().for_each(|cell| total.add(*cell));
         total
-    }
-}
-
-/// Puts a value into a heap that keeps the `MOST_PAIRS` largest ones.
-pub fn keep<T: Ord>(heap: &mut BinaryHeap<Reverse<T>>, value: T) {
-    keep_most(heap, value, MOST_PAIRS);
-}
-
-pub fn keep_most<T: Ord>(heap: &mut BinaryHeap<Reverse<T>>, value: T, most: usize) {
-    if heap.len() < most {
-        heap.push(Reverse(value));
-    } else if heap.peek().is_some_and(|least| least.0 < value) {
-        heap.pop();
-        heap.push(Reverse(value));
     }
 }
 

@@ -11,6 +11,7 @@ pub mod chosen;
 pub mod cores;
 pub mod critical;
 pub mod findings;
+mod largest;
 pub mod levels;
 pub mod matrix;
 pub mod objects;
@@ -25,11 +26,11 @@ use crate::read::{RankFile, StreamItem, Trace};
 use answers::Answers;
 use arrivals::{Arrivals, Visits};
 use calls::CallsByPath;
-use chosen::Longest;
 use cores::{Cores, ProcessorUse};
 use critical::{CriticalPath, LongWaits};
+use largest::{ByLength, Largest};
 use levels::{Grid, Levels, SpanNesting, TimelineRow};
-use matrix::{Matrix, TransferTotals, keep_most};
+use matrix::{Matrix, TransferTotals};
 use objects::SharedObjects;
 use patterns::Patterns;
 use portolan_trace_format::format::Role;
@@ -38,7 +39,7 @@ use rates::Rates;
 use regions::{Open, ProgramRegions};
 use sites::CallSites;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -72,13 +73,13 @@ pub struct RankTotals {
 
 impl RankTotals {
     pub fn waiting(&self) -> u64 {
-        RankState::ALL.iter().filter(|s| s.waits()).map(|s| self.states[*s as usize]).sum()
+        RankState::all().filter(|s| s.waits()).map(|s| self.states[s as usize]).sum()
     }
 
     /// Returns the time in calls of the program, including waits.
     pub fn in_calls(&self) -> u64 {
-        let own = RankState::ALL.iter().filter(|s| **s != RankState::Beside);
-        own.map(|s| self.states[*s as usize]).sum()
+        let own = RankState::all().filter(|s| *s != RankState::Beside);
+        own.map(|s| self.states[s as usize]).sum()
     }
 
     pub fn serving(&self) -> u64 {
@@ -100,32 +101,17 @@ pub struct Analysis {
     pub rates: Rates,
     pub critical: CriticalPath,
     pub regions: ProgramRegions,
-    pub longest: Longest,
+    /// The longest events of each rank.
+    pub longest: Largest<ByLength>,
     pub cores: Cores,
     pub answers: Vec<Answers>,
     pub faults: Vec<String>,
-    waits: BinaryHeap<Reverse<(u64, ByKey)>>,
+    waits: Largest<ByLength>,
     /// The longest waits by rank, for the critical path.
     long_waits: Vec<LongWaits>,
 }
 
-/// A span, ordered by rank and start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ByKey(pub TraceSpan);
-
-impl Ord for ByKey {
-    fn cmp(&self, other: &ByKey) -> std::cmp::Ordering {
-        let key = |s: &TraceSpan| (s.rank, s.begin, s.thread, s.end, s.what);
-        key(&self.0).cmp(&key(&other.0))
-    }
-}
-
-impl PartialOrd for ByKey {
-    fn partial_cmp(&self, other: &ByKey) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
+#[derive(Default)]
 struct FileResults {
     totals: RankTotals,
     to: Vec<TransferTotals>,
@@ -134,9 +120,11 @@ struct FileResults {
     objects: SharedObjects,
     visits: Visits,
     open: Open,
-    longest: Longest,
+    longest: Largest<ByLength>,
+    /// Limit on `longest`.
+    keep: usize,
     nests: HashMap<u32, SpanNesting>,
-    waits: BinaryHeap<Reverse<(u64, ByKey)>>,
+    waits: Largest<ByLength>,
     long_waits: LongWaits,
     end: u64,
 }
@@ -152,19 +140,8 @@ struct Worker {
 
 impl FileResults {
     fn new(ranks: usize, keep: usize) -> FileResults {
-        FileResults {
-            totals: RankTotals::default(),
-            to: vec![TransferTotals::default(); ranks],
-            awaited: HashMap::new(),
-            objects: SharedObjects::default(),
-            visits: Visits::default(),
-            open: Open::default(),
-            longest: Longest::new(keep),
-            nests: HashMap::new(),
-            waits: BinaryHeap::new(),
-            long_waits: LongWaits::default(),
-            end: 0,
-        }
+        let to = vec![TransferTotals::default(); ranks];
+        FileResults { to, keep, ..FileResults::default() }
     }
 
     fn take(&mut self, span: TraceSpan, row: &mut TimelineRow, worker: &mut Worker, grid: Grid) {
@@ -212,7 +189,7 @@ impl FileResults {
             let visit = self.visits.take(&span, own);
             self.long_waits.take(&span, visit, self.to.len());
         }
-        self.longest.take(span);
+        self.longest.take(ByLength(span), self.keep);
     }
 
     /// `cause` is `None` for an MPI call.
@@ -224,7 +201,7 @@ impl FileResults {
         worker: &mut Worker,
         grid: Grid,
     ) {
-        keep_most(&mut self.waits, (span.length(), ByKey(*span)), WAITS);
+        self.waits.take(ByLength(*span), WAITS);
         self.open.waits(span.thread, own);
         let Some(peer) = span.peer.filter(|peer| *peer != span.rank) else { return };
         if matches!(
@@ -249,7 +226,7 @@ impl Analysis {
     /// Analyses all files, with at most one thread per processor.
     pub fn of(trace: &Trace) -> Result<Analysis, String> {
         let grid = Grid::new(trace.ranks, trace.wall);
-        let keep = Longest::share(trace.events(), trace.ranks);
+        let keep = chosen::longest_of_rank(trace.events(), trace.ranks);
         let whole = Mutex::new(Analysis {
             ranks: (0..trace.ranks).map(|_| RankTotals::default()).collect(),
             levels: Levels::new(grid),
@@ -262,11 +239,11 @@ impl Analysis {
             rates: Rates::new(trace.wall),
             critical: CriticalPath::default(),
             regions: ProgramRegions::default(),
-            longest: Longest::new(usize::MAX),
+            longest: Largest::default(),
             cores: Cores::of(trace),
             answers: Vec::new(),
             faults: Vec::new(),
-            waits: BinaryHeap::new(),
+            waits: Largest::default(),
             long_waits: (0..trace.ranks).map(|_| LongWaits::default()).collect(),
         });
         let next = AtomicUsize::new(0);
@@ -310,7 +287,8 @@ impl Analysis {
             all.into_iter().try_for_each(|thread| thread.join().expect("no thread panics"))
         })?;
         let mut whole = whole.into_inner().expect("no thread panics");
-        whole.answers = answers::of(trace, &whole)?;
+        let awaited = whole.ranks.iter().map(|of| (of.awaited, of.awaited_most.1));
+        whole.answers = answers::of(trace, awaited)?;
         let mut unusable = whole.sites.resolve(trace);
         whole.faults.append(&mut unusable);
         let waits = std::mem::take(&mut whole.long_waits);
@@ -319,9 +297,9 @@ impl Analysis {
     }
 
     pub fn waits(&self) -> Vec<TraceSpan> {
-        let mut all: Vec<(u64, ByKey)> = self.waits.iter().map(|Reverse(wait)| *wait).collect();
-        all.sort_by_key(|(length, key)| (Reverse(*length), *key));
-        all.into_iter().map(|(_, ByKey(span))| span).collect()
+        let mut all: Vec<TraceSpan> = self.waits.iter().map(|ByLength(span)| *span).collect();
+        all.sort_by_key(|s| (Reverse(s.length()), s.rank, s.begin, s.thread, s.end, s.what));
+        all
     }
 
     pub fn sum(&self, of: impl Fn(&RankTotals) -> u64) -> u64 {
@@ -363,10 +341,8 @@ fn read(
     whole.arrivals.merge(file.rank, &work.visits);
     whole.regions.take(file.rank, work.open.drain());
     whole.regions.marks.extend(work.open.marks.drain(..).map(|(at, text)| (file.rank, at, text)));
-    whole.longest.merge(work.longest);
-    for wait in work.waits {
-        keep_most(&mut whole.waits, wait.0, WAITS);
-    }
+    whole.longest.merge(work.longest, usize::MAX);
+    whole.waits.merge(work.waits, WAITS);
     whole.long_waits[file.rank as usize] = work.long_waits;
     for (peer, (all, longest, begin)) in work.awaited {
         let Some(of) = whole.ranks.get_mut(peer as usize) else { continue };

@@ -1,8 +1,8 @@
 //! Regions of the program: their number, duration, and time in waits.
 
-use super::matrix::keep_most;
+use super::largest::Largest;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// Maximum number of regions that the page contains individually.
 const MOST: usize = 12_000;
@@ -34,7 +34,7 @@ pub struct ProgramRegions {
     pub names: Vec<String>,
     numbers: HashMap<String, u32>,
     pub stats: Vec<RegionStats>,
-    longest: BinaryHeap<Reverse<RegionExecution>>,
+    longest: Largest<RegionExecution>,
     pub marks: Vec<(u32, u64, String)>,
 }
 
@@ -105,11 +105,8 @@ impl ProgramRegions {
             stats.ns += end - begin;
             stats.waited += waited;
             *stats.ranks.entry(rank).or_default() += end - begin;
-            keep_most(
-                &mut self.longest,
-                RegionExecution { length: end - begin, begin, rank, name: number },
-                MOST,
-            );
+            let one = RegionExecution { length: end - begin, begin, rank, name: number };
+            self.longest.take(one, MOST);
         }
     }
 
@@ -131,8 +128,7 @@ impl ProgramRegions {
 
     /// Returns the longest regions, sorted by rank and start, enclosing ones first.
     pub fn longest(&self) -> Vec<RegionExecution> {
-        let mut all: Vec<RegionExecution> =
-            self.longest.iter().map(|Reverse(region)| *region).collect();
+        let mut all: Vec<RegionExecution> = self.longest.iter().copied().collect();
         all.sort_by_key(|r| (r.rank, r.begin, Reverse(r.length)));
         all
     }

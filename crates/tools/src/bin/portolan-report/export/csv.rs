@@ -127,7 +127,7 @@ fn ranks(run: &AnalysedRun) -> CsvTable {
     for file in &run.trace.files {
         let totals = &run.analysis.ranks[file.rank as usize];
         let states: Vec<f64> =
-            RankState::ALL.iter().map(|s| seconds(totals.states[*s as usize] as f64)).collect();
+            RankState::all().map(|s| seconds(totals.states[s as usize] as f64)).collect();
         let (calls, waiting) =
             (seconds(totals.in_calls() as f64), seconds(totals.waiting() as f64));
         let (awaited, queued) = (seconds(totals.awaited as f64), seconds(totals.queued as f64));

@@ -86,8 +86,7 @@ fn events(run: &AnalysedRun, chosen: &Chosen) -> Vec<u8> {
 
 fn data(run: &AnalysedRun, levels: &[(usize, Vec<u8>)], chosen: &Chosen) -> Value {
     let (trace, analysis) = (&run.trace, &run.analysis);
-    let states: Vec<Value> = RankState::ALL
-        .iter()
+    let states: Vec<Value> = RankState::all()
         .map(|state| {
             let light = matches!(
                 state,
@@ -99,7 +98,7 @@ fn data(run: &AnalysedRun, levels: &[(usize, Vec<u8>)], chosen: &Chosen) -> Valu
             );
             json!({
                 "name": state.name(), "colour": state.colour(),
-                "beside": *state == RankState::Beside, "light": light,
+                "beside": state == RankState::Beside, "light": light,
             })
         })
         .collect();

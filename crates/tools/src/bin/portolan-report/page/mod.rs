@@ -166,7 +166,7 @@ fn timeline(run: &AnalysedRun, chosen: &Chosen) -> Markup {
         section #time {
             h2 { "Timeline" }
             p.keys {
-                @for state in RankState::ALL {
+                @for state in RankState::all() {
                     span { i style={ "background:" (state.colour()) } {} (state.name()) }
                 }
                 span { i.row {} "outside of calls" }

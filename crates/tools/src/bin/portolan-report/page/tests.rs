@@ -81,8 +81,8 @@ fn the_colour_blind_can_tell_states_apart() {
                 light.clamp(0.0, 1.0).powf(1.0 / 2.2) * 255.0
             })
         };
-        for a in RankState::ALL {
-            for b in RankState::ALL.into_iter().filter(|b| *b as usize > a as usize) {
+        for a in RankState::all() {
+            for b in RankState::all().filter(|b| *b as usize > a as usize) {
                 let (x, y) = (seen(a), seen(b));
                 let apart: f64 = (0..3).map(|k| (x[k] - y[k]).powi(2)).sum::<f64>().sqrt();
                 assert!(
