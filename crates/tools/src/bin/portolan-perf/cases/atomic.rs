@@ -20,14 +20,11 @@ fn atomics<'a>(lab: &'a Lab<'_>, case: Case, step: fn(&AtomicI64)) -> Contender<
 }
 
 pub(super) fn fadd<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let targets = lab.targets(case.pattern);
-    let body = move |n: usize| {
-        for turn in (0..n).filter(|_| !targets.is_empty()) {
-            black_box(lab.words.fetch_add(targets[turn % targets.len()], 0, 1)?);
-        }
+    let step = move |target| {
+        black_box(lab.words.fetch_add(target, 0, 1)?);
         Ok(())
     };
-    let mut all = vec![Contender::ours(1, body)];
+    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
     if lab.bounds.plain {
         let step = |word: &AtomicI64| {
             black_box(word.fetch_add(1, Ordering::SeqCst));
@@ -40,14 +37,11 @@ pub(super) fn fadd<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>
 }
 
 pub(super) fn swap<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let targets = lab.targets(case.pattern);
-    let body = move |n: usize| {
-        for turn in (0..n).filter(|_| !targets.is_empty()) {
-            black_box(lab.words.swap(targets[turn % targets.len()], 1, turn as i64)?);
-        }
+    let step = move |target| {
+        black_box(lab.words.swap(target, 1, 7)?);
         Ok(())
     };
-    let mut all = vec![Contender::ours(1, body)];
+    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
     if lab.bounds.plain {
         let step = |word: &AtomicI64| {
             black_box(word.swap(7, Ordering::SeqCst));
@@ -59,15 +53,9 @@ pub(super) fn swap<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>
 }
 
 pub(super) fn lock<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let targets = lab.targets(case.pattern);
     let mutexes = get_or_create(&lab.resources.mutexes, || Ok(lab.rt.world().mutexes(1)?))?;
-    let body = move |n: usize| {
-        for turn in (0..n).filter(|_| !targets.is_empty()) {
-            mutexes.lock(targets[turn % targets.len()], 0)?.unlock()?;
-        }
-        Ok(())
-    };
-    let mut all = vec![Contender::ours(1, body)];
+    let step = move |target| Ok(mutexes.lock(target, 0)?.unlock()?);
+    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
     if lab.bounds.plain {
         let step = |word: &AtomicI64| {
             while word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {}

@@ -1,22 +1,21 @@
 //! Compositions of 64 blocks, built once and performed many times.
 
+use super::shape::loops;
 use crate::Result;
-use crate::bounds::{plain, two_sided};
+use crate::bounds::two_sided;
 use crate::lab::{Contender, Lab, Library, get_or_create};
 use crate::plan::Case;
 use portolan::compose::Composer;
 use portolan::transfer::Block;
-use std::hint::black_box;
 
 const BLOCKS: usize = 64;
 
 pub(super) fn perform<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
     let composer = get_or_create(&lab.resources.composer, || Ok(Composer::new(lab.rt)?))?;
-    let targets = lab.targets(case.pattern);
     let (count, block) = (BLOCKS.min(case.bytes), case.bytes.div_ceil(BLOCKS));
     let rows = |start| Block::strided(start, &[count, block], &[2 * block as isize, 1]);
     let mut mapped = Vec::new();
-    for &target in &targets {
+    for target in lab.targets(case.pattern) {
         let mut simple = composer.simple(target)?;
         // Write to the upper half of the region, because a rank may be its own target.
         let (from, to) = (rows(0)?, rows(lab.region / 2)?);
@@ -37,20 +36,7 @@ pub(super) fn perform<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<
         Ok(())
     };
     let mut all = vec![Contender::new("portolan", Library::Portolan, true, 1, body)];
-    if lab.bounds.plain {
-        let (from, mut to) = (vec![1u8; 2 * count * block], vec![0u8; 2 * count * block]);
-        let origin = !targets.is_empty();
-        let body = move |n: usize| {
-            for _ in (0..n).filter(|_| origin) {
-                for (to, from) in to.chunks_mut(2 * block).zip(black_box(&from).chunks(2 * block)) {
-                    to[..block].copy_from_slice(&from[..block]);
-                }
-                black_box(&mut to);
-            }
-            Ok(())
-        };
-        all.push(plain("loop", 1, body));
-    }
+    all.extend(loops(lab, case, (count, block), 2 * block));
     // MPI sends one message of packed bytes, and an empty reply replaces the sync.
     all.extend(two_sided::round_trips(lab, case, (case.bytes, 0), 1));
     Ok(all)

@@ -49,15 +49,9 @@ fn messages<'a, 'rt>(lab: &'a Lab<'rt>) -> Result<&'a Messages<'rt>> {
 
 pub(super) fn call<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
     let messages = messages(lab)?;
-    let targets = lab.targets(case.pattern);
     let payload = vec![1u8; case.bytes];
-    let body = move |n: usize| {
-        for turn in (0..n).filter(|_| !targets.is_empty()) {
-            messages.call_with(targets[turn % targets.len()], &Ping, &payload[..])?.wait()?;
-        }
-        Ok(())
-    };
-    let mut all = vec![Contender::ours(1, body)];
+    let step = move |target| Ok(messages.call_with(target, &Ping, &payload[..])?.wait()?);
+    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
     all.extend(two_sided::round_trips(lab, case, (case.bytes, 0), 1));
     Ok(all)
 }

@@ -37,92 +37,67 @@ fn source(lab: &Lab<'_>, case: Case, bytes: usize) -> Vec<u8> {
 }
 
 pub(super) fn put_lat<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let targets = lab.targets(case.pattern);
     let from = source(lab, case, case.bytes);
-    let body = move |n: usize| {
-        for turn in (0..n).filter(|_| !targets.is_empty()) {
-            let target = targets[turn % targets.len()];
-            lab.data.put(target, 0, &from)?;
-            lab.data.fence(target)?;
-        }
-        Ok(())
+    let step = move |target| {
+        lab.data.put(target, 0, &from)?;
+        Ok(lab.data.fence(target)?)
     };
-    let mut all = vec![Contender::ours(1, body)];
+    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
     bounds(lab, case, (Operation::Put, 1), &mut all)?;
     Ok(all)
 }
 
 pub(super) fn put_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let targets = lab.targets(case.pattern);
     let (window, from) = (case.window(), source(lab, case, case.bytes));
-    let body = move |n: usize| {
-        for turn in (0..n).filter(|_| !targets.is_empty()) {
-            let target = targets[turn % targets.len()];
-            for place in 0..window {
-                lab.data.put(target, place * case.bytes, &from)?;
-            }
-            lab.data.fence(target)?;
+    let step = move |target| {
+        for place in 0..window {
+            lab.data.put(target, place * case.bytes, &from)?;
         }
-        Ok(())
+        Ok(lab.data.fence(target)?)
     };
-    let mut all = vec![Contender::ours(window, body)];
+    let mut all = vec![Contender::at_targets(lab, case, window, step)];
     bounds(lab, case, (Operation::Put, window), &mut all)?;
     Ok(all)
 }
 
 pub(super) fn nbput_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let targets = lab.targets(case.pattern);
     let (window, from) = (case.window(), source(lab, case, case.bytes));
-    let body = move |n: usize| {
-        for turn in (0..n).filter(|_| !targets.is_empty()) {
-            let target = targets[turn % targets.len()];
-            // The end of the scope completes all puts issued in it.
-            lab.rt.scope(|scope| {
-                for place in 0..window {
-                    scope.put(&lab.data, target, place * case.bytes, &from)?;
-                }
-                Ok(())
-            })?;
-            lab.data.fence(target)?;
-        }
-        Ok(())
+    let step = move |target| {
+        // The end of the scope completes all puts issued in it.
+        lab.rt.scope(|scope| {
+            for place in 0..window {
+                scope.put(&lab.data, target, place * case.bytes, &from)?;
+            }
+            Ok(())
+        })?;
+        Ok(lab.data.fence(target)?)
     };
-    let mut all = vec![Contender::ours(window, body)];
+    let mut all = vec![Contender::at_targets(lab, case, window, step)];
     bounds(lab, case, (Operation::Put, window), &mut all)?;
     Ok(all)
 }
 
 pub(super) fn get_lat<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let targets = lab.targets(case.pattern);
     let mut to = source(lab, case, case.bytes);
-    let body = move |n: usize| {
-        for turn in (0..n).filter(|_| !targets.is_empty()) {
-            lab.data.get(targets[turn % targets.len()], 0, &mut to)?;
-        }
-        Ok(())
-    };
-    let mut all = vec![Contender::ours(1, body)];
+    let step = move |target| Ok(lab.data.get(target, 0, &mut to)?);
+    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
     bounds(lab, case, (Operation::Get, 1), &mut all)?;
     Ok(all)
 }
 
 pub(super) fn get_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let targets = lab.targets(case.pattern);
     let window = case.window();
     let mut to = source(lab, case, case.bytes * window);
-    let body = move |n: usize| {
-        for turn in (0..n).filter(|_| !targets.is_empty()) {
-            let (target, parts) = (targets[turn % targets.len()], to.chunks_exact_mut(case.bytes));
-            lab.rt.scope(|scope| {
-                for (place, part) in parts.enumerate() {
-                    scope.get(&lab.data, target, place * case.bytes, part)?;
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
+    let step = move |target| {
+        let parts = to.chunks_exact_mut(case.bytes);
+        Ok(lab.rt.scope(|scope| {
+            for (place, part) in parts.enumerate() {
+                scope.get(&lab.data, target, place * case.bytes, part)?;
+            }
+            Ok(())
+        })?)
     };
-    let mut all = vec![Contender::ours(window, body)];
+    let mut all = vec![Contender::at_targets(lab, case, window, step)];
     bounds(lab, case, (Operation::Get, window), &mut all)?;
     Ok(all)
 }
@@ -149,22 +124,17 @@ fn added<'a, 'rt, T: Accumulate + std::ops::AddAssign + std::ops::Mul<Output = T
         let bytes = region(ACCUMULATE.min(lab.region));
         Ok(lab.rt.world().allocate(bytes / size_of::<T>())?)
     })?;
-    let targets = lab.targets(case.pattern);
     let length = case.bytes / size_of::<T>();
-    let origin = !targets.is_empty();
+    let origin = !lab.targets(case.pattern).is_empty();
     // A scale of one and a source of zeros keep the numbers from growing without bound.
     let from = vec![T::zeroed(); if origin { length } else { 0 }];
-    let body = move |n: usize| {
-        for turn in (0..n).filter(|_| origin) {
-            let target = targets[turn % targets.len()];
-            for place in 0..window {
-                segment.accumulate(target, place * length, T::ONE, &from)?;
-            }
-            segment.fence(target)?;
+    let step = move |target| {
+        for place in 0..window {
+            segment.accumulate(target, place * length, T::ONE, &from)?;
         }
-        Ok(())
+        Ok(segment.fence(target)?)
     };
-    let mut all = vec![Contender::ours(window, body)];
+    let mut all = vec![Contender::at_targets(lab, case, window, step)];
     if lab.bounds.plain {
         let from = vec![T::zeroed(); if origin { length } else { 0 }];
         let mut sums = vec![T::zeroed(); from.len() * window];

@@ -4,7 +4,7 @@ mod server;
 mod window;
 
 use crate::Result;
-use crate::plan::{Pattern, cores};
+use crate::plan::{Case, Pattern, cores};
 use mpi::topology::SimpleCommunicator;
 use portolan::compose::Composer;
 use portolan::internals::engine;
@@ -125,8 +125,21 @@ impl<'a> Contender<'a> {
         Contender { name, library, both, body: Box::new(body), ops: ops as f64 }
     }
 
-    /// Creates Portolan's contender for an operation that only origins execute.
-    pub fn ours(ops: usize, body: impl FnMut(usize) -> Result<()> + 'a) -> Contender<'a> {
+    /// Creates Portolan's contender for a step that only origins execute, at each of their targets
+    /// in turn.
+    pub fn at_targets(
+        lab: &Lab<'_>,
+        case: Case,
+        ops: usize,
+        mut step: impl FnMut(usize) -> Result<()> + 'a,
+    ) -> Contender<'a> {
+        let targets = lab.targets(case.pattern);
+        let body = move |n: usize| {
+            for turn in (0..n).filter(|_| !targets.is_empty()) {
+                step(targets[turn % targets.len()])?;
+            }
+            Ok(())
+        };
         Contender::new("portolan", Library::Portolan, false, ops, body)
     }
 }
