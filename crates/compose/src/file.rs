@@ -19,7 +19,7 @@
 //! appended. Loading reads the records in order.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-use super::CompositionKind;
+use super::composition::CompositionKind;
 use portolan_engine::error::{Result, fail, reserve};
 use portolan_engine::runtime::Engine;
 use std::collections::HashMap;

@@ -1,11 +1,12 @@
-//! Performances: sync, perform, wait. A performance waits for a target only for flow control, for
-//! flushes of MPI windows, and for transfers to memory outside segments. The rank serves others
-//! meanwhile.
+//! The composer: stores and loads compositions, and performs them (sync, perform, wait). A
+//! performance waits for a target only for flow control, for flushes of MPI windows, and for
+//! transfers to memory outside segments. The rank serves others meanwhile.
 
-use super::file::Files;
+use super::composition::Composition;
+use super::file::{self, Files};
 use super::notify::ArrivalCounters;
 use super::plan::{Plan, Toward};
-use super::store::Trust;
+use super::store::{self, Trust};
 use parking_lot::Mutex;
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::{Error, ErrorKind, Result};
@@ -23,11 +24,11 @@ pub struct Composer {
     arrivals: OnceLock<ArrivalCounters>,
     /// Performances that still read local memory, and notifications in flight.
     leaving: Arc<CompletionCounter>,
-    pub(super) files: Mutex<Files>,
+    files: Mutex<Files>,
     /// `None` for `PORTOLAN_COMPOSE_DIR`.
-    pub(super) directory: Option<PathBuf>,
+    directory: Option<PathBuf>,
     /// The segments that these files may name.
-    pub(super) trust: Trust,
+    trust: Trust,
 }
 
 impl Composer {
@@ -43,6 +44,36 @@ impl Composer {
     /// Restricts the files of the composer to segments of the safe Rust interface.
     pub fn confined(self) -> Composer {
         Composer { trust: Trust::Elements, ..self }
+    }
+
+    fn directory<'a>(&'a self, engine: &'a Engine) -> &'a std::path::Path {
+        self.directory.as_deref().unwrap_or(engine.config.compose_dir.as_ref())
+    }
+
+    /// Stores a composition. Each rank stores its own. Fails with `Address` if an address lies in
+    /// no segment, or in a segment that a file may not name; `State` if a segment of the
+    /// composition was freed; `Argument` if the number is negative or the file cannot be written;
+    /// and `Memory`. On failure, the file keeps its contents.
+    pub fn store(&self, engine: &Engine, number: i32, composition: &Composition) -> Result<()> {
+        composition.check_live(engine)?;
+        let body = store::encode(engine, composition, self.trust)?;
+        let place = file::place_of(engine);
+        let record = file::encode(place, composition.kind(), &body)?;
+        self.files.lock().store(self.directory(engine), number, place, &record)
+    }
+
+    /// Loads the next composition of a file. Each rank loads its own. Fails with `Argument` if
+    /// there is no further composition, or if the file is damaged or belongs to another rank, job
+    /// size or version. Fails with `Address` if the segments of this run differ from those of the
+    /// run that stored it, or if the file may not name them. Fails with `Memory`.
+    pub fn load(&self, engine: &Engine, number: i32) -> Result<Composition> {
+        let place = file::place_of(engine);
+        let record = self.files.lock().load(self.directory(engine), number, place)?;
+        store::decode(engine, record.kind, &record.body, self.trust)
+    }
+
+    pub fn rewind(&self, number: i32) -> Result<()> {
+        self.files.lock().rewind(number)
     }
 
     /// Creates the arrival counters now, instead of in the first [`Composer::sync`]. Collective.

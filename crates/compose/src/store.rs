@@ -13,11 +13,10 @@
 //! may write any bytes to these at any time, so a crafted file can do no more than a put.
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::file;
+use super::composition::{Composition, CompositionKind, Form};
 use super::locate::Locator;
 use super::part::Part;
 use super::plan::Plan;
-use super::{Composer, Composition, CompositionKind, Form};
 use portolan_engine::error::{Result, fail, reserve};
 use portolan_engine::layout::pairs::Pairs;
 use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
@@ -27,7 +26,6 @@ use portolan_engine::memory::segment::{Purpose, Segment};
 use portolan_engine::runtime::Engine;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -198,7 +196,7 @@ fn encode_target(
     Ok(())
 }
 
-fn encode(engine: &Engine, composition: &Composition, trust: Trust) -> Result<Vec<u8>> {
+pub(super) fn encode(engine: &Engine, composition: &Composition, trust: Trust) -> Result<Vec<u8>> {
     let mut names = Names {
         engine,
         trust,
@@ -326,7 +324,7 @@ fn decode_target(
     Ok((target, part))
 }
 
-fn decode(
+pub(super) fn decode(
     engine: &Engine,
     kind: CompositionKind,
     body: &[u8],
@@ -361,36 +359,4 @@ fn decode(
         },
     };
     Ok(Composition { form, keep: strided_blocks.keep })
-}
-
-impl Composer {
-    fn directory<'a>(&'a self, engine: &'a Engine) -> &'a Path {
-        self.directory.as_deref().unwrap_or(Path::new(&engine.config.compose_dir))
-    }
-
-    /// Stores a composition. Each rank stores its own. Fails with `Address` if an address lies in
-    /// no segment, or in a segment that a file may not name; `State` if a segment of the
-    /// composition was freed; `Argument` if the number is negative or the file cannot be written;
-    /// and `Memory`. On failure, the file keeps its contents.
-    pub fn store(&self, engine: &Engine, number: i32, composition: &Composition) -> Result<()> {
-        composition.check_live(engine)?;
-        let body = encode(engine, composition, self.trust)?;
-        let place = file::place_of(engine);
-        let record = file::encode(place, composition.kind(), &body)?;
-        self.files.lock().store(self.directory(engine), number, place, &record)
-    }
-
-    /// Loads the next composition of a file. Each rank loads its own. Fails with `Argument` if
-    /// there is no further composition, or if the file is damaged or belongs to another rank, job
-    /// size or version. Fails with `Address` if the segments of this run differ from those of the
-    /// run that stored it, or if the file may not name them. Fails with `Memory`.
-    pub fn load(&self, engine: &Engine, number: i32) -> Result<Composition> {
-        let place = file::place_of(engine);
-        let record = self.files.lock().load(self.directory(engine), number, place)?;
-        decode(engine, record.kind, &record.body, self.trust)
-    }
-
-    pub fn rewind(&self, number: i32) -> Result<()> {
-        self.files.lock().rewind(number)
-    }
 }
