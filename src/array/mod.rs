@@ -131,5 +131,6 @@ pub use ghosts::GhostUpdate;
 pub use npy::NpyElement;
 pub use patch::Patch;
 pub use product::{Matmul, MatrixDim};
-pub use reductions::{Extremum, Magnitude};
+pub use reductions::Extremum;
 pub use tiles::{Tile, Tiles};
+pub use tree::Magnitude;

@@ -2,12 +2,11 @@
 
 use super::dist_array::{DistArray, Inner};
 use super::exclusive::Window;
-use super::tree::{self, Orderless};
+use super::tree::{self, Magnitude, Orderless};
 use super::whole::SLAB;
 use crate::Element;
 use crate::in_call::public;
 use ndarray::{ArrayView, Dimension, LinalgScalar};
-use num_complex::Complex;
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::Result;
 
@@ -19,39 +18,6 @@ pub struct Extremum<T> {
     pub value: T,
     /// The global index of the element, for each axis.
     pub index: Vec<usize>,
-}
-
-/// A number type with a magnitude.
-pub trait Magnitude: Element {
-    /// Returns the square of the magnitude.
-    fn squared(self) -> f64;
-}
-
-macro_rules! magnitude {
-    ($($ty:ty: |$x:ident| $squared:expr;)+) => {
-        $(impl Magnitude for $ty {
-            #[inline]
-            fn squared(self) -> f64 {
-                let $x = self;
-                $squared
-            }
-        })+
-    };
-}
-
-magnitude! {
-    f32: |x| f64::from(x) * f64::from(x);
-    f64: |x| x * x;
-    i8: |x| f64::from(x) * f64::from(x);
-    u8: |x| f64::from(x) * f64::from(x);
-    i16: |x| f64::from(x) * f64::from(x);
-    u16: |x| f64::from(x) * f64::from(x);
-    i32: |x| f64::from(x) * f64::from(x);
-    u32: |x| f64::from(x) * f64::from(x);
-    i64: |x| x as f64 * x as f64;
-    u64: |x| x as f64 * x as f64;
-    Complex<f32>: |x| f64::from(x.re).powi(2) + f64::from(x.im).powi(2);
-    Complex<f64>: |x| x.norm_sqr();
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {

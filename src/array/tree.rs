@@ -5,9 +5,9 @@
 //! the shape, so equal elements give equal bits. Leaves are slices with several independent lanes,
 //! which the compiler turns into vector instructions ([`Vectors`]).
 
-use super::reductions::Magnitude;
 use crate::Element;
 use ndarray::{ArrayView, ArrayView1, Dimension, LinalgScalar};
+use num_complex::Complex;
 use portolan_engine::path::kernel::{Vectors, prefetch_after, with_vectors};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -134,6 +134,39 @@ fn dot_of_leaf<T: LinalgScalar>((a, b): (&[T], &[T])) -> T {
         }
     }
     rest.iter().zip(last).fold(sum_of_lanes(lanes), |sum, (a, b)| sum + *a * *b)
+}
+
+/// A number type with a magnitude.
+pub trait Magnitude: Element {
+    /// Returns the square of the magnitude.
+    fn squared(self) -> f64;
+}
+
+macro_rules! magnitude {
+    ($($ty:ty: |$x:ident| $squared:expr;)+) => {
+        $(impl Magnitude for $ty {
+            #[inline]
+            fn squared(self) -> f64 {
+                let $x = self;
+                $squared
+            }
+        })+
+    };
+}
+
+magnitude! {
+    f32: |x| f64::from(x) * f64::from(x);
+    f64: |x| x * x;
+    i8: |x| f64::from(x) * f64::from(x);
+    u8: |x| f64::from(x) * f64::from(x);
+    i16: |x| f64::from(x) * f64::from(x);
+    u16: |x| f64::from(x) * f64::from(x);
+    i32: |x| f64::from(x) * f64::from(x);
+    u32: |x| f64::from(x) * f64::from(x);
+    i64: |x| x as f64 * x as f64;
+    u64: |x| x as f64 * x as f64;
+    Complex<f32>: |x| f64::from(x.re).powi(2) + f64::from(x.im).powi(2);
+    Complex<f64>: |x| x.norm_sqr();
 }
 
 /// Returns the sum of the squared magnitudes of the elements.
