@@ -141,6 +141,7 @@ static void signatures(void)
   void (*start)(int *, char ***) = armci_msg_init;
   void (*end)(void) = armci_msg_finalize;
   void (*first)(stride_info_t *, void *, int, const int *, const int *) = armci_stride_info_init;
+  CHECK(portolan_version() != NULL && portolan_version()[0] != '\0', "the library has no version");
   CHECK(init && twin && notify && wait && comm && start && end && first, "a call is missing");
 }
 #endif

@@ -343,9 +343,29 @@ static void permissions(void)
   }
 }
 
+static void layouts(void)
+{
+  CHECK_EQ(sizeof(na_size_t), 8);
+  CHECK_EQ(sizeof(na_bool_t), 1);
+  CHECK_EQ(sizeof(na_tag_t), 4);
+  CHECK_EQ(sizeof(struct na_segment), 16);
+  CHECK_EQ(offsetof(struct na_cb_info, ret), 8);
+  CHECK_EQ(offsetof(struct na_cb_info, type), 12);
+  CHECK_EQ(offsetof(struct na_cb_info, info), 16);
+  CHECK_EQ(offsetof(struct na_cb_info_recv_unexpected, source), 8);
+  CHECK_EQ(offsetof(struct na_cb_info_recv_unexpected, tag), 16);
+  CHECK_EQ(sizeof(hg_id_t), 4);
+  CHECK_EQ(sizeof(hg_status_t), 1);
+  CHECK_EQ((int)NA_MEM_READ_ONLY | (int)NA_MEM_WRITE_ONLY, NA_MEM_READWRITE);
+  CHECK_EQ((int)NA_CANCELED, (int)HG_CANCELED);
+  CHECK_EQ((int)NA_IO_ERROR, (int)HG_IO_ERROR);
+  CHECK_EQ((int)NA_TIMEOUT, (int)HG_TIMEOUT);
+}
+
 int main(int argc, char **argv)
 {
   na_addr_t self;
+  layouts();
   start_network("mercury_na", &argc, &argv);
   context = NA_Context_create(network);
   CHECK(context != NULL, "no context: %s", portolan_last_error());

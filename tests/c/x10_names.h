@@ -105,9 +105,23 @@ static void both(void)
 }
 #endif
 
+static void layouts(void)
+{
+  CHECK_EQ(sizeof(place_t), 4);
+  CHECK_EQ(sizeof(async_arg_t), 8);
+  CHECK_EQ(sizeof(x10_gas_ref_t), 16);
+  CHECK_EQ(offsetof(x10_gas_ref_t, addr), 8);
+  CHECK_EQ(sizeof(x10_giov_ref_t), 24);
+  CHECK_EQ(sizeof(x10_switch_t), sizeof(void *));
+  CHECK_EQ(sizeof(x10_statistics_t), 56);
+  CHECK_EQ(X10_OK, 0);
+  CHECK(X10_ERR_LAPI != X10_OK, "an error is success");
+}
+
 static int names(const char *name, int *argc, char ***argv)
 {
   x_start(name, argc, argv);
+  layouts();
   numbers();
   asked();
 #ifdef LAPI_H

@@ -5,6 +5,7 @@
 //! its own process namespace (`scripts/dev.d/lib/apart.sh`), so that everything it leaves behind is
 //! detected. A case passes if it ends as required and in time, and leaves no process and no file.
 
+mod headers;
 mod table;
 
 use super::args::Args;
@@ -62,6 +63,7 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
     for bad in BAD_INPUT {
         suite.page(bad, &bin);
         suite.rows(bad, &bin);
+        suite.names(bad);
     }
     suite.report.end(args.junit.as_deref())
 }
@@ -219,13 +221,9 @@ impl Suite<'_> {
         }
         let rows = printed(&bin.join(bad.program), "calls");
         let rows: BTreeSet<&str> = rows.lines().collect();
-        let library = self.tools.prefix.join("lib/libportolan.so");
-        let symbols = Command::new("nm").args(["-D", "--defined-only"]).arg(&library).output();
-        let symbols = symbols.map(|output| output.stdout).unwrap_or_default();
-        let symbols = String::from_utf8_lossy(&symbols);
         // Names that end with `_` are those of Fortran.
-        let exported = symbols.lines().filter_map(|line| line.split_whitespace().nth(2));
-        let calls = exported.filter(|name| {
+        let exported = self.exported("libportolan.so");
+        let calls = exported.iter().map(String::as_str).filter(|name| {
             bad.calls.iter().any(|begin| name.starts_with(begin)) && !name.ends_with('_')
         });
         // A call and its profiling twin are one function.
@@ -240,6 +238,40 @@ impl Suite<'_> {
             return self.report.fail(&label, 0.0, &why, Vec::new());
         }
         self.report.ok(&label, 0.0, &format!("{} calls", known.len()));
+    }
+
+    /// Checks that the library exports every function that the headers declare. Those of Mercury 2.4
+    /// have labels, and their plain names in a library of their own.
+    fn names(&mut self, bad: &BadInput) {
+        let BadInput { program, library, .. } = bad;
+        let what = "the library has every call of the headers";
+        let label = format!("{program}: {what} [{}]", system::flavour());
+        if !self.args.wants(program, &label) {
+            return;
+        }
+        let declared = headers::symbols(bad.headers);
+        let exported = self.exported("libportolan.so");
+        let plain = self.exported("libmercury2.so.0");
+        let is_there = |name: &str| {
+            let by_name =
+                || name.strip_prefix("mercury2_").is_some_and(|name| plain.contains(name));
+            exported.contains(name) && (*library != "mercury2" || by_name())
+        };
+        let missing: Vec<&String> = declared.iter().filter(|name| !is_there(name)).collect();
+        if declared.len() < 20 || !missing.is_empty() {
+            let why = format!("{missing:?} are missing, of {} calls", declared.len());
+            return self.report.fail(&label, 0.0, &why, Vec::new());
+        }
+        self.report.ok(&label, 0.0, &format!("{} calls", declared.len()));
+    }
+
+    /// Returns the names that an installed library exports.
+    fn exported(&self, library: &str) -> BTreeSet<String> {
+        let path = self.tools.prefix.join("lib").join(library);
+        let symbols = Command::new("nm").args(["-D", "--defined-only"]).arg(path).output();
+        let symbols = symbols.map(|output| output.stdout).unwrap_or_default();
+        let names = String::from_utf8_lossy(&symbols);
+        names.lines().filter_map(|line| line.split_whitespace().nth(2)).map(String::from).collect()
     }
 }
 

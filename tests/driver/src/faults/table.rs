@@ -55,6 +55,8 @@ pub struct BadInput {
     pub page: &'static str,
     /// How the names of the calls begin.
     pub calls: &'static [&'static str],
+    /// How the paths of the headers begin.
+    pub headers: &'static [&'static str],
 }
 
 const fn bad_input(
@@ -62,17 +64,30 @@ const fn bad_input(
     library: &'static str,
     page: &'static str,
     calls: &'static [&'static str],
+    headers: &'static [&'static str],
 ) -> BadInput {
-    BadInput { program, library, page, calls }
+    BadInput { program, library, page, calls, headers }
 }
 
 pub const BAD_INPUT: &[BadInput] = &[
-    bad_input("invalid", "armci", "errors", &["ARMCI", "PARMCI", "armci_", "parmci_", "portolan_"]),
-    bad_input("x10_invalid", "x10", "errors-x10", &["x10_"]),
-    bad_input("lapi_invalid", "lapi_r", "errors-lapi", &["LAPI_", "PLAPI_"]),
-    bad_input("cp_invalid", "compose", "errors-compose", &["cp_"]),
-    bad_input("mercury_invalid", "mercury", "errors-mercury-2013", &["HG_", "NA_", "hg_"]),
-    bad_input("mercury2_invalid", "mercury2", "errors-mercury", &["mercury2_"]),
+    bad_input(
+        "invalid",
+        "armci",
+        "errors",
+        &["ARMCI", "PARMCI", "armci_", "parmci_", "portolan_"],
+        &["armci", "message.h", "portolan.h"],
+    ),
+    bad_input("x10_invalid", "x10", "errors-x10", &["x10_"], &["x10/"]),
+    bad_input("lapi_invalid", "lapi_r", "errors-lapi", &["LAPI_", "PLAPI_"], &["lapi.h"]),
+    bad_input("cp_invalid", "compose", "errors-compose", &["cp_"], &["cp.h"]),
+    bad_input(
+        "mercury_invalid",
+        "mercury",
+        "errors-mercury-2013",
+        &["HG_", "NA_", "hg_"],
+        &["mercury.h", "mercury_", "na.h"],
+    ),
+    bad_input("mercury2_invalid", "mercury2", "errors-mercury", &["mercury2_"], &["mercury2/"]),
 ];
 
 struct Table {
