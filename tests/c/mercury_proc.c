@@ -1,5 +1,5 @@
-/* Parameters as bytes: the shared test vectors, growing buffers, freeing, and invalid lengths.
- * mercury_invalid.c tests the arguments that a call rejects. */
+/* Parameters as bytes: growing buffers, checksums, freeing, and invalid lengths. mercury_macros.c tests the
+ * form of each type, and mercury_invalid.c the arguments that a call rejects. */
 // TEST: n=1
 #include "check.h"
 
@@ -8,137 +8,7 @@
 
 #include <stdbool.h>
 
-#include "proc_vectors.h"
-
 #define OK(call) CHECK_EQ(call, HG_SUCCESS)
-
-/* ----------------------------------------------------------------- vectors */
-
-#define NUMBER(ctype, function, parsed)                                            \
-  do {                                                                             \
-    ctype want = (ctype)(parsed), got = want;                                      \
-    if (hg_proc_get_op(proc) == HG_DECODE)                                         \
-      memset(&got, 0x55, sizeof got);                                              \
-    OK(function(proc, &got));                                                      \
-    CHECK(memcmp(&got, &want, sizeof got) == 0, "line %d: '%s' differs", v->line,  \
-          f->value);                                                               \
-  } while (0)
-
-/* Encodes a field, or decodes and compares it. */
-static void field(hg_proc_t proc, const vector *v, const vector_field *f)
-{
-  const char *type = f->type;
-  int decoding = hg_proc_get_op(proc) == HG_DECODE;
-  if (!strcmp(type, "i8"))
-    NUMBER(int8_t, hg_proc_int8_t, strtol(f->value, NULL, 10));
-  else if (!strcmp(type, "u8"))
-    NUMBER(uint8_t, hg_proc_uint8_t, strtol(f->value, NULL, 10));
-  else if (!strcmp(type, "i16"))
-    NUMBER(int16_t, hg_proc_int16_t, strtol(f->value, NULL, 10));
-  else if (!strcmp(type, "u16"))
-    NUMBER(uint16_t, hg_proc_uint16_t, strtol(f->value, NULL, 10));
-  else if (!strcmp(type, "i32"))
-    NUMBER(int32_t, hg_proc_int32_t, strtol(f->value, NULL, 10));
-  else if (!strcmp(type, "u32"))
-    NUMBER(uint32_t, hg_proc_uint32_t, strtoul(f->value, NULL, 10));
-  else if (!strcmp(type, "i64"))
-    NUMBER(int64_t, hg_proc_int64_t, strtoll(f->value, NULL, 10));
-  else if (!strcmp(type, "u64"))
-    NUMBER(uint64_t, hg_proc_uint64_t, strtoull(f->value, NULL, 10));
-  else if (!strcmp(type, "f32"))
-    NUMBER(float, hg_proc_float, strtof(f->value, NULL));
-  else if (!strcmp(type, "f64"))
-    NUMBER(double, hg_proc_double, strtod(f->value, NULL));
-  else if (!strcmp(type, "bool"))
-    NUMBER(bool, hg_proc_bool, strtol(f->value, NULL, 10));
-  else if (!strcmp(type, "null")) {
-    hg_string_t text = decoding ? (hg_string_t)8 : NULL;
-    OK(hg_proc_hg_string_t(proc, &text));
-    CHECK(text == NULL, "line %d: the string is not null", v->line);
-  } else if (!strcmp(type, "string")) {
-    char want[100];
-    hg_string_t text = want;
-    vector_string(f->value, want);
-    OK(hg_proc_hg_string_t(proc, &text));
-    CHECK(!strcmp(text, want), "line %d: '%s' came as '%s'", v->line, want, text);
-    if (decoding)
-      free(text);
-  } else if (!strcmp(type, "raw")) {
-    unsigned char want[100], got[100];
-    long size = vector_hex(f->value, want, 100);
-    memcpy(got, want, 100);
-    if (decoding)
-      memset(got, 0x55, 100);
-    OK(hg_proc_raw(proc, got, (hg_size_t)size));
-    CHECK_BYTES(got, want, size, "line %d", v->line);
-  } else if (!strcmp(type, "bytes")) { /* the encoding of a serialised bulk handle */
-    unsigned char want[100];
-    uint64_t size = (uint64_t)vector_hex(f->value, want, 100), had = size;
-    void *place;
-    OK(hg_proc_uint64_t(proc, &size));
-    CHECK_EQ(size, had);
-    place = hg_proc_save_ptr(proc, size);
-    CHECK(place != NULL, "no place");
-    if (!decoding)
-      memcpy(place, want, size);
-    CHECK_BYTES(place, want, (long)size, "line %d", v->line);
-    OK(hg_proc_restore_ptr(proc, place, size));
-  } else {
-    CHECK(0, "line %d: a field of type %s", v->line, type);
-  }
-}
-
-static void vectors(void)
-{
-  const long rooms[] = { 0, 1, 7, 20, 511, 8192 };
-  FILE *file = vector_open();
-  vector v;
-  int lines = 0;
-  for (; vector_next(file, &v); lines++) {
-    hg_proc_t proc;
-    for (int r = 0; r < 6; r++) {
-      unsigned char *room = (unsigned char *)check_calloc(rooms[r]);
-      const void *encoded;
-      OK(hg_proc_create(room, (hg_size_t)rooms[r], HG_ENCODE, v.hash, &proc));
-      for (int i = 0; i < v.count; i++)
-        field(proc, &v, &v.field[i]);
-      OK(hg_proc_flush(proc));
-      CHECK_EQ(hg_proc_get_size_used(proc), v.size);
-      encoded = hg_proc_get_extra_buf(proc);
-      CHECK_EQ(encoded != NULL, v.size > rooms[r]);
-      CHECK_BYTES(encoded ? encoded : room, v.bytes, v.size, "line %d, room for %ld", v.line,
-                  rooms[r]);
-      OK(hg_proc_free(proc));
-      free(room);
-    }
-    OK(hg_proc_create(v.bytes, (hg_size_t)v.size, HG_DECODE, v.hash, &proc));
-    for (int i = 0; i < v.count; i++)
-      field(proc, &v, &v.field[i]);
-    OK(hg_proc_flush(proc));
-    CHECK_EQ(hg_proc_get_size_left(proc), 0);
-    OK(hg_proc_free(proc));
-
-    /* The last parameter was encoded but is not decoded. */
-    if (v.hash != HG_NOHASH && v.count > 0) {
-      OK(hg_proc_create(v.bytes, (hg_size_t)v.size, HG_DECODE, v.hash, &proc));
-      for (int i = 0; i < v.count - 1; i++)
-        field(proc, &v, &v.field[i]);
-      CHECK_EQ(hg_proc_flush(proc), HG_CHECKSUM_ERROR);
-      CHECK(strlen(portolan_last_error()) > 20, "no reason is given");
-      OK(hg_proc_free(proc));
-    }
-    /* The last byte is damaged. */
-    if (v.hash != HG_NOHASH) {
-      v.bytes[v.size - 1] ^= 0x10;
-      OK(hg_proc_create(v.bytes, (hg_size_t)v.size, HG_DECODE, v.hash, &proc));
-      for (int i = 0; i < v.count; i++)
-        field(proc, &v, &v.field[i]);
-      CHECK_EQ(hg_proc_flush(proc), HG_CHECKSUM_ERROR);
-      OK(hg_proc_free(proc));
-    }
-  }
-  CHECK(lines > 60, "only %d vectors", lines);
-}
 
 /* ------------------------------------------------------------------ buffers */
 
@@ -409,7 +279,6 @@ static void lies(void)
 int main(int argc, char **argv)
 {
   check_start_mpi("mercury_proc", &argc, &argv);
-  vectors();
   growth();
   by_hand();
   without_trailer();
