@@ -1,4 +1,4 @@
-/* A flush, their age, their limit and the end send the aggregated asyncs of one handle. */
+/* A flush, their limit and the end send the aggregated asyncs of one handle. */
 // TEST: x10
 // TEST: n=4 node-size=2
 // TEST: n=3 node-size=1
@@ -39,20 +39,6 @@ static void handles_apart(void)
   CHECK_EQ(sum_of_ones, 10010);
 }
 
-/* Age alone sends a few items, if a progress thread runs. */
-static void by_age(void)
-{
-  int polls = 1;
-
-  GOOD(x10_getenv(X10_POLLING_SET, &polls));
-  if (polls)
-    return;
-  reset();
-  GOOD(x10_asyncSpawnInlineAgg((me + 1) % nproc, 1, one, 1, 5));
-  UNTIL(sum_of_ones == 5);
-  GOOD(x10_gfence());
-}
-
 /* A full buffer is sent without a flush. The environment sets the limit. */
 static void by_limit(int limit)
 {
@@ -90,7 +76,6 @@ int main(int argc, char **argv)
   GOOD(x10_getenv(X10_AGG_LIMIT, &limit));
   CHECK_EQ(limit, X10_MAX_AGG_SIZE);
   handles_apart();
-  by_age();
   by_limit(1);
   by_limit(16);
   by_limit(8192);

@@ -1,5 +1,5 @@
-/* Asyncs: what the macros make of 0 to 32 arguments of every kind; functions and indexes that places
- * register differently; asyncs at a place that computes. */
+/* The macros of asyncs with 0 to 32 arguments of every kind, and of single values; functions and indexes
+ * that places register differently. */
 // TEST: x10
 // TEST: n=2 build=static
 #include "x10_check.h"
@@ -147,35 +147,35 @@ static void indexes(void)
   GOOD(x10_gfence());
 }
 
-/* While a place computes, asyncs of other places run there and their gets complete, if it has a
- * progress thread. */
-static volatile int rung, fetched;
-static void ring(async_arg_t *args, int n) { (void)n; rung = (int)args[0]; }
-static void fetch_done(async_arg_t *args, int n) { (void)args; (void)n; fetched = 1; }
+/* The generic names and the names of each type choose the same call. The check `x10` of tests/ranks tests
+ * the calls, and x10_invalid.c their errors. */
+#define VALUES(type, first)                                                         \
+  do {                                                                              \
+    type cell = 0, value = (type)(first);                                           \
+    void **table = x_addresses(&cell);                                              \
+    const x10_gas_ref_t there = x_at(table, (me + 1) % nproc, 0);                   \
+    const x10_switch_t sw = x10_alloc_switch();                                     \
+    GOOD(x10_put_value(value, there));                                              \
+    CHECK(x10_get_value_##type(there) == value, #type ": x10_put_value");           \
+    GOOD(x10_put_##type(++value, there));                                           \
+    CHECK(x10_get_value_##type(there) == value, #type ": x10_put_" #type);          \
+    GOOD(x10_put_value_nb(++value, there, sw));                                     \
+    GOOD(x10_wait(sw));                                                             \
+    CHECK(x10_get_value_##type(there) == value, #type ": x10_put_value_nb");        \
+    GOOD(x10_put_##type##_nb(++value, there, sw));                                  \
+    GOOD(x10_wait(sw));                                                             \
+    CHECK(x10_get_value_##type(there) == value, #type ": x10_put_" #type "_nb");    \
+    GOOD(x10_free_switch(sw));                                                      \
+    GOOD(x10_gfence());                                                             \
+    free(table);                                                                    \
+  } while (0)
 
-static void while_it_computes(void)
+static void values(void)
 {
-  int polls = 1, cell = 4321, seen = 0;
-  void **table = x_addresses(&cell);
-  const double limit = check_seconds() + CHECK_HANG;
-
-  GOOD(x10_getenv(X10_POLLING_SET, &polls));
-  rung = fetched = 0;
-  GOOD(x10_gfence());
-  if (nproc > 1 && !polls && me == 1) {
-    while (!(rung && fetched) && check_seconds() < limit)
-      for (volatile int i = 0; i < 1000; i++)
-        ;
-    CHECK_EQ(rung, 77);
-    CHECK_EQ(fetched, 1);
-  } else if (nproc > 1 && me == 0) {
-    GOOD(x10_asyncSpawnInline(1, 1, ring, 77));
-    GOOD(x10_get(x_at(table, 1, 0), &seen, sizeof seen));
-    CHECK_EQ(seen, 4321);
-    GOOD(x10_asyncSpawnInline(1, 0, fetch_done));
-  }
-  GOOD(x10_gfence());
-  free(table);
+  VALUES(int, -2000000000);
+  VALUES(long, 1L << 60);
+  VALUES(float, -0.25f);
+  VALUES(double, 1e15);
 }
 
 int main(int argc, char **argv)
@@ -186,6 +186,6 @@ int main(int argc, char **argv)
   numbers_of_arguments();
   kinds_of_arguments();
   indexes();
-  while_it_computes();
+  values();
   return x_end();
 }

@@ -1,7 +1,6 @@
 /*
  * Calls of asyncs. A transfer that would have to wait is refused before it starts: no byte moves,
- * also not later. Transfers on a switch are complete after a global fence. An async keeps its name
- * when its index is registered anew.
+ * also not later. An async keeps its name when its index is registered anew.
  */
 // TEST: x10
 // TEST: n=2 node-size=1 path=rma
@@ -14,12 +13,12 @@
 #include <cp.h>
 #include <unistd.h>
 
-enum { LEN = 4096, BLOCKS = 5000, LONG = 4 << 20, ROUNDS = 6 };
+enum { LEN = 4096, BLOCKS = 5000 };
 
 static char source[LEN], target[LEN], *kept;
 static char many[2 * BLOCKS];
-static void **sources, **targets, **manies, **longs, **segments;
-static volatile int codes[6], ran, wrong;
+static void **sources, **targets, **manies;
+static volatile int codes[6], ran;
 static int right, mapped;
 
 static void x_refused(async_arg_t *args, int n)
@@ -83,49 +82,6 @@ static void refusals(void)
   GOOD(x10_gfence());
 }
 
-static x10_switch_t pending;
-static char *into;
-
-static void x_begins(async_arg_t *args, int n)
-{
-  void **from = args[0] ? segments : longs;
-  (void)n;
-  usleep(2000);
-  if (x10_get_nb(x_at(from, right, 0), into, LONG, pending) != X10_OK)
-    wrong++;
-  ran++;
-}
-
-/* Gets that asyncs begin while their place is in the fence. */
-static void fences(void)
-{
-  char *mine = check_calloc(LONG);
-
-  longs = x_addresses(mine);
-  segments = (void **)check_calloc(nproc * (long)sizeof(void *));
-  CHECK_EQ(ARMCI_Malloc(segments, LONG), 0);
-  into = check_calloc(LONG);
-  pending = x10_alloc_switch();
-  for (int round = 0; round < ROUNDS; round++) {
-    memset(mine, 1 + round, LONG);
-    memset(segments[me], 1 + round, LONG);
-    ran = 0;
-    GOOD(x10_gfence());
-    GOOD(x10_asyncSpawnInline(right, 1, x_begins, round & 1));
-    GOOD(x10_gfence());
-    CHECK_EQ(ran, 1);
-    CHECK_EQ(wrong, 0);
-    CHECK(into[0] == 1 + round && into[LONG - 1] == 1 + round, "round %d: %d and %d", round,
-          into[0], into[LONG - 1]);
-    GOOD(x10_wait(pending));
-    GOOD(x10_gfence());
-  }
-  GOOD(x10_free_switch(pending));
-  CHECK_EQ(ARMCI_Free(segments[me]), 0);
-  free(mine);
-  free(into);
-}
-
 static volatile int firsts, seconds;
 static void first(async_arg_t *args, int n) { (void)args; (void)n; firsts++; }
 static void second(async_arg_t *args, int n) { (void)args; (void)n; seconds++; }
@@ -157,7 +113,6 @@ int main(int argc, char **argv)
   CHECK_EQ(cp_init(), 0);
   right = (me + 1) % nproc;
   refusals();
-  fences();
   registrations();
   CHECK_EQ(cp_finalize(), 0);
   CHECK_EQ(ARMCI_Finalize(), 0);

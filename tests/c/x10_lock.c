@@ -1,5 +1,5 @@
-/* The lock prevents asyncs from running at its place, also those that other threads spawn. It
- * nests, belongs to a thread, and waiting asyncs run after it is released. */
+/* The lock nests and belongs to a thread; its holder's own asyncs run at once, and the others after it is
+ * released. The check `x10` of tests/ranks has more asyncs for locked places. */
 // TEST: x10
 #include "x10_check.h"
 
@@ -16,35 +16,6 @@ static void touch(async_arg_t *args, int n)
 }
 
 static void own(async_arg_t *args, int n) { (void)args; (void)n; hits += 1000; }
-
-/* All places spawn at place 0, which locks repeatedly and checks that nothing changes. */
-static void excludes(void)
-{
-  enum { ROUNDS = 20, BURST = 50 };
-
-  hits = 0;
-  GOOD(x10_gfence());
-  if (me == 0) {
-    for (int round = 0; round < ROUNDS; round++) {
-      int before;
-      GOOD(x10_lock());
-      inside = 1;
-      before = hits;
-      const double until = check_seconds() + 0.005;
-      while (check_seconds() < until)
-        CHECK_EQ(hits, before);
-      inside = 0;
-      GOOD(x10_unlock());
-      sched_yield();
-    }
-  } else
-    for (int i = 0; i < ROUNDS * BURST; i++)
-      GOOD(x10_asyncSpawnInline(0, 0, touch));
-  GOOD(x10_gfence());
-  if (me == 0)
-    CHECK_EQ(hits, (nproc - 1) * ROUNDS * BURST);
-  GOOD(x10_gfence());
-}
 
 static void nests(void)
 {
@@ -99,25 +70,6 @@ static void in_asyncs(void)
   CHECK_EQ(hits, nproc);
 }
 
-/* Transfers continue under the lock, including transfers of other threads. */
-static void transfers(void)
-{
-  long cell = me, seen;
-  void **table = x_addresses(&cell);
-
-  for (int i = 0; i < 50; i++)
-    for (int p = 0; p < nproc; p++) {
-      if (p != me)
-        continue;
-      GOOD(x10_lock());
-      GOOD(x10_get(x_at(table, me, 0), &seen, sizeof seen));
-      CHECK_EQ(seen, me);
-      GOOD(x10_unlock());
-    }
-  GOOD(x10_gfence());
-  free(table);
-}
-
 static volatile int other_has;
 
 static void *other_thread(void *unused)
@@ -154,10 +106,8 @@ static void threads(void)
 int main(int argc, char **argv)
 {
   x_start("x10_lock", &argc, &argv);
-  excludes();
   nests();
   in_asyncs();
-  transfers();
   threads();
   return x_end();
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Programs with few enough round trips for a network with a long delay.
 const LATE: [&str; 2] = ["traffic", "domains"];
-const OTHERS: [&str; 5] = ["traffic", "values", "x10_async", "lapi_conduit", "cp_threads"];
+const OTHERS: [&str; 5] = ["traffic", "values", "x10_async", "lapi_util", "cp_threads"];
 /// Seconds without progress until a rank reports it, and until it ends the job.
 const REPORT: u64 = 3;
 const ABORT: u64 = 10;

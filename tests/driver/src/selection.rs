@@ -15,7 +15,7 @@ const PATHS: [&str; 4] = ["direct", "rma", "message", "auto"];
 const LEVELS: [&str; 2] = ["multiple", "single"];
 
 /// Programs of each kind that moves data, for the quick selection.
-const QUICK: [&str; 18] = [
+const QUICK: [&str; 17] = [
     "c/values",
     "c/handles",
     "c/mutexes",
@@ -24,9 +24,8 @@ const QUICK: [&str; 18] = [
     "c/x10_aggregate",
     "c/x10_lock",
     "c/lapi_example",
-    "c/lapi_conduit",
     "c/lapi_counters",
-    "c/lapi_putget",
+    "c/lapi_util",
     "fortran/armci_fortran",
     "fortran/lapi_fortran",
     "ga/ga_acc",
