@@ -5,12 +5,14 @@ use crate::interface::{Abilities, Interface, Mode, Move, Word};
 use crate::model::Form;
 use crate::rng::Rng;
 use crate::teams::{EngineTeams, Teams};
+use parking_lot::Mutex;
 use portolan_engine::path::ops::Combine;
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 pub(super) type Ptr = *mut c_void;
 pub(super) type Counter = [i64; 2];
@@ -94,6 +96,7 @@ unsafe extern "C" {
         left: *mut c_int,
     ) -> c_int;
     fn LAPI_Getcntr(hndl: c_uint, cntr: *mut Counter, value: *mut c_int) -> c_int;
+    pub(super) fn LAPI_Probe(hndl: c_uint) -> c_int;
     pub(super) fn LAPI_Fence(hndl: c_uint) -> c_int;
     pub(super) fn LAPI_Gfence(hndl: c_uint) -> c_int;
 }
@@ -103,15 +106,55 @@ pub struct Lapi {
     teams: EngineTeams,
     hndl: c_uint,
     me: usize,
-    /// A counter for each task, which that task counts by its puts.
+    /// A counter for each task, which that task counts by its puts, and one that all items count.
     counters: Vec<Counter>,
     /// The addresses of the other tasks' counters.
     table: Vec<Ptr>,
+    /// The number of items by target.
+    items: Vec<i32>,
     calls: usize,
 }
 
 fn ok(code: c_int) {
     assert_eq!(code, 0, "a call of LAPI");
+}
+
+/// The handlers at the origin that are still to run.
+static HOOKS: AtomicUsize = AtomicUsize::new(0);
+/// The memory that gets had filled when their handlers ran: addresses and bytes.
+static GOT: Mutex<Vec<(usize, Vec<u8>)>> = Mutex::new(Vec::new());
+
+/// The parameter of a handler of a get: the memory that it has filled.
+struct Landing(usize, usize);
+
+/// After the data of a put, or the old value of a variable, has left or come.
+extern "C" fn has_left(handle: *mut c_uint, info: Ptr, about: *const c_uint) {
+    // SAFETY: the library passes a live handle and structure.
+    let (reason, handle) = unsafe { (*about.add(1), *handle) };
+    assert_eq!((reason, info.addr()), (0, handle as usize));
+    HOOKS.fetch_sub(1, SeqCst);
+}
+
+/// After the data of a get has come. It may call the library.
+extern "C" fn has_come(handle: *mut c_uint, info: Ptr) {
+    // SAFETY: the parameter is from [`hook`], and the memory lives until the item is complete.
+    unsafe {
+        let Landing(at, len) = *Box::from_raw(info.cast());
+        if len > 0 {
+            GOT.lock().push((at, std::slice::from_raw_parts(at as *const u8, len).to_vec()));
+        }
+        ok(LAPI_Probe(*handle));
+    }
+    HOOKS.fetch_sub(1, SeqCst);
+}
+
+/// Returns a handler at the origin and its parameter.
+fn hook(hndl: c_uint, landing: Option<Landing>) -> [usize; 2] {
+    HOOKS.fetch_add(1, SeqCst);
+    match landing {
+        Some(landing) => [has_come as *const () as usize, Box::into_raw(Box::new(landing)).addr()],
+        None => [has_left as *const () as usize, hndl as usize],
+    }
 }
 
 /// The address lists of an item, which must live until it is complete.
@@ -170,8 +213,9 @@ impl Lapi {
             teams: EngineTeams::new(&ctx.engine),
             hndl: 0,
             me: ctx.me,
-            counters: vec![[0; 2]; ctx.n],
+            counters: vec![[0; 2]; ctx.n + 1],
             table: vec![null_mut(); ctx.n],
+            items: vec![0; ctx.n],
             calls: 0,
         };
         // SAFETY: the array of zeros is larger than `lapi_info_t`.
@@ -186,6 +230,25 @@ impl Lapi {
         ok(unsafe { LAPI_Address_init(self.hndl, mine, self.table.as_mut_ptr()) });
     }
 
+    /// Returns the address of a counter of another task.
+    fn counter_at(&self, task: usize, i: usize) -> Ptr {
+        self.table[task].wrapping_add(size_of::<Counter>() * i)
+    }
+
+    /// Waits for the handlers at the origin. The data of a get must be complete when its handler runs.
+    fn finish_hooks(&self) {
+        while HOOKS.load(SeqCst) > 0 {
+            // SAFETY: LAPI is initialised.
+            ok(unsafe { LAPI_Probe(self.hndl) });
+            std::thread::yield_now();
+        }
+        for (at, bytes) in GOT.lock().drain(..) {
+            // SAFETY: the memory of the items lives until the caller of `perform` has checked it.
+            let now = unsafe { std::slice::from_raw_parts(at as *const u8, bytes.len()) };
+            assert!(now == bytes, "the handler of a get runs before its data has come");
+        }
+    }
+
     fn wait(&self, counter: *mut Counter, value: usize) {
         let mut left = -1;
         // SAFETY: the counter is live.
@@ -197,8 +260,15 @@ impl Lapi {
     ///
     /// # Safety
     /// The addresses and the counter must be valid until the item is complete.
-    unsafe fn issue(&self, it: &Move<'_>, done: *mut Counter, rng: &mut Rng) -> Option<Box<Lists>> {
+    unsafe fn issue(
+        &mut self,
+        it: &Move<'_>,
+        done: *mut Counter,
+        rng: &mut Rng,
+    ) -> Option<Box<Lists>> {
         let (hndl, tgt) = (self.hndl, it.item.target as c_uint);
+        let counter = self.counter_at(it.item.target, self.table.len());
+        self.items[it.item.target] += 1;
         let gets = it.item.kind == TransferKind::Get;
         let by_xfer = rng.one_in(3);
         let mut x = [usize::MAX; 16];
@@ -208,18 +278,20 @@ impl Lapi {
                 let (local, remote): (Ptr, Ptr) = (it.local.cast(), it.remote as Ptr);
                 x[1..5].copy_from_slice(&[tgt as usize, it.remote, it.local as usize, n]);
                 ok(match (gets, by_xfer) {
-                    (true, false) => LAPI_Get(hndl, tgt, n, remote, local, null_mut(), done),
+                    (true, false) => LAPI_Get(hndl, tgt, n, remote, local, counter, done),
                     (false, false) => {
-                        LAPI_Put(hndl, tgt, n, remote, local, null_mut(), null_mut(), done)
+                        LAPI_Put(hndl, tgt, n, remote, local, counter, null_mut(), done)
                     }
                     (true, true) => {
+                        let [f, info] = hook(hndl, Some(Landing(it.local as usize, n)));
                         x[0] = 0;
-                        x[5..9].copy_from_slice(&[0, done as usize, 0, 0]);
+                        x[5..9].copy_from_slice(&[counter.addr(), done as usize, f, info]);
                         LAPI_Xfer(hndl, &mut x)
                     }
                     (false, true) => {
+                        let [f, info] = hook(hndl, None);
                         x[0] = 2;
-                        x[5..10].copy_from_slice(&[0, 0, 0, 0, done as usize]);
+                        x[5..10].copy_from_slice(&[f, info, counter.addr(), 0, done as usize]);
                         LAPI_Xfer(hndl, &mut x)
                     }
                 });
@@ -227,16 +299,19 @@ impl Lapi {
             }
             let mut lists = lists(it, rng);
             let (org, to) = (&raw mut lists.org, &raw mut lists.tgt);
-            let (o, t, d) = (org as usize, to as usize, done as usize);
+            let (o, t, d, c) = (org as usize, to as usize, done as usize, counter.addr());
             ok(match (gets, by_xfer) {
-                (true, false) => LAPI_Getv(hndl, tgt, to, org, null_mut(), done),
-                (false, false) => LAPI_Putv(hndl, tgt, to, org, null_mut(), null_mut(), done),
+                (true, false) => LAPI_Getv(hndl, tgt, to, org, counter, done),
+                (false, false) => LAPI_Putv(hndl, tgt, to, org, counter, null_mut(), done),
                 (true, true) => {
-                    x[..8].copy_from_slice(&[3, tgt as usize, o, t, 0, d, 0, 0]);
+                    let (at, _, len) = it.blocks().first().copied().unwrap_or_default();
+                    let [f, info] = hook(hndl, Some(Landing(at, len)));
+                    x[..8].copy_from_slice(&[3, tgt as usize, o, t, c, d, f, info]);
                     LAPI_Xfer(hndl, &mut x)
                 }
                 (false, true) => {
-                    x[..9].copy_from_slice(&[4, tgt as usize, 0, 0, o, t, 0, 0, d]);
+                    let [f, info] = hook(hndl, None);
+                    x[..9].copy_from_slice(&[4, tgt as usize, f, info, o, t, c, 0, d]);
                     LAPI_Xfer(hndl, &mut x)
                 }
             });
@@ -281,6 +356,7 @@ impl Interface for Lapi {
             rng.shuffle(&mut order);
             order.iter().for_each(|&i| self.wait(of(i), 1));
         }
+        self.finish_hooks();
     }
 
     fn nothing(&mut self, target: usize) {
@@ -323,7 +399,7 @@ impl Interface for Lapi {
                     let mut x = [usize::MAX; 16];
                     x[..2].copy_from_slice(&[6 | op << 32, tgt as usize | bits << 32]);
                     x[2..6].copy_from_slice(&[remote, place, prev, (&raw mut org) as usize]);
-                    x[6..8].copy_from_slice(&[0, 0]);
+                    x[6..8].copy_from_slice(&hook(hndl, None));
                     LAPI_Xfer(hndl, &mut x)
                 }
                 (_, true) => LAPI_Rmw64(
@@ -347,6 +423,7 @@ impl Interface for Lapi {
             }
         });
         self.wait(&mut org, 1);
+        self.finish_hooks();
         let old = if word.wide { old } else { old_short.into() };
         match (word.op, old) {
             // 1 if it swapped, else 0.
@@ -369,7 +446,7 @@ impl Interface for Lapi {
     }
 
     fn hand_over(&mut self, to: usize, remote: usize, bytes: &[u8]) {
-        let counter = self.table[to].wrapping_add(size_of::<Counter>() * self.me);
+        let counter = self.counter_at(to, self.me);
         let (src, dst): (Ptr, Ptr) = (bytes.as_ptr().cast_mut().cast(), remote as Ptr);
         let mut org = [0; 2];
         // SAFETY: `bytes` and the counter outlive the wait.
@@ -391,6 +468,14 @@ impl Interface for Lapi {
     }
 
     fn end(&mut self) {
+        let world = self.engine.world();
+        let counted = |target: usize| -> i32 {
+            world.allgather(&*self.engine, &self.items[target]).expect("allgather").iter().sum()
+        };
+        let counted: Vec<i32> = (0..self.items.len()).map(counted).collect();
+        let (tasks, value) = (self.items.len(), counted[self.me] as usize);
+        let of_items = &raw mut self.counters[tasks];
+        self.wait(of_items, value);
         // SAFETY: no call is under way.
         unsafe {
             ok(LAPI_Gfence(self.hndl));
