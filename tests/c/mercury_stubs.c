@@ -150,55 +150,6 @@ static void call(void)
   ship_finish();
 }
 
-/* A bulk handle among other parameters. mercury2_bulk.c has truncated ones, and rpc_forgeries of
- * tests/ranks damaged ones. */
-MERCURY_GEN_PROC(with_bulk_t, ((hg_string_t)(name)) ((hg_bulk_t)(bulk)) ((uint32_t)(last)))
-
-static void parameters(void)
-{
-  char name[] = "name", room[64];
-  with_bulk_t out = { name, HG_BULK_NULL, 7 }, in;
-  unsigned char memory[1000], *bytes;
-  void *buffer = memory;
-  size_t size = sizeof memory;
-  hg_size_t length, form;
-  hg_proc_t proc;
-
-  for (int whole = 0; whole < 2; whole++) {
-    if (whole)
-      CHECK_OK(HG_Bulk_handle_create(1, &buffer, &size, HG_BULK_READWRITE, &out.bulk));
-    form = whole ? HG_Bulk_handle_get_serialize_size(out.bulk) : 0;
-    CHECK_OK(hg_proc_create(room, 16, HG_ENCODE, HG_CRC32, &proc));
-    CHECK_OK(hg_proc_with_bulk_t(proc, &out));
-    CHECK_EQ(hg_proc_get_size_used(proc), 15 + 8 + form + 4);
-    CHECK_OK(hg_proc_flush(proc));
-    length = hg_proc_get_size_used(proc);
-    bytes = (unsigned char *)check_calloc((long)length);
-    memcpy(bytes, hg_proc_get_extra_buf(proc), length);
-    CHECK_OK(hg_proc_free(proc));
-
-    CHECK_OK(hg_proc_create(bytes, length, HG_DECODE, HG_CRC32, &proc));
-    CHECK_OK(hg_proc_with_bulk_t(proc, &in));
-    CHECK_OK(hg_proc_flush(proc));
-    CHECK(!strcmp(in.name, name) && in.last == 7, "around the handle");
-    CHECK_EQ(in.bulk != HG_BULK_NULL, whole);
-    if (whole)
-      CHECK_EQ(HG_Bulk_handle_get_size(in.bulk), 1000);
-    CHECK_OK(hg_proc_reset(proc, NULL, 0, HG_FREE));
-    CHECK_OK(hg_proc_with_bulk_t(proc, &in));
-    CHECK(in.name == NULL && in.bulk == HG_BULK_NULL, "not freed");
-    CHECK_OK(hg_proc_with_bulk_t(proc, &in));
-    CHECK_OK(hg_proc_free(proc));
-
-    free(bytes);
-  }
-  /* A freed handle cannot be encoded. */
-  CHECK_OK(HG_Bulk_handle_free(out.bulk));
-  CHECK_OK(hg_proc_create(NULL, 0, HG_ENCODE, HG_NOHASH, &proc));
-  CHECK(hg_proc_with_bulk_t(proc, &out) != HG_SUCCESS, "a freed handle was encoded");
-  CHECK_OK(hg_proc_free(proc));
-}
-
 int main(int argc, char **argv)
 {
   na_class_t *network;
@@ -208,7 +159,6 @@ int main(int argc, char **argv)
   network = NA_Initialize("mpi", 1);
   CHECK(network != NULL, "no network: %s", portolan_last_error());
   CHECK_OK(HG_Init(network));
-  parameters();
   if (me == 0)
     serve();
   MPI_Barrier(MPI_COMM_WORLD);
