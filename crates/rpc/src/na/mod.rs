@@ -6,9 +6,10 @@
 //! Creating the first class over MPI and finalising the last one are **collective over the job**;
 //! no other call is collective. Classes with the same number communicate with each other.
 //!
-//! Operations take a callback and return immediately. They complete in [`Context::progress`], and
-//! their callbacks run only in [`Context::trigger`]. Every operation can be cancelled by its
-//! [`OpId`]; its callback then receives the status `CANCELED`, and its buffers may be reused.
+//! Operations take a callback and return immediately. They complete in
+//! [`ContextShared::progress`], and their callbacks run only in [`ContextShared::trigger`]. Every
+//! operation can be cancelled by its [`OpId`]; its callback then receives the status `CANCELED`, and
+//! its buffers may be reused.
 //!
 //! **Expected messages** should be sent after their receive has been posted. A message that arrives
 //! earlier is kept, within the sender's window, until its receive is posted.
