@@ -143,7 +143,8 @@ pub struct RequestHeader {
     pub address: u64,
     /// Length in bytes of the shape's block, or of all bytes without a shape.
     pub block: u64,
-    /// The scale, a number, counts, the name of a mutex, or a number to increment.
+    /// The scale, a number, counts, the name of a mutex, a number to increment, or the length of the
+    /// parts of an answer.
     pub operand: [u64; 3],
 }
 
