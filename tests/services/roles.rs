@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Time limit for everything that a test waits for. Beside a build with many threads, tests take up to
-/// a hundred times as long as alone.
+/// Time limit for everything that a test waits for. Alone, the tests take seconds; beside a build with
+/// many threads, some take more than a minute.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 /// Time limit of a client's call.
 const CALL: Duration = Duration::from_secs(3);

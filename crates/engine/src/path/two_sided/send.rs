@@ -26,7 +26,7 @@ pub(super) const MAX_MESSAGE: usize = 1 << 30;
 const SENDS_PER_POLL: u32 = 16;
 /// Maximum number of outstanding parts of one get.
 const GET_CHUNKS: usize = 16;
-/// Number of parts that one request asks for. Over TCP, a request delays the parts as a message does.
+/// Number of parts that one request asks for. Over TCP, each request costs both ranks a system call.
 const GET_TOGETHER: usize = 8;
 
 /// Whether a put is received in place. `PORTOLAN_SPLIT` excludes this only with Open MPI: with
