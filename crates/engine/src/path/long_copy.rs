@@ -37,7 +37,7 @@ pub(super) unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
 #[inline(never)]
 unsafe fn copy_long(src: *const u8, dst: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
-    if lie_badly(src, dst, bytes) && is_affected() {
+    if lie_badly(src, dst, bytes) && is_amd() && is_x86_feature_detected!("avx2") {
         // SAFETY: the caller guarantees both rows. They are disjoint, and the processor has AVX2.
         unsafe { copy_vectors(src, dst, bytes) };
         return;
@@ -46,21 +46,20 @@ unsafe fn copy_long(src: *const u8, dst: *mut u8, bytes: usize) {
     unsafe { std::ptr::copy(src, dst, bytes) };
 }
 
-/// Returns whether the processor is one of AMD's, or Hygon's of the same design, with AVX2. Asks it
-/// once, because a virtual machine intercepts the instruction.
+/// Returns whether the processor is one of AMD's, or Hygon's of the same design. Asks it once,
+/// because a virtual machine intercepts the instruction.
 #[cfg(target_arch = "x86_64")]
-fn is_affected() -> bool {
+pub(super) fn is_amd() -> bool {
     const UNKNOWN: u8 = 2;
     // Not a `OnceLock`: with one, two runs of a seed of the simulation differed.
-    static AFFECTED: AtomicU8 = AtomicU8::new(UNKNOWN);
-    let known = AFFECTED.load(Ordering::Relaxed);
+    static FOUND: AtomicU8 = AtomicU8::new(UNKNOWN);
+    let known = FOUND.load(Ordering::Relaxed);
     if known != UNKNOWN {
         return known == 1;
     }
     let found = is_from(b"Auth", b"enti", b"cAMD") || is_from(b"Hygo", b"nGen", b"uine");
-    let affected = found && is_x86_feature_detected!("avx2");
-    AFFECTED.store(u8::from(affected), Ordering::Relaxed);
-    affected
+    FOUND.store(u8::from(found), Ordering::Relaxed);
+    found
 }
 
 #[cfg(target_arch = "x86_64")]

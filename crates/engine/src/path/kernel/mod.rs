@@ -147,12 +147,20 @@ const FAR: usize = 4096;
 /// as one set of the first-level cache holds, because rows a power of two apart share a set.
 const AHEAD: usize = 16;
 
+/// # Safety
+/// `n` blocks must be valid, for reads at `src` and for writes at `dst`, `s` and `d` bytes apart.
 #[inline]
 unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: isize, d: isize) {
     let mut left = n;
     let from_far = s.unsigned_abs() >= d.unsigned_abs();
     let (first, step) = if from_far { (src, s) } else { (dst.cast_const(), d) };
-    if step.unsigned_abs() >= FAR && n >= 2 * AHEAD && size_of::<T>() <= 64 {
+    let is_column = n >= 2 * AHEAD && size_of::<T>() <= 64;
+    #[cfg(target_arch = "x86_64")]
+    if is_column && !from_far && n >= CROWD && d % FEW_SETS == 0 && long_copy::is_amd() {
+        // SAFETY: as for this function.
+        return unsafe { store_crowded_rows::<T>(src, dst, n, s, d) };
+    }
+    if step.unsigned_abs() >= FAR && is_column {
         left = AHEAD;
         let ahead = step.wrapping_mul(AHEAD as isize);
         (0..AHEAD as isize).for_each(|i| prefetch(first.wrapping_offset(step.wrapping_mul(i))));
@@ -171,6 +179,45 @@ unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: 
     for _ in 0..left {
         // SAFETY: of the caller's `n` blocks, `left` remain.
         unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
+    }
+}
+
+/// Rows at a multiple of this distance in bytes are in at most two sets of a first-level cache.
+#[cfg(target_arch = "x86_64")]
+const FEW_SETS: isize = 2048;
+
+/// Number of rows that two sets cannot hold.
+#[cfg(target_arch = "x86_64")]
+const CROWD: usize = 64;
+
+/// Copies to rows of few cache sets, on AMD's processors: stores to one set that queue up take
+/// longer there than stores in pairs. The lines are fetched into the second-level cache, which has
+/// more room. Columns of 1,024 doubles, 8 KiB apart, take 4.9 us instead of 8.0 if they are put
+/// again, and 8.1 instead of 10.8 if they are not in the cache (Zen 5).
+///
+/// # Safety
+/// See [`copy_rows`].
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+unsafe fn store_crowded_rows<T: Copy>(
+    mut src: *const u8,
+    mut dst: *mut u8,
+    n: usize,
+    s: isize,
+    d: isize,
+) {
+    use std::arch::x86_64::{_MM_HINT_T1, _mm_lfence, _mm_prefetch};
+    let ahead = d.wrapping_mul(2 * AHEAD as isize);
+    for i in 0..n {
+        // SAFETY: a prefetch faults at no address, and the caller guarantees `n` blocks.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T1>(dst.wrapping_offset(ahead).cast());
+            copy_row::<T>(&mut src, &mut dst, s, d);
+        }
+        if i % 2 == 1 {
+            // SAFETY: every x86-64 processor has the instruction.
+            unsafe { _mm_lfence() };
+        }
     }
 }
 

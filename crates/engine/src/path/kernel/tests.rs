@@ -57,6 +57,30 @@ fn far_rows_are_copied_as_near_ones() {
     }
 }
 
+/// Processors of other makes copy such rows as all others.
+#[cfg(target_arch = "x86_64")]
+#[test]
+#[cfg_attr(miri, ignore = "it lacks the instructions")]
+fn crowded_rows_are_stored_as_others() {
+    type Block = [u8; 24];
+    let size = size_of::<Block>();
+    for (n, backward) in [(CROWD, false), (CROWD + 1, true)] {
+        let dense: Vec<u8> = (0..n * size).map(|i| (i % 251 + 1) as u8).collect();
+        let far = FEW_SETS as usize;
+        let mut matrix = vec![0u8; far * n];
+        let (first, stride) = if backward { (far * (n - 1), -FEW_SETS) } else { (0, FEW_SETS) };
+        let to = matrix.as_mut_ptr().wrapping_add(first);
+        // SAFETY: both sides have `n` blocks.
+        unsafe { store_crowded_rows::<Block>(dense.as_ptr(), to, n, size as isize, stride) };
+        for (i, block) in dense.chunks(size).enumerate() {
+            let row = if backward { n - 1 - i } else { i };
+            let (stored, rest) = matrix[row * far..][..far].split_at(size);
+            assert_eq!(stored, block, "block {i} of {n}");
+            assert!(rest.iter().all(|byte| *byte == 0), "nothing else is written");
+        }
+    }
+}
+
 #[test]
 fn accumulates_scale_and_add() {
     let (src, mut dst) = ([1.0f64, -2.0, 3.5], [10.0f64; 3]);
