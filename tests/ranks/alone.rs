@@ -179,13 +179,6 @@ const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
-        name: "atomics_without_windows",
-        label: "path=message atomics=mpi",
-        env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_ATOMICS", "mpi")],
-        end: End::Fails(&["PORTOLAN_ATOMICS=mpi", "PORTOLAN_PATH=message"]),
-        ..ALONE_BASE
-    },
-    Alone {
         name: "wrong_launcher",
         label: "launcher of the other MPI",
         other_mpi: true,

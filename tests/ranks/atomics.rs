@@ -7,7 +7,7 @@ use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 
-/// Accumulates and fetch-and-adds are in one atomicity domain.
+/// Accumulates and fetch-and-adds are atomic against each other.
 pub fn totals(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(64);

@@ -54,12 +54,6 @@ pub const CONFIGS: &[Config] = &[
         ..BASE
     },
     Config {
-        label: "path=rma atomics=native",
-        release: &[2],
-        env: &[("PORTOLAN_PATH", "rma"), ("PORTOLAN_ATOMICS", "native")],
-        ..BASE
-    },
-    Config {
         label: "node_size=1",
         env: &[("PORTOLAN_NODE_SIZE", "1")],
         ranks: &[2],
@@ -78,16 +72,6 @@ pub const CONFIGS: &[Config] = &[
         label: "node_size=2 path=direct+rma",
         env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_PATH", "direct+rma")],
         ranks: &[4],
-        release: &[3],
-        ..BASE
-    },
-    Config {
-        label: "node_size=2 atomics=mpi",
-        env: &[
-            ("PORTOLAN_NODE_SIZE", "2"),
-            ("PORTOLAN_PATH", "direct+rma"),
-            ("PORTOLAN_ATOMICS", "mpi"),
-        ],
         release: &[3],
         ..BASE
     },
@@ -146,17 +130,6 @@ pub const CONFIGS: &[Config] = &[
         label: "path=rma thread=0",
         env: &[("PORTOLAN_PATH", "rma"), ("PORTOLAN_PROGRESS_THREAD", "0")],
         release: &[2],
-        served: false,
-        ..BASE
-    },
-    Config {
-        label: "path=rma atomics=native thread=0",
-        release: &[2],
-        env: &[
-            ("PORTOLAN_PATH", "rma"),
-            ("PORTOLAN_ATOMICS", "native"),
-            ("PORTOLAN_PROGRESS_THREAD", "0"),
-        ],
         served: false,
         ..BASE
     },

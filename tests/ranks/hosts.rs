@@ -31,11 +31,6 @@ pub const CONFIGS: &[Config] = &[
     BASE,
     Config { label: "path=message", env: &[("PORTOLAN_PATH", "message")], ..BASE },
     Config { label: "path=rma", env: &[("PORTOLAN_PATH", "rma")], ..BASE },
-    Config {
-        label: "path=rma atomics=native",
-        env: &[("PORTOLAN_PATH", "rma"), ("PORTOLAN_ATOMICS", "native")],
-        ..BASE
-    },
     Config { label: "am=mpi", env: &[("PORTOLAN_AM", "mpi")], ..BASE },
     Config {
         label: "path=message small pieces",

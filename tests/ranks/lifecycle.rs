@@ -9,7 +9,7 @@ use portolan::mpi::traits::Communicator;
 use portolan::{ErrorKind, Runtime};
 use portolan_engine::collective;
 use portolan_engine::mpi::init::{self, ThreadLevel};
-use portolan_engine::mpi::{Datatype, Window, WindowShape, WindowTransfer, p2p};
+use portolan_engine::mpi::{Window, WindowShape, WindowTransfer, p2p};
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine};
 use std::os::fd::AsRawFd as _;
@@ -152,7 +152,6 @@ pub fn settings_differ() {
     for (name, value, text) in [
         ("PORTOLAN_PATH", "message", "auto on ranks 0, 2, message on rank 1"),
         ("PORTOLAN_NODE_SIZE", "1", "0 on ranks 0, 2, 1 on rank 1"),
-        ("PORTOLAN_ATOMICS", "native", "auto on ranks 0, 2, native on rank 1"),
         ("PORTOLAN_AM", "mpi", "auto on ranks 0, 2, mpi on rank 1"),
         ("PORTOLAN_AM_RING_BYTES", "128K", "on rank 1"),
         ("PORTOLAN_SLAB_BYTES", "8M", "8388608 on rank 1"),
@@ -278,7 +277,7 @@ pub fn freed_window() {
     let window = unsafe { Window::create(&comm, memory.as_mut_ptr(), memory.len()) };
     let window = window.expect("a window");
     let mut value = 7u64.to_ne_bytes();
-    let row = WindowShape::Row(8, Datatype::Byte);
+    let row = WindowShape::Row(8);
     let origin = value.as_mut_ptr();
     let transfer = WindowTransfer {
         origin,
@@ -293,13 +292,7 @@ pub fn freed_window() {
     assert_eq!(memory[..8], value);
     window.free().expect("the end of the window");
     // SAFETY: the value is alive, and a freed window takes no transfer.
-    let late = unsafe {
-        [
-            window.put(&transfer, true),
-            window.get(&transfer, false),
-            window.accumulate(&transfer, false),
-        ]
-    };
+    let late = unsafe { [window.put(&transfer, true), window.get(&transfer, false)] };
     for late in late {
         assert_eq!(late.expect_err("the window was freed").kind(), ErrorKind::State);
     }

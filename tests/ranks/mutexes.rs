@@ -118,10 +118,6 @@ thread_local! {
 /// lock the mutex no more.
 pub fn interrupted(ctx: &Ctx) {
     let engine = &*ctx.engine;
-    let policy = engine.memory.policy();
-    if policy.windows && policy.mpi_atomics {
-        return; // in the MPI domain it stays in the queue
-    }
     process::set_interrupted(|| INTERRUPTED.get());
     let flag = ctx.allocate(1);
     for (owner, gone) in (0..ctx.n).flat_map(|owner| (0..ctx.n).map(move |gone| (owner, gone))) {

@@ -32,27 +32,6 @@ const NONE: Bug =
 
 const BUGS: &[Bug] = &[
     Bug {
-        program: "compare_and_swap",
-        mpi: "openmpi",
-        runs: 3,
-        sound: "compare-and-swap works",
-        fault: "signal 11|signal 6",
-        ..NONE
-    },
-    Bug {
-        program: "unsigned_max",
-        sound: "unsigned integers are compared",
-        fault: "the maximum of 5 and 4294967295 is 5",
-        ..NONE
-    },
-    Bug {
-        program: "bitwise",
-        mpi: "openmpi",
-        sound: "the result is right",
-        fault: r"6 \^ 3 is 0",
-        ..NONE
-    },
-    Bug {
         program: "rget_derived",
         ranks: 3,
         runs: 3,

@@ -39,11 +39,10 @@ const QUICK: [&str; 17] = [
 const ASKS_FOR_WINDOWS: &str = "c/values";
 
 const ON_HOSTS: [&str; 5] = ["1,1", "2,1", "1,1,1", "2,2", "2,1,1"];
-const CONFIGS: [&str; 10] = [
+const CONFIGS: [&str; 9] = [
     "default",
     "path=message",
     "path=rma",
-    "path=rma atomics=native",
     "am=mpi",
     "path=message small pieces",
     "thread=0",

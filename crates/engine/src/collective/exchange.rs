@@ -5,7 +5,7 @@
 use super::{Kind, PIECE, Reducible, finish};
 use crate::collective::Operator;
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::mpi::{Comm, Datatype, DerivedType};
+use crate::mpi::{Comm, DerivedType};
 use crate::wait::Progress;
 use bytemuck::Pod;
 use std::os::raw::c_void;
@@ -54,7 +54,7 @@ fn destination<T>(data: &mut [T]) -> *mut c_void {
 }
 
 fn element<T>() -> Result<DerivedType> {
-    DerivedType::strided(Datatype::Byte, size_of::<T>(), &[], &[])
+    DerivedType::strided(size_of::<T>(), &[], &[])
 }
 
 pub(crate) fn scan<T: Reducible>(

@@ -1,7 +1,7 @@
 //! Settings that must be equal on all ranks: otherwise ranks would wait forever for each other. The
 //! first exchange at the start of the engine compares them, so that all ranks report a difference.
 
-use super::{AmChoice, AtomicsChoice, Config, PathChoice};
+use super::{AmChoice, Config, PathChoice};
 use crate::error::{Result, fail};
 
 struct Setting {
@@ -10,7 +10,7 @@ struct Setting {
     text: fn(u64) -> String,
 }
 
-const COUNT: usize = 12;
+const COUNT: usize = 11;
 
 pub(crate) type Agreed = [u64; COUNT];
 
@@ -33,11 +33,6 @@ const SETTINGS: [Setting; COUNT] = [
         text: |n| one_of(PathChoice::NAMES, n),
     },
     Setting { variable: "PORTOLAN_NODE_SIZE", number: |c| c.node_size as u64, text: number },
-    Setting {
-        variable: "PORTOLAN_ATOMICS",
-        number: |c| c.atomics as u64,
-        text: |n| one_of(AtomicsChoice::NAMES, n),
-    },
     Setting {
         variable: "PORTOLAN_AM",
         number: |c| c.am as u64,

@@ -92,14 +92,6 @@ choices! {
         Message = "message",
     }
 
-    pub enum AtomicsChoice {
-        /// `Mpi` if the path is forced to `rma`, else `Native`.
-        Auto = "auto",
-        /// Locks in shared memory. Other nodes send a message to the owner.
-        Native = "native",
-        Mpi = "mpi",
-    }
-
     pub enum SplitChoice {
         /// If hosts are connected without RDMA, as far as the kernel shows it.
         Auto = "auto",
@@ -145,7 +137,6 @@ macro_rules! settings {
 
 settings! {
     path: PathChoice = PathChoice::Auto,
-    atomics: AtomicsChoice = AtomicsChoice::Auto,
     /// 0 does not split nodes.
     node_size: usize,
     progress_thread: ThreadChoice = ThreadChoice::Auto,

@@ -1,6 +1,6 @@
 //! The table of environment variables: name, default, description, and the setter of each.
 
-use super::{AmChoice, AtomicsChoice, Group, PathChoice, SplitChoice, ThreadChoice, Variable};
+use super::{AmChoice, Group, PathChoice, SplitChoice, ThreadChoice, Variable};
 use std::time::Duration;
 
 fn put<T>(
@@ -227,9 +227,6 @@ variables! {
         "PORTOLAN_NODE_SIZE" = "0",
             "divide every real node into virtual nodes of this many ranks, which share no memory with each other; 0 turns this off",
             |c, v| put(&mut c.node_size, parse(v, "a number of ranks"));
-        "PORTOLAN_ATOMICS" = "auto",
-            "mechanism that makes accumulate and read-modify-write atomic: native (locks on the owner's node; other nodes ask the owner by message), mpi (MPI's accumulate operations for every rank), auto (mpi when PORTOLAN_PATH=rma, else native)",
-            |c, v| put(&mut c.atomics, AtomicsChoice::parse(v));
         "PORTOLAN_AM" = "auto",
             "transport of active messages between ranks of a node: node (rings in shared memory), mpi, or auto, which is node if shared memory is available",
             |c, v| put(&mut c.am, AmChoice::parse(v));

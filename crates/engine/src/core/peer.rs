@@ -78,8 +78,6 @@ pub enum RmaKind {
     Put,
     /// A get that has not been waited for.
     Get,
-    /// MPI orders accumulates among themselves.
-    Accumulate,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -102,10 +100,7 @@ impl RmaPending {
     pub fn conflicts(&self, kind: RmaKind, from: usize, to: usize) -> bool {
         self.touched.len() >= MOST_TOUCHED
             || self.touched.iter().any(|t| {
-                t.from < to
-                    && from < t.to
-                    && !(kind == RmaKind::Accumulate && t.kind == RmaKind::Accumulate)
-                    && !(kind == RmaKind::Get && t.kind == RmaKind::Get)
+                t.from < to && from < t.to && !(kind == RmaKind::Get && t.kind == RmaKind::Get)
             })
     }
 
@@ -311,8 +306,8 @@ mod tests {
         assert!(pending.conflicts(RmaKind::Put, 199, 300));
         assert!(!pending.conflicts(RmaKind::Get, 200, 300));
         pending.touched.clear();
-        pending.touched.push(Touch { kind: RmaKind::Accumulate, from: 0, to: 8 });
-        assert!(!pending.conflicts(RmaKind::Accumulate, 0, 8));
+        pending.touched.push(Touch { kind: RmaKind::Get, from: 0, to: 8 });
+        assert!(!pending.conflicts(RmaKind::Get, 0, 8));
         assert!(pending.conflicts(RmaKind::Put, 0, 8));
     }
 

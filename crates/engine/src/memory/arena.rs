@@ -25,14 +25,6 @@ const STAGGER: usize = 7 * ALIGN;
 /// Bytes after which processors see equal addresses.
 const STAGGERED: usize = 4096;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Domain {
-    /// The region's locks, taken by ranks of the owner's node, and by the owner for others.
-    Native,
-    /// The accumulate operations of MPI on the window, for every rank.
-    Mpi,
-}
-
 /// Settings for the arenas of this job, equal on all ranks.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -42,8 +34,6 @@ pub struct Policy {
     pub windows: bool,
     /// Other groups than the world may have windows. (Open MPI 4.1 aborts if several create some.)
     pub group_windows: bool,
-    /// Whether arenas that have a window use [`Domain::Mpi`].
-    pub mpi_atomics: bool,
     pub installed: Capabilities,
     /// Minimum length of a region in bytes.
     pub arena_bytes: usize,
@@ -73,7 +63,6 @@ pub struct Arena {
     window: OnceLock<Window>,
     transfer_path: Path,
     atomic_path: Path,
-    domain: Domain,
     pub(super) own: OwnRegion,
     /// Number of segments with a block here, on any rank.
     pub(super) live: AtomicUsize,
@@ -158,7 +147,7 @@ impl Arena {
     ) -> Arc<Arena> {
         let windows = policy.windows
             && (policy.group_windows || group.size() == topology.size())
-            && (policy.mpi_atomics || !policy.direct || !group.on_one_node());
+            && (!policy.direct || !group.on_one_node());
         let installed = |what| policy.installed.contains(what);
         Arc::new(Arena {
             number,
@@ -178,7 +167,6 @@ impl Arena {
             lens,
             has_window: windows,
             window: OnceLock::new(),
-            domain: if windows && policy.mpi_atomics { Domain::Mpi } else { Domain::Native },
             own,
             live: AtomicUsize::new(0),
         })
@@ -237,14 +225,10 @@ impl Arena {
         self.transfer_path
     }
 
-    /// Returns the path of atomic operations of the native domain to regions not mapped here.
+    /// Returns the path of atomic operations to regions that are not mapped here.
     #[inline]
     pub fn atomic_path(&self) -> Path {
         self.atomic_path
-    }
-
-    pub fn domain(&self) -> Domain {
-        self.domain
     }
 
     /// Returns the address of the node's file, and the offset of this rank's region in it.

@@ -42,20 +42,18 @@ pub struct Capabilities(u8);
 impl Capabilities {
     /// Puts and gets along shapes.
     pub const TRANSFER: Capabilities = Capabilities(1);
-    /// Accumulates and read-modify-writes of the native domain.
+    /// Accumulates and read-modify-writes.
     pub const ATOMIC: Capabilities = Capabilities(1 << 1);
-    /// Compare-and-swap without a third rank. Mutexes in the MPI domain require it.
-    pub const COMPARE_AND_SWAP: Capabilities = Capabilities(1 << 2);
     /// Small blocks can share one operation.
-    pub const BATCH: Capabilities = Capabilities(1 << 3);
+    pub const BATCH: Capabilities = Capabilities(1 << 2);
     /// Operations to one target take effect in the order in which they were issued.
-    pub const ORDERED: Capabilities = Capabilities(1 << 4);
+    pub const ORDERED: Capabilities = Capabilities(1 << 3);
     /// An accumulate has read its source when the call returns.
-    pub const COPIES_SOURCE: Capabilities = Capabilities(1 << 5);
+    pub const COPIES_SOURCE: Capabilities = Capabilities(1 << 4);
     /// The owner executes read-modify-writes. Ranks of a node then combine their additions.
-    pub const BY_OWNER: Capabilities = Capabilities(1 << 6);
+    pub const BY_OWNER: Capabilities = Capabilities(1 << 5);
     /// The blocks of a vector can be one operation.
-    pub const VECTOR: Capabilities = Capabilities(1 << 7);
+    pub const VECTOR: Capabilities = Capabilities(1 << 6);
 
     #[inline]
     pub const fn contains(self, other: Capabilities) -> bool {

@@ -6,7 +6,6 @@ use std::os::raw::{c_int, c_void};
 
 unsafe extern "C" {
     pub(super) fn portolan_shim_type(which: c_int) -> ffi::MPI_Datatype;
-    pub(super) fn portolan_shim_op(which: c_int) -> ffi::MPI_Op;
     pub(super) fn portolan_shim_in_place() -> *mut c_void;
     pub(super) fn portolan_shim_mode_nocheck() -> c_int;
     pub(super) fn portolan_shim_comm_null() -> ffi::MPI_Comm;

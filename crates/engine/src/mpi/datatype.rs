@@ -1,6 +1,6 @@
 //! Predefined and derived datatypes, and reduction operations.
 
-use super::call::{call, count, portolan_shim_op, portolan_shim_type};
+use super::call::{call, count, portolan_shim_type};
 use crate::error::Result;
 use mpi::ffi;
 use std::mem::MaybeUninit;
@@ -35,27 +35,6 @@ impl Datatype {
             Datatype::Long | Datatype::Double | Datatype::FloatComplex | Datatype::LongLong => 8,
             Datatype::DoubleComplex => 16,
         }
-    }
-}
-
-/// The operations of MPI's accumulate calls. And, or, xor are bitwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(i32)]
-pub enum Op {
-    Sum = 0,
-    Replace = 1,
-    NoOp = 2,
-    And = 3,
-    Or = 4,
-    Xor = 5,
-    Min = 6,
-    Max = 7,
-}
-
-impl Op {
-    pub(super) fn raw(self) -> ffi::MPI_Op {
-        // SAFETY: the shim returns a constant.
-        unsafe { portolan_shim_op(self as c_int) }
     }
 }
 
@@ -131,17 +110,13 @@ impl Building {
 }
 
 impl DerivedType {
-    /// `elements` contiguous elements of `base`, which level `i`, from the innermost, repeats
+    /// A block of `bytes` bytes, which level `i`, from the innermost, repeats
     /// `counts[i]` times at a distance of `strides[i]` bytes.
-    pub fn strided(
-        base: Datatype,
-        elements: usize,
-        counts: &[usize],
-        strides: &[isize],
-    ) -> Result<DerivedType> {
+    pub fn strided(bytes: usize, counts: &[usize], strides: &[isize]) -> Result<DerivedType> {
         let mut raw = MaybeUninit::uninit();
-        // SAFETY: `base` is predefined.
-        unsafe { call!(MPI_Type_contiguous(count(elements)?, base.raw(), raw.as_mut_ptr())) }?;
+        let byte = Datatype::Byte.raw();
+        // SAFETY: the type is predefined.
+        unsafe { call!(MPI_Type_contiguous(count(bytes)?, byte, raw.as_mut_ptr())) }?;
         // SAFETY: the call succeeded, so MPI has filled `raw`.
         let mut inner = Building(unsafe { raw.assume_init() });
         for (&n, &stride) in counts.iter().zip(strides) {
@@ -181,17 +156,17 @@ impl DerivedType {
         inner.commit()
     }
 
-    /// Blocks of `elements` elements of `base` at the byte displacements `at`.
-    pub fn blocks(base: Datatype, elements: usize, at: &[isize]) -> Result<DerivedType> {
+    /// Blocks of `bytes` bytes at the displacements `at`, in bytes.
+    pub fn blocks(bytes: usize, at: &[isize]) -> Result<DerivedType> {
         let at: Vec<ffi::MPI_Aint> = at.iter().map(|&d| d as ffi::MPI_Aint).collect();
         let mut raw = MaybeUninit::uninit();
         // SAFETY: the displacement array has `at.len()` elements.
         unsafe {
             call!(MPI_Type_create_hindexed_block(
                 count(at.len())?,
-                count(elements)?,
+                count(bytes)?,
                 at.as_ptr(),
-                base.raw(),
+                Datatype::Byte.raw(),
                 raw.as_mut_ptr(),
             ))
         }?;

@@ -27,7 +27,7 @@ mod window;
 pub use call::{is_in_place, wtime};
 pub use comm::Comm;
 pub use comm::CommHandle;
-pub use datatype::{Datatype, DerivedType, Op, RawDatatype, ReduceFn, ReduceOp};
+pub use datatype::{Datatype, DerivedType, RawDatatype, ReduceFn, ReduceOp};
 pub use flavour::Flavour;
 pub(crate) use members::Members;
 pub use request::Request;

@@ -35,22 +35,6 @@ MPI_Datatype portolan_shim_type(int which)
     }
 }
 
-/* The numbers are those of `mpi::Op` in Rust. */
-MPI_Op portolan_shim_op(int which)
-{
-    switch (which) {
-    case 0: return MPI_SUM;
-    case 1: return MPI_REPLACE;
-    case 2: return MPI_NO_OP;
-    case 3: return MPI_BAND;
-    case 4: return MPI_BOR;
-    case 5: return MPI_BXOR;
-    case 6: return MPI_MIN;
-    case 7: return MPI_MAX;
-    default: return MPI_OP_NULL;
-    }
-}
-
 void *portolan_shim_in_place(void) { return MPI_IN_PLACE; }
 int portolan_shim_mode_nocheck(void) { return MPI_MODE_NOCHECK; }
 MPI_Comm portolan_shim_comm_null(void) { return MPI_COMM_NULL; }

@@ -2,7 +2,7 @@
 //! is freed, so that operations do not need their own epochs.
 
 use super::call::{call, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
-use super::{Comm, Datatype, DerivedType, Op, Request};
+use super::{Comm, Datatype, DerivedType, Request};
 use crate::error::{Result, fail};
 use crate::thread::blocked::InMpi;
 use mpi::ffi;
@@ -24,15 +24,15 @@ unsafe impl Sync for Window {}
 /// How the bytes of one side lie.
 #[derive(Debug, Clone)]
 pub enum WindowShape {
-    /// Contiguous elements: their number and their predefined type.
-    Row(usize, Datatype),
+    /// Contiguous bytes.
+    Row(usize),
     Derived(Arc<DerivedType>),
 }
 
 impl WindowShape {
     fn raw(&self) -> Result<(c_int, ffi::MPI_Datatype)> {
         Ok(match self {
-            WindowShape::Row(n, t) => (count(*n)?, t.raw()),
+            WindowShape::Row(n) => (count(*n)?, Datatype::Byte.raw()),
             WindowShape::Derived(t) => (1, t.raw()),
         })
     }
@@ -50,16 +50,17 @@ pub struct WindowTransfer<'a> {
 
 /// Starts a transfer by one of two MPI calls, the second with a request.
 macro_rules! start {
-    ($window:ident, $t:ident, $request:ident, $call:ident, $with_request:ident $(, $op:expr)?) => {{
+    ($window:ident, $t:ident, $request:ident, $call:ident, $with_request:ident) => {{
         let (on, ot) = $t.origin_shape.raw()?;
         let (tn, tt) = $t.target_shape.raw()?;
-        let (origin, target, at) = ($t.origin.cast(), $t.target as c_int, $t.offset as ffi::MPI_Aint);
+        let (origin, target, at) =
+            ($t.origin.cast(), $t.target as c_int, $t.offset as ffi::MPI_Aint);
         let (window, mut r) = ($window.live()?, Request::null());
         if $request {
-            call!($with_request(origin, on, ot, target, at, tn, tt, $($op,)? window, &mut r.raw))?;
+            call!($with_request(origin, on, ot, target, at, tn, tt, window, &mut r.raw))?;
             return Ok(Some(r));
         }
-        call!($call(origin, on, ot, target, at, tn, tt, $($op,)? window))?;
+        call!($call(origin, on, ot, target, at, tn, tt, window))?;
         Ok(None)
     }};
 }
@@ -122,73 +123,6 @@ impl Window {
     pub unsafe fn get(&self, t: &WindowTransfer<'_>, request: bool) -> Result<Option<Request>> {
         // SAFETY: the caller guarantees the memory on both sides.
         unsafe { start!(self, t, request, MPI_Get, MPI_Rget) }
-    }
-
-    /// Uses `MPI_SUM`. With `request`, returns a request that can be tested.
-    ///
-    /// # Safety
-    /// See [`Window::put`]. Both shapes must consist of the same predefined type.
-    pub unsafe fn accumulate(
-        &self,
-        t: &WindowTransfer<'_>,
-        request: bool,
-    ) -> Result<Option<Request>> {
-        // SAFETY: the caller guarantees the memory on both sides.
-        unsafe { start!(self, t, request, MPI_Accumulate, MPI_Raccumulate, Op::Sum.raw()) }
-    }
-
-    /// Combines an element, at a rank and a byte offset, with `value`, and stores the old value in
-    /// `result`, which is valid on return.
-    ///
-    /// # Safety
-    /// `value` and `result` must hold one element of `datatype`. The element at the target must lie
-    /// in its window.
-    pub unsafe fn fetch_and_op(
-        &self,
-        value: *const u8,
-        result: *mut u8,
-        datatype: Datatype,
-        (target, offset): (usize, usize),
-        op: Op,
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees `value`, `result` and the element at the target.
-        unsafe {
-            call!(MPI_Fetch_and_op(
-                value.cast(),
-                result.cast(),
-                datatype.raw(),
-                target as c_int,
-                offset as ffi::MPI_Aint,
-                op.raw(),
-                self.live()?,
-            ))?;
-        }
-        self.flush(target)
-    }
-
-    /// # Safety
-    /// See [`Window::fetch_and_op`], also for `expected`.
-    pub unsafe fn compare_and_swap(
-        &self,
-        new: *const u8,
-        expected: *const u8,
-        result: *mut u8,
-        datatype: Datatype,
-        (target, offset): (usize, usize),
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees the three values and the element at the target.
-        unsafe {
-            call!(MPI_Compare_and_swap(
-                new.cast(),
-                expected.cast(),
-                result.cast(),
-                datatype.raw(),
-                target as c_int,
-                offset as ffi::MPI_Aint,
-                self.live()?,
-            ))?;
-        }
-        self.flush(target)
     }
 
     pub fn flush(&self, target: usize) -> Result<()> {

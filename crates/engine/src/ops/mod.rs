@@ -8,7 +8,6 @@ pub mod traced;
 use crate::error::{Result, fail};
 use crate::path::Paths;
 use crate::path::mutex_service::Mutexes;
-use crate::path::rma::delegate::Delegate;
 use std::ops::Deref;
 
 #[inline]
@@ -44,10 +43,7 @@ impl Ops {
     pub(crate) unsafe fn register_services(&self) {
         if let Ok(two_sided) = self.two_sided() {
             // SAFETY: the caller guarantees the requirements of `UpperLayer::set`.
-            unsafe {
-                two_sided.services().register(&Mutexes::KINDS, &self.mutexes);
-                two_sided.services().register(&Delegate::KINDS, &Delegate);
-            }
+            unsafe { two_sided.services().register(&Mutexes::KINDS, &self.mutexes) };
         }
     }
 }

@@ -45,7 +45,7 @@ pub fn call_of(kind: TransferKind, blocking: bool) -> Call {
 impl Ops {
     pub fn path_to(&self, kind: TransferKind, target: usize, remote: usize) -> PathTaken {
         let hit = self.memory.registry.lookup(target, remote, 1);
-        path_taken(hit.map(|hit| path::for_kind(&kind, hit.arena(), hit.region(), remote)))
+        path_taken(hit.map(|hit| path::for_kind(&kind, hit.arena(), hit.region())))
     }
 
     pub(crate) fn block_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {

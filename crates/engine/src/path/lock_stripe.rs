@@ -1,4 +1,4 @@
-//! The locks of the native atomicity domain.
+//! The locks of accumulates.
 //!
 //! A region begins with [`LOCK_STRIPES`] spin locks, one per cache line. The byte at offset `o`
 //! belongs to the lock stripe of its [`SPAN`]-byte part of the region. An operation on a longer

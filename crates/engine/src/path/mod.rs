@@ -9,10 +9,8 @@
 //!
 //! A region that is mapped here is accessed directly. Otherwise the operation goes through the
 //! window, if the arena has one, and else by message. `PORTOLAN_PATH` decides which arenas are
-//! mapped and have windows ([`crate::memory::arena::Policy`]). For atomic operations the atomicity
-//! domain of the arena decides, so that all ranks use one mechanism: direct or message in the
-//! native domain, the window in the MPI domain. Accumulates of unaligned elements, and of elements
-//! below 32 bits, go direct or by message in both.
+//! mapped and have windows ([`crate::memory::arena::Policy`]). Atomic operations are direct or go by
+//! message, never through a window, so that all ranks use one mechanism (invariant 2).
 //!
 //! **Order** (invariant 1). Direct operations are complete on return. Messages to one target are
 //! handled in order. A window operation that overlaps an unfinished one of another kind flushes
@@ -36,17 +34,14 @@ pub use crate::memory::capabilities::{Capabilities, Path};
 pub use batch::Batch;
 pub use transport::{Completion, Flush, Paths, Prepared, RemotePlace, Transport, install};
 
-use crate::memory::arena::{Arena, Domain};
+use crate::memory::arena::Arena;
 use ops::TransferKind;
 
-/// For contiguous bytes, or rows that all have the same alignment.
 #[inline]
-pub(crate) fn for_kind(kind: &TransferKind, arena: &Arena, region: *mut u8, remote: usize) -> Path {
+pub(crate) fn for_kind(kind: &TransferKind, arena: &Arena, region: *mut u8) -> Path {
     match kind {
         TransferKind::Put | TransferKind::Get => for_transfer(arena, region),
-        TransferKind::Accumulate(scale) => {
-            for_accumulate(arena, region, scale.is_added_by_mpi(remote))
-        }
+        TransferKind::Accumulate(_) => for_atomics(arena, region),
     }
 }
 
@@ -58,16 +53,5 @@ pub fn for_transfer(arena: &Arena, region: *mut u8) -> Path {
 
 #[inline]
 pub fn for_atomics(arena: &Arena, region: *mut u8) -> Path {
-    for_accumulate(arena, region, true)
-}
-
-/// MPI never gets unaligned elements, on which its instructions may fault or not be atomic, and
-/// other elements that it does not add ([`kernel::Scale::is_added_by_mpi`]).
-#[inline]
-fn for_accumulate(arena: &Arena, region: *mut u8, by_mpi: bool) -> Path {
-    match arena.domain() {
-        Domain::Mpi if by_mpi => Path::Rma,
-        _ if !region.is_null() => Path::Direct,
-        _ => arena.atomic_path(),
-    }
+    if region.is_null() { arena.atomic_path() } else { Path::Direct }
 }

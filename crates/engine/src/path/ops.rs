@@ -80,11 +80,6 @@ impl Number {
     pub fn is_wide(self) -> bool {
         self.wide
     }
-
-    #[inline]
-    pub fn is_signed(self) -> bool {
-        self.signed
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,19 +153,10 @@ impl Rmw {
         self.operand
     }
 
-    #[inline]
-    pub fn expected(self) -> i64 {
-        self.expected
-    }
-
     /// Returns the operation with another operand, truncated to the number's size.
     pub(crate) fn with_value(self, value: i64) -> Rmw {
         let value = if self.operand.wide { value } else { i64::from(value as i32) };
         Rmw { operand: Number { value, ..self.operand }, ..self }
-    }
-
-    pub(crate) fn turned(self, combine: Combine, expected: i64, value: i64) -> Rmw {
-        Rmw { combine, expected, ..self.with_value(value) }
     }
 
     /// Returns the new number, to be truncated to the size of the number.

@@ -165,8 +165,8 @@ macro_rules! combine {
 #[inline]
 pub unsafe fn rmw(region: *mut u8, offset: usize, op: Rmw) -> i64 {
     let at = region.wrapping_add(offset);
-    // SAFETY: the caller guarantees the number. After the line is marked, all ranks of the domain
-    // change it by atomic instructions.
+    // SAFETY: the caller guarantees the number. After the line is marked, all ranks change it
+    // by atomic instructions.
     unsafe {
         if !lock_stripe::is_marked(region, offset) {
             lock_stripe::set_mark(region, offset);

@@ -99,7 +99,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
 
     fn capabilities(&self) -> Capabilities;
 
-    /// Starts a put, get or accumulate. `completion` counts it if it is not complete locally on
+    /// Starts a put, get, or accumulate (only with [`Capabilities::ATOMIC`]). `completion` counts it if it is not complete locally on
     /// return.
     ///
     /// # Safety
@@ -143,8 +143,10 @@ pub trait Transport: fmt::Debug + Send + Sync {
         fail!(Internal, "the path {} sends no batches", self.path().name())
     }
 
-    /// Returns the old value. Complete on return.
-    fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64>;
+    /// Returns the old value. Complete on return. Called only with [`Capabilities::ATOMIC`].
+    fn rmw(&self, _: &Paths, _: &RemotePlace, _: Rmw) -> Result<i64> {
+        fail!(Internal, "the path {} has no atomic operations", self.path().name())
+    }
 
     /// Returns whether the target has executed everything that was sent to it.
     fn is_idle(&self, paths: &Paths, target: usize) -> bool {

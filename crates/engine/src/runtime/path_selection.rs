@@ -6,7 +6,7 @@
 //! than by messages. Nothing is measured at start, so a busy machine does not change the choice.
 
 use crate::collective;
-use crate::config::{AmChoice, AtomicsChoice, Config, PathChoice, SplitChoice};
+use crate::config::{AmChoice, Config, PathChoice, SplitChoice};
 use crate::error::{Result, fail};
 use crate::memory::arena::Policy;
 use crate::mpi::{Comm, Flavour, Window};
@@ -51,24 +51,13 @@ pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Resu
         PathChoice::Rma => (false, true),
         PathChoice::Message => (false, false),
     };
-    let mpi_atomics = match config.atomics {
-        AtomicsChoice::Native => false,
-        AtomicsChoice::Auto => config.path == PathChoice::Rma,
-        AtomicsChoice::Mpi if config.path == PathChoice::Message => {
-            fail!(
-                Argument,
-                "PORTOLAN_ATOMICS=mpi needs MPI windows, which PORTOLAN_PATH=message excludes"
-            )
-        }
-        AtomicsChoice::Mpi => true,
-    };
     // A single rank reaches all memory directly. Open MPI cannot create a window of one rank.
-    let wanted = world.size() > 1 && (rma || mpi_atomics);
+    let wanted = world.size() > 1 && rma;
     let in_part = Flavour::built() == Flavour::OpenMpi && world.size() != job_size()?;
     let windows = wanted && !in_part;
     let reason = if windows {
         try_windows(world)?;
-        "chosen by PORTOLAN_PATH or PORTOLAN_ATOMICS"
+        "chosen by PORTOLAN_PATH"
     } else if wanted {
         let why = "Open MPI's windows cannot be created by several parts of a job at the same time";
         if topology.me() == 0 {
@@ -87,13 +76,12 @@ pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Resu
             direct,
             windows,
             group_windows: Flavour::built() != Flavour::OpenMpi,
-            mpi_atomics: mpi_atomics && windows,
             arena_bytes: config.arena_bytes,
             keep_bytes: config.keep_bytes,
             installed: Paths::installed_capabilities(),
             shm_dir: config.shm_dir.clone(),
         },
-        messages: !one_node || !direct || mpi_atomics || config.am == AmChoice::Mpi,
+        messages: !one_node || !direct || config.am == AmChoice::Mpi,
         reason,
     })
 }
@@ -127,8 +115,8 @@ fn try_windows(world: &Comm) -> Result<()> {
         Ok(()) => Ok(()),
         Err(error) => fail!(
             Mpi,
-            "{}: MPI's windows do not work between these ranks, but PORTOLAN_PATH or \
-             PORTOLAN_ATOMICS=mpi requires them; set PORTOLAN_PATH to auto or message",
+            "{}: MPI's windows do not work between these ranks, but PORTOLAN_PATH requires them; set \
+             it to auto or message",
             error.detail()
         ),
     }

@@ -1,10 +1,9 @@
 //! Selection of the path of a transfer along a shape.
 
-use super::{check_elements, differs_by_row};
+use super::check_elements;
 use crate::core::peer::CompletionCounter;
 use crate::error::{Error, Result};
 use crate::layout::Side;
-use crate::memory::arena::Domain;
 use crate::ops::{Ops, check_local};
 use crate::path::ops::{Transfer, TransferKind};
 use crate::path::{self, Completion, Path, RemotePlace, kernel, shm_atomics};
@@ -14,8 +13,8 @@ use std::sync::Arc;
 
 impl Ops {
     /// Issues a transfer without recording it. `counter` counts it if it is not complete on return.
-    /// Without `counter`, waits until it is complete locally. Returns the path of the transfer, or
-    /// of its first row, and `None` without bytes.
+    /// Without `counter`, waits until it is complete locally. Returns the path of the transfer, and
+    /// `None` without bytes.
     ///
     /// # Safety
     /// See [`Ops::blocking`]; this must hold until the counter is done.
@@ -39,9 +38,8 @@ impl Ops {
         let hit = self.memory.registry.find(target, first, extent)?;
         let region = hit.region();
         let offset = hit.offset.wrapping_sub(lo as usize);
-        let path = path::for_kind(&kind, hit.arena(), region, remote);
-        let by_rows = hit.arena().domain() == Domain::Mpi && differs_by_row(kind, shape);
-        if path == Path::Direct && !by_rows {
+        let path = path::for_kind(&kind, hit.arena(), region);
+        if path == Path::Direct {
             let _open = self.in_order(target, hit, (first, extent))?;
             // SAFETY: the registry has checked the remote extent, mapped while `_open` is held. The
             // caller guarantees `local`.
@@ -69,23 +67,18 @@ impl Ops {
         };
         drop(hit);
         let completion = Completion::new(counter);
-        if by_rows {
-            // SAFETY: the caller keeps each row valid until the counter is done.
-            unsafe { self.issue_rows(transfer, completion.counter()) }?;
-        } else {
-            match counter {
-                Some(counter) => counter.toward(target),
-                // The caller waits for the bytes. Other kinds may complete when they start.
-                None if matches!(kind, TransferKind::Get) => self.may_wait()?,
-                None => (),
-            }
-            self.order_before(target, path)?;
-            let transport = self.transport(path)?;
-            // SAFETY: the registry has checked the remote extent, and the caller keeps the local
-            // one valid.
-            if let Err(error) = unsafe { transport.start(self, transfer, &place, &completion) } {
-                self.abort_partial(kind, target, &error);
-            }
+        match counter {
+            Some(counter) => counter.toward(target),
+            // The caller waits for the bytes. Other kinds may complete when they start.
+            None if matches!(kind, TransferKind::Get) => self.may_wait()?,
+            None => (),
+        }
+        self.order_before(target, path)?;
+        let transport = self.transport(path)?;
+        // SAFETY: the registry has checked the remote extent, and the caller keeps the local one
+        // valid.
+        if let Err(error) = unsafe { transport.start(self, transfer, &place, &completion) } {
+            self.abort_partial(kind, target, &error);
         }
         if let Some(counter) = completion.into_awaited() {
             let what = || format!("{kind:?} with rank {target}");
@@ -99,23 +92,5 @@ impl Ops {
     pub(super) fn abort_partial(&self, kind: TransferKind, target: usize, error: &Error) -> ! {
         log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
         crate::process::end_job(error.kind().code());
-    }
-
-    /// # Safety
-    /// See [`Ops::issue_by_path`], whose checks have passed.
-    unsafe fn issue_rows(
-        &self,
-        transfer: &Transfer<'_>,
-        counter: &Arc<CompletionCounter>,
-    ) -> Result<()> {
-        let &Transfer { kind, target, remote, local, shape } = transfer;
-        let mut rows = Vec::with_capacity(shape.bytes() / shape.block());
-        shape.for_each(&mut |l, r| {
-            let from = local.wrapping_offset(l) as usize;
-            rows.push((from, remote.wrapping_add_signed(r), shape.block()));
-        });
-        self.order_before_all(target)?;
-        // SAFETY: the caller keeps each row valid until the counter is done.
-        unsafe { self.issue_blocks(kind, target, rows.into_iter(), None, counter) }
     }
 }

@@ -38,14 +38,6 @@ fn check_elements(scale: Scale, block: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether rows differ in alignment, and so in path in the MPI domain.
-fn differs_by_row(kind: TransferKind, shape: &Shape) -> bool {
-    let TransferKind::Accumulate(scale) = kind else {
-        return false;
-    };
-    shape.dims().iter().any(|d| !d.remote.unsigned_abs().is_multiple_of(scale.alignment()))
-}
-
 impl Ops {
     /// On return the source may be reused. Fails with `Rank` for an invalid target, `Address` if
     /// the remote bytes are not all in one segment, and `Argument` if the source is null. No byte
@@ -234,7 +226,7 @@ impl Ops {
         local: *mut u8,
         bytes: usize,
     ) -> Result<bool> {
-        let path = |arena: &Arena, region| path::for_kind(kind, arena, region, remote);
+        let path = |arena: &Arena, region| path::for_kind(kind, arena, region);
         let remote = (remote, bytes);
         // Each kind has its own copy of the code, short enough to need no arguments in memory.
         match kind {

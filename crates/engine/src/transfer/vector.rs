@@ -67,9 +67,7 @@ impl Ops {
         range: (usize, usize),
     ) -> Result<bool> {
         let (block, first) = (vector.block, range.0);
-        // Chosen for aligned elements: in the MPI domain an accumulate is then not direct, and each
-        // block chooses its own path.
-        let path = |arena: &Arena, region| path::for_kind(&kind, arena, region, 0);
+        let path = |arena: &Arena, region| path::for_kind(&kind, arena, region);
         self.at_direct(target, range, path, |region, offset| {
             let pairs = vector.local.iter().zip(vector.remote);
             let pairs =
@@ -112,19 +110,12 @@ impl Ops {
         (first, bytes): (usize, usize),
     ) -> Result<bool> {
         let hit = self.memory.registry.find(target, first, bytes)?;
-        let path = path::for_kind(&kind, hit.arena(), hit.region(), first);
+        let path = path::for_kind(&kind, hit.arena(), hit.region());
         if path == Path::Direct || vector.local.len() < 2 {
             return Ok(false);
         }
         let transport = self.transport(path)?;
         if !transport.capabilities().contains(Capabilities::VECTOR) {
-            return Ok(false);
-        }
-        // Whether all blocks are aligned as the first one, which decides about the path.
-        let alike = |unit: usize| vector.remote.iter().all(|at| (at - first).is_multiple_of(unit));
-        if let TransferKind::Accumulate(scale) = kind
-            && !alike(scale.alignment())
-        {
             return Ok(false);
         }
         let place = RemotePlace {
@@ -260,7 +251,7 @@ impl Ops {
         bytes: usize,
     ) -> Option<Path> {
         let hit = self.memory.registry.lookup(target, remote, bytes)?;
-        let path = path::for_kind(&kind, hit.arena(), hit.region(), remote);
+        let path = path::for_kind(&kind, hit.arena(), hit.region());
         let batches = |t: &dyn Transport| t.capabilities().contains(Capabilities::BATCH);
         self.transport(path).is_ok_and(batches).then_some(path)
     }

@@ -1,6 +1,6 @@
 //! Mutexes: collectively created sets of numbered first-come, first-served locks on each rank.
 //!
-//! A set is a segment. **Native domain**: a mutex on rank `p` is a small state in `p`'s part: the
+//! A set is a segment. A mutex on rank `p` is a small state in `p`'s part: the
 //! holder, a queue of waiting ranks (linked through one word for each rank), and a "granted" word
 //! for each rank. A rank on `p`'s node changes the state itself under the stripe lock, and sleeps
 //! on its own granted word (futex). Any other rank sends a request to `p`'s progress engine, and
@@ -10,19 +10,13 @@
 //! passes from one rank to the next up to [`PASSES`] times. Then it returns to the owner, in the
 //! name of the rank that requested it.
 //!
-//! **MPI domain**: a queue lock on the window. Its only word holds the last rank of the queue. A
-//! rank swaps itself in, notifies its predecessor by message, and receives a message when the
-//! predecessor releases the mutex. No rank polls the window.
-//!
 //! Invariant: exactly one rank holds a mutex or is being notified that it does.
 
 use super::node_queue::{NodeQueue, QueueEntry, Turn};
 use crate::error::{Result, fail};
 use crate::ops::Ops;
 use crate::path::mutex_service::hand_over;
-use crate::path::ops::Rmw;
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
-use crate::path::{Path, RemotePlace};
 use crate::trace::Call;
 use crate::wait::{self, Progress};
 pub use set::MutexSet;
@@ -101,18 +95,6 @@ impl Ops {
         )
     }
 
-    fn word_place(&self, found: &FoundMutex<'_>) -> Result<RemotePlace> {
-        let world = found.place.world;
-        let hit = self.memory.registry.find(world, found.address(), 8)?;
-        Ok(RemotePlace {
-            arena: hit.arena().clone(),
-            world,
-            rank: hit.group_rank(),
-            offset: hit.offset,
-            address: found.address(),
-        })
-    }
-
     /// Sets `queued` before the rank enters the queue.
     #[inline]
     fn acquire(&self, found: &FoundMutex<'_>, queued: &mut bool) -> Result<()> {
@@ -171,20 +153,6 @@ impl Ops {
                 }
                 found.held.fetch_or(BY_QUEUE, Ordering::Relaxed);
                 Ok(())
-            }
-            Access::ByWord(path) => {
-                self.may_wait()?;
-                let (transport, place) = (self.transport(path)?, self.word_place(found)?);
-                *queued = true;
-                let me = self.rank() as i64 + 1;
-                let last = transport.rmw(self, &place, Rmw::swap(me))?;
-                if last == 0 {
-                    return Ok(());
-                }
-                let mut header = RequestHeader::new(RequestKind::LockSuccessor, 0);
-                header.operand = name.operand();
-                self.two_sided()?.notice(last as usize - 1, header)?;
-                granted()
             }
         }
     }
@@ -256,12 +224,7 @@ impl Ops {
                 header.operand = found.name.operand();
                 Ok(self.two_sided()?.ask(self, found.place.world, header)? == 1)
             }
-            Access::ByWord(path) => Ok(self.swap_if(path, found, 0, self.rank() as i64 + 1)? == 0),
         }
-    }
-
-    fn swap_if(&self, path: Path, found: &FoundMutex<'_>, expected: i64, new: i64) -> Result<i64> {
-        self.transport(path)?.rmw(self, &self.word_place(found)?, Rmw::compare_swap(expected, new))
     }
 
     /// Completes this rank's data transfers before another rank can take the mutex. Fails with
@@ -311,22 +274,6 @@ impl Ops {
                     queue.leave();
                 }
                 Ok(())
-            }
-            Access::ByWord(path) => {
-                let me = self.rank() as i64 + 1;
-                if self.swap_if(path, found, me, 0)? == me {
-                    return Ok(());
-                }
-                let mut next = None;
-                let what =
-                    || format!("the successor in mutex {} of rank {}", name.index, name.owner);
-                wait::until(self, found.awaited(), &what, || {
-                    next = self.mutexes.successors.lock().remove(&name);
-                    Ok(next.is_some())
-                })?;
-                let mut header = RequestHeader::new(RequestKind::LockGrant, 0);
-                header.operand = name.operand();
-                self.two_sided()?.notice(next.expect("just found"), header)
             }
         }
     }

@@ -4,14 +4,13 @@ use super::super::node_queue::{NodeFile, NodeQueue};
 use crate::collective::group::Group;
 use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
-use crate::memory::arena::Domain;
-use crate::memory::registry::{Hit, SegmentId};
+use crate::memory::registry::SegmentId;
 use crate::memory::segment::{Purpose, Segment};
 use crate::ops::Ops;
 use crate::ops::traced::number_of;
+use crate::path::lock_stripe;
 use crate::path::mutex_service::MutexName;
 use crate::path::mutex_service::state::{MutexState, state_bytes};
-use crate::path::{self, Capabilities, Path, lock_stripe};
 use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken, Place, SegmentKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,8 +47,6 @@ pub(super) enum Access {
     Direct,
     /// By requests to the owner.
     ByOwner,
-    /// By swaps of a word in the MPI domain, through the transport of this path.
-    ByWord(Path),
 }
 
 impl From<Access> for PathTaken {
@@ -57,7 +54,6 @@ impl From<Access> for PathTaken {
         match access {
             Access::Direct => PathTaken::Direct,
             Access::ByOwner => PathTaken::Message,
-            Access::ByWord(path) => path.into(),
         }
     }
 }
@@ -115,8 +111,7 @@ impl FoundMutex<'_> {
 
 /// Flag in the number of a holding thread: the mutex came through the node's queue.
 pub(super) const BY_QUEUE: u64 = 1 << 63;
-/// Instead of a thread: a wait of this rank was interrupted, and a grant may still arrive. In the
-/// MPI domain the rank stays in the queue, which only its neighbours know.
+/// Instead of a thread: a wait of this rank was interrupted, and a grant may still arrive.
 pub(super) const INTERRUPTED: u64 = BY_QUEUE - 1;
 
 impl MutexSet {
@@ -212,7 +207,9 @@ impl Ops {
                 let hit = self.memory.registry.find(place.world, part.address(), part.len())?;
                 (place.region, place.offset) = (hit.region(), hit.offset);
                 place.queues = NodeFile::of(self, hit.arena());
-                place.access = self.mutex_access(&hit)?;
+                if hit.region().is_null() {
+                    place.access = Access::ByOwner;
+                }
             }
             places.push(place);
             before += counts[rank];
@@ -252,17 +249,5 @@ impl Ops {
             fail!(State, "{held} mutexes of the set were destroyed while this rank held them");
         }
         Ok(())
-    }
-
-    /// Without compare-and-swap, the native lock is safe, because only it accesses the state.
-    fn mutex_access(&self, hit: &Hit<'_>) -> Result<Access> {
-        if hit.arena().domain() == Domain::Mpi {
-            let path = path::for_atomics(hit.arena(), hit.region());
-            let capabilities = self.transport(path)?.capabilities();
-            if capabilities.contains(Capabilities::COMPARE_AND_SWAP) {
-                return Ok(Access::ByWord(path));
-            }
-        }
-        Ok(if hit.region().is_null() { Access::ByOwner } else { Access::Direct })
     }
 }

@@ -326,24 +326,6 @@ impl Scale {
         }
     }
 
-    #[inline]
-    pub fn alignment(self) -> usize {
-        match self {
-            Scale::Bool(_) | Scale::Byte(_) => 1,
-            Scale::Short(_) => 2,
-            Scale::Int(_) | Scale::Float(_) | Scale::FloatComplex(_) => 4,
-            Scale::Long(_) | Scale::Double(_) | Scale::DoubleComplex(_) => 8,
-        }
-    }
-
-    /// Returns whether MPI may add elements at an address of the target. Sums of integers of 8 and 16
-    /// bits saturate in Open MPI 4.1, and `MPI_SUM` of truth values is not a logical or.
-    #[inline]
-    pub fn is_added_by_mpi(self, remote: usize) -> bool {
-        !matches!(self, Scale::Bool(_) | Scale::Byte(_) | Scale::Short(_))
-            && remote.is_multiple_of(self.alignment())
-    }
-
     /// Returns whether read-modify-writes change elements of the type, too.
     #[inline]
     pub fn is_integer(&self) -> bool {

@@ -35,25 +35,19 @@ impl MutexName {
 #[derive(Debug, Default)]
 pub struct Mutexes {
     grants: Mutex<HashMap<MutexName, u32>>,
-    pub(crate) successors: Mutex<HashMap<MutexName, usize>>,
 }
 
 impl Mutexes {
-    pub(crate) const KINDS: [RequestKind; 6] = [
+    pub(crate) const KINDS: [RequestKind; 5] = [
         RequestKind::Lock,
         RequestKind::TryLock,
         RequestKind::Unlock,
         RequestKind::LockWithdrawal,
         RequestKind::LockGrant,
-        RequestKind::LockSuccessor,
     ];
 
     fn granted(&self, header: &RequestHeader) {
         *self.grants.lock().entry(MutexName::of(header)).or_default() += 1;
-    }
-
-    fn next_is(&self, header: &RequestHeader, source: usize) {
-        self.successors.lock().insert(MutexName::of(header), source);
     }
 
     pub(crate) fn take_grant(&self, name: MutexName) -> bool {
@@ -119,7 +113,6 @@ impl Service for Mutexes {
             RequestKind::Unlock => serve_unlock(paths, source, &header)?,
             RequestKind::LockWithdrawal => serve_withdrawal(paths, source, &header)?,
             RequestKind::LockGrant => self.granted(&header),
-            RequestKind::LockSuccessor => self.next_is(&header, source),
             kind => fail!(Internal, "the mutexes received a request of kind {kind:?}"),
         }
         Ok(Served::Done)

@@ -1,4 +1,4 @@
-//! The state of a mutex in the native domain, and its queue.
+//! The state of a mutex, and its queue.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

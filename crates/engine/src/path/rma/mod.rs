@@ -3,22 +3,22 @@
 //! The window stays locked, so an operation is one MPI call, and a flush completes it. Strided
 //! transfers use cached derived datatypes. Long transfers are split to fit MPI's counts.
 //!
-//! **Order.** MPI orders accumulates of one kind, but neither puts nor gets. The list of unfinished
-//! operations ([`crate::core::peer::RmaPending`]) decides when an operation waits for earlier ones.
+//! Only puts and gets go through windows. Atomic operations have one mechanism ([`crate::atomics`]).
+//!
+//! **Order.** MPI orders neither puts nor gets. The list of unfinished operations
+//! ([`crate::core::peer::RmaPending`]) decides when an operation waits for earlier ones.
 
-pub(crate) mod delegate;
 mod operations;
 mod prepared;
 mod vector;
 
 use crate::core::Core;
 use crate::core::peer::{RmaKind, RmaPending};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::arena::Arena;
-use crate::mpi::{Datatype, DerivedType, Request, Window, WindowShape, WindowTransfer};
+use crate::mpi::{DerivedType, Request, Window, WindowShape, WindowTransfer};
 use crate::path::Path;
-use crate::path::kernel::Scale;
 use crate::path::ops::TransferKind;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -42,26 +42,11 @@ fn window(arena: &Arena) -> &Window {
     arena.window().expect("the path was chosen because there is a window")
 }
 
-/// Returns the kind of a transfer, and the type of its elements.
-fn kind_and_base(kind: TransferKind) -> (RmaKind, Datatype) {
+fn kind_of(kind: TransferKind) -> Result<RmaKind> {
     match kind {
-        TransferKind::Put => (RmaKind::Put, Datatype::Byte),
-        TransferKind::Get => (RmaKind::Get, Datatype::Byte),
-        TransferKind::Accumulate(scale) => (RmaKind::Accumulate, datatype(scale)),
-    }
-}
-
-/// Complex numbers are passed as real ones, because Open MPI 4.1 loses accumulates of complex
-/// types. The scale is applied before.
-fn datatype(scale: Scale) -> Datatype {
-    match scale {
-        Scale::Bool(_) | Scale::Byte(_) | Scale::Short(_) => {
-            unreachable!("`Scale::is_added_by_mpi` is false")
-        }
-        Scale::Int(_) => Datatype::Int,
-        Scale::Long(_) => Datatype::Long,
-        Scale::Float(_) | Scale::FloatComplex(_) => Datatype::Float,
-        Scale::Double(_) | Scale::DoubleComplex(_) => Datatype::Double,
+        TransferKind::Put => Ok(RmaKind::Put),
+        TransferKind::Get => Ok(RmaKind::Get),
+        TransferKind::Accumulate(_) => fail!(Internal, "windows take no accumulates"),
     }
 }
 
@@ -99,7 +84,6 @@ unsafe fn call(
         match kind {
             RmaKind::Put => window.put(transfer, request),
             RmaKind::Get => window.get(transfer, request),
-            RmaKind::Accumulate => window.accumulate(transfer, request),
         }
     }
 }
@@ -108,7 +92,6 @@ const CACHED: usize = 256;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TypeKey {
-    base: Datatype,
     block: usize,
     dims: Vec<(usize, isize)>,
 }
@@ -123,23 +106,22 @@ impl TypeCache {
         self.types.lock().clear();
     }
 
-    /// Returns how the elements of a shape lie on a side.
-    fn get(&self, base: Datatype, shape: &Shape, side: Side) -> Result<WindowShape> {
+    /// Returns how the bytes of a shape lie on a side.
+    fn get(&self, shape: &Shape, side: Side) -> Result<WindowShape> {
         if shape.is_contiguous_on(side) {
-            return Ok(WindowShape::Row(shape.bytes() / base.size(), base));
+            return Ok(WindowShape::Row(shape.bytes()));
         }
         let dims: Vec<(usize, isize)> = shape
             .dims()
             .iter()
             .map(|d| (d.n, if side == Side::Local { d.local } else { d.remote }))
             .collect();
-        let key = TypeKey { base, block: shape.block(), dims };
+        let key = TypeKey { block: shape.block(), dims };
         if let Some(found) = self.types.lock().get(&key) {
             return Ok(WindowShape::Derived(found.clone()));
         }
         let (counts, strides): (Vec<usize>, Vec<isize>) = key.dims.iter().copied().unzip();
-        let made =
-            Arc::new(DerivedType::strided(base, key.block / base.size(), &counts, &strides)?);
+        let made = Arc::new(DerivedType::strided(key.block, &counts, &strides)?);
         let mut types = self.types.lock();
         if types.len() >= CACHED {
             types.clear();

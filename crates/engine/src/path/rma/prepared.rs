@@ -7,7 +7,7 @@ use crate::error::{Result, reserve};
 use crate::layout::Side;
 use crate::layout::pairs::{ByteRun, Pairs, StridedBlock};
 use crate::memory::arena::Arena;
-use crate::mpi::{Datatype, DerivedType, WindowShape, WindowTransfer};
+use crate::mpi::{DerivedType, WindowShape, WindowTransfer};
 use crate::path::{Path, Paths, Prepared};
 use std::sync::Arc;
 
@@ -54,8 +54,8 @@ impl Puts {
                 puts.push(Put {
                     local: local.wrapping_add_signed(l),
                     offset: remote.wrapping_add_signed(r) - base,
-                    here: types.get(Datatype::Byte, part, Side::Local)?,
-                    there: types.get(Datatype::Byte, part, Side::Remote)?,
+                    here: types.get(part, Side::Local)?,
+                    there: types.get(part, Side::Remote)?,
                 });
                 Ok(())
             })?;
@@ -113,7 +113,7 @@ fn blocks(runs: &[&ByteRun], bytes: usize, base: usize, puts: &mut Vec<Put>) -> 
     let first = runs[0];
     if runs.len() == 1 {
         for at in (0..bytes).step_by(MAX_PART) {
-            let row = WindowShape::Row(MAX_PART.min(bytes - at), Datatype::Byte);
+            let row = WindowShape::Row(MAX_PART.min(bytes - at));
             let (local, offset) = (first.local + at, first.remote - base + at);
             puts.push(Put { local, offset, here: row.clone(), there: row });
         }
@@ -122,7 +122,7 @@ fn blocks(runs: &[&ByteRun], bytes: usize, base: usize, puts: &mut Vec<Put>) -> 
     let lies = |side: fn(&ByteRun) -> usize| {
         let apart = runs.iter().map(|run| side(run).wrapping_sub(side(first)) as isize);
         let apart: Vec<isize> = apart.collect();
-        DerivedType::blocks(Datatype::Byte, bytes, &apart).map(Arc::new).map(WindowShape::Derived)
+        DerivedType::blocks(bytes, &apart).map(Arc::new).map(WindowShape::Derived)
     };
     puts.push(Put {
         local: first.local,

@@ -5,12 +5,11 @@
 //! MPI requires that blocks that it writes do not overlap. If they do, the caller issues the blocks
 //! one by one.
 
-use super::{MAX_PART, begin, call, kind_and_base, window};
+use super::{MAX_PART, begin, call, kind_of, window};
 use crate::core::peer::RmaKind;
 use crate::error::Result;
 use crate::layout::Vector;
 use crate::mpi::{DerivedType, WindowShape, WindowTransfer};
-use crate::path::kernel;
 use crate::path::ops::TransferKind;
 use crate::path::{Paths, RemotePlace};
 use std::sync::Arc;
@@ -33,54 +32,30 @@ pub(super) unsafe fn transfer(
     vector: Vector<'_>,
 ) -> Result<bool> {
     let Vector { block, local, remote } = vector;
-    let (rma_kind, base) = kind_and_base(kind);
-    let written = if rma_kind == RmaKind::Get { local } else { remote };
+    let kind = kind_of(kind)?;
+    let written = if kind == RmaKind::Get { local } else { remote };
     let Some(end) = end_if_apart(written, remote, block) else { return Ok(false) };
     let (region, range) = ((&place.arena, place.rank), (place.address, end));
-    let mut pending = begin(paths, place.world, region, rma_kind, range)?;
+    let mut pending = begin(paths, place.world, region, kind, range)?;
     let most = (MAX_PART / block).clamp(1, MOST_BLOCKS);
-    // The sources of accumulates, until they are complete.
-    let mut copies = Vec::new();
     for (local, remote) in local.chunks(most).zip(remote.chunks(most)) {
-        let bytes = block * local.len();
-        let copy = match kind {
-            TransferKind::Accumulate(scale) => {
-                // MPI does not scale, so the scaled elements are copied.
-                let mut copy = vec![0u8; bytes];
-                for (to, &from) in copy.chunks_exact_mut(block).zip(local) {
-                    // SAFETY: the caller guarantees the block.
-                    unsafe { kernel::copy_block(from as *const u8, to.as_mut_ptr(), block) };
-                }
-                let to = copy.as_mut_ptr();
-                // SAFETY: the copy has `bytes` bytes, of whole elements.
-                unsafe { kernel::scaled(to, to, bytes, scale) };
-                Some(copy)
-            }
-            _ => None,
-        };
         let of = |addresses: &[usize]| {
             let apart = |&at: &usize| at.wrapping_sub(addresses[0]) as isize;
             let displacements: Vec<isize> = addresses.iter().map(apart).collect();
-            let lies = DerivedType::blocks(base, block / base.size(), &displacements);
+            let lies = DerivedType::blocks(block, &displacements);
             lies.map(|lies| WindowShape::Derived(Arc::new(lies)))
         };
-        let (origin, origin_shape) = match &copy {
-            Some(copy) => (copy.as_ptr(), WindowShape::Row(bytes / base.size(), base)),
-            None => (local[0] as *const u8, of(local)?),
-        };
         let transfer = WindowTransfer {
-            origin: origin.cast_mut(),
-            origin_shape: &origin_shape,
+            origin: local[0] as *mut u8,
+            origin_shape: &of(local)?,
             target: place.rank,
             offset: place.offset + (remote[0] - place.address),
             target_shape: &of(remote)?,
         };
-        // SAFETY: the caller guarantees the blocks on both sides until this function returns, and
-        // `copies` keeps the copy, which an accumulate only reads.
-        unsafe { call(window(&place.arena), rma_kind, &transfer, false) }?;
-        copies.extend(copy);
+        // SAFETY: the caller guarantees the blocks on both sides until this function returns.
+        unsafe { call(window(&place.arena), kind, &transfer, false) }?;
     }
-    match rma_kind {
+    match kind {
         RmaKind::Get => pending.flush()?,
         _ => window(&place.arena).flush_local(place.rank)?,
     }

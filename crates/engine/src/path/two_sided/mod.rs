@@ -83,7 +83,7 @@ pub enum Action {
     /// A part of the data that follows a request has arrived in place.
     Data(Box<data::Receiving>),
     /// A window operation is complete.
-    Rma { counter: Arc<CompletionCounter>, _buffer: Arc<Vec<u8>> },
+    Rma(Arc<CompletionCounter>),
 }
 
 impl Action {
@@ -343,7 +343,7 @@ impl TwoSided {
             }
             Action::DataLeft(leaving) => self.data_left(leaving)?,
             Action::Data(receiving) => self.data_came(paths, serving, receiving)?,
-            Action::Rma { counter, .. } => counter.end(),
+            Action::Rma(counter) => counter.end(),
         }
         Ok(())
     }

@@ -31,21 +31,17 @@ pub enum RequestKind {
     Unlock = 10,
     /// The sender's lock request was granted, or its predecessor has released.
     LockGrant = 11,
-    /// The sender waits behind the receiver for a mutex.
-    LockSuccessor = 12,
-    PutBlocks = 13,
-    AccumulateBlocks = 14,
-    GetBlocks = 15,
-    AmEager = 16,
+    PutBlocks = 12,
+    AccumulateBlocks = 13,
+    GetBlocks = 14,
+    AmEager = 15,
     /// An active message whose data follows.
-    AmRts = 17,
-    AmControl = 18,
+    AmRts = 16,
+    AmControl = 17,
     /// Announces a request that is longer than a posted receive and follows on the data channel.
-    Announce = 19,
-    /// Changes a number of the sender through its window (`path::rma::delegate`).
-    RmwOfSender = 20,
+    Announce = 18,
     /// The sender no longer waits for a mutex.
-    LockWithdrawal = 21,
+    LockWithdrawal = 19,
 }
 
 impl RequestKind {
@@ -53,7 +49,7 @@ impl RequestKind {
 
     fn from_raw(raw: u8) -> Option<RequestKind> {
         use RequestKind::*;
-        const ALL: [RequestKind; 21] = [
+        const ALL: [RequestKind; 19] = [
             Put,
             PutRndv,
             Accumulate,
@@ -65,7 +61,6 @@ impl RequestKind {
             TryLock,
             Unlock,
             LockGrant,
-            LockSuccessor,
             PutBlocks,
             AccumulateBlocks,
             GetBlocks,
@@ -73,7 +68,6 @@ impl RequestKind {
             AmRts,
             AmControl,
             Announce,
-            RmwOfSender,
             LockWithdrawal,
         ];
         ALL.get(usize::from(raw).wrapping_sub(1)).copied()
@@ -86,10 +80,10 @@ impl RequestKind {
             Put | PutRndv | PutBlocks => trace::Served::Put,
             Get | GetBlocks => trace::Served::Get,
             Accumulate | AccumulateBlocks => trace::Served::Acc,
-            Rmw | RmwOfSender => trace::Served::Rmw,
+            Rmw => trace::Served::Rmw,
             Lock | TryLock | Unlock | LockWithdrawal => trace::Served::Lock,
             FlushReq => trace::Served::Fence,
-            CreditAck | LockGrant | LockSuccessor | AmEager | AmRts | AmControl | Announce => {
+            CreditAck | LockGrant | AmEager | AmRts | AmControl | Announce => {
                 return None;
             }
         })
@@ -111,8 +105,7 @@ impl RequestKind {
             | RequestKind::TryLock
             | RequestKind::Unlock
             | RequestKind::LockWithdrawal
-            | RequestKind::Rmw
-            | RequestKind::RmwOfSender => Weight::Bare,
+            | RequestKind::Rmw => Weight::Bare,
             _ => Weight::Data,
         }
     }
@@ -123,7 +116,6 @@ impl RequestKind {
             self,
             RequestKind::CreditAck
                 | RequestKind::LockGrant
-                | RequestKind::LockSuccessor
                 | RequestKind::AmControl
                 | RequestKind::Announce
         )

@@ -199,12 +199,10 @@ fn paths(rt: &Runtime, line: &mut dyn FnMut(&str, String)) {
 }
 
 fn atomics(rt: &Runtime) -> &'static str {
-    if engine(rt).memory.policy().mpi_atomics {
-        "mpi (MPI's accumulate operations for every rank)"
-    } else if engine(rt).has_messages() {
-        "native (locks; ranks that do not reach the owner directly ask it by message)"
+    if engine(rt).has_messages() {
+        "locks; ranks that do not reach the owner directly ask it by message"
     } else {
-        "native (locks in shared memory)"
+        "locks in shared memory"
     }
 }
 
