@@ -100,6 +100,12 @@ pub fn conclude(experiment: &Experiment, series: &[Series]) -> Advice {
     }
 }
 
+/// Returns the advice to keep the default, because another value does not start.
+pub fn refused(experiment: &Experiment, reason: String) -> Advice {
+    let (variable, value) = (Some(experiment.variable.into()), experiment.values[0].into());
+    Advice { variable, value, default: true, reason }
+}
+
 /// Returns the advice on aggregation. `gains` lists the sizes in ascending order, with the speedup
 /// of aggregated items over separate messages.
 pub fn aggregate(gains: &[(usize, f64)]) -> Advice {

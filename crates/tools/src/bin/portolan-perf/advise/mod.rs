@@ -32,7 +32,7 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         variable: "PORTOLAN_PATH",
         values: &["auto", "direct+rma"],
-        tests: &["put_lat", "get_lat", "acc_lat", "strided_put", "strided_get"],
+        tests: &["put_lat", "get_lat", "strided_put", "strided_get"],
         sizes: &[8, 64 << 10, 4 << 20],
         place: Where::Messages,
     },
@@ -40,6 +40,13 @@ const EXPERIMENTS: &[Experiment] = &[
         variable: "PORTOLAN_CHUNK_BYTES",
         values: &["auto", "32K", "256K"],
         tests: &["strided_put", "strided_get"],
+        sizes: &[256 << 10, 4 << 20],
+        place: Where::Messages,
+    },
+    Experiment {
+        variable: "PORTOLAN_SPLIT",
+        values: &["auto", "on", "off"],
+        tests: &["put_bw", "get_bw"],
         sizes: &[256 << 10, 4 << 20],
         place: Where::Messages,
     },
@@ -82,8 +89,10 @@ pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -
             Where::Node => job.nodes < job.ranks,
         };
         if fits {
-            let series = lab.series(experiment)?;
-            let mut advice = conclude(experiment, &series);
+            let mut advice = match lab.refusal(experiment) {
+                Some(reason) => conclusion::refused(experiment, reason),
+                None => conclude(experiment, &lab.series(experiment)?),
+            };
             if job.virtual_nodes {
                 advice.reason += "; the nodes are virtual, and MPI uses their shared memory: \
                                   real nodes may need another value";
@@ -124,8 +133,7 @@ fn test(name: &str) -> &'static Test {
 }
 
 impl Adviser<'_> {
-    /// Starts a runtime with these variables set and runs `body`. Restores the variables unless an
-    /// error ends the run. Collective.
+    /// Starts a runtime with these variables set and runs `body`. Restores the variables. Collective.
     fn with<R>(
         &self,
         settings: &[(&str, &str)],
@@ -135,12 +143,25 @@ impl Adviser<'_> {
             settings.iter().map(|(name, _)| (*name, std::env::var(name).ok())).collect();
         let wanted: Vec<_> = settings.iter().map(|(name, value)| (*name, Some(*value))).collect();
         set_variables(&wanted);
-        let rt = Runtime::init()?;
-        let result = body(&rt)?;
-        rt.finalize()?;
+        let run = || {
+            let rt = Runtime::init()?;
+            let result = body(&rt)?;
+            rt.finalize()?;
+            Ok(result)
+        };
+        let result = run();
         let old: Vec<_> = before.iter().map(|(name, value)| (*name, value.as_deref())).collect();
         set_variables(&old);
-        Ok(result)
+        result
+    }
+
+    /// Returns why the runtime does not start with a value of an experiment: some MPIs have no windows
+    /// between hosts. All ranks get the same answer.
+    fn refusal(&self, experiment: &Experiment) -> Option<String> {
+        experiment.values.iter().find_map(|value| {
+            let refused = self.with(&[(experiment.variable, value)], |_| Ok(())).err()?;
+            Some(format!("{value} does not start here: {refused}"))
+        })
     }
 
     /// Measures tests under these settings, without bounds. Collective.
