@@ -211,13 +211,6 @@ static inline char *check_at(void **base, int proc, long offset)
   return (char *)base[proc] + offset;
 }
 
-/* Serves other ranks and yields the core. */
-static inline void check_pause(void)
-{
-  ARMCIX_Progress();
-  sched_yield();
-}
-
 static inline double check_seconds(void)
 {
   struct timespec now;

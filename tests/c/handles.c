@@ -121,13 +121,6 @@ static void reused_handles(void)
   for (int i = 0; i < SLOTS; i++)
     CHECK_EQ(in[i], 1000 * (i % nproc) + i);
   ARMCI_Barrier();
-
-  for (int i = 0; i < 2000; i++) {                    /* handles do not run out */
-    long value = i;
-    CHECK_OK(ARMCI_NbPut(&value, check_at(base, i % nproc, 8L * me), 8, i % nproc, &handle));
-    CHECK_OK(ARMCI_Wait(&handle));
-  }
-  ARMCI_Barrier();
 }
 
 /* Copies of a handle that was waited for are idle, and so is a handle that was kept since another
@@ -170,19 +163,6 @@ static void empty_aggregates(void)
   ARMCI_UNSET_AGGREGATE_HANDLE(&handle);
 }
 
-/* The handle of an empty operation is complete. */
-static void empty_operations(void)
-{
-  armci_hdl_t handle;
-  for (int p = 0; p < nproc; p++) {
-    ARMCI_INIT_HANDLE(&handle);
-    CHECK_OK(ARMCI_NbPut(NULL, NULL, 0, p, &handle));
-    CHECK_EQ(ARMCI_Test(&handle), 0);
-    CHECK_OK(ARMCI_NbGet(NULL, NULL, 0, p, &handle));
-    CHECK_OK(ARMCI_Wait(&handle));
-  }
-}
-
 int main(int argc, char **argv)
 {
   check_start("handles", &argc, &argv);
@@ -193,7 +173,6 @@ int main(int argc, char **argv)
   reused_handles();
   stale_handles();
   empty_aggregates();
-  empty_operations();
   check_free_segment(base);
   return check_end();
 }

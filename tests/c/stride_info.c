@@ -54,30 +54,6 @@ static void one_by_one(int levels, int *stride, int *count)
   CHECK_EQ(armci_stride_info_has_more(&info), 0);
 }
 
-/* A strided put writes exactly the segments of the iterator. */
-static void as_a_put(int levels, int *stride, int *count)
-{
-  const int right = (me + 1) % nproc;
-  void **base = check_segment(BYTES);
-  char *src = check_calloc(BYTES), *expected = check_calloc(BYTES);
-  stride_info_t info;
-
-  check_fill(src, 5, BYTES);
-  CHECK_OK(ARMCI_PutS(src, stride, base[right], stride, count, levels, right));
-  ARMCI_Barrier();
-  armci_stride_info_init(&info, src, levels, stride, count);
-  while (armci_stride_info_has_more(&info)) {
-    memcpy(expected + armci_stride_info_seg_off(&info), armci_stride_info_seg_ptr(&info),
-           (size_t)armci_stride_info_seg_size(&info));
-    armci_stride_info_next(&info);
-  }
-  armci_stride_info_destroy(&info);
-  CHECK_BYTES(base[me], expected, BYTES, "%d levels", levels);
-  free(src);
-  free(expected);
-  check_free_segment(base);
-}
-
 /* Gathers the segments into a buffer, and scatters it to other memory. */
 static void packed(int levels, int *stride, int *count)
 {
@@ -117,7 +93,6 @@ int main(int argc, char **argv)
   check_start("stride_info", &argc, &argv);
   for (int i = 0; i < (int)(sizeof levels / sizeof levels[0]); i++) {
     one_by_one(levels[i], strides[i], counts[i]);
-    as_a_put(levels[i], strides[i], counts[i]);
     packed(levels[i], strides[i], counts[i]);
   }
   one_by_one(2, strides[2], (int[]){ 20, 0, 5 });
