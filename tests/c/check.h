@@ -117,14 +117,20 @@ static inline void check_deadline(int signal_number)
   _exit(signal_number ? 1 : 2);
 }
 
-/* Starts MPI only, for tests of calls before ARMCI_Init. */
-static inline void check_start_mpi(const char *name, int *argc, char ***argv)
+/* Starts the clock only, for programs that start MPI themselves or do without it. */
+static inline void check_begin(const char *name)
 {
   const char *seconds = getenv("PORTOLAN_TEST_SECONDS");
-  const char *ranks = getenv("PORTOLAN_TEST_RANKS");
   check_name = name;
   signal(SIGALRM, check_deadline);
   alarm(seconds ? (unsigned)atoi(seconds) : 50u);
+}
+
+/* Starts MPI only, for tests of calls before ARMCI_Init. */
+static inline void check_start_mpi(const char *name, int *argc, char ***argv)
+{
+  const char *ranks = getenv("PORTOLAN_TEST_RANKS");
+  check_begin(name);
   MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &nproc);
@@ -139,14 +145,21 @@ static inline void check_start(const char *name, int *argc, char ***argv)
   CHECK_OK(ARMCI_Init());
 }
 
+/* Ends a test after MPI_Finalize, or without MPI. */
+static inline int check_pass(void)
+{
+  if (me <= 0) {
+    printf("PASS %s\n", check_name);
+    fflush(stdout);
+  }
+  return 0;
+}
+
 /* Ends a test after ARMCI_Finalize, once all ranks have reached this call. */
 static inline int check_end_mpi(void)
 {
   MPI_Barrier(MPI_COMM_WORLD);
-  if (me == 0) {
-    printf("PASS %s\n", check_name);
-    fflush(stdout);
-  }
+  check_pass();
   MPI_Finalize();
   return 0;
 }
@@ -209,6 +222,12 @@ static inline void check_free_segment(void **base)
 static inline char *check_at(void **base, int proc, long offset)
 {
   return (char *)base[proc] + offset;
+}
+
+static inline void check_nap(int milliseconds)
+{
+  struct timespec time = { milliseconds / 1000, milliseconds % 1000 * 1000000L };
+  nanosleep(&time, NULL);
 }
 
 static inline double check_seconds(void)

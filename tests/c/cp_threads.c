@@ -1,13 +1,9 @@
 /* The start and the end of cp.h: nothing is performed before the first cp_sync, and cp_finalize
  * is refused, without effect, while another thread is in a call. */
 // TEST: armci moving
-#ifndef _DEFAULT_SOURCE
-#define _DEFAULT_SOURCE
-#endif
 #include "cp_check.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 static char from[8] = "hello", to[8];
 static volatile int waits;
@@ -36,8 +32,8 @@ int main(int argc, char **argv)
   if (level == MPI_THREAD_MULTIPLE) {
     CHECK_EQ(pthread_create(&thread, NULL, waiter, NULL), 0);
     while (!waits)
-      usleep(1000);
-    usleep(50000);
+      check_nap(1);
+    check_nap(50);
     CP_FAILS(cp_finalize(), CP_ERR_STATE, "thread");
     CHECK(cp_comptype(mapped) > 0, "the composition is gone: %s", cp_errmsg());
     MPI_Barrier(MPI_COMM_WORLD);

@@ -4,7 +4,6 @@
 // TEST: n=3 node-size=1 -- mended
 // TEST: n=2 -- faults
 #include "check.h"
-#include <time.h>
 
 enum { WORDS = 4000, TURNS = 30, COUNTS = 20000, ROWS = 2048, SHAPES = 1000, APART = 512, FENCES = 1500, LONGER = 1024, SEGMENTS = 40 };
 
@@ -12,12 +11,6 @@ static int faults;
 static void **base;
 static char *here;
 static int right;
-
-static void rest(long milliseconds)
-{
-  const struct timespec time = { 0, 1000000 * milliseconds };
-  nanosleep(&time, NULL);
-}
 
 /* Faulty: single words. Mended: an aggregate handle combines them. */
 static void small_puts(void)
@@ -44,7 +37,7 @@ static void locks(void)
   CHECK_OK(ARMCI_Create_mutexes(1));
   for (int i = 0; i < TURNS; i++) {
     ARMCI_Lock(0, owner);
-    rest(1);
+    check_nap(1);
     ARMCI_Unlock(0, owner);
   }
   CHECK_OK(ARMCI_Destroy_mutexes());
@@ -59,7 +52,7 @@ static void counters(void)
   long old = 0;
   if (me == 0 && faults && nproc > 1)
     while (*mine < COUNTS)
-      rest(1);
+      check_nap(1);
   else
     while (old < (faults ? COUNTS : 100))
       CHECK_OK(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, base[owner], 1, owner));
@@ -98,7 +91,7 @@ static void balance(void)
 {
   for (int i = 0; i < TURNS; i++) {
     if (!faults || me == 1)
-      rest(8);
+      check_nap(8);
     ARMCI_Barrier();
   }
 }
@@ -109,7 +102,7 @@ static void broadcasts(void)
   long word = me;
   for (int i = 0; i < TURNS; i++) {
     if (!faults || me == 0)
-      rest(8);
+      check_nap(8);
     CHECK_EQ(MPI_Bcast(&word, 1, MPI_LONG, 0, MPI_COMM_WORLD), MPI_SUCCESS);
     CHECK_EQ(word, 0);
   }
@@ -134,7 +127,7 @@ int main(int argc, char **argv)
   here = check_calloc(16 * ROWS);
   if (strcmp(what, "computes") == 0) {
     if (me == 0)
-      rest(300);
+      check_nap(300);
     else
       CHECK_OK(ARMCI_Get(base[0], here, 8, 0));
   } else {

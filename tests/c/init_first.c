@@ -112,11 +112,9 @@ int main(int argc, char **argv)
 {
   int provided = -1;
 
-  check_name = "init_first";
+  check_begin("init_first");
   CHECK(argc == 3, "init_first FACE early|late");
   face = argv[1];
-  signal(SIGALRM, check_deadline);
-  alarm(50);
   CHECK_EQ(says(MPI_Initialized), 0);
   begin();
   CHECK_EQ(says(MPI_Initialized), 1);          /* MPI is initialised */
@@ -152,7 +150,5 @@ int main(int argc, char **argv)
   }
   CHECK_EQ(says(MPI_Finalized), 1);
   free(base);
-  if (me == 0)
-    printf("PASS init_first\n");
-  return 0;
+  return check_pass();
 }

@@ -518,7 +518,7 @@ static int beside_a_waiter(int purge)
   CHECK_EQ(pthread_create(&thread, NULL, other_waiter, &theirs), 0);
   while (!waits)
     sched_yield();
-  usleep(50000);
+  check_nap(50);
   if (purge) {
     LAPI_OK(LAPI_Purge_totask(hndl, (uint)right));
   } else {

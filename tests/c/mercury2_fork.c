@@ -280,12 +280,10 @@ static void outlives(void)
 int main(int argc, char **argv)
 {
   CHECK(argc == 3, "usage: mercury2_fork NETWORK CASE");
-  check_name = "mercury2_fork";
+  check_begin("mercury2_fork");
   nproc = 1;
   network = argv[1];
   kind = argv[2];
-  signal(SIGALRM, check_deadline);
-  alarm(50);
   if (is("outlives"))
     outlives();
   else
@@ -306,6 +304,5 @@ int main(int argc, char **argv)
       MUST(HG_Addr_free(hg_class, there));
       finish();
     }
-  printf("PASS mercury2_fork\n");
-  return 0;
+  return check_pass();
 }

@@ -125,11 +125,9 @@ int main(int argc, char **argv)
   int out, how;
   pid_t child;
   CHECK(argc == 2, "usage: mercury2_watchdog NETWORK");
-  check_name = "mercury2_watchdog";
+  check_begin("mercury2_watchdog");
   nproc = 1;
   network = argv[1];
-  signal(SIGALRM, check_deadline);
-  alarm(50);
 
   child = start(hangs, &out);
   await(out, "portolan: HG_Progress has waited ");
@@ -155,6 +153,5 @@ int main(int argc, char **argv)
   await(out, "portolan: is not waiting in a call of the library (requested by SIGUSR1)\n");
   stop(child, out);
 
-  printf("PASS mercury2_watchdog\n");
-  return 0;
+  return check_pass();
 }

@@ -3,13 +3,9 @@
 // TEST: n=2
 // TEST: n=3
 // TEST: n=2 node-size=1
-#ifndef _DEFAULT_SOURCE
-#define _DEFAULT_SOURCE
-#endif
 #include "check.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 enum { ROUNDS = 5 };
 
@@ -33,18 +29,16 @@ int main(int argc, char **argv)
   pthread_t thread;
   int level;
 
+  check_begin("threads_start");
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &nproc);
-  check_name = "threads_start";
-  signal(SIGALRM, check_deadline);
-  alarm(50);
   if (level == MPI_THREAD_MULTIPLE) {
     MPI_Comm_dup(MPI_COMM_WORLD, &own);
     CHECK_EQ(pthread_create(&thread, NULL, collectives, NULL), 0);
     for (int round = 0; round < ROUNDS; round++) {
       CHECK_OK(ARMCI_Init());
-      usleep(1000u * (unsigned)(me + 1));
+      check_nap(me + 1);
       ARMCI_Barrier();
       CHECK_OK(ARMCI_Finalize());
     }

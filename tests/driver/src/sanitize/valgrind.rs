@@ -8,8 +8,8 @@ use crate::system;
 use std::path::PathBuf;
 
 /// The programs of tests/c for valgrind. `--quick` runs only the first ones.
-const QUICK_PROGRAMS: &str = "values mutexes lapi_status cp_store mercury_rpc";
-const MORE_PROGRAMS: &str = "memory handles stride_info lapi_counters x10_async mercury_na \
+const QUICK_PROGRAMS: &str = "values handles lapi_status cp_store mercury_rpc";
+const MORE_PROGRAMS: &str = "stride_info lapi_environment x10_async mercury_na \
     mercury_bulk";
 
 const VALGRIND: &str = "valgrind -q --error-exitcode=99 --leak-check=full \
