@@ -139,12 +139,19 @@ static void indexes(void)
   FAILS(x10_asyncSpawnInline(me, 1, INDEX(1), 1), "index 1");   /* cleared at this place */
   GOOD(x10_register(NULL, X10_TABLE_SIZE));
   GOOD(x10_register(NULL, 9));
-  GOOD(x10_register((void *)by_three, 1));
 
-  FAILS(x10_register((void *)by_three, 0), "index 0");
-  FAILS(x10_register((void *)by_three, -1), "index -1");
-  FAILS(x10_register((void *)by_three, X10_TABLE_SIZE + 1), "index");
+  /* A function keeps its name when another one gets its index. */
+  GOOD(x10_register((void *)by_three, 1));
+  hits = sum = 0;
   GOOD(x10_gfence());
+  GOOD(x10_asyncSpawnInline(me, 1, by_three, 1));
+  GOOD(x10_gfence());
+  GOOD(x10_register((void *)by_seven, 1));
+  GOOD(x10_gfence());
+  GOOD(x10_asyncSpawnInline(me, 1, by_three, 1));
+  GOOD(x10_asyncSpawnInline(me, 1, by_seven, 1));
+  GOOD(x10_gfence());
+  CHECK_EQ(sum, 3 + 3 + 7);
 }
 
 /* The generic names and the names of each type choose the same call. The check `x10` of tests/ranks tests

@@ -7,50 +7,30 @@
 
 #include "x10_check.h"
 
+/* The names of the queries, in the order of LAPI's numbers. */
+#define OLD_QUERIES(X)                                                                            \
+  X(TASK_ID) X(NUM_TASKS) X(MAX_UHDR_SZ) X(MAX_DATA_SZ) X(ERROR_CHK) X(TIMEOUT) X(MIN_TIMEOUT)    \
+  X(MAX_TIMEOUT) X(INTERRUPT_SET) X(MAX_PORTS) X(MAX_PKT_SZ) X(NUM_REX_BUFS) X(REX_BUF_SZ)        \
+  X(LOC_ADDRTBL_SZ) X(EPOCH_NUM) X(USE_THRESH) X(RCV_FIFO_SIZE) X(MAX_ATOM_SIZE) X(BUF_CP_SIZE)   \
+  X(MAX_PKTS_OUT) X(ACK_THRESHOLD) X(QUERY_SHM_ENABLED) X(QUERY_SHM_NUM_TASKS) X(QUERY_SHM_TASKS) \
+  X(QUERY_STATISTICS) X(PRINT_STATISTICS)
+#define NEW_QUERIES(X)                                                                            \
+  X(QUERY_SHM_STATISTICS) X(QUERY_LOCAL_SEND_STATISTICS) X(BULK_XFER) X(BULK_MIN_MSG_SIZE)        \
+  X(RDMA_REMOTE_RCXT_AVAIL) X(RDMA_REMOTE_RCXT_TOTAL) X(RC_MAX_QP) X(RC_QP_IN_USE) X(RC_QP_USE_LRU) \
+  X(RC_QP_USE_LMC) X(RC_QP_INIT_SETUP)
+
 /* Each name has LAPI's number, and so has X10Lib's own name for it. */
 static void numbers(void)
 {
-#define SAME(name, number)                                                          \
-  CHECK((int)name == number && (int)X10_##name == number, #name " is %d, X10_" #name " %d", \
-        (int)name, (int)X10_##name)
-  SAME(TASK_ID, 0);
-  SAME(NUM_TASKS, 1);
-  SAME(MAX_UHDR_SZ, 2);
-  SAME(MAX_DATA_SZ, 3);
-  SAME(ERROR_CHK, 4);
-  SAME(TIMEOUT, 5);
-  SAME(MIN_TIMEOUT, 6);
-  SAME(MAX_TIMEOUT, 7);
-  SAME(INTERRUPT_SET, 8);
-  SAME(MAX_PORTS, 9);
-  SAME(MAX_PKT_SZ, 10);
-  SAME(NUM_REX_BUFS, 11);
-  SAME(REX_BUF_SZ, 12);
-  SAME(LOC_ADDRTBL_SZ, 13);
-  SAME(EPOCH_NUM, 14);
-  SAME(USE_THRESH, 15);
-  SAME(RCV_FIFO_SIZE, 16);
-  SAME(MAX_ATOM_SIZE, 17);
-  SAME(BUF_CP_SIZE, 18);
-  SAME(MAX_PKTS_OUT, 19);
-  SAME(ACK_THRESHOLD, 20);
-  SAME(QUERY_SHM_ENABLED, 21);
-  SAME(QUERY_SHM_NUM_TASKS, 22);
-  SAME(QUERY_SHM_TASKS, 23);
-  SAME(QUERY_STATISTICS, 24);
-  SAME(PRINT_STATISTICS, 25);
+  int number = 0;
+#define SAME(name)                                                                               \
+  CHECK((int)name == number && (int)X10_##name == number, #name " is %d, X10_" #name " %d, not %d", \
+        (int)name, (int)X10_##name, number);                                                     \
+  number++;
+  OLD_QUERIES(SAME)
+  CHECK_EQ(number, 26);
 #if !defined(LAPI_H) || defined(PORTOLAN_X10_HAS_LAPI_QUERIES)
-  SAME(QUERY_SHM_STATISTICS, 26);
-  SAME(QUERY_LOCAL_SEND_STATISTICS, 27);
-  SAME(BULK_XFER, 28);
-  SAME(BULK_MIN_MSG_SIZE, 29);
-  SAME(RDMA_REMOTE_RCXT_AVAIL, 30);
-  SAME(RDMA_REMOTE_RCXT_TOTAL, 31);
-  SAME(RC_MAX_QP, 32);
-  SAME(RC_QP_IN_USE, 33);
-  SAME(RC_QP_USE_LRU, 34);
-  SAME(RC_QP_USE_LMC, 35);
-  SAME(RC_QP_INIT_SETUP, 36);
+  NEW_QUERIES(SAME)
   CHECK_EQ(LAST_QUERY, 37);
 #endif
 }
