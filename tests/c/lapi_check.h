@@ -27,15 +27,12 @@ static inline const char *lapi_text(int code)
 
 #define LAPI_OK(call) LAPI_CODE(call, LAPI_SUCCESS)
 
-/* Starts LAPI, in polling mode if the program's first argument is "polling". */
 static inline void lapi_start(const char *name, int *argc, char ***argv)
 {
   lapi_info_t info;
   int task, tasks;
   check_start_mpi(name, argc, argv);
   memset(&info, 0, sizeof info);
-  if (*argc > 1 && strcmp((*argv)[1], "polling") == 0)
-    info.protocol = (lapi_dev_t)LAPI_INTERRUPT_OFF;
   LAPI_OK(LAPI_Init(&hndl, &info));
   LAPI_OK(LAPI_Qenv(hndl, TASK_ID, &task));
   LAPI_OK(LAPI_Qenv(hndl, NUM_TASKS, &tasks));
@@ -59,6 +56,13 @@ static inline void **lapi_exchange(void *mine)
   return table;
 }
 
+/* The head of a header handler; most handlers use few of their parameters. */
+#define LAPI_UNUSED __attribute__((unused))
+#define HEADER_HANDLER(name)                                                        \
+  static void *name(LAPI_UNUSED lapi_handle_t *h, LAPI_UNUSED void *uhdr,           \
+                    LAPI_UNUSED uint *len, LAPI_UNUSED ulong *msg_len,              \
+                    LAPI_UNUSED compl_hndlr_t **comp_h, LAPI_UNUSED void **info)
+
 static inline void lapi_zero(lapi_cntr_t *counter)
 {
   LAPI_OK(LAPI_Setcntr(hndl, counter, 0));
@@ -78,11 +82,5 @@ static inline int lapi_value(lapi_cntr_t *counter)
     LAPI_OK(LAPI_Waitcntr(hndl, (counter), (val), &lapi_left));                     \
     CHECK_EQ(lapi_left, 0);                                                         \
   } while (0)
-
-static inline void lapi_nap(int milliseconds)
-{
-  struct timespec time = { milliseconds / 1000, milliseconds % 1000 * 1000000L };
-  nanosleep(&time, NULL);
-}
 
 #endif /* LAPI_CHECK_H */

@@ -12,10 +12,8 @@ static const int constant[2] = { 7, 7 };
 static void *const_there;
 static lapi_cntr_t counter;
 
-static void *header(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
-                    compl_hndlr_t **comp_h, void **info)
+HEADER_HANDLER(header)
 {
-  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)comp_h, (void)info;
   return NULL;
 }
 
@@ -35,12 +33,9 @@ static void on_error(lapi_handle_t *h, int *code, lapi_err_t *kind, int *task, i
   check_linger();
 }
 
-static void *wrong(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
-                   compl_hndlr_t **comp_h, void **info)
+HEADER_HANDLER(wrong)
 {
   lapi_return_info_t *ri = (lapi_return_info_t *)msg_len;
-
-  (void)h, (void)len, (void)comp_h, (void)info;
   switch (*(long *)uhdr) {
   case 1:
     ri->ctl_flags = (lapi_ctl_flags_t)9;
@@ -49,7 +44,7 @@ static void *wrong(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
     ri->dgsp_handle = (lapi_dg_handle_t)bytes;
     break;
   case 3:
-    lapi_nap(300);
+    check_nap(300);
     break;
   }
   return NULL;

@@ -30,10 +30,8 @@ int LAPI_Xfer(lapi_handle_t h, lapi_xfer_t *xfer_cmd)
   return PLAPI_Xfer(h, xfer_cmd);
 }
 
-static void *header(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
-                    compl_hndlr_t **comp_h, void **info)
+HEADER_HANDLER(header)
 {
-  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)comp_h, (void)info;
   return room;
 }
 

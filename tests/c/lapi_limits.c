@@ -1,13 +1,9 @@
-/*
- * lapi_limits.c - calls that the system or an interface forbids: files beyond ulimit -f, calls in a
- * forked child, and LAPI_Term in a completion handler.
- */
-// TEST: n=2 -- {file-size,fork,term}
-// TEST: n=2 node-size=1 -- {file-size,fork,term}
+/* Calls that an interface forbids: calls in a forked child, and LAPI_Term in a completion handler. */
+// TEST: n=2 -- {fork,term}
+// TEST: n=2 node-size=1 -- {fork,term}
 #include "lapi_check.h"
 
 #include <cp.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <x10/x10lib.h>
 
@@ -17,39 +13,6 @@ static const char *lines(const char *text)
   for (; *text; text++)
     count += *text == '\n';
   return count == 1 ? "one" : count == 0 ? "no" : "several";
-}
-
-/* ---------------------------------------------------------------- ulimit -f */
-
-static void file_size(void)         /* limits all ranks, then only the last */
-{
-  void *table[64];
-  struct rlimit none, limit;
-  CHECK_EQ(getrlimit(RLIMIT_FSIZE, &none), 0);
-  for (int round = 0; round < 4; round++) {
-    limit = none;
-    if (round % 2 == 0 || me == nproc - 1)
-      limit.rlim_cur = 32 << 20;
-    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    CHECK_OK(MPI_Barrier(MPI_COMM_WORLD));
-    /* A limit of one rank applies only if that rank creates a file: with virtual nodes each
-     * does. */
-    const int rc = ARMCI_Malloc(table, 256L << 20);
-    CHECK(rc == PORTOLAN_ERR_MEMORY || rc == ARMCI_SUCCESS, "code %d: %s", rc, portolan_last_error());
-    if (round % 2 == 0)
-      CHECK_EQ(rc, PORTOLAN_ERR_MEMORY);
-    if (rc == PORTOLAN_ERR_MEMORY && limit.rlim_cur == 32 << 20)
-      CHECK(strstr(portolan_last_error(), "ulimit -f") != NULL, "%s", portolan_last_error());
-    if (rc == ARMCI_SUCCESS)
-      CHECK_OK(ARMCI_Free(table[me]));
-    CHECK_OK(ARMCI_Malloc(table, 4096));
-    CHECK_OK(ARMCI_PutValueLong(me, table[(me + 1) % nproc], (me + 1) % nproc));
-    ARMCI_Barrier();
-    CHECK_EQ(*(long *)table[me], (me + nproc - 1) % nproc);
-    ARMCI_Barrier();
-    CHECK_OK(ARMCI_Free(table[me]));
-    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
-  }
 }
 
 /* --------------------------------------------------------------------- fork */
@@ -141,12 +104,9 @@ static void complete(lapi_handle_t *handle, void *user)
   term_code = LAPI_Term(*handle);
 }
 
-static void *arrive(lapi_handle_t *handle, void *head, uint *head_len, ulong *len, compl_hndlr_t **completion,
-                    void **user)
+HEADER_HANDLER(arrive)
 {
-  (void)handle, (void)head, (void)head_len, (void)len;
-  *completion = complete;
-  *user = NULL;
+  *comp_h = complete;
   return NULL;
 }
 
@@ -166,12 +126,9 @@ static void ends_in_handler(void)
 int main(int argc, char **argv)
 {
   const char *which = argc > 1 ? argv[1] : "";
-  setenv("PORTOLAN_KEEP_BYTES", "0", 1); /* else kept memory, and no new file, serves an allocation */
   lapi_start("lapi_limits", &argc, &argv);
   CHECK_OK(ARMCI_Init());
-  if (strcmp(which, "file-size") == 0)
-    file_size();
-  else if (strcmp(which, "fork") == 0)
+  if (strcmp(which, "fork") == 0)
     forks();
   else
     ends_in_handler();

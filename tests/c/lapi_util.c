@@ -1,7 +1,7 @@
 /*
  * The lock and the conditions of LAPI_Util. Covers the owner of the lock, exclusion of handlers
  * while a thread holds it, calls of the owner that wait or poll, which let handlers run and then
- * return the lock, tasks that hold it from start to end, and conditions.
+ * return the lock, and conditions.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -19,10 +19,8 @@ static int right, left;
 
 /* ------------------------------------------------------------------- handlers */
 
-static void *mark(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl_hndlr_t **comp_h,
-                  void **info)
+HEADER_HANDLER(mark)
 {
-  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)info;
   *comp_h = NULL;
   ran = ran + 1;
   return NULL;
@@ -40,10 +38,8 @@ static void move_both(void)
   second = second + 1;
 }
 
-static void *move(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl_hndlr_t **comp_h,
-                  void **info)
+HEADER_HANDLER(move)
 {
-  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)info;
   *comp_h = NULL;
   CHECK_EQ(first, second);
   move_both();
@@ -54,11 +50,9 @@ static lapi_cond_t stored;
 static volatile long store;
 
 /* Handlers run under the lock. They may take it again, and signal. */
-static void *put_in_store(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
-                          compl_hndlr_t **comp_h, void **info)
+HEADER_HANDLER(put_in_store)
 {
   pthread_t owner;
-  (void)uhdr, (void)len, (void)msg_len, (void)info;
   *comp_h = NULL;
   CHECK_EQ(tf.mutex_lock(*h), 0);
   CHECK_EQ(tf.mutex_getowner(*h, &owner), 0);
@@ -220,30 +214,6 @@ static void one_call(int which)
   LAPI_OK(LAPI_Gfence(hndl));
 }
 
-/* A task holds the lock from start to end, as programs do that exclude all other threads. All
- * tasks send to all, more than the buffers hold. */
-static void all_the_time(void)
-{
-  char data[100];
-  enum { N = 3000 };
-  ran = 0;
-  memset(data, 1, sizeof data);
-  LAPI_OK(LAPI_Gfence(hndl));
-  CHECK_EQ(tf.mutex_lock(hndl), 0);
-  CHECK_EQ(tf.mutex_lock(hndl), 0);
-  for (int i = 0; i < N; i++)
-    for (int t = 0; t < nproc; t++)
-      LAPI_OK(LAPI_Amsend(hndl, (uint)t, (void *)MARK, NULL, 0, data, sizeof data, NULL, NULL,
-                          i == N - 1 ? &cmpl : NULL));
-  LAPI_WAIT(&cmpl, nproc);
-  LAPI_OK(LAPI_Gfence(hndl));
-  CHECK_EQ(ran, N * nproc);
-  CHECK_EQ(tf.mutex_unlock(hndl), 0);
-  is_mine();
-  CHECK_EQ(tf.mutex_unlock(hndl), 0);
-  is_free();
-}
-
 /* The lock ends with its context. */
 static void at_the_end(void)
 {
@@ -285,40 +255,6 @@ static void by_handlers(void)
   CHECK_EQ(tf.cond_destroy(hndl, &stored), 0);
 }
 
-static lapi_cond_t turn;
-static volatile int whose;
-
-static void *other_player(void *ignored)
-{
-  (void)ignored;
-  CHECK_EQ(tf.mutex_lock(hndl), 0);
-  for (int i = 0; i < 100; i++) {
-    while (whose != 1)
-      CHECK_EQ(tf.cond_wait(hndl, &turn), 0);
-    whose = 0;
-    CHECK_EQ(tf.cond_signal(hndl, &turn), 0);
-  }
-  CHECK_EQ(tf.mutex_unlock(hndl), 0);
-  return NULL;
-}
-
-/* Two threads take turns. */
-static void by_threads(void)
-{
-  pthread_t thread;
-  CHECK_EQ(tf.cond_init(hndl, &turn), 0);
-  CHECK_EQ(pthread_create(&thread, NULL, other_player, NULL), 0);
-  CHECK_EQ(tf.mutex_lock(hndl), 0);
-  for (int i = 0; i < 100; i++) {
-    while (whose != 0)
-      CHECK_EQ(tf.cond_wait(hndl, &turn), 0);
-    whose = 1;
-    CHECK_EQ(tf.cond_signal(hndl, &turn), 0);
-  }
-  CHECK_EQ(tf.mutex_unlock(hndl), 0);
-  CHECK_EQ(pthread_join(thread, NULL), 0);
-}
-
 static void with_time(void)
 {
   lapi_cond_t never;
@@ -342,7 +278,6 @@ static void with_time(void)
   CHECK(now.tv_sec > begun.tv_sec, "cond_timedwait came back early");
   CHECK_EQ(tf.mutex_unlock(hndl), 0);
   time.tv_sec += 3600;
-  whose = 1;
   CHECK_EQ(tf.cond_init(hndl, &stored), 0);   /* ended by a signal long before the timeout */
   store = 0;
   LAPI_OK(LAPI_Gfence(hndl));
@@ -373,9 +308,7 @@ int main(int argc, char **argv)
   exclusion();
   for (int which = 0; which < CALLS; which++)
     one_call(which);
-  all_the_time();
   by_handlers();
-  by_threads();
   with_time();
   LAPI_OK(LAPI_Gfence(hndl));
   at_the_end();
