@@ -12,6 +12,7 @@ static const hg_size_t sizes[SEGMENTS] = { 100, 70000, 1200000 };
 
 static hg_id_t pull_id;
 static volatile int ended, last_ret;
+static hg_bulk_t kept = HG_BULK_NULL; /* of a call that has ended */
 
 typedef struct {
   hg_handle_t handle;
@@ -24,6 +25,10 @@ static unsigned char byte_at(hg_size_t i, int rank) { return (unsigned char)(i *
 static void answer(work_t *work, int ok)
 {
   bulk_out_t out = { ok };
+  if (kept == HG_BULK_NULL) {
+    kept = work->in.bulk;
+    MUST(HG_Bulk_ref_incr(kept));
+  }
   MUST(HG_Respond(work->handle, NULL, NULL, &out));
   MUST(HG_Bulk_free(work->local));
   MUST(HG_Free_input(work->handle, &work->in));
@@ -140,15 +145,33 @@ static void as_parameter(int to, int bind, int hops)
   bulk_in_t in = { bulk, hops };
   MUST(HG_Create(context, ranks[to], pull_id, &handle));
   MUST(HG_Forward(handle, on_end, NULL, &in));
+  MUST(HG_Bulk_free(bulk)); /* the call keeps the memory exposed until it ends */
   pump_until(&ended, before + 1, "a bulk handle as a parameter");
   for (hg_size_t s = 0, i = 0; s < SEGMENTS; s++)
     for (hg_size_t b = 0; b < sizes[s]; b++, i++)
       CHECK(memory[s][b] == (byte_at(i, me) ^ 0xff), "byte %lu of segment %lu", (unsigned long)b,
             (unsigned long)s);
   MUST(HG_Destroy(handle));
-  MUST(HG_Bulk_free(bulk));
   for (int s = 0; s < SEGMENTS; s++)
     free(memory[s]);
+}
+
+/* The memory of a call is exposed until the call ends, and not longer. */
+static void after_its_call(int owner)
+{
+  const int before = ended;
+  const hg_size_t size = 100;
+  hg_bulk_t local;
+  MUST(HG_Bulk_create(hg_class, 1, NULL, &size, HG_BULK_READWRITE, &local));
+  hg_return_t rc = HG_Bulk_transfer(context, on_bulk, NULL, HG_BULK_PUSH, ranks[owner], kept, 0, local, 0, size,
+                                    HG_OP_ID_IGNORE);
+  if (rc == HG_SUCCESS) {
+    pump_until(&ended, before + 1, "a late transfer");
+    rc = (hg_return_t)last_ret;
+  }
+  CHECK(rc != HG_SUCCESS, "memory is accessed after its call");
+  MUST(HG_Bulk_free(local));
+  MUST(HG_Bulk_free(kept));
 }
 
 /* Bytes that end before the handle. */
@@ -233,6 +256,9 @@ int main(int argc, char **argv)
   handles();
   serve_barrier();
   as_parameter((me + 1) % nproc, 0, 0);
+  serve_barrier();
+  after_its_call((me + nproc - 1) % nproc);
+  serve_barrier();
   as_parameter((me + 1) % nproc, 1, 0);
   as_parameter((me + 1) % nproc, 1, 1); /* the process two ranks to the right transfers */
   as_parameter(me, 1, 2);

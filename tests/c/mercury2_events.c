@@ -2,7 +2,6 @@
 // TEST: mercury networks
 #include "mercury2_check.h"
 
-#include <mercury_event.h>
 #include <na.h>
 #include <poll.h>
 
@@ -28,15 +27,14 @@ static void serve_by_fd(int fd, volatile int *counter, int value)
 {
   const double begun = check_seconds();
   while (*counter < value) {
-    unsigned int count = 0, ran = 1;
+    unsigned int count = 0, ran;
     if (fd >= 0 && !HG_Event_ready(context)) {
       struct pollfd wait = { fd, POLLIN, 0 };
       CHECK(poll(&wait, 1, 1000 * CHECK_HANG) == 1, "the descriptor is silent: %d of %d", *counter,
             value);
     }
     MUST(HG_Event_progress(context, &count));
-    while (ran > 0)
-      MUST(HG_Event_trigger(context, 1, &ran));
+    MUST(HG_Event_trigger(context, count, &ran));
     CHECK(check_seconds() - begun < CHECK_HANG, "%d of %d", *counter, value);
   }
 }
@@ -52,25 +50,11 @@ static void on_message(const struct na_cb_info *info)
   ended++;
 }
 
-/* The utility's events: each notification is got once. */
-static void notifications(void)
-{
-  const int fd = hg_event_create();
-  bool notified = true;
-  CHECK(fd >= 0, "hg_event_create");
-  for (int i = 0; i < 3; i++)
-    CHECK(hg_event_set(fd) == HG_UTIL_SUCCESS, "hg_event_set");
-  for (int i = 0; i < 4; i++)
-    CHECK(hg_event_get(fd, &notified) == HG_UTIL_SUCCESS && notified == (i < 3), "notification %d", i);
-  CHECK(hg_event_destroy(fd) == HG_UTIL_SUCCESS, "hg_event_destroy");
-}
-
 int main(int argc, char **argv)
 {
   enum { CALLS = 20 };
   hg_handle_t handle;
   start_mercury("mercury2_events", &argc, &argv);
-  notifications();
   hg_id_t id = HG_Register_name(hg_class, "serve", NULL, NULL, serve_cb);
   serve_barrier();
   const int fd = HG_Event_get_wait_fd(context);

@@ -1,7 +1,7 @@
 /* Lifetimes with Mercury 2.4's interface. Services depend on the reference counts of incoming calls, on
  * calls that are never answered, and on parameters that are decoded in part. Handles are destroyed
- * directly after their call was forwarded, or kept by a callback; callbacks run only in trigger; a call is
- * cancelled while its server holds it, and a transfer before it has begun. */
+ * directly after their call was forwarded; a call is cancelled while its server holds it, and a transfer
+ * before it has begun. */
 // TEST: mercury networks
 // TEST: n=2 build=mercury
 #include "mercury2_check.h"
@@ -27,7 +27,7 @@ enum { LONG = 300000, TIMES = 1000, AT_ONCE = 50, BULK = 200 << 20 };
 static hg_id_t add_id;
 static volatile int ended, last_ret, responded, served, counted, answered, freed;
 static hg_handle_t late;
-static hg_addr_t right, looked_up;
+static hg_addr_t right;
 
 static hg_return_t on_end(const struct hg_cb_info *info)
 {
@@ -162,12 +162,6 @@ static hg_return_t on_sum(const struct hg_cb_info *info)
   return HG_SUCCESS;
 }
 
-static hg_return_t on_kept(const struct hg_cb_info *info)
-{
-  MUST(HG_Ref_incr(info->info.forward.handle));
-  return on_end(info);
-}
-
 /* HG_Forward, then HG_Destroy at once. */
 static void destroyed_at_once(void)
 {
@@ -191,59 +185,6 @@ static void destroyed_at_once(void)
       MUST_BE(HG_INVALID_ARG, HG_Destroy(handles[i]));
     serve_barrier();
   }
-}
-
-static void kept_by_the_callback(void)
-{
-  hg_handle_t handle;
-  number_t in = { 5 };
-  const int before = ended;
-  MUST(HG_Create(context, right, add_id, &handle));
-  MUST(HG_Forward(handle, on_kept, NULL, &in));
-  MUST(HG_Destroy(handle));
-  pump_until(&ended, before + 1, "a call");
-  CHECK_EQ(HG_Ref_get(handle), 1);
-  MUST(HG_Get_output(handle, &in));
-  CHECK_EQ(in.x, 6);
-  MUST(HG_Free_output(handle, &in));
-  MUST(HG_Forward(handle, NULL, NULL, &in)); /* no callback */
-  MUST(HG_Destroy(handle));
-  serve_barrier();
-}
-
-static hg_return_t on_lookup(const struct hg_cb_info *info)
-{
-  CHECK(info->type == HG_CB_LOOKUP && info->arg == (void *)&ended, "a look-up");
-  MUST(info->ret);
-  looked_up = info->info.lookup.addr;
-  ended++;
-  return HG_SUCCESS;
-}
-
-/* Callbacks, also of calls to oneself, run only in trigger. */
-static void only_in_trigger(void)
-{
-  hg_handle_t handle;
-  uint64_t number = 12;
-  number_t in = { number };
-  for (int own = 0; own < 2; own++) {
-    const int before = ended;
-    MUST(HG_Create(context, own ? ranks[me] : right, add_id, &handle));
-    MUST(HG_Set_data(handle, (void *)&freed, on_free));
-    MUST(HG_Forward(handle, on_sum, &number, &in));
-    for (int i = 0; i < 3; i++)
-      HG_Progress(context, 0);
-    CHECK_EQ(ended, before);
-    pump_until(&ended, before + 1, "a call");
-    MUST(HG_Destroy(handle));
-  }
-  const int before = ended;
-  MUST(HG_Addr_lookup1(context, on_lookup, (void *)&ended, check_name_of((me + 1) % nproc), HG_OP_ID_IGNORE));
-  CHECK_EQ(ended, before);
-  pump_until(&ended, before + 1, "a look-up");
-  CHECK(HG_Addr_cmp(hg_class, right, looked_up), "the look-ups differ");
-  MUST(HG_Addr_free(hg_class, looked_up));
-  serve_barrier();
 }
 
 /* A transfer that is cancelled at once moves nothing. */
@@ -315,8 +256,6 @@ int main(int argc, char **argv)
   serve_barrier();
   right = ranks[(me + 1) % nproc];
   destroyed_at_once();
-  kept_by_the_callback();
-  only_in_trigger();
   if (check_over_mpi())
     cancelled_transfer();
 
