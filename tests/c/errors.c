@@ -36,6 +36,30 @@ static void too_long(void)        /* a message longer than the buffer */
 }
 static void too_late(void)    { CHECK_OK(ARMCI_Finalize()); ARMCI_Fence(me); }
 
+/* Ranks that make different collective calls. */
+static double real[4] = { 1, 1, 1, 1 };
+static int whole[4] = { 1, 1, 1, 1 };
+
+static void length(void)   { armci_msg_dgop(real, me ? 4 : 2, (char[]){ "+" }); }
+static void type(void)     { if (me) armci_msg_dgop(real, 1, (char[]){ "+" }); else armci_msg_igop(whole, 1, (char[]){ "+" }); }
+static void op(void)       { armci_msg_dgop(real, 1, me ? (char[]){ "max" } : (char[]){ "min" }); }
+static void root(void)     { armci_msg_brdcst(real, 8, me); ARMCI_Barrier(); }
+static void barrier(void)  { if (me) ARMCI_Barrier(); else armci_msg_igop(whole, 1, (char[]){ "+" }); }
+static void finalize(void) /* rank 1 gets a code, and rank 0 ends the job */
+{
+  if (me == 0)
+    ARMCI_Barrier();
+  CHECK_EQ(ARMCI_Finalize(), PORTOLAN_ERR_MISMATCH);
+  for (;;)
+    pause();
+}
+static void order(void)
+{
+  ARMCI_Group made;
+  int list[2] = { me, 1 - me };
+  ARMCI_Group_create(2, list, &made);
+}
+
 enum manner { ONE, ALL, EARLY };    /* who calls: the last rank, all, all before ARMCI_Init */
 
 static const struct { const char *name; void (*run)(void); enum manner manner; } cases[] = {
@@ -44,6 +68,9 @@ static const struct { const char *name; void (*run)(void); enum manner manner; }
   { "cleanup", cleanup, ONE }, { "fence", fence, ONE }, { "fence-early", fence, EARLY },
   { "fence-late", too_late, ALL }, { "lock", lock, ONE }, { "free-empty", free_empty, ALL },
   { "too-long", too_long, ALL }, { "reduce", reduce, ALL },
+  { "mismatch-length", length, ALL }, { "mismatch-type", type, ALL }, { "mismatch-op", op, ALL },
+  { "mismatch-root", root, ALL }, { "mismatch-barrier", barrier, ALL },
+  { "mismatch-finalize", finalize, ALL }, { "mismatch-order", order, ALL },
 };
 
 int main(int argc, char **argv)

@@ -21,32 +21,24 @@ static void use(MPI_Comm comm)
 
   void **base = check_calloc(size * (long)sizeof(void *));
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
-  long value = 1000 + me, expected, one = 1, old;
+  long value = 1000 + me, expected, old;
   CHECK_OK(ARMCI_Malloc(base, 4096));
   memset(base[rank], 0, 4096);
   ARMCI_Barrier();
   CHECK_OK(ARMCI_Put(&value, base[right], 8, right));
-  for (int i = 0; i < 20; i++)
-    for (int p = 0; p < size; p++) {
-      CHECK_OK(ARMCI_Acc(ARMCI_ACC_LNG, &one, &one, (char *)base[p] + 8, 8, p));
-      CHECK_OK(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, (char *)base[p] + 16, 1, p));
-    }
+  for (int p = 0; p < size; p++)
+    CHECK_OK(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, (char *)base[p] + 8, 1, p));
   CHECK_EQ(armci_notify(right), 1);
   CHECK(armci_notify_wait(left, NULL) == 1, "one notification");
   expected = 1000 + me;             /* from the left rank: its number in the job */
   MPI_Sendrecv(&value, 1, MPI_LONG, right, 3, &expected, 1, MPI_LONG, left, 3, comm, MPI_STATUS_IGNORE);
   CHECK_EQ(*(long *)base[rank], expected);
   ARMCI_Barrier();
-  CHECK_EQ(((long *)base[rank])[1], 20L * size);
-  CHECK_EQ(((long *)base[rank])[2], 20L * size);
+  CHECK_EQ(((long *)base[rank])[1], size);
 
   value = rank;
   armci_msg_lgop(&value, 1, (char[]){ "+" });
   CHECK_EQ(value, (long)size * (size - 1) / 2);
-  CHECK_OK(ARMCI_Create_mutexes(1));
-  ARMCI_Lock(0, size - 1);
-  ARMCI_Unlock(0, size - 1);
-  CHECK_OK(ARMCI_Destroy_mutexes());
 
   list = check_calloc(size * (long)sizeof(int));
   for (int i = 0; i < size; i++)
