@@ -1,26 +1,9 @@
-//! Formats numbers and text.
+//! Formats numbers and sizes.
 
 /// Four significant digits, but at most four decimals. Keeps all digits before the decimal point.
 pub fn number(value: f64) -> String {
     let digits = if value <= 0.0 { 2 } else { (3 - value.log10().floor() as i32).clamp(0, 4) };
     format!("{value:.*}", digits as usize)
-}
-
-/// Escapes text for HTML elements and attributes. Replaces control characters.
-pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Formats a number of bytes with a binary unit.

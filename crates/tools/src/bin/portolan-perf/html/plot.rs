@@ -1,7 +1,7 @@
 //! Plots with logarithmic scales, drawn as SVG.
 
-use crate::format::{bytes, escaped, number};
-use std::fmt::Write;
+use crate::format::{bytes, number};
+use maud::{Markup, html};
 
 #[derive(Debug)]
 pub struct PlotLine {
@@ -72,123 +72,88 @@ fn power(n: i32) -> String {
 }
 
 impl Plot<'_> {
-    pub fn svg(&self) -> String {
+    pub fn svg(&self) -> Markup {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let x = LogScale::new(points().map(|p| p.0), 2.0, (LEFT, WIDTH - RIGHT));
         let y = LogScale::new(points().map(|p| p.1), 10.0, (HEIGHT - BOTTOM, TOP));
-        let mut svg = format!(
-            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
-            escaped(self.name)
-        );
-        self.axes(&mut svg, &x, &y);
-        for (place, line) in self.lines.iter().enumerate() {
-            draw(&mut svg, place, line, (&x, &y), self.unit);
+        html! {
+            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(self.name) {
+                (self.axes(&x, &y))
+                @for (place, line) in self.lines.iter().enumerate() {
+                    (draw(place, line, (&x, &y), self.unit))
+                }
+            }
         }
-        svg + "</svg>\n"
     }
 
-    fn axes(&self, svg: &mut String, x: &LogScale, y: &LogScale) {
+    fn axes(&self, x: &LogScale, y: &LogScale) -> Markup {
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
-        for n in y.from.round() as i32..=y.to.round() as i32 {
-            let at = y.place(10f64.powi(n));
-            let _ = writeln!(
-                svg,
-                "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/>\
-                 <text class=\"tick\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                LEFT - 8.0,
-                at + 4.0,
-                power(n)
-            );
-        }
         let powers = (x.to - x.from) / 2f64.log10();
         let step = (powers / 9.0).ceil().max(1.0) as usize;
         let first = (x.from / 2f64.log10()).round() as i32;
-        for n in (first..=first + powers.round() as i32).step_by(step).filter(|n| *n >= 0) {
-            let size = 2f64.powi(n);
-            let at = x.place(size);
-            let _ = writeln!(
-                svg,
-                "<path class=\"grid\" d=\"M{at:.1} {TOP}V{bottom}\"/>\
-                 <text class=\"tick\" x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                bottom + 18.0,
-                bytes(size as usize)
-            );
+        let sizes = (first..=first + powers.round() as i32).step_by(step).filter(|n| *n >= 0);
+        let turned = format!("translate(14 {}) rotate(-90)", (TOP + bottom) / 2.0);
+        html! {
+            @for n in y.from.round() as i32..=y.to.round() as i32 {
+                @let at = y.place(10f64.powi(n));
+                path.grid d=(format!("M{LEFT} {at:.1}H{right}")) {}
+                text.tick x=(LEFT - 8.0) y=(fixed(at + 4.0)) text-anchor="end" { (power(n)) }
+            }
+            @for size in sizes.map(|n| 2f64.powi(n)) {
+                @let at = x.place(size);
+                path.grid d=(format!("M{at:.1} {TOP}V{bottom}")) {}
+                text.tick x=(fixed(at)) y=(bottom + 18.0) text-anchor="middle" { (bytes(size as usize)) }
+            }
+            text.axis x=((LEFT + right) / 2.0) y=(HEIGHT - 8.0) text-anchor="middle" { "size of an operation" }
+            text.axis transform=(turned) text-anchor="middle" { (self.unit) }
         }
-        let _ = writeln!(
-            svg,
-            "<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">size of an operation</text>\
-             <text class=\"axis\" transform=\"translate(14 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            (LEFT + right) / 2.0,
-            HEIGHT - 8.0,
-            (TOP + bottom) / 2.0,
-            escaped(self.unit)
-        );
     }
+}
+
+fn fixed(value: f64) -> String {
+    format!("{value:.1}")
 }
 
 /// Draws a line with its markers and quartiles, and its entry in the legend.
-fn draw(
-    svg: &mut String,
-    place: usize,
-    line: &PlotLine,
-    (x, y): (&LogScale, &LogScale),
-    unit: &str,
-) {
+fn draw(place: usize, line: &PlotLine, (x, y): (&LogScale, &LogScale), unit: &str) -> Markup {
     let colour = COLOURS[place % COLOURS.len()];
-    let dash = if line.bound {
-        format!(" stroke-dasharray=\"{} 4\"", 4 + 3 * place)
-    } else {
-        String::new()
-    };
-    let _ = write!(
-        svg,
-        "<g class=\"line\" data-line=\"{place}\" stroke=\"{colour}\" fill=\"{colour}\">"
-    );
-    let mut path = String::new();
-    for (n, (size, value, ..)) in line.points.iter().enumerate() {
-        let letter = if n == 0 { 'M' } else { 'L' };
-        let _ = write!(path, "{letter}{:.1} {:.1}", x.place(*size), y.place(*value));
-    }
-    let _ = write!(svg, "<path fill=\"none\" stroke-width=\"2\"{dash} d=\"{path}\"/>");
-    for (size, value, low, high) in &line.points {
-        let (at, middle) = (x.place(*size), y.place(*value));
-        let (low_at, high_at) = (y.place(*low), y.place(*high));
-        let _ = write!(
-            svg,
-            "<path stroke-width=\"1\" d=\"M{at:.1} {low_at:.1}V{high_at:.1}\"/>{}",
-            mark(place, at, middle)
-        );
-        let _ = write!(
-            svg,
-            "<circle class=\"hit\" cx=\"{at:.1}\" cy=\"{middle:.1}\" r=\"9\"><title>{}: {}, {} {unit}</title></circle>",
-            escaped(&line.name),
-            bytes(*size as usize),
-            number(*value)
-        );
-    }
-    *svg += "</g>\n";
+    let dash = line.bound.then(|| format!("{} 4", 4 + 3 * place));
+    let corners: Vec<String> = line
+        .points
+        .iter()
+        .map(|(size, value, ..)| format!("{:.1} {:.1}", x.place(*size), y.place(*value)))
+        .collect();
     let top = TOP + 16.0 + 22.0 * place as f64;
     let left = WIDTH - RIGHT + 16.0;
-    let _ = writeln!(
-        svg,
-        "<g class=\"key\" tabindex=\"0\" role=\"button\" data-key=\"{place}\" stroke=\"{colour}\" fill=\"{colour}\">\
-         <path stroke-width=\"2\"{dash} d=\"M{left} {:.1}h28\"/>{}\
-         <text stroke=\"none\" x=\"{}\" y=\"{top:.1}\">{}</text></g>",
-        top - 4.0,
-        mark(place, left + 14.0, top - 4.0),
-        left + 36.0,
-        escaped(&line.name)
-    );
+    html! {
+        g.line data-line=(place) stroke=(colour) fill=(colour) {
+            path fill="none" stroke-width="2" stroke-dasharray=[&dash] d={ "M" (corners.join("L")) } {}
+            @for (size, value, low, high) in &line.points {
+                @let (at, middle) = (x.place(*size), y.place(*value));
+                path stroke-width="1" d=(format!("M{at:.1} {:.1}V{:.1}", y.place(*low), y.place(*high))) {}
+                (mark(place, at, middle))
+                circle.hit cx=(fixed(at)) cy=(fixed(middle)) r="9" {
+                    title { (line.name) ": " (bytes(*size as usize)) ", " (number(*value)) " " (unit) }
+                }
+            }
+        }
+        g.key tabindex="0" role="button" data-key=(place) stroke=(colour) fill=(colour) {
+            path stroke-width="2" stroke-dasharray=[&dash] d=(format!("M{left} {:.1}h28", top - 4.0)) {}
+            (mark(place, left + 14.0, top - 4.0))
+            text stroke="none" x=(left + 36.0) y=(fixed(top)) { (line.name) }
+        }
+    }
 }
 
 /// Returns the marker of a line. Markers distinguish the lines without colour.
-fn mark(place: usize, x: f64, y: f64) -> String {
-    match place % 4 {
-        0 => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"/>"),
-        1 => format!("<path d=\"M{:.1} {:.1}h7v7h-7z\"/>", x - 3.5, y - 3.5),
-        2 => format!("<path d=\"M{x:.1} {:.1}l4.5 8h-9z\"/>", y - 5.0),
-        _ => format!("<path d=\"M{x:.1} {:.1}l4.5 4.5l-4.5 4.5l-4.5 -4.5z\"/>", y - 4.5),
-    }
+fn mark(place: usize, x: f64, y: f64) -> Markup {
+    let path = match place % 4 {
+        0 => return html! { circle cx=(fixed(x)) cy=(fixed(y)) r="3.5" {} },
+        1 => format!("M{:.1} {:.1}h7v7h-7z", x - 3.5, y - 3.5),
+        2 => format!("M{x:.1} {:.1}l4.5 8h-9z", y - 5.0),
+        _ => format!("M{x:.1} {:.1}l4.5 4.5l-4.5 4.5l-4.5 -4.5z", y - 4.5),
+    };
+    html! { path d=(path) {} }
 }
 
 #[cfg(test)]
