@@ -4,14 +4,12 @@
 //! Calls, waits, served requests and regions become OTF2 regions. Transfers become RMA operations
 //! in one window of all ranks. Times are nanoseconds since the start of the job, already aligned.
 
-mod definitions;
 mod ffi;
 
 use super::ordered::{SpanOrRegion, ThreadStep, steps};
 use crate::model::{Activity, MpiPeers, TraceSpan};
 use crate::read::{RankFile, Trace};
-use definitions::{COMM_GROUP, COMM_LOCATIONS, Definitions};
-use ffi::{Archive, EventWriter};
+use ffi::{Definitions, EventWriter, Otf2};
 use portolan_trace_format::format::Role;
 use portolan_trace_format::kinds::{Call, MpiCall, Served};
 use std::collections::{BTreeMap, HashMap};
@@ -31,9 +29,25 @@ const PARADIGM_USER: u8 = 1;
 const PARADIGM_SHMEM: u8 = 13;
 const PARADIGM_MPI: u8 = 4;
 
+const UNDEFINED: u32 = u32::MAX;
+const THREAD: u8 = 1;
+const PROCESS: u8 = 1;
+/// A group of locations.
+const COMM_LOCATIONS: u8 = 4;
+/// A group of ranks. Its members are indexes into the group of locations.
+const COMM_GROUP: u8 = 5;
+const FETCH_AND_ADD: u8 = 5;
+const ACCUMULATE: u8 = 0;
+/// The window of all ranks.
+const WINDOW: u32 = 0;
+
 /// Writes the trace as an archive in a new directory.
 pub fn write(trace: &Trace, directory: &Path) -> Result<(), String> {
-    let archive = Archive::create(directory, "traces")?;
+    if directory.exists() {
+        return Err(format!("{} exists already: OTF2 needs a new directory", directory.display()));
+    }
+    let otf2 = Otf2::load()?;
+    let archive = otf2.create(directory, "traces")?;
     let mut regions = RegionNumbers::default();
     let mut counts: BTreeMap<u64, (u64, String)> = BTreeMap::new();
     for file in &trace.files {
@@ -103,7 +117,7 @@ fn thread_events(
                 matching += 1;
                 moving.push(matching);
                 let number = regions.number(within);
-                events.enter(at, number).and_then(|()| match within {
+                events.enter(None, at, number).and_then(|()| match within {
                     SpanOrRegion::Span(span) => begin_transfer(events, at, span, matching),
                     SpanOrRegion::Region(_) => Ok(()),
                 })
@@ -111,10 +125,12 @@ fn thread_events(
             ThreadStep::Leave(at, within) => {
                 let id = moving.pop().unwrap_or(0);
                 let done = match within {
-                    SpanOrRegion::Span(span) if span.moves() != 0 => events.complete(at, id),
+                    SpanOrRegion::Span(span) if span.moves() != 0 => {
+                        events.complete(None, at, WINDOW, id)
+                    }
                     _ => Ok(()),
                 };
-                done.and_then(|()| events.leave(at, regions.number(within)))
+                done.and_then(|()| events.leave(None, at, regions.number(within)))
             }
         };
     })?;
@@ -130,12 +146,13 @@ fn begin_transfer(
     let Some(peer) = span.peer else { return Ok(()) };
     match (span.moves(), span.what) {
         (0, _) => Ok(()),
-        (2, _) => events.get(at, peer, span.bytes, id),
+        (2, _) => events.get(None, at, WINDOW, peer, span.bytes, id),
         (_, Activity::Call(Call::Rmw | Call::Acc | Call::AccNb)) => {
-            let returned = if span.what == Activity::Call(Call::Rmw) { span.bytes } else { 0 };
-            events.atomic(at, peer, [span.bytes, returned], id)
+            let is_rmw = span.what == Activity::Call(Call::Rmw) && span.bytes > 0;
+            let (kind, back) = if is_rmw { (FETCH_AND_ADD, span.bytes) } else { (ACCUMULATE, 0) };
+            events.atomic(None, at, WINDOW, peer, kind, span.bytes, back, id)
         }
-        _ => events.put(at, peer, span.bytes, id),
+        _ => events.put(None, at, WINDOW, peer, span.bytes, id),
     }
 }
 
@@ -145,34 +162,36 @@ fn define(
     counts: &BTreeMap<u64, (u64, String)>,
     regions: &RegionNumbers,
 ) -> Result<(), String> {
-    to.clock(trace.wall + 1, trace.started)?;
+    to.clock(1_000_000_000, 0, trace.wall + 1, trace.started)?;
     let empty = to.string("")?;
     let (machine, node) = (to.string("machine")?, to.string("node")?);
     let job = to.string("job")?;
-    to.tree_node(0, job, machine, None)?;
+    to.tree_node(0, job, machine, UNDEFINED)?;
     for (number, host) in trace.hosts.iter().enumerate() {
         let name = to.string(host)?;
-        to.tree_node(number as u32 + 1, name, node, Some(0))?;
+        to.tree_node(number as u32 + 1, name, node, 0)?;
     }
     for file in &trace.files {
         let name = to.string(&format!("rank {}", file.rank))?;
-        to.location_group(file.rank, name, file.host as u32 + 1)?;
+        to.location_group(file.rank, name, PROCESS, file.host as u32 + 1, UNDEFINED)?;
     }
     for (location, (events, name)) in counts {
         let name = to.string(name)?;
-        to.location(*location, name, *events, (*location / THREADS) as u32)?;
+        to.location(*location, name, THREAD, *events, (*location / THREADS) as u32)?;
     }
+    let region = |number: u32, name: &str, role: u8, paradigm: u8| {
+        let name = to.string(name)?;
+        to.region(number, name, name, empty, role, paradigm, 0, empty, 0, 0)
+    };
     for what in Activity::all() {
-        let name = to.string(&what.name())?;
         let is_mpi = matches!(what, Activity::Mpi(_));
         let paradigm = if is_mpi { PARADIGM_MPI } else { PARADIGM_SHMEM };
-        to.region(u32::from(what.number()), name, empty, role(what), paradigm)?;
+        region(u32::from(what.number()), &what.name(), role(what), paradigm)?;
     }
     let mut own: Vec<(&u32, &String)> = regions.own.iter().map(|(name, n)| (n, name)).collect();
     own.sort();
     for (number, name) in own {
-        let name = to.string(name)?;
-        to.region(*number, name, empty, ROLE_CODE, PARADIGM_USER)?;
+        region(*number, name, ROLE_CODE, PARADIGM_USER)?;
     }
     // A rank without a file lacks a location. The location of the first file takes its place, so
     // that the rank numbers stay the same.
@@ -190,9 +209,9 @@ fn define(
     let name = to.string("ranks")?;
     to.group(0, empty, COMM_LOCATIONS, PARADIGM_SHMEM, &locations)?;
     to.group(1, name, COMM_GROUP, PARADIGM_SHMEM, &places)?;
-    to.communicator(0, name, 1)?;
+    to.communicator(0, name, 1, UNDEFINED, 0)?;
     let window = to.string("segments")?;
-    to.window(0, window, 0)
+    to.window(WINDOW, window, 0, 0)
 }
 
 fn role(what: Activity) -> u8 {
