@@ -16,6 +16,7 @@ mod measure;
 mod output;
 mod plan;
 mod report;
+mod result;
 mod run;
 mod stats;
 mod table;
@@ -26,10 +27,8 @@ use mpi::Threading;
 use mpi::topology::SimpleCommunicator;
 use portolan::Runtime;
 use report::Report;
+use result::Result;
 use std::process::ExitCode;
-
-/// A result whose error is only printed, so that its type does not matter.
-pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: u8 = 2;
 

@@ -7,9 +7,9 @@
 //! Each origin times its own operations, and the slowest determines the result. A target of
 //! one-sided operations waits in the next barrier, or computes until the origins signal their end.
 
-use crate::Result;
 use crate::lab::{Contender, END, Lab, Library};
 use crate::plan::{Case, TargetActivity};
+use crate::result::Result;
 use crate::stats::Figure;
 use mpi::traits::{Communicator, CommunicatorCollectives, Source};
 use portolan::reduce::Max;

@@ -3,8 +3,8 @@
 //! **Invariant.** All times are seconds per operation of one origin. The output derives bandwidths
 //! and rates from them with [`ResultRow::bandwidth`] and [`ResultRow::rate`].
 
-use crate::Result;
 use crate::plan::{Pattern, TargetActivity};
+use crate::result::Result;
 use crate::stats::Figure;
 use serde::{Deserialize, Serialize};
 use std::io::Read;

@@ -1,13 +1,13 @@
 //! A run starts the runtime once per path, with all cases of all tests. MPI outlives the runtimes.
 //! Variables are set between them, so that the next one reads them.
 
-use crate::Result;
 use crate::args::Args;
 use crate::cases::{SupportedSizes, Test};
 use crate::lab::{ChosenBounds, Effort, Lab, Library};
 use crate::measure::Rounds;
 use crate::plan::{Case, Pattern, TargetActivity, cores, region};
 use crate::report::{ALL_RANKS, BoundFigure, FORMAT, Report, ResultRow};
+use crate::result::Result;
 use crate::stats::Figure;
 use mpi::topology::SimpleCommunicator;
 use portolan::{Runtime, TransferPath};

@@ -2,8 +2,8 @@
 //!
 //! Call times are compared per rank, so the runs may have different numbers of ranks.
 
-use crate::AnalysedRun;
 use crate::model::{RankState, bytes, time};
+use crate::run::AnalysedRun;
 use crate::summary::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;

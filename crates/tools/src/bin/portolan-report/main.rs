@@ -12,41 +12,15 @@ mod model;
 mod output;
 mod page;
 mod read;
+mod run;
 mod sample;
 mod summary;
 mod symbols;
 
-use analyse::Analysis;
-use analyse::findings::{Finding, findings};
 use args::Args;
 use clap::Parser;
-use read::Trace;
-use std::path::Path;
+use run::AnalysedRun;
 use std::process::ExitCode;
-
-/// A trace and what it shows.
-#[derive(Debug)]
-pub struct AnalysedRun {
-    /// Directory of the trace.
-    pub name: String,
-    /// The trace as it was read.
-    pub trace: Trace,
-    /// The findings and tables.
-    pub analysis: Analysis,
-    /// The figures in words.
-    pub findings: Vec<Finding>,
-}
-
-impl AnalysedRun {
-    fn read(directory: &Path) -> Result<AnalysedRun, String> {
-        let mut trace = Trace::open(directory)?;
-        let mut analysis = Analysis::of(&trace)?;
-        trace.problems.append(&mut analysis.faults);
-        let findings = findings(&trace, &analysis);
-        let name = directory.display().to_string();
-        Ok(AnalysedRun { name, trace, analysis, findings })
-    }
-}
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {

@@ -1,10 +1,10 @@
 //! Summary of the job in ten lines, for the page and for the terminal.
 
-use crate::AnalysedRun;
 use crate::analyse::cores::ProcessorUse;
 use crate::analyse::findings::ORDER;
 use crate::model::{RankState, bytes, count, percent, time};
 use crate::read::ranks_text;
+use crate::run::AnalysedRun;
 use std::fmt::Write;
 
 pub fn facts(run: &AnalysedRun) -> Vec<(&'static str, String)> {

@@ -9,13 +9,13 @@
 
 mod conclusion;
 
-use crate::Result;
 use crate::args::Args;
 use crate::cases::{ITEM_SIZES, TESTS, Test};
 use crate::format::{bytes, number};
 use crate::lab::{ChosenBounds, Effort};
 use crate::plan::TargetActivity;
 use crate::report::{Advice, Report, ResultRow};
+use crate::result::Result;
 use crate::run::{RunPlan, describe, set_variables};
 use crate::stats::Figure;
 pub use conclusion::text;

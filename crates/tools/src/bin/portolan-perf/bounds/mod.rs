@@ -3,9 +3,9 @@
 pub mod rma;
 pub mod two_sided;
 
-use crate::Result;
 use crate::lab::{Contender, Lab, Library};
 use crate::plan::Case;
+use crate::result::Result;
 use std::hint::black_box;
 
 /// Returns a contender that copies within the memory of each origin, or `None` if plain operations

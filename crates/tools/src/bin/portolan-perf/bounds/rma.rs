@@ -1,8 +1,8 @@
 //! MPI windows: operations of a window, completed by a flush.
 
-use crate::Result;
 use crate::lab::{Contender, Lab, Library, Operation};
 use crate::plan::Case;
+use crate::result::Result;
 
 /// Runs the operation `window` times and flushes. `None` if MPI windows are not a bound.
 pub fn flushed<'a>(

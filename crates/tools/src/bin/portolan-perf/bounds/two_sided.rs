@@ -3,9 +3,9 @@
 //! An origin sends to its targets in turn. A target knows how many messages come, from any source.
 //! The functions return `None` if MPI messages are not a bound of the run.
 
-use crate::Result;
 use crate::lab::{Contender, Lab, Library};
 use crate::plan::Case;
+use crate::result::Result;
 use mpi::Rank;
 use mpi::traits::{Communicator, Destination, Source};
 

@@ -1,9 +1,9 @@
 //! Fetch-and-add, swap, mutexes, and puts with flags.
 
-use crate::Result;
 use crate::bounds::{plain, rma, two_sided};
 use crate::lab::{Contender, FLAGS, Lab, Library, Operation, get_or_create};
 use crate::plan::{Case, Pattern};
+use crate::result::Result;
 use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -3,9 +3,9 @@
 //! All ranks begin together. The time is measured at rank 0, the root of broadcasts and reductions.
 //! A barrier at the end of each batch keeps ranks from running ahead of each other.
 
-use crate::Result;
 use crate::lab::{Contender, Lab, Library};
 use crate::plan::Case;
+use crate::result::Result;
 use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 use portolan::reduce::Sum;

@@ -1,10 +1,10 @@
 //! Compositions of 64 blocks, built once and performed many times.
 
 use super::shape::loops;
-use crate::Result;
 use crate::bounds::two_sided;
 use crate::lab::{Contender, Lab, Library, get_or_create};
 use crate::plan::Case;
+use crate::result::Result;
 use portolan::compose::Composer;
 use portolan::transfer::Block;
 

@@ -1,9 +1,9 @@
 //! Active messages: calls with replies, streams of messages, and aggregated items.
 
-use crate::Result;
 use crate::bounds::two_sided;
 use crate::lab::{Contender, Lab, Library, get_or_create};
 use crate::plan::Case;
+use crate::result::Result;
 use bytemuck::{Pod, Zeroable};
 use portolan::messages::{Batches, Delivery, Handlers, Item, Message, Messages};
 use serde::{Deserialize, Serialize};

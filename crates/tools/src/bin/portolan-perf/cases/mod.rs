@@ -11,10 +11,10 @@ mod rpc;
 mod shape;
 mod transfer;
 
-use crate::Result;
 use crate::lab::{Contender, Lab};
 use crate::plan::Case;
 use crate::report::Metric;
+use crate::result::Result;
 pub use messages::ITEM_SIZES;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! RPC calls; in some, the server pulls the client's memory. The targets serve until every origin
 //! has reported its end by a call of the stop function.
 
-use crate::Result;
 use crate::bounds::{copies, two_sided};
 use crate::lab::{ByteString, Contender, Lab, Library, RpcServer, get_or_create};
 use crate::plan::Case;
+use crate::result::Result;
 use portolan::rpc::bulk::{Bulk, Permission};
 use portolan::rpc::{Address, Handle, Rpc};
 use serde::Serialize;

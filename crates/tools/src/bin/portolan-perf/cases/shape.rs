@@ -1,9 +1,9 @@
 //! Transfers of many blocks: strided rows, and blocks at irregular offsets.
 
-use crate::Result;
 use crate::bounds::{plain, two_sided};
 use crate::lab::{Contender, Lab, get_or_create};
 use crate::plan::Case;
+use crate::result::Result;
 use portolan::internals::engine;
 use portolan::transfer::Block;
 use portolan_engine::layout::Vector;

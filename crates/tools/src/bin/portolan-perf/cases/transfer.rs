@@ -3,10 +3,10 @@
 //! The operations of a window go to different offsets at the target. All contenders do this, so
 //! that caches do not favour one of them.
 
-use crate::Result;
 use crate::bounds::{copies, plain, rma, two_sided};
 use crate::lab::{Contender, Lab, Operation, get_or_create};
 use crate::plan::{Case, NumberType, region};
+use crate::result::Result;
 use portolan::{Accumulate, Segment};
 use std::cell::OnceCell;
 use std::hint::black_box;

@@ -3,8 +3,8 @@
 mod server;
 mod window;
 
-use crate::Result;
 use crate::plan::{Case, Pattern, cores};
+use crate::result::Result;
 use mpi::topology::SimpleCommunicator;
 use portolan::compose::Composer;
 use portolan::internals::engine;

@@ -1,6 +1,6 @@
 //! The RPC functions that every rank serves.
 
-use crate::Result;
+use crate::result::Result;
 use portolan::Runtime;
 use portolan::rpc::bulk::{Buffer, Bulk};
 use portolan::rpc::checksum::Method;

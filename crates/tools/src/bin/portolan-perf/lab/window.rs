@@ -2,7 +2,7 @@
 //! rsmpi lacks windows, so this file, and no other of this program, calls MPI directly.
 //! [`MpiWindow`] checks the extent of every transfer.
 
-use crate::Result;
+use crate::result::Result;
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::AsRaw;

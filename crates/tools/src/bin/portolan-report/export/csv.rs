@@ -3,9 +3,9 @@
 //! Names of a trace may begin like a formula of a spreadsheet. Such a cell gets a leading apostrophe,
 //! so that it remains a text.
 
-use crate::AnalysedRun;
 use crate::model::RankState;
 use crate::page::place_text;
+use crate::run::AnalysedRun;
 use std::fmt::{Display, Write};
 use std::path::Path;
 

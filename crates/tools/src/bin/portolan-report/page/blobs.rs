@@ -3,10 +3,10 @@
 //! The data are arrays of little-endian numbers of one width each, stored one after the other. The
 //! script reads them in the same order (`data.js`, `main.js`).
 
-use crate::AnalysedRun;
 use crate::analyse::chosen::Chosen;
 use crate::analyse::levels::WHOLE;
 use crate::model::{Activity, RankState, TraceSpan};
+use crate::run::AnalysedRun;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;

@@ -1,8 +1,8 @@
 //! Static charts as SVG, which can be printed: the load of the ranks, and small distributions.
 
-use crate::AnalysedRun;
 use crate::analyse::RankTotals;
 use crate::model::{RankState, percent, time};
+use crate::run::AnalysedRun;
 use maud::{Markup, html};
 
 /// Maximum number of bars in a chart. If there are more ranks, several share a bar.

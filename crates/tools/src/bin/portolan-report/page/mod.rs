@@ -12,11 +12,11 @@ mod tables;
 
 pub use tables::place_text;
 
-use crate::AnalysedRun;
 use crate::analyse::chosen::Chosen;
 use crate::analyse::findings::ORDER;
 use crate::compare::Compared;
 use crate::model::{RankState, time};
+use crate::run::AnalysedRun;
 use crate::summary::facts;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

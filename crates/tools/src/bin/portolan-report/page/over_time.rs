@@ -1,10 +1,10 @@
 //! Charts over time as SVG: bandwidth and operation rate by path, and the critical path.
 
 use super::charts::fixed;
-use crate::AnalysedRun;
 use crate::analyse::critical::{Part, Reason};
 use crate::analyse::rates::COLUMNS;
 use crate::model::{bytes, percent, three, time};
+use crate::run::AnalysedRun;
 use maud::{Markup, html};
 use portolan_trace_format::kinds::PathTaken;
 use std::fmt::Write;

@@ -1,11 +1,11 @@
 //! HTML tables: calls, counters and mutexes, regions, comparison of two runs.
 
 use super::charts;
-use crate::AnalysedRun;
 use crate::analyse::answers::PARTS;
 use crate::analyse::calls::{CallKey, CallTotals, powers};
 use crate::compare::Compared;
 use crate::model::{bytes, count, percent, three, time};
+use crate::run::AnalysedRun;
 use maud::{Markup, html};
 use portolan_trace_format::event::Place;
 use portolan_trace_format::kinds::PathTaken;

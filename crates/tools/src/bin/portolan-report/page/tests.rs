@@ -1,6 +1,6 @@
 use super::*;
-use crate::AnalysedRun;
 use crate::compare::compare;
+use crate::run::AnalysedRun;
 use crate::sample::{self, Size};
 use tempfile::tempdir;
 

@@ -1,7 +1,7 @@
 //! Tests each finding with a trace that has the fault, and with a similar one that does not.
 
 use super::*;
-use crate::AnalysedRun;
+use crate::run::AnalysedRun;
 use crate::sample::{RankWriter, WRITER, metadata};
 use portolan_trace_format::event::{Delays, Event, Place, SegmentKind, Usage};
 use portolan_trace_format::format::Role;
