@@ -8,15 +8,26 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Returns a contender that runs an atomic operation of the processor at every origin.
-fn atomics<'a>(lab: &'a Lab<'_>, case: Case, step: fn(&AtomicI64)) -> Contender<'a> {
-    let origin = !lab.targets(case.pattern).is_empty();
-    let word = AtomicI64::new(0);
-    let body = move |n: usize| {
-        (0..n).filter(|_| origin).for_each(|_| step(black_box(&word)));
-        Ok(())
-    };
-    plain("atomic", 1, body)
+/// Returns the contenders of an atomic operation: Portolan's `step`, `on_word` of the processor at
+/// every origin, and a message with its reply.
+fn bounded<'a>(
+    lab: &'a Lab<'_>,
+    case: Case,
+    step: impl FnMut(usize) -> Result<()> + 'a,
+    on_word: fn(&AtomicI64),
+) -> Vec<Contender<'a>> {
+    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
+    if lab.bounds.plain {
+        let origin = !lab.targets(case.pattern).is_empty();
+        let word = AtomicI64::new(0);
+        let body = move |n: usize| {
+            (0..n).filter(|_| origin).for_each(|_| on_word(black_box(&word)));
+            Ok(())
+        };
+        all.push(plain("atomic", 1, body));
+    }
+    all.extend(two_sided::round_trips(lab, case, (8, 8), 1));
+    all
 }
 
 pub(super) fn fadd<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -24,14 +35,10 @@ pub(super) fn fadd<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>
         black_box(lab.words.fetch_add(target, 0, 1)?);
         Ok(())
     };
-    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
-    if lab.bounds.plain {
-        let step = |word: &AtomicI64| {
-            black_box(word.fetch_add(1, Ordering::SeqCst));
-        };
-        all.push(atomics(lab, case, step));
-    }
-    all.extend(two_sided::round_trips(lab, case, (8, 8), 1));
+    let on_word = |word: &AtomicI64| {
+        black_box(word.fetch_add(1, Ordering::SeqCst));
+    };
+    let mut all = bounded(lab, case, step, on_word);
     all.extend(rma::flushed(lab, case, Operation::FetchAdd, 1)?);
     Ok(all)
 }
@@ -41,31 +48,21 @@ pub(super) fn swap<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>
         black_box(lab.words.swap(target, 1, 7)?);
         Ok(())
     };
-    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
-    if lab.bounds.plain {
-        let step = |word: &AtomicI64| {
-            black_box(word.swap(7, Ordering::SeqCst));
-        };
-        all.push(atomics(lab, case, step));
-    }
-    all.extend(two_sided::round_trips(lab, case, (8, 8), 1));
-    Ok(all)
+    let on_word = |word: &AtomicI64| {
+        black_box(word.swap(7, Ordering::SeqCst));
+    };
+    Ok(bounded(lab, case, step, on_word))
 }
 
 pub(super) fn lock<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
     let mutexes = get_or_create(&lab.resources.mutexes, || Ok(lab.rt.world().mutexes(1)?))?;
     let step = move |target| Ok(mutexes.lock(target, 0)?.unlock()?);
-    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
-    if lab.bounds.plain {
-        let step = |word: &AtomicI64| {
-            while word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {}
-            word.store(0, Ordering::Release);
-        };
-        all.push(atomics(lab, case, step));
-    }
+    let on_word = |word: &AtomicI64| {
+        while word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {}
+        word.store(0, Ordering::Release);
+    };
     // Locking takes a request and a reply. Unlocking needs no reply.
-    all.extend(two_sided::round_trips(lab, case, (8, 8), 1));
-    Ok(all)
+    Ok(bounded(lab, case, step, on_word))
 }
 
 /// Rank 0 and the last rank exchange puts with flags. Each flag gets a new value, because a wait

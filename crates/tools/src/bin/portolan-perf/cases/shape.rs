@@ -43,10 +43,17 @@ pub(super) fn loops<'a>(
     lab.bounds.plain.then(|| plain("loop", 1, body))
 }
 
-fn bounds<'a>(lab: &'a Lab<'_>, case: Case, all: &mut Vec<Contender<'a>>) {
+/// Returns the contenders of a transfer of many blocks.
+fn bounded<'a>(
+    lab: &'a Lab<'_>,
+    case: Case,
+    step: impl FnMut(usize) -> Result<()> + 'a,
+) -> Vec<Contender<'a>> {
+    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
     all.extend(loops(lab, case, rows(case), STRIDE));
     // MPI sends the same number of bytes, which are packed already.
     all.extend(two_sided::round_trips(lab, case, (case.bytes, case.bytes), 2));
+    all
 }
 
 pub(super) fn strided_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -57,9 +64,7 @@ pub(super) fn strided_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Conten
         lab.data.put_block(target, &block, &from, &block)?;
         Ok(lab.data.fence(target)?)
     };
-    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
-    bounds(lab, case, &mut all);
-    Ok(all)
+    Ok(bounded(lab, case, step))
 }
 
 pub(super) fn strided_get<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -67,9 +72,7 @@ pub(super) fn strided_get<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Conten
     let block = Block::strided(0, &[count, row], &[STRIDE as isize, 1])?;
     let mut to = vec![1u8; count * STRIDE];
     let step = move |target| Ok(lab.data.get_block(target, &block, &mut to, &block)?);
-    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
-    bounds(lab, case, &mut all);
-    Ok(all)
+    Ok(bounded(lab, case, step))
 }
 
 pub(super) fn vector_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -96,7 +99,5 @@ pub(super) fn vector_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contend
         unsafe { engine(lab.rt).vector(TransferKind::Put, target, &[vector]) }?;
         Ok(lab.rt.fence(target)?)
     };
-    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
-    bounds(lab, case, &mut all);
-    Ok(all)
+    Ok(bounded(lab, case, step))
 }

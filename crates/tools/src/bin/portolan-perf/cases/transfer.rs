@@ -14,13 +14,14 @@ use std::hint::black_box;
 /// Bytes of the largest accumulate.
 pub const ACCUMULATE: usize = 16 << 20;
 
-/// Adds the bounds of a transfer with `window` operations in flight.
-fn bounds<'a>(
+/// Returns the contenders of a transfer. `step` has `window` operations in flight.
+fn bounded<'a>(
     lab: &'a Lab<'_>,
     case: Case,
     (operation, window): (Operation, usize),
-    all: &mut Vec<Contender<'a>>,
-) -> Result<()> {
+    step: impl FnMut(usize) -> Result<()> + 'a,
+) -> Result<Vec<Contender<'a>>> {
+    let mut all = vec![Contender::at_targets(lab, case, window, step)];
     all.extend(copies(lab, case, window));
     all.extend(if window > 1 {
         two_sided::windows(lab, case, window)
@@ -28,7 +29,7 @@ fn bounds<'a>(
         two_sided::round_trips(lab, case, (case.bytes, case.bytes), 2)
     });
     all.extend(rma::flushed(lab, case, operation, window)?);
-    Ok(())
+    Ok(all)
 }
 
 /// Returns a buffer of `bytes` bytes at origins, and an empty one elsewhere.
@@ -42,9 +43,7 @@ pub(super) fn put_lat<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<
         lab.data.put(target, 0, &from)?;
         Ok(lab.data.fence(target)?)
     };
-    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
-    bounds(lab, case, (Operation::Put, 1), &mut all)?;
-    Ok(all)
+    bounded(lab, case, (Operation::Put, 1), step)
 }
 
 pub(super) fn put_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -55,9 +54,7 @@ pub(super) fn put_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'
         }
         Ok(lab.data.fence(target)?)
     };
-    let mut all = vec![Contender::at_targets(lab, case, window, step)];
-    bounds(lab, case, (Operation::Put, window), &mut all)?;
-    Ok(all)
+    bounded(lab, case, (Operation::Put, window), step)
 }
 
 pub(super) fn nbput_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -72,17 +69,13 @@ pub(super) fn nbput_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender
         })?;
         Ok(lab.data.fence(target)?)
     };
-    let mut all = vec![Contender::at_targets(lab, case, window, step)];
-    bounds(lab, case, (Operation::Put, window), &mut all)?;
-    Ok(all)
+    bounded(lab, case, (Operation::Put, window), step)
 }
 
 pub(super) fn get_lat<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
     let mut to = source(lab, case, case.bytes);
     let step = move |target| Ok(lab.data.get(target, 0, &mut to)?);
-    let mut all = vec![Contender::at_targets(lab, case, 1, step)];
-    bounds(lab, case, (Operation::Get, 1), &mut all)?;
-    Ok(all)
+    bounded(lab, case, (Operation::Get, 1), step)
 }
 
 pub(super) fn get_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -97,9 +90,7 @@ pub(super) fn get_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'
             Ok(())
         })?)
     };
-    let mut all = vec![Contender::at_targets(lab, case, window, step)];
-    bounds(lab, case, (Operation::Get, window), &mut all)?;
-    Ok(all)
+    bounded(lab, case, (Operation::Get, window), step)
 }
 
 fn accumulate<'a>(lab: &'a Lab<'_>, case: Case, window: usize) -> Result<Vec<Contender<'a>>> {
