@@ -8,10 +8,10 @@
 //! it is a line of the library's arrays, which make such calls for the program.
 
 use addr2line::Loader;
+use object::{Object, ObjectSegment, ReadCache};
 use portolan_trace_format::event::SOURCE_LINE;
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -165,22 +165,9 @@ fn changed_since(path: &Path, time: u64) -> bool {
 
 /// Returns the lowest address at which a segment of an ELF file is linked, rounded down to a page.
 fn link_base(path: &Path) -> Option<u64> {
-    const SEGMENT: u32 = 1;
-    let file = File::open(path).ok()?;
-    let bytes = |at: u64, n: usize| {
-        let mut bytes = vec![0; n];
-        file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
-    };
-    let head = bytes(0, 64).filter(|head| head.starts_with(b"\x7fELF\x02\x01"))?;
-    let number = |bytes: &[u8], at: usize, n: usize| {
-        bytes[at..at + n].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
-    };
-    let (table, size, count) = (number(&head, 32, 8), number(&head, 54, 2), number(&head, 56, 2));
-    let headers = bytes(table, (size * count) as usize)?;
-    let segments = headers.chunks_exact(size.max(56) as usize);
-    let addresses = segments
-        .filter(|header| number(header, 0, 4) == u64::from(SEGMENT))
-        .map(|header| number(header, 16, 8));
+    let bytes = ReadCache::new(File::open(path).ok()?);
+    let file = object::File::parse(&bytes).ok()?;
+    let addresses = file.segments().map(|segment| segment.address());
     Some(addresses.min()? & !0xfff)
 }
 
