@@ -5,7 +5,7 @@
 
 use crate::read::Trace;
 use portolan_trace_format::event::Usage;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Processor use of one rank while it recorded the trace. Times are nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -111,25 +111,18 @@ impl Cores {
     }
 }
 
-/// The cores of a machine that a rank may run on, one bit for each core.
-type Set = Vec<u64>;
+/// The cores of a machine that a rank may run on.
+type Set = BTreeSet<u32>;
 
 /// Parses a list such as `0-3,8`.
 fn set_of(list: &str) -> Option<Set> {
-    let mut set = Vec::new();
+    let mut set = Set::new();
     for range in list.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
-        for core in first..=last.min(1 << 16) {
-            set.resize(set.len().max(core / 64 + 1), 0);
-            set[core / 64] |= 1 << (core % 64);
-        }
+        let (first, last) = (first.parse().ok()?, last.parse::<u32>().ok()?);
+        set.extend(first..=last.min(1 << 16));
     }
     Some(set)
-}
-
-fn size(set: &Set) -> usize {
-    set.iter().map(|word| word.count_ones() as usize).sum()
 }
 
 struct Same {
@@ -160,20 +153,14 @@ fn crowd(trace: &Trace) -> Option<Crowd> {
         same.usable = same.usable.min(meta.usable_cores.max(1) as usize);
     }
     let of_list = |lists: &BTreeMap<&str, Same>, one: &Same| {
-        let near = || {
-            lists.values().filter(|other| other.set.iter().zip(&one.set).any(|(a, b)| a & b != 0))
-        };
-        let mut all = Set::new();
-        for other in near() {
-            all.resize(all.len().max(other.set.len()), 0);
-            all.iter_mut().zip(&other.set).for_each(|(all, word)| *all |= word);
-        }
+        let near = || lists.values().filter(|other| !other.set.is_disjoint(&one.set));
+        let all: Set = near().flat_map(|other| &other.set).copied().collect();
         // A container may use fewer cores at a time than its processes may run on.
-        let limit = if one.usable < size(&one.set) { one.usable } else { usize::MAX };
+        let limit = if one.usable < one.set.len() { one.usable } else { usize::MAX };
         Crowd {
             ranks: near().map(|other| other.ranks).sum(),
             threads: near().map(|other| other.threads).sum(),
-            cores: size(&all).min(limit).max(1),
+            cores: all.len().min(limit).max(1),
             host: trace.hosts.get(one.host).cloned().unwrap_or_default(),
         }
     };
@@ -191,7 +178,7 @@ mod tests {
 
     #[test]
     fn lists_of_cores_are_sets() {
-        let sizes = ["0", "0-3,8", "1-2,70"].map(|list| set_of(list).map(|set| size(&set)));
+        let sizes = ["0", "0-3,8", "1-2,70"].map(|list| set_of(list).map(|set| set.len()));
         assert_eq!(sizes, [Some(1), Some(5), Some(3)]);
         assert_eq!((set_of(""), set_of("a-b")), (None, None));
     }
