@@ -1,6 +1,7 @@
 //! Charts over time as SVG: bandwidth and operation rate by path, and the critical path.
 
 use super::charts::fixed;
+use super::tables::table;
 use crate::analyse::critical::{Part, Reason};
 use crate::analyse::rates::COLUMNS;
 use crate::model::{bytes, percent, three, time};
@@ -162,18 +163,15 @@ pub fn critical(run: &AnalysedRun) -> Markup {
                 (axis(wall, height))
             }
         }
-        div.wide { table.figures {
-            thead { tr { th { "rank" } th { "on the path" } th {} th { "the job would be shorter by up to" } } }
-            tbody {
-                @for (rank, ns) in ranks.iter().take(8) {
-                    @let gain = path.gain.get(*rank as usize).copied().unwrap_or(0) as f64;
-                    tr {
-                        td { (rank) } td { (time(*ns as f64)) } td { (percent(*ns as f64, all as f64)) }
-                        td { (time(gain)) " (" (percent(gain, wall)) ")" }
-                    }
+        (table(&["rank", "on the path", "", "the job would be shorter by up to"], html! {
+            @for (rank, ns) in ranks.iter().take(8) {
+                @let gain = path.gain.get(*rank as usize).copied().unwrap_or(0) as f64;
+                tr {
+                    td { (rank) } td { (time(*ns as f64)) } td { (percent(*ns as f64, all as f64)) }
+                    td { (time(gain)) " (" (percent(gain, wall)) ")" }
                 }
             }
-        } }
+        }))
         p.note { "The last column is the time that the job would gain if this rank needed no time for its parts. At a collective call, the job then waits for the rank that arrived before it." }
     }
 }
