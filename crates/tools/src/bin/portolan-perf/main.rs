@@ -151,14 +151,9 @@ fn over(
         }
         let mut before = None;
         let mut print = |test: &cases::Test, row: &report::ResultRow| {
-            if !first || !args.has_table() {
-                return;
+            if first && args.has_table() {
+                output::print(&table::next(&mut before, test.what, row, rt.size()));
             }
-            if before.as_ref() != Some(&row.series()) {
-                output::print(&table::series(test.what, row, rt.size()));
-                before = Some(row.series());
-            }
-            output::print(&table::line(row));
         };
         let plan = run::RunPlan {
             tests,

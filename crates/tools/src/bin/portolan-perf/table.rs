@@ -25,7 +25,16 @@ pub fn head(report: &Report) -> String {
     text
 }
 
-pub fn series(what: &str, row: &ResultRow, ranks: usize) -> String {
+/// Returns the line of a row, after a heading if it begins a series. `series` holds the series of the
+/// last row, and the call updates it.
+pub fn next(series: &mut Option<String>, what: &str, row: &ResultRow, ranks: usize) -> String {
+    let of_row = Some(row.series());
+    let heading = if *series == of_row { String::new() } else { heading(what, row, ranks) };
+    *series = of_row;
+    heading + &line(row)
+}
+
+fn heading(what: &str, row: &ResultRow, ranks: usize) -> String {
     let mut text = format!("\n# {}: {what}\n# {}", row.test, row.who(ranks));
     if row.target == TargetActivity::Computes {
         text += "; the target computes meanwhile";
@@ -65,7 +74,7 @@ fn taken(row: &ResultRow) -> String {
     }
 }
 
-pub fn line(row: &ResultRow) -> String {
+fn line(row: &ResultRow) -> String {
     let value = |time: f64| number(row.value(time));
     let size = row.bytes.map_or("-".into(), |n| n.to_string());
     let mut line = format!(
@@ -89,11 +98,7 @@ pub fn whole(report: &Report, tests: &[Test]) -> String {
     let mut before = None;
     for row in &report.rows {
         let what = tests.iter().find(|t| t.name == row.test).map_or("", |t| t.what);
-        if before.as_ref() != Some(&row.series()) {
-            text += &series(what, row, report.ranks);
-            before = Some(row.series());
-        }
-        text += &line(row);
+        text += &next(&mut before, what, row, report.ranks);
     }
     text + &end(report)
 }
