@@ -1,7 +1,7 @@
 //! The command line, which is checked before MPI starts.
 
 use crate::plan::{NumberType, Pattern, TargetActivity};
-use crate::report::Metric;
+use crate::report::name;
 use crate::{cases, compare};
 use clap::Parser;
 use std::time::Duration;
@@ -126,11 +126,7 @@ impl Args {
 pub fn list() -> String {
     let mut text = String::new();
     for test in cases::TESTS {
-        let shows = match test.metric {
-            Metric::Latency => "latency",
-            Metric::Bandwidth => "bandwidth",
-        };
-        text += &format!("{:<12} {shows:<10} {}\n", test.name, test.what);
+        text += &format!("{:<12} {:<10} {}\n", test.name, name(test.metric), test.what);
     }
     text
 }

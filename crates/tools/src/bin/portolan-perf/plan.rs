@@ -18,15 +18,6 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    pub fn name(self) -> &'static str {
-        match self {
-            Pattern::Pair => "pair",
-            Pattern::Pairs => "pairs",
-            Pattern::OneToAll => "one-to-all",
-            Pattern::AllToOne => "all-to-one",
-        }
-    }
-
     pub fn words(self, ranks: usize) -> String {
         let last = ranks - 1;
         match self {
@@ -92,8 +83,9 @@ pub enum TargetActivity {
 }
 
 /// The type of the numbers in an accumulate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[value(rename_all = "lower")]
+#[serde(rename_all = "lowercase")]
 pub enum NumberType {
     /// 32-bit integers.
     I32,
@@ -110,17 +102,6 @@ pub enum NumberType {
 }
 
 impl NumberType {
-    pub fn name(self) -> &'static str {
-        match self {
-            NumberType::I32 => "i32",
-            NumberType::I64 => "i64",
-            NumberType::F32 => "f32",
-            NumberType::F64 => "f64",
-            NumberType::C32 => "c32",
-            NumberType::C64 => "c64",
-        }
-    }
-
     /// Returns the size of a number in bytes.
     pub fn size(self) -> usize {
         match self {

@@ -34,6 +34,11 @@ impl Metric {
     }
 }
 
+/// Returns the name of a metric, a pattern, a type of numbers or an activity of the target.
+pub fn name(value: impl Serialize) -> String {
+    serde_json::json!(value).as_str().unwrap_or_default().into()
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report {
     pub format: u32,
@@ -131,7 +136,7 @@ impl ResultRow {
 
     /// Returns a name shared by all rows that differ only in size and path.
     pub fn chart(&self) -> String {
-        let mut text = format!("{} {}", self.test, self.pattern.name());
+        let mut text = format!("{} {}", self.test, name(self.pattern));
         if let Some(element) = &self.element {
             text += &format!(" {element}");
         }
@@ -188,14 +193,13 @@ impl Report {
         let mut text = String::from(
             "test,metric,pattern,target,path,taken,type,bytes,origins,what,seconds,low,high,rounds,of_bound\n",
         );
-        let name = |value: serde_json::Value| value.as_str().unwrap_or_default().to_string();
         for row in &self.rows {
             let head = format!(
                 "{},{},{},{},{},{},{},{},{}",
                 row.test,
-                name(serde_json::json!(row.metric)),
-                row.pattern.name(),
-                name(serde_json::json!(row.target)),
+                name(row.metric),
+                name(row.pattern),
+                name(row.target),
                 row.path,
                 row.taken,
                 row.element.as_deref().unwrap_or_default(),

@@ -6,7 +6,7 @@ use crate::cases::{SupportedSizes, Test};
 use crate::lab::{ChosenBounds, Effort, Lab, Library};
 use crate::measure::Rounds;
 use crate::plan::{Case, Pattern, TargetActivity, cores, region};
-use crate::report::{ALL_RANKS, BoundFigure, FORMAT, Report, ResultRow};
+use crate::report::{ALL_RANKS, BoundFigure, FORMAT, Report, ResultRow, name};
 use crate::result::Result;
 use crate::stats::Figure;
 use mpi::topology::SimpleCommunicator;
@@ -114,7 +114,7 @@ impl RunPlan<'_> {
         for test in self.tests {
             for (case, why) in self.cases(test, rt.size()) {
                 if let Some(why) = why {
-                    skipped.push(format!("{} {}: {why}", test.name, case.pattern.name()));
+                    skipped.push(format!("{} {}: {why}", test.name, name(case.pattern)));
                     continue;
                 }
                 if case.target == TargetActivity::Computes
@@ -215,7 +215,7 @@ fn row(lab: &Lab<'_>, test: &Test, case: &Case, path: &str) -> Result<Option<Res
         target: case.target,
         path: path.into(),
         taken: if test.patterns { taken.name() } else { ALL_RANKS }.into(),
-        element: test.typed.then(|| case.element.name().into()),
+        element: test.typed.then(|| name(case.element)),
         bytes: (test.sizes != SupportedSizes::None).then_some(case.bytes),
         origins: origins.len(),
         time: rounds[0].figure().ok_or("there is no round")?,
