@@ -4,7 +4,7 @@
 use super::super::super::system;
 use super::super::Suite;
 use super::super::special::Special;
-use super::{Bench, check, number};
+use super::{Bench, Ended, case, check, number};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,18 +19,13 @@ impl Bench<'_, '_> {
         settings: &[(&str, &str)],
         words: &[&str],
         meanwhile: impl FnMut(),
-    ) -> Result<(Option<i32>, String, String), String> {
+    ) -> Result<Ended, String> {
         let dir = self.file(name);
         std::fs::create_dir_all(&dir).map_err(|e| format!("{dir}: {e}"))?;
         let trace = [("PORTOLAN_TRACE", dir.as_str())];
         let all = trace.iter().chain(settings);
         let all: Vec<_> = all.map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-        let outcome = self.suite.launch(launcher, &all, &words, meanwhile);
-        let (out, err, why) = (outcome.out.clone(), outcome.err.clone(), outcome.why.clone());
-        let code = outcome.ended.code;
-        self.last = Some(outcome);
-        why.map_or(Ok((code, out, err)), Err)
+        self.launch(launcher, &all, words, meanwhile)
     }
 
     /// Fails if the exit code is not 0 or the output does not contain `says`.
@@ -70,10 +65,7 @@ fn head(directory: &str, rank: usize) -> Option<Value> {
 /// RandomAccess: with aggregation it sends few messages, and without aggregation one per update.
 /// The report shows the difference.
 pub(in super::super) fn random_access(special: &Special, suite: &mut Suite<'_>) {
-    let program = suite.path(special.programs()[0].as_str());
-    let mut bench = Bench::new(suite, "report-random");
-    let verdict = updates(&mut bench, &program);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-random", updates);
 }
 
 fn updates(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
@@ -104,10 +96,7 @@ fn updates(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
 
 /// Remote calls and bulk transfers: the report counts at least the number that the program makes.
 pub(in super::super) fn rpc(special: &Special, suite: &mut Suite<'_>) {
-    let program = suite.path(special.programs()[0].as_str());
-    let mut bench = Bench::new(suite, "report-rpc");
-    let verdict = forwards(&mut bench, &program);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-rpc", forwards);
 }
 
 fn forwards(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
@@ -135,10 +124,7 @@ fn forwards(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
 
 /// MPI calls of the program are in the trace with their ranks and bytes.
 pub(in super::super) fn mpi(special: &Special, suite: &mut Suite<'_>) {
-    let program = suite.path(special.programs()[0].as_str());
-    let mut bench = Bench::new(suite, "report-mpi");
-    let verdict = blocks(&mut bench, &program);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-mpi", blocks);
 }
 
 /// The calls that each rank makes once, with the `long`s that each moves.
@@ -211,10 +197,7 @@ fn blocks(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
 
 /// Kills both ranks while they work. The report has their calls and names the truncated files.
 pub(in super::super) fn killed(special: &Special, suite: &mut Suite<'_>) {
-    let program = suite.path(special.programs()[0].as_str());
-    let mut bench = Bench::new(suite, "report-killed");
-    let verdict = dies(&mut bench, &program);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-killed", dies);
 }
 
 fn dies(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
@@ -265,10 +248,7 @@ pub(in super::super) fn clocks(special: &Special, suite: &mut Suite<'_>) {
     if let Some(why) = system::no_hosts() {
         return suite.report.skip(special.label, &why);
     }
-    let program = suite.path(special.programs()[0].as_str());
-    let mut bench = Bench::new(suite, "report-clocks");
-    let verdict = aligned(&mut bench, &program);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-clocks", aligned);
 }
 
 fn aligned(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
@@ -330,10 +310,7 @@ pub(in super::super) fn full(special: &Special, suite: &mut Suite<'_>) {
     if !tried.is_ok_and(|status| status.success()) {
         return suite.report.skip(special.label, "mounting a file system is not permitted");
     }
-    let program = suite.path(special.programs()[0].as_str());
-    let mut bench = Bench::new(suite, "report-full");
-    let verdict = overflows(&mut bench, &program);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-full", overflows);
 }
 
 fn overflows(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {

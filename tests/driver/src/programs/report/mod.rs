@@ -32,6 +32,8 @@ pub const FULL: &str = "report/a full disk [n=2 node-size=1]";
 pub const EXPORTS: &str = "report/exports, damage and two runs [ranks=8]";
 
 type Row = BTreeMap<String, String>;
+/// The exit code, the standard output and the standard error of a program.
+type Ended = (Option<i32>, String, String);
 
 struct Bench<'s, 'a> {
     suite: &'s mut Suite<'a>,
@@ -52,17 +54,26 @@ impl<'s, 'a> Bench<'s, 'a> {
         self.dir.join(name).display().to_string()
     }
 
-    /// Runs the program. Returns stdout and stderr, or a message if the exit code is not `code`.
-    fn run(&mut self, code: i32, words: &[&str]) -> Result<(String, String), String> {
+    /// Runs a program under a launcher. Fails if it does not end.
+    fn launch(
+        &mut self,
+        launcher: &[String],
+        settings: &[(String, String)],
+        words: &[&str],
+        meanwhile: impl FnMut(),
+    ) -> Result<Ended, String> {
         let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-        let outcome = self.suite.launch(std::slice::from_ref(&self.program), &[], &words, || {});
-        let verdict = match (&outcome.why, outcome.ended.code) {
-            (Some(why), _) => Err(why.clone()),
-            (None, Some(c)) if c == code => Ok((outcome.out.clone(), outcome.err.clone())),
-            (None, _) => Err(format!("{}: {}", words.join(" "), exit_code(outcome.ended.code))),
-        };
-        self.last = Some(outcome);
-        verdict
+        let outcome = self.suite.launch(launcher, settings, &words, meanwhile);
+        let ended = (outcome.ended.code, outcome.out.clone(), outcome.err.clone());
+        self.last.insert(outcome).why.clone().map_or(Ok(ended), Err)
+    }
+
+    /// Runs the report. Returns stdout and stderr, or a message if the exit code is not `code`.
+    fn run(&mut self, code: i32, words: &[&str]) -> Result<(String, String), String> {
+        let program = [self.program.clone()];
+        let (ended, out, err) = self.launch(&program, &[], words, || {})?;
+        check(ended == Some(code), || format!("{}: {}", words.join(" "), exit_code(ended)))?;
+        Ok((out, err))
     }
 
     fn sample(
@@ -93,11 +104,20 @@ impl<'s, 'a> Bench<'s, 'a> {
         };
         Ok(lines.map(row).collect())
     }
+}
 
-    fn record(self, label: &str, verdict: Result<(), String>) {
-        let outcome = self.last.expect("something was run");
-        self.suite.record(label, &outcome, verdict);
-    }
+/// Runs a case in a directory of this name, with its first program, and records its verdict.
+fn case(
+    special: &Special,
+    suite: &mut Suite<'_>,
+    name: &str,
+    judge: impl FnOnce(&mut Bench<'_, '_>, &str) -> Result<(), String>,
+) {
+    let program = special.programs().first().map(|source| suite.path(source));
+    let mut bench = Bench::new(suite, name);
+    let verdict = judge(&mut bench, &program.unwrap_or_default());
+    let outcome = bench.last.expect("something was run");
+    bench.suite.record(special.label, &outcome, verdict);
 }
 
 fn number(row: &Row, name: &str) -> f64 {
@@ -111,10 +131,11 @@ fn check(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
 /// Memory grows with four times the events only by the indexes of their blocks.
 pub(super) fn memory(special: &Special, suite: &mut Suite<'_>) {
     let release = suite.args.release;
-    let mut bench = Bench::new(suite, "report-memory");
-    let verdict = grows(&mut bench, if release { 4_000_000 } else { 1_000_000 });
-    let _ = std::fs::remove_dir_all(&bench.dir);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-memory", |bench, _| {
+        let verdict = grows(bench, if release { 4_000_000 } else { 1_000_000 });
+        let _ = std::fs::remove_dir_all(&bench.dir);
+        verdict
+    });
 }
 
 fn grows(bench: &mut Bench<'_, '_>, events: u64) -> Result<(), String> {
@@ -161,9 +182,9 @@ fn peak(command: &mut Command) -> Result<u64, String> {
 /// Tests the exports, and the messages about damage and about a second run.
 pub(super) fn exports(special: &Special, suite: &mut Suite<'_>) {
     let release = suite.args.release;
-    let mut bench = Bench::new(suite, "report-exports");
-    let verdict = writes(&mut bench, release).and_then(|()| damaged(&mut bench));
-    bench.record(special.label, verdict);
+    case(special, suite, "report-exports", |bench, _| {
+        writes(bench, release).and_then(|()| damaged(bench))
+    });
 }
 
 fn writes(bench: &mut Bench<'_, '_>, release: bool) -> Result<(), String> {

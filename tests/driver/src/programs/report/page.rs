@@ -3,7 +3,7 @@
 use super::super::super::browser::{self, Browser};
 use super::super::Suite;
 use super::super::special::Special;
-use super::{Bench, check, number};
+use super::{Bench, case, check, number};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -28,9 +28,7 @@ pub(in super::super) fn page(special: &Special, suite: &mut Suite<'_>) {
     if no_browser(special, suite) {
         return;
     }
-    let mut bench = Bench::new(suite, "report-page");
-    let verdict = looks(&mut bench);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-page", |bench, _| looks(bench));
 }
 
 fn looks(bench: &mut Bench<'_, '_>) -> Result<(), String> {
@@ -255,10 +253,11 @@ pub(in super::super) fn large(special: &Special, suite: &mut Suite<'_>) {
         return;
     }
     let release = suite.args.release;
-    let mut bench = Bench::new(suite, "report-large");
-    let verdict = opens(&mut bench, release);
-    let _ = std::fs::remove_dir_all(bench.dir.join("trace"));
-    bench.record(special.label, verdict);
+    case(special, suite, "report-large", |bench, _| {
+        let verdict = opens(bench, release);
+        let _ = std::fs::remove_dir_all(bench.dir.join("trace"));
+        verdict
+    });
 }
 
 fn opens(bench: &mut Bench<'_, '_>, release: bool) -> Result<(), String> {

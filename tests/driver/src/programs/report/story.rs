@@ -3,7 +3,7 @@
 use super::super::super::system;
 use super::super::Suite;
 use super::super::special::Special;
-use super::{Bench, check, number};
+use super::{Bench, case, check, number};
 use std::collections::BTreeMap;
 
 /// Number of tasks of the example. Each of them puts 32 words.
@@ -11,30 +11,15 @@ const TASKS: f64 = 2000.0;
 
 /// An example that is slow for two reasons. The report finds both, and neither once fixed.
 pub(in super::super) fn story(special: &Special, suite: &mut Suite<'_>) {
-    let program = suite.path("examples/hot_counter.c");
-    let mut bench = Bench::new(suite, "report-story");
-    let verdict = compare(&mut bench, &program);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-story", compare);
 }
 
 fn compare(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     let (slow, mended) = (bench.file("slow"), bench.file("mended"));
-    for (dir, arguments) in [(&slow, ["1", "0"]), (&mended, ["25", "1"])] {
-        std::fs::create_dir_all(dir).map_err(|e| e.to_string())?;
-        let launcher = bench.suite.tools.launcher.clone();
-        let settings = [("PORTOLAN_TRACE", dir.as_str()), ("PORTOLAN_NODE_SIZE", "1")];
-        let settings = settings.map(|(name, value)| (name.to_string(), value.to_string()));
-        let words = ["-n", "4", program, arguments[0], arguments[1], "2000"].map(String::from);
-        let outcome = bench.suite.launch(&launcher, &settings, &words, || {});
-        let (out, why, code) = (outcome.out.clone(), outcome.why.clone(), outcome.ended.code);
-        bench.last = Some(outcome);
-        if let Some(why) = why {
-            return Err(why);
-        }
-        check(code == Some(0) && out.contains("0 wrong"), || format!("the example: {out}"))?;
-    }
     let mut kinds = Vec::new();
-    for (name, chunk) in [("slow", 1.0), ("mended", 25.0)] {
+    for (name, arguments, chunk) in [("slow", ["1", "0"], 1.0), ("mended", ["25", "1"], 25.0)] {
+        let words = ["-n", "4", program, arguments[0], arguments[1], "2000"];
+        bench.good_job(name, &[("PORTOLAN_NODE_SIZE", "1")], &words, "0 wrong")?;
         let (_, err) = bench.report(name)?;
         check(!err.contains("lost") && !err.contains("damaged"), || err.clone())?;
         let (counts, _) = bench.calls(name, "read-modify-write")?;
@@ -93,10 +78,7 @@ const FAULTS: [(&str, &str); 8] = [
 
 /// A program with each fault causes each finding, and the same work without faults causes none.
 pub(in super::super) fn faults(special: &Special, suite: &mut Suite<'_>) {
-    let program = suite.path(special.programs()[0].as_str());
-    let mut bench = Bench::new(suite, "report-faults");
-    let verdict = blames(&mut bench, &program);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-faults", blames);
 }
 
 fn blames(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
@@ -133,23 +115,15 @@ fn blames(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
 /// A single command writes the trace and the page, and prints the location of the page.
 pub(in super::super) fn demo(special: &Special, suite: &mut Suite<'_>) {
     let example = if suite.tools.has_ga() { "ga_matmul" } else { "heat" };
-    let mut bench = Bench::new(suite, "report-demo");
-    let verdict = demonstrates(&mut bench, example);
-    bench.record(special.label, verdict);
+    case(special, suite, "report-demo", |bench, _| demonstrates(bench, example));
 }
 
 fn demonstrates(bench: &mut Bench<'_, '_>, example: &str) -> Result<(), String> {
     let script = system::root().join("mpirun.sh").display().to_string();
     let trace = bench.file("trace");
     let words = ["--mpi", &system::mpi_name(), "-n", "4", "--trace", "--example", example];
-    let words = words.map(String::from);
     let settings = [("PORTOLAN_TRACE".to_string(), trace.clone())];
-    let outcome = bench.suite.launch(&[script], &settings, &words, || {});
-    let (err, why, code) = (outcome.err.clone(), outcome.why.clone(), outcome.ended.code);
-    bench.last = Some(outcome);
-    if let Some(why) = why {
-        return Err(why);
-    }
+    let (code, _, err) = bench.launch(&[script], &settings, &words, || {})?;
     let page = format!("{trace}/report.html");
     check(code == Some(0) && err.contains(&format!("the report is in {page}")), || err)?;
     let text = std::fs::read_to_string(&page).map_err(|e| format!("{page}: {e}"))?;
