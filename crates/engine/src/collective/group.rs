@@ -8,7 +8,7 @@
 //! values use MPI collectives on the communicator.
 
 use crate::collective::{
-    self, ElementType, Kind, Operator, Reducible, Sharing, Signature, Team, Wire, exchange,
+    self, ElementType, Kind, Operator, Reducible, Sharing, Signature, Team, Wire,
 };
 use crate::digest;
 use crate::error::{Result, fail};
@@ -38,7 +38,7 @@ pub struct Group {
 const MAX_SHORT: usize = 64 << 10;
 
 /// Records a collective call. All of it counts as time that ranks wait for each other.
-fn meet<R>(
+pub(super) fn meet<R>(
     progress: &dyn Progress,
     call: Call,
     bytes: usize,
@@ -309,100 +309,6 @@ impl Group {
             }
             team.meet(progress, collective::reduction::<T>(data.len(), operator, root))?;
             collective::reduce(&*self.comm()?, progress, data, operator, root)
-        })
-    }
-
-    /// Combines `data` of all members up to this one, in group order, and replaces it. With
-    /// [`Kind::ExclusiveScan`], the own data is left out, and the first member gets the identity of
-    /// the operator. All members pass the same length.
-    pub fn scan<T: Reducible>(
-        &self,
-        progress: &dyn Progress,
-        kind: Kind,
-        data: &mut [T],
-        operator: Operator,
-    ) -> Result<()> {
-        if !T::allows(operator) {
-            fail!(Type, "{operator:?} is not defined for the elements");
-        }
-        let call = Signature::here(kind).of(ElementType::of::<T>(), data.len()).by(operator);
-        meet(progress, Call::Reduce, size_of_val(data), || {
-            self.live_team()?.meet(progress, call)?;
-            exchange::scan(&*self.comm()?, progress, kind, data, operator)
-        })
-    }
-
-    /// Returns `None` on members other than `root`. All members pass the same length.
-    pub fn gather<T: Pod>(
-        &self,
-        progress: &dyn Progress,
-        data: &[T],
-        root: usize,
-    ) -> Result<Option<Vec<T>>> {
-        let call = Signature::here(Kind::Gather).of(ElementType::of::<T>(), data.len());
-        meet(progress, Call::Exchange, size_of_val(data), || {
-            let mine = exchange::fits(data.len());
-            self.live_team()?.agree_in(progress, call.rooted(root), mine)?;
-            exchange::gather(&*self.comm()?, progress, data, root)
-        })
-    }
-
-    /// Copies part `i` of the root's `data` to `part` of member `i`. All parts have the same
-    /// length. Fails with `Argument` on all members if the lengths do not match.
-    pub fn scatter<T: Pod>(
-        &self,
-        progress: &dyn Progress,
-        data: &[T],
-        part: &mut [T],
-        root: usize,
-    ) -> Result<()> {
-        let call = Signature::here(Kind::Scatter).of(ElementType::of::<T>(), part.len());
-        meet(progress, Call::Exchange, size_of_val(part), || {
-            let mine = match part.len().checked_mul(self.size()) {
-                Some(all) if self.rank() != root || all == data.len() => exchange::fits(part.len()),
-                _ => Err(exchange::uneven(data.len(), self.size(), Some(part.len()))),
-            };
-            self.live_team()?.agree_in(progress, call.rooted(root), mine)?;
-            exchange::scatter(&*self.comm()?, progress, data, part, root)
-        })
-    }
-
-    /// Sends part `i` of `data` to member `i`. Returns the parts for this member, in group order.
-    /// All parts of all members have the same length. Fails with `Argument` on all members if the
-    /// data is not divisible into parts.
-    pub fn all_to_all<T: Pod>(&self, progress: &dyn Progress, data: &[T]) -> Result<Vec<T>> {
-        let call = Signature::here(Kind::AllToAll).of(ElementType::of::<T>(), data.len());
-        meet(progress, Call::Exchange, size_of_val(data), || {
-            let mine = match data.len().is_multiple_of(self.size()) {
-                true => exchange::fits(data.len()),
-                false => Err(exchange::uneven(data.len(), self.size(), None)),
-            };
-            self.live_team()?.agree_in(progress, call, mine)?;
-            exchange::all_to_all(&*self.comm()?, progress, data)
-        })
-    }
-
-    /// Sends part `i` of `data`, which has `counts[i]` elements, to member `i`. Returns the parts
-    /// for this member, in group order, and their numbers of elements. Fails with `Argument` on all
-    /// members if the counts of one do not match its data, or if a member would transfer more than
-    /// 2^31-1 elements.
-    pub fn all_to_all_varied<T: Pod>(
-        &self,
-        progress: &dyn Progress,
-        data: &[T],
-        counts: &[usize],
-    ) -> Result<(Vec<T>, Vec<usize>)> {
-        let call = Signature::here(Kind::AllToAllVaried);
-        let call = call.of(ElementType::of::<T>(), collective::ANY_COUNT);
-        meet(progress, Call::Exchange, size_of_val(data), || {
-            let team = self.live_team()?;
-            team.agree_in(progress, call, exchange::matching(data.len(), counts, self.size()))?;
-            let comm = self.comm()?;
-            let received = exchange::all_to_all(&comm, progress, counts)?;
-            let total = received.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
-            team.agree_in(progress, call, exchange::fits(total))?;
-            let all = exchange::all_to_all_varied(&comm, progress, (data, counts), &received)?;
-            Ok((all, received))
         })
     }
 

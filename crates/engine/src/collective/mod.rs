@@ -11,7 +11,7 @@ use bytemuck::Pod;
 
 mod alarm;
 mod call;
-pub(crate) mod exchange;
+mod exchange;
 pub mod group;
 mod kind;
 mod message_group;
@@ -68,14 +68,6 @@ pub unsafe fn dup_of(parent: CommHandle) -> Result<Comm> {
 pub fn dup(comm: &Comm) -> Result<Comm> {
     // SAFETY: the communicator is live.
     unsafe { dup_of(comm.handle()) }
-}
-
-pub fn barrier(comm: &Comm, progress: &dyn Progress) -> Result<()> {
-    if comm.size() == 1 {
-        return Ok(());
-    }
-    finish(comm, progress, "a barrier", comm.ibarrier()?);
-    Ok(())
 }
 
 /// All ranks pass the same length.
