@@ -1,50 +1,71 @@
 //! Reduction operators, their meaning for each element type, and their MPI operations.
 
 use crate::error::Result;
-use crate::mpi::{Datatype, ReduceOp};
+use crate::mpi::{Datatype, ReduceFn, ReduceOp};
 use bytemuck::Pod;
 use num_complex::Complex;
 use std::os::raw::{c_int, c_void};
 
-macro_rules! each_operator {
-    ($macro:ident) => {
-        $macro!(Sum Product Min Max AbsMin AbsMax Abs Or LogicalAnd LogicalOr And Xor)
+macro_rules! operators {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Operator { $($(#[$doc])* $name,)+ }
+
+        const ALL: &[Operator] = &[$(Operator::$name,)+];
+
+        impl Operator {
+            pub(super) fn name_of(number: u8) -> &'static str {
+                [$($text,)+].get(usize::from(number)).unwrap_or(&"unknown operator")
+            }
+        }
+
+        fn function_for_mpi<T: Reducible>(operator: Operator) -> ReduceFn {
+            match operator {
+                $(Operator::$name => combine_for_mpi::<T, { Operator::$name as usize }>,)+
+            }
+        }
+
+        /// `into` is the array of the lower rank, and receives the result.
+        pub(super) fn fold<T: Reducible>(into: &mut [T], from: &[T], operator: Operator) {
+            match operator {
+                // The compiler can vectorise a loop per operator.
+                $(Operator::$name => {
+                    for (a, b) in into.iter_mut().zip(from) {
+                        *a = a.combine(*b, Operator::$name);
+                    }
+                })+
+            }
+        }
     };
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Operator {
+operators! {
     /// Integers wrap.
-    Sum,
+    Sum = "sum",
     /// Integers wrap.
-    Product,
+    Product = "product",
     /// NaN if a value is NaN.
-    Min,
+    Min = "min",
     /// NaN if a value is NaN.
-    Max,
+    Max = "max",
     /// Of the absolute values.
-    AbsMin,
+    AbsMin = "absmin",
     /// Of the absolute values.
-    AbsMax,
+    AbsMax = "absmax",
     /// Of each rank's own elements. Nothing is combined.
-    Abs,
+    Abs = "abs",
     /// Bitwise for integers. Equal to [`Operator::LogicalOr`] for floats.
-    Or,
+    Or = "or",
     /// 1 if all values are nonzero, else 0.
-    LogicalAnd,
+    LogicalAnd = "logical and",
     /// 1 if any value is nonzero, else 0.
-    LogicalOr,
+    LogicalOr = "logical or",
     /// Bitwise for integers. Equal to [`Operator::LogicalAnd`] for floats.
-    And,
+    And = "and",
     /// Bitwise for integers. For floats, 1 if exactly one of two values is nonzero, else 0.
-    Xor,
+    Xor = "xor",
 }
-
-const ALL: [Operator; 12] = {
-    use Operator::*;
-    [Sum, Product, Min, Max, AbsMin, AbsMax, Abs, Or, LogicalAnd, LogicalOr, And, Xor]
-};
 
 /// ARMCI's names. A name comes after longer ones of which it is a prefix.
 const NAMES: [(&[u8], Operator); 16] = [
@@ -74,28 +95,6 @@ impl Operator {
     pub fn from_prefix(at: impl Fn(usize) -> u8) -> Option<Operator> {
         let begins = |name: &[u8]| name.iter().enumerate().all(|(i, &c)| at(i) == c);
         NAMES.iter().find(|(name, _)| begins(name)).map(|&(_, operator)| operator)
-    }
-
-    pub(super) fn name_of(number: u8) -> &'static str {
-        const NAMES: [&str; ALL.len()] = [
-            "sum",
-            "product",
-            "min",
-            "max",
-            "absmin",
-            "absmax",
-            "abs",
-            "or",
-            "logical and",
-            "logical or",
-            "and",
-            "xor",
-        ];
-        NAMES.get(usize::from(number)).unwrap_or(&"unknown operator")
-    }
-
-    pub fn from_name(name: &str) -> Option<Operator> {
-        Operator::from_prefix(|i| name.as_bytes().get(i).copied().unwrap_or(0))
     }
 }
 
@@ -136,16 +135,8 @@ pub trait Reducible: Pod + sealed::Sealed {
     }
     #[doc(hidden)]
     fn reduce_op(operator: Operator) -> Result<ReduceOp> {
-        macro_rules! function_of {
-            ($($name:ident)+) => {
-                match operator {
-                    $(Operator::$name => combine_for_mpi::<Self, { Operator::$name as usize }>,)+
-                }
-            };
-        }
-        let function: crate::mpi::ReduceFn = each_operator!(function_of);
         // SAFETY: the function is for this type. It does not unwind: `combine` never panics.
-        unsafe { ReduceOp::new(function) }
+        unsafe { ReduceOp::new(function_for_mpi::<Self>(operator)) }
     }
 }
 
@@ -168,23 +159,6 @@ unsafe extern "C" fn combine_for_mpi<T: Reducible, const OPERATOR: usize>(
     for (x, y) in a.iter().zip(b) {
         *y = x.combine(*y, const { ALL[OPERATOR] });
     }
-}
-
-/// `into` is the array of the lower rank, and receives the result.
-pub(super) fn fold<T: Reducible>(into: &mut [T], from: &[T], operator: Operator) {
-    macro_rules! each {
-        ($($name:ident)+) => {
-            match operator {
-                // The compiler can vectorise a loop per operator.
-                $(Operator::$name => {
-                    for (a, b) in into.iter_mut().zip(from) {
-                        *a = a.combine(*b, Operator::$name);
-                    }
-                })+
-            }
-        };
-    }
-    each_operator!(each);
 }
 
 mod sealed {
@@ -347,6 +321,10 @@ complex! {
 mod tests {
     use super::*;
 
+    fn by_name(name: &str) -> Option<Operator> {
+        Operator::from_prefix(|i| name.as_bytes().get(i).copied().unwrap_or(0))
+    }
+
     #[test]
     fn operators_combine() {
         assert_eq!((-5i32).combine(3, Operator::AbsMax), 5);
@@ -369,14 +347,14 @@ mod tests {
         assert_eq!(i.combine(i, Operator::Product), -two / 2.0);
         assert_eq!(i.combine(two, Operator::Sum), Complex::new(2.0, 1.0));
         assert!(!Complex::<f32>::allows(Operator::Min));
-        assert_eq!(Operator::from_name("absmax"), Some(Operator::AbsMax));
-        assert_eq!(Operator::from_name("avg"), None);
+        assert_eq!(by_name("absmax"), Some(Operator::AbsMax));
+        assert_eq!(by_name("avg"), None);
     }
 
     #[test]
     fn identities_change_nothing() {
         fn check<T: Reducible + PartialEq + std::fmt::Debug>(values: [T; 3]) {
-            for operator in ALL.into_iter().filter(|&op| T::allows(op) && op != Operator::Abs) {
+            for &operator in ALL.iter().filter(|&&op| T::allows(op) && op != Operator::Abs) {
                 for x in values {
                     let x = x.alone(operator);
                     let identity = T::identity(operator);
@@ -408,11 +386,11 @@ mod tests {
             let longer = matches!(name, b"&" | b"|" | b"abs");
             assert_eq!(furthest.get(), name.len() - usize::from(!longer), "{name:?}");
         }
-        assert_eq!(Operator::from_name("maximum"), Some(Operator::Max));
-        assert_eq!(Operator::from_name("absolute"), Some(Operator::Abs));
-        assert_eq!(Operator::from_name("or "), Some(Operator::Or));
+        assert_eq!(by_name("maximum"), Some(Operator::Max));
+        assert_eq!(by_name("absolute"), Some(Operator::Abs));
+        assert_eq!(by_name("or "), Some(Operator::Or));
         for none in ["", "m", "mi", "ab", "o", "la", " +"] {
-            assert_eq!(Operator::from_name(none), None, "{none}");
+            assert_eq!(by_name(none), None, "{none}");
         }
     }
 }
