@@ -52,22 +52,6 @@ impl Memory {
         self.segments.lock().len()
     }
 
-    pub fn allocate(
-        &self,
-        group: &Arc<Group>,
-        asked: Result<usize>,
-        purpose: Purpose,
-        progress: &dyn Progress,
-    ) -> Result<Arc<Segment>> {
-        let len = asked.as_ref().copied().unwrap_or(0);
-        let asked = asked.map(|_| std::slice::from_ref(&len));
-        let mut made = self.allocate_many(group, asked, purpose, progress)?;
-        match made.pop() {
-            Some(segment) => Ok(segment),
-            None => fail!(Internal, "a segment was asked for, and none was made"),
-        }
-    }
-
     pub fn segment_at(&self, address: usize) -> Option<Arc<Segment>> {
         let id = self.registry.segment_at(self.topology.me(), address)?;
         self.segments.lock().get(&id).cloned()

@@ -43,17 +43,12 @@ impl Ops {
         group: &Arc<Group>,
         bytes: Result<usize>,
     ) -> Result<Arc<Segment>> {
-        let asked = bytes.as_ref().copied().unwrap_or(0);
-        let made = self.observed(
-            || CallInfo::new(Call::Allocate).moves(asked),
-            || {
-                collective::scope(Kind::Allocate, 0, || {
-                    self.memory.allocate(group, bytes, purpose, self.core())
-                })
-            },
-        )?;
-        self.record_of(&made);
-        Ok(made)
+        let len = bytes.as_ref().copied().unwrap_or(0);
+        let bytes = bytes.map(|_| std::slice::from_ref(&len));
+        match self.allocate_many_for(purpose, group, bytes)?.pop() {
+            Some(segment) => Ok(segment),
+            None => fail!(Internal, "a segment was asked for, and none was made"),
+        }
     }
 
     /// Like [`Ops::allocate_checked`], for several segments.
@@ -82,17 +77,14 @@ impl Ops {
                 })
             },
         )?;
-        made.iter().for_each(|segment| self.record_of(segment));
-        Ok(made)
-    }
-
-    fn record_of(&self, segment: &Segment) {
         if self.is_observed() {
             self.observer().segments_change();
-            let group = segment.group();
-            let (bytes, ranks) = (segment.len_at(group.rank()) as u64, group.size() as u64);
-            self.observer().made(number_of(segment.id()), bytes, ranks, SegmentKind::Memory);
+            for segment in &made {
+                let (bytes, ranks) = (segment.len_at(group.rank()) as u64, group.size() as u64);
+                self.observer().made(number_of(segment.id()), bytes, ranks, SegmentKind::Memory);
+            }
         }
+        Ok(made)
     }
 
     /// Collective over the group of the segment.
