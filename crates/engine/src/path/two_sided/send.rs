@@ -13,7 +13,7 @@ use crate::mutation::{self, Fault};
 use crate::path::Path;
 use crate::path::Paths;
 use crate::path::kernel::{self, Scale};
-use crate::path::ops::{Rmw, Transfer};
+use crate::path::ops::Transfer;
 use crate::trace::{Awaited, Cause};
 use crate::wait::{self, Progress};
 use std::sync::Arc;
@@ -385,19 +385,9 @@ impl TwoSided {
         Ok(number.value.load(Ordering::Relaxed))
     }
 
-    pub fn rmw(&self, paths: &Paths, target: usize, remote: usize, op: Rmw) -> Result<i64> {
-        self.ask(paths, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
-    }
-
-    /// For a fence, which is recorded for predictions. Returns the count to wait for.
-    pub fn ask_confirmation(&self, paths: &Paths, target: usize) -> Result<u64> {
-        paths.peer(target).sent.lock().fenced();
-        self.ask_for_ack(paths, target)
-    }
-
     /// Makes `target` confirm everything sent so far, and returns the count to wait for. Sends
     /// nothing if everything is confirmed or the last request asks for it.
-    fn ask_for_ack(&self, paths: &Paths, target: usize) -> Result<u64> {
+    pub(super) fn ask_for_ack(&self, paths: &Paths, target: usize) -> Result<u64> {
         let peer = paths.peer(target);
         let sent = *peer.sent.lock();
         if peer.confirmed() >= sent.count || sent.is_asked() {

@@ -18,7 +18,7 @@ use std::sync::atomic::{Ordering, fence};
 /// Minimum length in bytes of an answer straight from the segment.
 const FROM_PLACE: usize = 16 << 10;
 
-const KINDS: [RequestKind; 9] = [
+const KINDS: [RequestKind; 10] = [
     RequestKind::Put,
     RequestKind::PutRndv,
     RequestKind::Accumulate,
@@ -28,34 +28,15 @@ const KINDS: [RequestKind; 9] = [
     RequestKind::AccumulateBlocks,
     RequestKind::GetBlocks,
     RequestKind::FlushReq,
+    RequestKind::CreditAck,
 ];
 
 pub(super) fn services() -> Services {
     static TRANSFERS: Transfers = Transfers;
-    static CONFIRMATIONS: Confirmations = Confirmations;
     let services = Services::default();
-    // SAFETY: both services are static.
-    unsafe {
-        services.register(&KINDS, &TRANSFERS);
-        services.register(&[RequestKind::CreditAck], &CONFIRMATIONS);
-    }
+    // SAFETY: the service is static.
+    unsafe { services.register(&KINDS, &TRANSFERS) };
     services
-}
-
-struct Confirmations;
-
-impl Service for Confirmations {
-    fn serve(
-        &self,
-        paths: &Paths,
-        source: usize,
-        _: RequestKind,
-        message: &[u8],
-    ) -> Result<Served> {
-        let (header, ..) = wire::decode(message)?;
-        paths.peer(source).confirm(header.operand[0], header.operand[1]);
-        Ok(Served::Done)
-    }
 }
 
 struct Transfers;
@@ -119,6 +100,9 @@ impl Service for Transfers {
             }
             // Its flag returns the credits, after all earlier requests.
             RequestKind::FlushReq => {}
+            RequestKind::CreditAck => {
+                paths.peer(source).confirm(header.operand[0], header.operand[1]);
+            }
             kind => fail!(Internal, "a request of kind {kind:?} reached the wrong handler"),
         }
         Ok(Served::Done)

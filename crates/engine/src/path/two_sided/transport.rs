@@ -2,6 +2,7 @@
 
 use super::TwoSided;
 use super::prepared::Schedule;
+use super::wire::{RequestHeader, RequestKind};
 use crate::core::peer::CompletionCounter;
 use crate::error::Result;
 use crate::layout::pairs::Pairs;
@@ -56,7 +57,8 @@ impl Transport for TwoSided {
     }
 
     fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {
-        TwoSided::rmw(self, paths, place.world, place.address, op)
+        let header = RequestHeader::new(RequestKind::Rmw, place.address).with_rmw(op);
+        self.ask(paths, place.world, header)
     }
 
     fn is_idle(&self, paths: &Paths, target: usize) -> bool {
@@ -70,7 +72,9 @@ impl Transport for TwoSided {
         if what == Flush::Data && peer.confirmed() >= peer.sent.lock().data() {
             return Ok(None);
         }
-        self.ask_confirmation(paths, target).map(Some)
+        // Recorded for predictions of fences.
+        peer.sent.lock().fenced();
+        self.ask_for_ack(paths, target).map(Some)
     }
 
     /// If another thread has sent more requests meanwhile, the target stays marked as pending.
