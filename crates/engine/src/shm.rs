@@ -227,7 +227,7 @@ impl SharedFile {
 
     /// Reserves memory for a part of the file, which has none yet, in huge pages as far as
     /// possible. On failure the rest is unchanged.
-    pub fn reserve(&self, offset: usize, len: usize) -> io::Result<()> {
+    pub fn reserve(&self, offset: usize, len: usize) -> Result<()> {
         if len == 0 {
             return Ok(());
         }
@@ -244,6 +244,7 @@ impl SharedFile {
             };
         }
         self.allocate(offset, len)
+            .map_err(|e| os_error(&format!("cannot reserve {len} bytes of shared memory"), e))
     }
 
     fn allocate(&self, offset: usize, len: usize) -> io::Result<()> {
@@ -275,17 +276,6 @@ impl SharedFile {
                     len as libc::off_t,
                 )
             }
-    }
-
-    pub fn room(&self) -> usize {
-        // SAFETY: zeros are a valid `statvfs`, which the call overwrites.
-        unsafe {
-            let mut s: libc::statvfs = std::mem::zeroed();
-            if libc::fstatvfs(self.file.as_raw_fd(), &mut s) != 0 {
-                return usize::MAX;
-            }
-            usize::try_from(s.f_bavail.saturating_mul(s.f_frsize)).unwrap_or(usize::MAX)
-        }
     }
 }
 
@@ -320,8 +310,7 @@ pub fn room_in(dir: &str) -> Result<usize> {
 pub fn has_huge_pages(dir: &str) -> Result<bool> {
     let len = 2 * HUGE_PAGE;
     let file = SharedFile::create(dir, len, false)?;
-    file.reserve(0, len)
-        .map_err(|e| os_error(&format!("cannot reserve {len} bytes in {dir}"), e))?;
+    file.reserve(0, len)?;
     // SAFETY: the byte is in the mapping, which is reserved.
     unsafe { file.base().write_volatile(0) };
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();

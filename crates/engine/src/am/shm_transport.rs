@@ -16,7 +16,7 @@ use super::wire::{MAX_HEADER, RecordHead, RecordKind};
 use super::work_split::{JOBS, SplitJob};
 use crate::collective::group::Group;
 use crate::config::Config;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::memory::registered;
 use crate::shm::SharedFile;
 use crate::topology::Topology;
@@ -110,17 +110,15 @@ impl ShmTransport {
             return Ok(None);
         }
         let prepare = |file: &SharedFile| {
-            let reserved = file.reserve(areas + me * area, area);
-            reserved.and_then(|()| file.reserve(me * PAGE, PAGE)).map_err(|e| {
-                let text = format!("{} bytes of shared memory: {e}", PAGE + area);
-                Error::new(ErrorKind::Memory, text)
-            })?;
+            file.reserve(areas + me * area, area)?;
+            file.reserve(me * PAGE, PAGE)?;
             let mine = mailbox(file, me);
             mine.mark.store(&raw const MARK as u64, Ordering::Relaxed);
             mine.pid.store(std::process::id(), Ordering::Release);
             Ok(())
         };
-        let Ok(file) = world.live_team()?.share(progress, &config.shm_dir, len, prepare) else {
+        let team = world.live_team()?;
+        let Some(file) = team.share_if_possible(progress, &config.shm_dir, len, prepare)? else {
             return Ok(None);
         };
         let file = Arc::new(file);
@@ -169,16 +167,13 @@ impl ShmTransport {
 
     fn open(&self, index: usize) -> Result<Writer> {
         let offset = self.ring_offset(self.me, index);
-        self.file.reserve(offset, ring::bytes(self.store)).map_err(|e| {
+        self.file.reserve(offset, ring::bytes(self.store)).map_err(|error| {
             let rank = self.ranks[index];
-            Error::new(
-                ErrorKind::Memory,
-                format!(
-                    "{} bytes of shared memory for messages to rank {rank}: {e} \
-                     (PORTOLAN_AM_RING_BYTES makes rings smaller)",
-                    ring::bytes(self.store)
-                ),
-            )
+            let text = format!(
+                "messages to rank {rank}: {} (PORTOLAN_AM_RING_BYTES makes rings smaller)",
+                error.detail()
+            );
+            error.reworded(text)
         })?;
         // SAFETY: the file stays mapped while the transport lives. The ring lies in it on pages of
         // its own, and this rank is its only writer.

@@ -5,7 +5,7 @@
 //! word for each rank of the job, and [`Ops::increment_in_order`] reaches it.
 
 use crate::collective::shared_counter::reached;
-use crate::error::{Error, ErrorKind, Result, fail};
+use crate::error::{Result, fail};
 use crate::futex;
 use crate::memory::segment::{Purpose, Segment};
 use crate::ops::Ops;
@@ -112,22 +112,13 @@ impl NodeWords {
         let ranks = ops.topology.ranks_of(ops.topology.my_node()).to_vec();
         let me = ranks.iter().position(|&rank| rank == ops.topology.me()).unwrap_or(0);
         let bytes = size_of::<u32>() * row(ranks.len());
-        let reserve = |file: &SharedFile| {
-            file.reserve(me * bytes, bytes).map_err(|e| {
-                Error::new(ErrorKind::Memory, format!("{bytes} bytes of shared memory: {e}"))
-            })
-        };
-        let team = ops.world().live_team()?;
-        match team.share(ops, &ops.config.shm_dir, ranks.len() * bytes, reserve) {
-            Ok(file) => Ok(Some(NodeWords { file, ranks, me })),
-            Err(error) if error.kind() == ErrorKind::Mismatch => Err(error),
-            Err(error) => {
-                log::debug!(
-                    "the ranks of a node notify each other without shared words: {error:#}"
-                );
-                Ok(None)
-            }
-        }
+        let file = ops.world().live_team()?.share_if_possible(
+            ops,
+            &ops.config.shm_dir,
+            ranks.len() * bytes,
+            |file| file.reserve(me * bytes, bytes),
+        )?;
+        Ok(file.map(|file| NodeWords { file, ranks, me }))
     }
 
     fn index(&self, rank: usize) -> Option<usize> {

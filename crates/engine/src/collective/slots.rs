@@ -8,6 +8,7 @@ use super::call::{Call, Detail, Signature};
 use super::shared_counter::SharedCounter;
 use super::{Operator, Reducible, reduce};
 use crate::digest;
+use crate::error::Result;
 use crate::futex;
 use crate::shm::{self, SharedFile};
 use std::mem::offset_of;
@@ -64,13 +65,9 @@ impl Slots {
         short_area(ranks) + (ranks + 1) * TURNS * long_slot(ranks)
     }
 
-    pub(super) fn reserved_len(ranks: usize) -> usize {
-        short_area(ranks)
-    }
-
     /// Reserves that memory in a zeroed file and draws the secret, before other ranks use the file.
-    pub(super) fn prepare(file: &SharedFile, ranks: usize) -> std::io::Result<()> {
-        file.reserve(0, Slots::reserved_len(ranks))?;
+    pub(super) fn prepare(file: &SharedFile, ranks: usize) -> Result<()> {
+        file.reserve(0, short_area(ranks))?;
         // SAFETY: the aligned word lies in the mapped, reserved part, accessed only as an atomic.
         let secret = unsafe { &*file.base().add(SECRET).cast::<AtomicU64>() };
         secret.store(digest::key(), Ordering::Release);

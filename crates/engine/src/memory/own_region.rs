@@ -4,7 +4,7 @@
 
 use super::arena::HEADER;
 use super::free_list::FreeList;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::shm::SharedFile;
 use parking_lot::Mutex;
 
@@ -32,11 +32,7 @@ pub struct OwnRegion {
 impl OwnRegion {
     /// Blocks begin at the offset `start`.
     pub fn new(file: SharedFile, offset: usize, len: usize, start: usize) -> Result<OwnRegion> {
-        let reserved = file.reserve(offset, HEADER);
-        reserved.map_err(|e| {
-            let text = format!("no space for the {HEADER}-byte header of a region: {e}");
-            Error::new(ErrorKind::Memory, text)
-        })?;
+        file.reserve(offset, HEADER)?;
         let cutting = Mutex::new(Cutting {
             free: FreeList::new(start, len),
             committed: HEADER,
@@ -78,13 +74,10 @@ impl OwnRegion {
         if end > cutting.committed {
             let from = cutting.committed;
             let to = end.next_multiple_of(GRAIN).min(self.len);
-            if let Err(e) = self.file.reserve(self.offset + from, to - from) {
+            if let Err(error) = self.file.reserve(self.offset + from, to - from) {
                 cutting.free.give(offset, len);
                 self.file.release(self.offset + from, to - from);
-                let room = self.file.room();
-                let text =
-                    format!("{len} bytes requested, {room} bytes free in shared memory: {e}");
-                return Err(Error::new(ErrorKind::Memory, text));
+                return Err(error);
             }
             cutting.committed = to;
         }

@@ -20,7 +20,7 @@ use super::shared_area::SharedArea;
 use super::slots::Slots;
 use super::wire::Wire;
 use super::{Operator, Reducible};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::shm::SharedFile;
 use crate::topology::Topology;
 use crate::wait::Progress;
@@ -107,32 +107,24 @@ impl Team {
         }
         let ranks = team.here.len();
         let reserve = |file: &SharedFile| match team.leads() {
-            true => Slots::prepare(file, ranks).map_err(|e| {
-                let bytes = Slots::reserved_len(ranks);
-                Error::new(ErrorKind::Memory, format!("{bytes} bytes of shared memory: {e}"))
-            }),
+            true => Slots::prepare(file, ranks),
             false => Ok(()),
         };
-        match team.share(progress, sharing.dir, Slots::file_len(ranks), reserve) {
-            Ok(file) => {
-                let place = team.place();
-                let world: Vec<usize> = team.here.iter().map(|&rank| team.members[rank]).collect();
-                let whereabouts = Some(wire.clone());
-                let shared_area =
-                    SharedArea::on(file, place, world.clone(), sharing.crowded, whereabouts);
-                if tag == Wire::WORLD {
-                    wire.set_world(shared_area.slots().clone(), world);
-                }
-                // On other nodes, only leaders poll for messages.
-                team.alarm = alarm(but_mine(&leaders, team.members[team.here[0]]));
-                team.alarm.set_slots(shared_area.slots().clone());
-                let shared_area = (ranks > 1).then_some(shared_area);
-                team.nodes = Some(Nodes { node_of, leaders, shared_area });
+        let len = Slots::file_len(ranks);
+        if let Some(file) = team.share_if_possible(progress, sharing.dir, len, reserve)? {
+            let place = team.place();
+            let world: Vec<usize> = team.here.iter().map(|&rank| team.members[rank]).collect();
+            let whereabouts = Some(wire.clone());
+            let shared_area =
+                SharedArea::on(file, place, world.clone(), sharing.crowded, whereabouts);
+            if tag == Wire::WORLD {
+                wire.set_world(shared_area.slots().clone(), world);
             }
-            Err(error) if error.kind() == ErrorKind::Mismatch => return Err(error),
-            Err(error) => {
-                log::debug!("the ranks of a node use messages for collectives: {error:#}")
-            }
+            // On other nodes, only leaders poll for messages.
+            team.alarm = alarm(but_mine(&leaders, team.members[team.here[0]]));
+            team.alarm.set_slots(shared_area.slots().clone());
+            let shared_area = (ranks > 1).then_some(shared_area);
+            team.nodes = Some(Nodes { node_of, leaders, shared_area });
         }
         Ok(team)
     }

@@ -4,7 +4,7 @@ use super::Team;
 use crate::collective::call::{ElementType, Signature};
 use crate::collective::kind::Kind;
 use crate::collective::message_group::MessageGroup;
-use crate::error::{Result, fail};
+use crate::error::{ErrorKind, Result, fail};
 use crate::shm::{Descriptor, SharedFile};
 use crate::wait::Progress;
 
@@ -54,6 +54,24 @@ impl Team {
             }
         }
         fail!(Internal, "neither kind of shared file was tried")
+    }
+
+    /// [`Team::share`], or `None` on all members if a node lacks shared memory.
+    pub fn share_if_possible(
+        &self,
+        progress: &dyn Progress,
+        dir: &str,
+        len: usize,
+        prepare: impl Fn(&SharedFile) -> Result<()>,
+    ) -> Result<Option<SharedFile>> {
+        match self.share(progress, dir, len, prepare) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == ErrorKind::Mismatch => Err(error),
+            Err(error) => {
+                log::debug!("the ranks of a node use messages: {error:#}");
+                Ok(None)
+            }
+        }
     }
 
     fn descriptor_of_leader(
