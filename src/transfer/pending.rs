@@ -53,14 +53,13 @@ pub(crate) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<(
         |()| CallInfo::new(Call::Wait),
         || wait::until(engine, counter, &what, || counter.check()),
     );
-    if let Err(error) = &done
-        && counter.outstanding() > 0
-    {
+    match done {
         // The engine, or MPI, may still write to memory that the caller is about to get back.
-        log::error!("non-blocking transfers cannot be completed: {error:#}");
-        portolan_engine::process::end_job(error.kind().code());
+        Err(error) if counter.outstanding() > 0 => {
+            error.end_job_in("non-blocking transfers cannot be completed")
+        }
+        done => done,
     }
-    done
 }
 
 pub(crate) mod sealed {

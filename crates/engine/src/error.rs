@@ -110,6 +110,13 @@ impl Error {
         crate::process::end_job(self.kind().code())
     }
 
+    /// Ends the job with the error, which no caller gets. `what` failed.
+    #[cold]
+    pub fn end_job_in(self, what: impl fmt::Display) -> ! {
+        let detail = format!("{what}: {}", self.detail());
+        self.reworded(detail).end_job()
+    }
+
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

@@ -20,10 +20,7 @@ use std::time::Duration;
 pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -> R {
     match handler::run_as(name, body) {
         Ok(Ok(value)) => value,
-        Ok(Err(error)) => {
-            let text = format!("the handler {name} failed: {}", error.detail());
-            error.reworded(text).end_job()
-        }
+        Ok(Err(error)) => error.end_job_in(format_args!("the handler {name} failed")),
         Err(panic) => {
             let text = panic
                 .downcast_ref::<&str>()

@@ -12,7 +12,7 @@
 
 use super::Am;
 use crate::core::handler;
-use crate::error::{Error, Result, fail};
+use crate::error::{Result, fail};
 use crate::trace::Cause;
 use crate::wait::GivenUp;
 use std::cell::Cell;
@@ -160,9 +160,7 @@ impl Am {
         let held = LockDepth { depth, throughout: 0, owns: true };
         let what = || "the lock of the handlers, after a wait".to_string();
         if let Err(error) = crate::wait::until(self, Cause::Message, &what, || self.take(held)) {
-            let text =
-                format!("the lock of the handlers cannot be taken again: {}", error.detail());
-            Error::new(error.kind(), text).end_job();
+            error.end_job_in("the lock of the handlers cannot be taken again");
         }
     }
 

@@ -198,11 +198,9 @@ impl AmState {
             if let Err(error) = moved {
                 // Not an error of the call that polls, which may concern other ranks.
                 let (name, origin) = (read.inbound.name, read.inbound.origin);
-                let text = format!(
-                    "the data of rank {origin} for the handler {name} cannot be read: {}",
-                    error.detail()
-                );
-                error.reworded(text).end_job();
+                error.end_job_in(format_args!(
+                    "the data of rank {origin} for the handler {name} cannot be read"
+                ));
             }
             read.done += bytes;
             if read.done < read.inbound.len {

@@ -49,8 +49,7 @@ fn finish(comm: &Comm, progress: &dyn Progress, what: &str, mut request: Request
     let _waiting = Waiting(what);
     let text = || format!("{what} of {} ranks", comm.size());
     if let Err(error) = wait::until(progress, Cause::Collective, &text, || request.test()) {
-        log::error!("{what} failed: {error:#}");
-        crate::process::end_job(error.kind().code());
+        error.end_job_in(format_args!("{what} failed"));
     }
 }
 

@@ -82,10 +82,7 @@ fn give_back(frame: Frame) {
 
 /// Ends the job if a message failed, because MPI may still use the memory.
 fn must<T>(result: Result<T>) -> T {
-    result.unwrap_or_else(|error| {
-        log::error!("a message of a collective failed: {error:#}");
-        crate::process::end_job(error.kind().code())
-    })
+    result.unwrap_or_else(|error| error.end_job_in("a message of a collective failed"))
 }
 
 impl<'a> GroupTransfer<'a> {

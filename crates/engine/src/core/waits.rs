@@ -68,13 +68,12 @@ impl Core {
         counter: &CompletionCounter,
     ) -> Result<()> {
         let done = self.wait_for(awaited, what, || counter.check());
-        if let Err(error) = &done
-            && counter.outstanding() > 0
-        {
-            log::error!("{} cannot be completed: {error:#}", what());
-            crate::process::end_job(error.kind().code());
+        match done {
+            Err(error) if counter.outstanding() > 0 => {
+                error.end_job_in(format_args!("{} cannot be completed", what()))
+            }
+            done => done,
         }
-        done
     }
 
     /// Without a cause of its own in the statistics.

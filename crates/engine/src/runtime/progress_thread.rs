@@ -106,10 +106,7 @@ const POLL: usize = 2;
 fn check(am: &Am) -> bool {
     (0..POLL).any(|_| match am.poll_by_thread() {
         Ok(busy) => busy,
-        Err(error) => {
-            log::error!("the progress engine failed: {error:#}");
-            crate::process::end_job(error.kind().code());
-        }
+        Err(error) => error.end_job_in("the progress engine failed"),
     })
 }
 
@@ -120,8 +117,7 @@ fn flush_aged(am: &Am, looked: &mut Instant) {
         return;
     }
     if let Err(error) = am.flush_hooks(true) {
-        log::error!("sending collected messages failed: {error:#}");
-        crate::process::end_job(error.kind().code());
+        error.end_job_in("sending collected messages failed");
     }
     *looked = Instant::now();
 }

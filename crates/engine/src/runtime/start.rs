@@ -375,8 +375,7 @@ fn host_will_finalize() {
         .and_then(|_one| admission::shut(&engine));
     if let Err(error) = shut {
         // MPI would end under a running call.
-        log::error!("MPI_Finalize is called while the runtime is in use: {error}");
-        process::end_job(error.kind().code());
+        error.end_job_in("MPI_Finalize is called while the runtime is in use");
     }
     engine.stop_threads();
 }

@@ -226,8 +226,7 @@ impl Engine {
         if let Err(error) =
             wait::until(self, Awaited::of(Cause::Start, rank), &what, || request.test())
         {
-            log::error!("comparing clocks failed: {error:#}");
-            crate::process::end_job(error.kind().code());
+            error.end_job_in("comparing clocks failed");
         }
         Ok(u64::from_ne_bytes(number))
     }
