@@ -162,17 +162,17 @@ impl Stats {
 
     /// Returns how often waiting threads went to sleep.
     pub fn naps(&self) -> u64 {
-        self.0.naps
+        self.0.sum.naps
     }
 
     /// Returns the number of messages whose data stayed on this rank until the target requested it.
     pub fn rendezvous(&self) -> u64 {
-        self.0.rendezvous
+        self.0.sum.rendezvous
     }
 
     /// Returns the number of messages that carried aggregated items, and the number of those items.
     pub fn aggregated(&self) -> Aggregated {
-        Aggregated { messages: self.0.aggregated_messages, items: self.0.aggregated_items }
+        Aggregated { messages: self.0.sum.aggregated_messages, items: self.0.sum.aggregated_items }
     }
 
     /// Returns the peak memory usage of the process, in bytes.

@@ -16,12 +16,6 @@ pub struct Statistics {
     pub complete: bool,
     pub seconds: f64,
     pub sum: Sum,
-    pub naps: u64,
-    /// Messages whose data stayed here until the target requested it.
-    pub rendezvous: u64,
-    pub aggregated_messages: u64,
-    pub aggregated_items: u64,
-    pub requests: u64,
     pub peak_memory: u64,
     pub dropped_events: u64,
 }
@@ -43,33 +37,40 @@ impl Statistics {
 
     /// Passes the name and the value of each nonzero count to `to`.
     pub fn record(&self, mut to: impl FnMut(&str, u64)) {
-        for (row, value) in rows().iter().zip(self.values()) {
-            if value != 0 {
-                to(row, value as u64);
-            }
+        for (name, value) in self.rows().iter().filter(|(_, value)| *value != 0) {
+            to(name, *value as u64);
         }
     }
 
-    fn values(&self) -> Vec<i64> {
-        let mut values = Vec::new();
-        for paths in &self.sum.calls {
-            values.extend(paths.iter().flat_map(|path| [path.calls, path.bytes, path.ns]));
+    fn rows(&self) -> Vec<(String, i64)> {
+        let mut rows: Vec<(String, u64)> = Vec::new();
+        for (call, paths) in Call::ALL.iter().zip(&self.sum.calls) {
+            for (path, of) in PathTaken::ALL.iter().zip(paths) {
+                let name = format!("{}, {}", call.name(), path.name());
+                let three = [("calls", of.calls), ("bytes", of.bytes), ("ns", of.ns)];
+                rows.extend(three.map(|(what, value)| (format!("{name}: {what}"), value)));
+            }
         }
-        for spent in self.sum.waits.iter().chain(&self.sum.served) {
-            values.extend([spent.count, spent.ns, spent.longest]);
+        let waits = Cause::ALL.iter().map(|cause| format!("wait for {}", cause.name()));
+        let served = Served::ALL.iter().map(|kind| format!("served {}", kind.name()));
+        let spent = self.sum.waits.iter().chain(&self.sum.served);
+        for (name, of) in waits.chain(served).zip(spent) {
+            let three = [("number", of.count), ("ns", of.ns), ("longest ns", of.longest)];
+            rows.extend(three.map(|(what, value)| (format!("{name}: {what}"), value)));
         }
-        values.extend([
-            self.sum.delays.longest,
-            self.sum.served_bytes,
-            self.naps,
-            self.rendezvous,
-            self.aggregated_messages,
-            self.aggregated_items,
-            self.requests,
-            self.peak_memory,
-            self.dropped_events,
-        ]);
-        values.into_iter().map(|value| i64::try_from(value).unwrap_or(i64::MAX)).collect()
+        let single = [
+            ("longest service delay, ns", self.sum.delays.longest),
+            ("bytes served", self.sum.served_bytes),
+            ("naps", self.sum.naps),
+            ("rendezvous", self.sum.rendezvous),
+            ("aggregated messages", self.sum.aggregated_messages),
+            ("aggregated items", self.sum.aggregated_items),
+            ("requests served", self.sum.requests),
+            ("peak memory, bytes", self.peak_memory),
+            ("dropped events", self.dropped_events),
+        ];
+        rows.extend(single.map(|(name, value)| (name.into(), value)));
+        rows.into_iter().map(|(name, n)| (name, i64::try_from(n).unwrap_or(i64::MAX))).collect()
     }
 }
 
@@ -81,37 +82,9 @@ fn total<'a>(all: impl Iterator<Item = &'a Calls>) -> Calls {
     })
 }
 
-fn rows() -> Vec<String> {
-    let mut rows = Vec::new();
-    for call in Call::ALL {
-        for path in PathTaken::ALL {
-            let name = format!("{}, {}", call.name(), path.name());
-            rows.extend(["calls", "bytes", "ns"].map(|what| format!("{name}: {what}")));
-        }
-    }
-    let waits = Cause::ALL.iter().map(|cause| format!("wait for {}", cause.name()));
-    let served = Served::ALL.iter().map(|kind| format!("served {}", kind.name()));
-    for name in waits.chain(served) {
-        rows.extend(["number", "ns", "longest ns"].map(|what| format!("{name}: {what}")));
-    }
-    rows.extend(SINGLE.map(String::from));
-    rows
-}
-
-const SINGLE: [&str; 9] = [
-    "longest service delay, ns",
-    "bytes served",
-    "naps",
-    "rendezvous",
-    "aggregated messages",
-    "aggregated items",
-    "requests served",
-    "peak memory, bytes",
-    "dropped events",
-];
-
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug)]
 struct Row {
+    name: String,
     sum: i64,
     least: i64,
     most: i64,
@@ -125,17 +98,11 @@ impl Engine {
 
     /// Since the last reset, or since the start with `all_time`.
     fn statistics_of(&self, all_time: bool) -> Statistics {
-        let (sum, [naps, rendezvous, batches, items, requests]) = self.observer().sum(all_time);
         let since = if all_time { self.started } else { *self.counted_since.lock() };
         Statistics {
             complete: self.is_observed(),
             seconds: since.elapsed().as_secs_f64(),
-            sum,
-            naps,
-            rendezvous,
-            aggregated_messages: batches,
-            aggregated_items: items,
-            requests,
+            sum: self.observer().sum(all_time),
             peak_memory: peak_memory(),
             dropped_events: self.observer().dropped(),
         }
@@ -156,7 +123,7 @@ impl Engine {
             return Ok(());
         }
         let mine = self.statistics_of(true);
-        let own = mine.values();
+        let (names, own): (Vec<String>, Vec<i64>) = mine.rows().into_iter().unzip();
         let world = self.world();
         let reduced = |mut values: Vec<i64>, operator| -> Result<Vec<i64>> {
             world.reduce(self.core(), &mut values, operator, None)?;
@@ -177,9 +144,11 @@ impl Engine {
         }
         let waited_for = reduced(waited_for, Operator::Sum)?;
         if self.rank() == 0 {
-            let rows: Vec<Row> = (0..own.len())
-                .map(|n| Row { sum: sum[n], least: least[n], most: most[n], most_of: most_of[n] })
-                .collect();
+            let row = |(n, name)| {
+                let (least, most, most_of) = (least[n], most[n], most_of[n]);
+                Row { name, sum: sum[n], least, most, most_of }
+            };
+            let rows: Vec<Row> = names.into_iter().enumerate().map(row).collect();
             let text = table(&rows, &waited_for, self.size(), mine.seconds);
             crate::process::message::write(text.as_bytes());
         }
@@ -212,7 +181,7 @@ fn table(rows: &[Row], waited_for: &[i64], ranks: usize, seconds: f64) -> String
     let mut next = || {
         let (first, rest) = at.split_at(3);
         at = rest;
-        [first[0], first[1], first[2]]
+        [&first[0], &first[1], &first[2]]
     };
     for call in Call::ALL {
         for path in PathTaken::ALL {
@@ -224,11 +193,11 @@ fn table(rows: &[Row], waited_for: &[i64], ranks: usize, seconds: f64) -> String
                 PathTaken::None => call.name().to_string(),
                 path => format!("{}, {}", call.name(), path.name()),
             };
-            line(&mut text, &name, &calls, &number);
+            line(&mut text, &name, calls, &number);
             if bytes.sum > 0 {
-                line(&mut text, "    bytes", &bytes, &bytes_text);
+                line(&mut text, "    bytes", bytes, &bytes_text);
             }
-            line(&mut text, "    time", &time, &time_text);
+            line(&mut text, "    time", time, &time_text);
         }
     }
     text.push_str("  waits of a rank, by what was waited for\n");
@@ -240,22 +209,20 @@ fn table(rows: &[Row], waited_for: &[i64], ranks: usize, seconds: f64) -> String
         }
         let [count, time, longest] = next();
         if count.sum > 0 {
-            line(&mut text, name, &count, &number);
-            line(&mut text, "    time", &time, &time_text);
-            line(&mut text, "    longest", &longest, &time_text);
+            line(&mut text, name, count, &number);
+            line(&mut text, "    time", time, &time_text);
+            line(&mut text, "    longest", longest, &time_text);
         }
     }
     text.push_str("  others\n");
-    for (name, row) in SINGLE.iter().zip(at) {
-        if row.sum > 0 {
-            let (name, show): (&str, &dyn Fn(f64) -> String) = match name.rsplit_once(", ") {
-                Some((name, "ns")) => (name, &time_text),
-                Some((name, _)) => (name, &bytes_text),
-                None if name.starts_with("bytes") => (name, &bytes_text),
-                None => (name, &number),
-            };
-            line(&mut text, name, row, show);
-        }
+    for row in at.iter().filter(|row| row.sum > 0) {
+        let (name, show): (&str, &dyn Fn(f64) -> String) = match row.name.rsplit_once(", ") {
+            Some((name, "ns")) => (name, &time_text),
+            Some((name, _)) => (name, &bytes_text),
+            None if row.name.starts_with("bytes") => (&row.name, &bytes_text),
+            None => (&row.name, &number),
+        };
+        line(&mut text, name, row, show);
     }
     let [messages, items] = [at[4].sum, at[5].sum];
     if messages > 0 {
@@ -325,8 +292,9 @@ mod tests {
     use crate::trace::counters::Spent;
 
     #[test]
-    fn rows_and_values_are_as_many() {
-        let mut sum = Sum::default();
+    fn counts_have_names_and_units() {
+        let mut sum =
+            Sum { naps: 5, aggregated_messages: 2, aggregated_items: 7, ..Sum::default() };
         sum.calls[Call::Put as usize][PathTaken::Direct as usize] =
             Calls { calls: 4, bytes: 32, ns: 40 };
         sum.waits[Cause::Lock as usize] = Spent { count: 2, ns: 3_000, longest: 2_000 };
@@ -335,16 +303,9 @@ mod tests {
             complete: true,
             seconds: 1.0,
             sum,
-            naps: 5,
-            rendezvous: 0,
-            aggregated_messages: 2,
-            aggregated_items: 7,
-            requests: 0,
             peak_memory: 1 << 20,
             dropped_events: 0,
         };
-        let values = statistics.values();
-        assert_eq!(values.len(), rows().len());
         let mut traced = Vec::new();
         statistics.record(|name, value| traced.push((name.to_string(), value)));
         assert!(traced.contains(&("put, direct: bytes".into(), 32)), "{traced:?}");
@@ -355,8 +316,8 @@ mod tests {
             statistics.path(PathTaken::Direct as usize)
         );
 
-        let rows: Vec<Row> =
-            values.iter().map(|&v| Row { sum: 2 * v, least: v, most: v, most_of: 0 }).collect();
+        let row = |(name, v)| Row { name, sum: 2 * v, least: v, most: v, most_of: 0 };
+        let rows: Vec<Row> = statistics.rows().into_iter().map(row).collect();
         let text = table(&rows, &[0, 6_000], 2, 1.5);
         for part in [
             "2 ranks, 1.500 s",

@@ -1,6 +1,6 @@
 //! Descriptions of calls and waits, settings of the observer, and counters that are always active.
 
-use super::counters::CAUSES;
+use super::counters::{CAUSES, Spent, Sum};
 use portolan_trace_format::event::Place;
 use portolan_trace_format::kinds::{Call, Cause, PathTaken};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,12 +38,23 @@ impl Always {
         count(ns, time.as_nanos() as u64);
     }
 
-    /// The rests by cause, then the other counters.
-    pub(super) fn read(&self) -> Vec<u64> {
+    /// Adds all but the rests.
+    pub(super) fn add_to(&self, sum: &mut Sum) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let rests = self.rests.iter().flat_map(|(count, ns)| [read(count), read(ns)]);
-        let rest = [&self.naps, &self.rendezvous, &self.batches, &self.items, &self.requests];
-        rests.chain(rest.map(read)).collect()
+        sum.naps += read(&self.naps);
+        sum.rendezvous += read(&self.rendezvous);
+        sum.aggregated_messages += read(&self.batches);
+        sum.aggregated_items += read(&self.items);
+        sum.requests += read(&self.requests);
+    }
+
+    pub(super) fn rests(&self) -> [Spent; CAUSES] {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        self.rests.each_ref().map(|(count, ns)| Spent {
+            count: read(count),
+            ns: read(ns),
+            longest: 0,
+        })
     }
 }
 

@@ -156,6 +156,12 @@ pub struct Sum {
     pub delays: Spent,
     /// Nanoseconds waited, by awaited rank.
     pub waited_for: HashMap<u32, u64>,
+    pub naps: u64,
+    /// Messages whose data stayed here until the target requested it.
+    pub rendezvous: u64,
+    pub aggregated_messages: u64,
+    pub aggregated_items: u64,
+    pub requests: u64,
 }
 
 impl Sum {
@@ -177,7 +183,16 @@ impl Sum {
         self.waits.iter_mut().zip(&before.waits).for_each(|(now, then)| spent(now, then));
         self.served.iter_mut().zip(&before.served).for_each(|(now, then)| spent(now, then));
         spent(&mut self.delays, &before.delays);
-        self.served_bytes = self.served_bytes.saturating_sub(before.served_bytes);
+        for (now, then) in [
+            (&mut self.served_bytes, before.served_bytes),
+            (&mut self.naps, before.naps),
+            (&mut self.rendezvous, before.rendezvous),
+            (&mut self.aggregated_messages, before.aggregated_messages),
+            (&mut self.aggregated_items, before.aggregated_items),
+            (&mut self.requests, before.requests),
+        ] {
+            *now = now.saturating_sub(then);
+        }
         for (rank, ns) in &mut self.waited_for {
             *ns = ns.saturating_sub(before.waited_for.get(rank).copied().unwrap_or(0));
         }

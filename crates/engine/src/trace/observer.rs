@@ -6,7 +6,7 @@
 use super::call_info::{Always, Awaited, CallInfo, Settings};
 use super::call_site;
 use super::clock::Clock;
-use super::counters::{CAUSES, Spent, Sum};
+use super::counters::Sum;
 use super::entered::{Entered, Serving};
 use super::interface;
 use super::log::ThreadLog;
@@ -46,7 +46,7 @@ pub struct Observer {
     id: u64,
     pub always: Always,
     running: Option<Arc<Recording>>,
-    before: Mutex<(Sum, Vec<u64>)>,
+    before: Mutex<Sum>,
 }
 
 fast_tls! {
@@ -238,18 +238,10 @@ impl Observer {
         }
     }
 
-    /// Since the last [`Observer::reset`] or the start, and [`Always`] without the rests.
-    pub fn sum(&self, of_all_time: bool) -> (Sum, [u64; 5]) {
-        let before = if of_all_time { Default::default() } else { self.before.lock().clone() };
-        let (sum, always) = self.all();
-        let since = |at: usize| always[at] - before.1.get(at).copied().unwrap_or(0);
-        let mut sum = sum.since(&before.0);
-        if self.running.is_none() {
-            for (cause, spent) in sum.waits.iter_mut().enumerate() {
-                *spent = Spent { count: since(2 * cause), ns: since(2 * cause + 1), longest: 0 };
-            }
-        }
-        (sum, std::array::from_fn(|n| since(2 * CAUSES + n)))
+    /// Since the last [`Observer::reset`] or the start.
+    pub fn sum(&self, of_all_time: bool) -> Sum {
+        let before = if of_all_time { Sum::default() } else { self.before.lock().clone() };
+        self.all().since(&before)
     }
 
     pub fn reset(&self) {
@@ -257,15 +249,19 @@ impl Observer {
         *before = self.all();
     }
 
-    fn all(&self) -> (Sum, Vec<u64>) {
+    fn all(&self) -> Sum {
         let mut sum = Sum::default();
-        if let Some(running) = &self.running {
-            running.clock.refine();
-            for log in &*running.logs.lock() {
-                log.counters.add_to(&mut sum, |ticks| running.clock.length(ticks));
+        self.always.add_to(&mut sum);
+        match &self.running {
+            Some(running) => {
+                running.clock.refine();
+                for log in &*running.logs.lock() {
+                    log.counters.add_to(&mut sum, |ticks| running.clock.length(ticks));
+                }
             }
+            None => sum.waits = self.always.rests(),
         }
-        (sum, self.always.read())
+        sum
     }
 
     pub fn dropped(&self) -> u64 {
