@@ -175,7 +175,8 @@ fn resumed(ctx: &Ctx, group: &Arc<Group>) {
     group.barrier(engine).expect("a barrier");
 }
 
-/// Tests pairs of calls that were once accepted as matching, and random pairs.
+/// Tests pairs of calls that were once accepted as matching, all pairs of calls that take different
+/// steps, and random pairs.
 pub fn mismatches(ctx: &Ctx) {
     if ctx.n == 1 {
         return;
@@ -209,7 +210,16 @@ pub fn mismatches(ctx: &Ctx) {
         (Call::Barrier, Call::Allocate),
         (Call::Mutexes, Call::Allocate),
     ];
-    for (n, pair) in fixed.into_iter().enumerate() {
+    let by_steps = [
+        Call::Barrier,
+        Call::Sum(2, None),
+        Call::Sum(700, None),
+        Call::Broadcast(8, 1),
+        Call::Sum(2, Some(ctx.n - 1)),
+    ];
+    let pairs = by_steps.into_iter().flat_map(|a| by_steps.map(|b| (a, b)));
+    let all = fixed.into_iter().chain(pairs.filter(|(a, b)| a != b));
+    for (n, pair) in all.enumerate() {
         one_differs(ctx, pair, n % ctx.n, &[]);
     }
     let mut rng = Rng::new(ctx.seed, &[77]);

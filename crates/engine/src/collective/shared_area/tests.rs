@@ -1,6 +1,5 @@
 use super::*;
 use crate::collective::alarm::{Alarm, Key};
-use crate::collective::call::Call;
 use crate::collective::call::{ElementType, Signature};
 use crate::collective::kind::Kind;
 use crate::error::ErrorKind;
@@ -137,41 +136,6 @@ fn the_first_different_calls_are_named() {
             for text in ["rank 5: broadcast of 1 i64", "reduce of 1 i64"] {
                 assert!(error.detail().contains(text), "{steps} steps: {error}");
             }
-        });
-    }
-}
-
-#[test]
-fn different_calls_raise_the_alarm() {
-    let sum = Signature::here(Kind::AllReduce).of(ElementType::of::<i64>(), 2).by(Operator::Sum);
-    let calls = [
-        Signature::here(Kind::Barrier),
-        sum,
-        sum.of(ElementType::of::<i64>(), 700),
-        Signature::here(Kind::Broadcast).of(ElementType::BYTES, 8).rooted(1),
-        Signature::here(Kind::Reduce).of(ElementType::of::<i64>(), 2).by(Operator::Sum).rooted(2),
-    ];
-    let make = |shared_area: &SharedArea, it: &Running<'_>, which: usize| match which {
-        0 => shared_area.barrier(it, None),
-        1 => shared_area.all_reduce(it, (&mut [1i64; 2], Operator::Sum), None),
-        2 => shared_area.all_reduce(it, (&mut [1i64; 700], Operator::Sum), None),
-        3 => shared_area.broadcast(it, &mut [0; 8], 1),
-        _ => shared_area.reduce(it, (&mut [1i64; 2], Operator::Sum), 2),
-    };
-    for (mine, others) in (0..25).map(|n| (n / 5, n % 5)).filter(|(a, b)| a != b) {
-        ranks(|me, shared_area| {
-            let alarm = alarm_of(shared_area);
-            for _ in 0..3 {
-                shared_area.barrier(&running(&alarm, calls[0]), None).unwrap();
-            }
-            let which = if me == 0 { mine } else { others };
-            let first = make(shared_area, &running(&alarm, calls[which]), which);
-            // A further barrier, for a rank that provided its value and continued.
-            let failed = first.and_then(|()| shared_area.barrier(&running(&alarm, calls[0]), None));
-            let error = failed.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Mismatch);
-            let text = Call::here(calls[mine]).describe(true, &[5, 6, 7]);
-            assert!(error.detail().contains(&format!("rank 5: {text}")), "{error}");
         });
     }
 }
