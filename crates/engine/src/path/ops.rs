@@ -82,7 +82,7 @@ impl Number {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::CheckedBitPattern)]
 #[repr(u8)]
 pub enum Combine {
     Load = 0,
@@ -95,13 +95,6 @@ pub enum Combine {
     Min = 6,
     Max = 7,
     CompareSwap = 8,
-}
-
-impl Combine {
-    const ALL: [Combine; 9] = {
-        use Combine::*;
-        [Load, Swap, Add, And, Or, Xor, Min, Max, CompareSwap]
-    };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +180,7 @@ impl Rmw {
 
     pub(crate) fn decode(kind: u8, [value, expected]: [u64; 2]) -> Option<Rmw> {
         let (wide, signed) = (kind & 1 << 4 != 0, kind & 1 << 5 != 0);
-        let combine = *Combine::ALL.get(usize::from(kind & !(3 << 4)))?;
+        let combine = bytemuck::checked::try_cast(kind & !(3 << 4)).ok()?;
         let operand = Number { value: 0, wide, signed };
         let op = Rmw { combine, operand, expected: expected as i64 };
         Some(op.with_value(value as i64))
@@ -225,7 +218,7 @@ mod tests {
 
     #[test]
     fn operations_survive_their_encoding() {
-        for combine in Combine::ALL {
+        for combine in (0u8..9).map(bytemuck::checked::cast::<u8, Combine>) {
             for operand in [(-3i32).into(), 9u32.into(), i64::MIN.into(), Number::from(u64::MAX)] {
                 let op = Rmw { combine, operand, expected: -1 };
                 let (kind, operands) = op.encode();

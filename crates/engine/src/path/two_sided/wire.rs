@@ -10,10 +10,11 @@ use crate::path::batch::NearBlock;
 use crate::path::kernel::Scale;
 use crate::path::ops::Rmw;
 use crate::trace;
+use bytemuck::checked;
 use num_complex::Complex;
 use std::mem::{offset_of, size_of};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::CheckedBitPattern)]
 #[repr(u8)]
 pub enum RequestKind {
     Put = 1,
@@ -47,32 +48,6 @@ pub enum RequestKind {
 impl RequestKind {
     pub const COUNT: usize = RequestKind::LockWithdrawal as usize + 1;
 
-    fn from_raw(raw: u8) -> Option<RequestKind> {
-        use RequestKind::*;
-        const ALL: [RequestKind; 19] = [
-            Put,
-            PutRndv,
-            Accumulate,
-            Get,
-            Rmw,
-            FlushReq,
-            CreditAck,
-            Lock,
-            TryLock,
-            Unlock,
-            LockGrant,
-            PutBlocks,
-            AccumulateBlocks,
-            GetBlocks,
-            AmEager,
-            AmRts,
-            AmControl,
-            Announce,
-            LockWithdrawal,
-        ];
-        ALL.get(usize::from(raw).wrapping_sub(1)).copied()
-    }
-
     /// `None` for answers, and for active messages, whose handlers are recorded instead.
     pub(super) fn traced_as(self) -> Option<trace::Served> {
         use RequestKind::*;
@@ -92,9 +67,9 @@ impl RequestKind {
     /// Fails with `Internal` if the kind is missing or unknown.
     #[inline]
     pub fn of(message: &[u8]) -> Result<RequestKind> {
-        match message.first().and_then(|&raw| RequestKind::from_raw(raw)) {
-            Some(kind) => Ok(kind),
-            None => fail!(Internal, "a message of {} bytes has no kind", message.len()),
+        match message.first().map(|&raw| checked::try_cast(raw)) {
+            Some(Ok(kind)) => Ok(kind),
+            _ => fail!(Internal, "a message of {} bytes has no kind", message.len()),
         }
     }
 
@@ -206,9 +181,9 @@ impl RequestHeader {
     }
 
     pub fn kind(&self) -> Result<RequestKind> {
-        match RequestKind::from_raw(self.kind) {
-            Some(kind) => Ok(kind),
-            None => fail!(Internal, "a message of unknown kind {}", self.kind),
+        match checked::try_cast(self.kind) {
+            Ok(kind) => Ok(kind),
+            Err(_) => fail!(Internal, "a message of unknown kind {}", self.kind),
         }
     }
 
