@@ -6,7 +6,6 @@ use super::distribution::{Distribution, Layout, OwnBox};
 use super::exclusive::{Exclusive, Window};
 use super::ghosts::{self, Halo};
 use super::patch::Patch;
-use super::several;
 use super::views::Fragment;
 use crate::in_call::InCall;
 use crate::in_call::public;
@@ -197,17 +196,6 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         let halo = OnceLock::new();
         let group = group.clone();
         Ok(DistArray::of(Inner { group, name, layout, part, coords, periodic, halo, check }))
-    }
-
-    /// Creates an array of zeros with the shape, distribution, ghost cells and group of this array.
-    /// The element type may differ. Collective.
-    ///
-    /// # Errors
-    /// Returns `Argument` if the array exceeds the address space, and `Memory` on all ranks if the
-    /// allocation fails on one rank.
-    #[track_caller]
-    pub fn like<U: Element>(&self, name: &str) -> Result<DistArray<'rt, U, D>> {
-        public("DistArray::like", || several::placed_like(self, name, true))
     }
 
     pub(super) fn of(inner: Inner<'rt, T>) -> DistArray<'rt, T, D> {

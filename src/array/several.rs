@@ -1,6 +1,6 @@
 //! Collective calls on several arrays at once. Each has one exchange of the ranks, and not one for
 //! each array. The arrays may differ in their element types. Bindings to other languages use them
-//! (`internals::binding`).
+//! (`internals::binding`). It also creates arrays that are placed like another one.
 
 use super::axis::Dims;
 use super::check::Checker;
@@ -166,4 +166,17 @@ pub fn placed_like<'rt, T: Element, D: Dimension>(
         halo: OnceLock::new(),
         check: Checker::new(group),
     }))
+}
+
+impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
+    /// Creates an array of zeros with the shape, distribution, ghost cells and group of this array.
+    /// The element type may differ. Collective.
+    ///
+    /// # Errors
+    /// Returns `Argument` if the array exceeds the address space, and `Memory` on all ranks if the
+    /// allocation fails on one rank.
+    #[track_caller]
+    pub fn like<U: Element>(&self, name: &str) -> Result<DistArray<'rt, U, D>> {
+        public("DistArray::like", || placed_like(self, name, true))
+    }
 }
