@@ -143,15 +143,6 @@ pub fn start(check_launcher: bool) -> Result<Started> {
     Ok(started)
 }
 
-pub fn keep() {
-    life::keep();
-}
-
-/// The library initialised MPI, and the program does not ask for its end.
-pub fn is_library_alone() -> bool {
-    life::is_library_alone()
-}
-
 /// Does nothing if the program has finalised MPI or must do so later.
 pub fn finalize() -> Result<()> {
     if !life::library_ends() || !is_running() {

@@ -139,12 +139,12 @@ pub fn program_ends() -> End {
     with(Life::program_ends)
 }
 
-pub(super) fn keep() {
+pub(crate) fn keep() {
     with(|life| life.kept = true);
 }
 
 /// The library initialised MPI, and the program has called neither `MPI_Init` nor `MPI_Finalize`.
-pub(super) fn is_library_alone() -> bool {
+pub(crate) fn is_library_alone() -> bool {
     with(|life| life.is_library_alone())
 }
 

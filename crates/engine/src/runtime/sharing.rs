@@ -13,7 +13,7 @@
 
 use super::{Engine, admission};
 use crate::error::Result;
-use crate::mpi::{CommHandle, exit_guard, init};
+use crate::mpi::{CommHandle, exit_guard, init, life};
 use parking_lot::Mutex;
 
 #[derive(Debug)]
@@ -109,10 +109,10 @@ fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {
             users.ends_mpi = false;
         }
         if ends_mpi {
-            if !is_service || !init::is_library_alone() {
+            if !is_service || !life::is_library_alone() {
                 return init::finalize();
             }
-            init::keep();
+            life::keep();
             users.ends_mpi = true;
         }
     } else {
