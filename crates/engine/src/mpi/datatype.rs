@@ -17,24 +17,13 @@ pub enum Datatype {
     Double = 4,
     FloatComplex = 5,
     DoubleComplex = 6,
-    LongLong = 7,
-    Short = 8,
+    Short = 7,
 }
 
 impl Datatype {
     pub(super) fn raw(self) -> ffi::MPI_Datatype {
         // SAFETY: the shim returns a constant.
         unsafe { portolan_shim_type(self as c_int) }
-    }
-
-    pub fn size(self) -> usize {
-        match self {
-            Datatype::Byte => 1,
-            Datatype::Short => 2,
-            Datatype::Int | Datatype::Float => 4,
-            Datatype::Long | Datatype::Double | Datatype::FloatComplex | Datatype::LongLong => 8,
-            Datatype::DoubleComplex => 16,
-        }
     }
 }
 

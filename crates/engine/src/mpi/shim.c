@@ -29,8 +29,7 @@ MPI_Datatype portolan_shim_type(int which)
     case 4: return MPI_DOUBLE;
     case 5: return MPI_C_FLOAT_COMPLEX;
     case 6: return MPI_C_DOUBLE_COMPLEX;
-    case 7: return MPI_LONG_LONG;
-    case 8: return MPI_SHORT;
+    case 7: return MPI_SHORT;
     default: return MPI_DATATYPE_NULL;
     }
 }

@@ -331,20 +331,6 @@ impl Scale {
     pub fn is_integer(&self) -> bool {
         matches!(self, Scale::Int(_) | Scale::Long(_))
     }
-
-    pub fn is_one(self) -> bool {
-        match self {
-            Scale::Bool(s) => s,
-            Scale::Byte(s) => s == 1,
-            Scale::Short(s) => s == 1,
-            Scale::Int(s) => s == 1,
-            Scale::Long(s) => s == 1,
-            Scale::Float(s) => s == 1.0,
-            Scale::Double(s) => s == 1.0,
-            Scale::FloatComplex(s) => s == Complex::new(1.0, 0.0),
-            Scale::DoubleComplex(s) => s == Complex::new(1.0, 0.0),
-        }
-    }
 }
 
 /// Length in bytes below which selecting a loop costs more than it gains.
@@ -487,25 +473,6 @@ pub(crate) unsafe fn accumulate_atomically(
 pub(crate) unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) {
     // SAFETY: the caller guarantees the number on both sides.
     unsafe { dst.write_unaligned(dst.read_unaligned() + scale * src.read_unaligned()) };
-}
-
-/// # Safety
-/// See [`accumulate`].
-pub unsafe fn scaled(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
-    // SAFETY: the caller guarantees both sides.
-    unsafe {
-        match scale {
-            Scale::Bool(s) => axpy(src, dst, bytes, |_: u8, x: u8| u8::from(s && x != 0)),
-            Scale::Byte(s) => axpy(src, dst, bytes, |_: i8, x: i8| s.wrapping_mul(x)),
-            Scale::Short(s) => axpy(src, dst, bytes, |_: i16, x: i16| s.wrapping_mul(x)),
-            Scale::Int(s) => axpy(src, dst, bytes, |_: i32, x: i32| s.wrapping_mul(x)),
-            Scale::Long(s) => axpy(src, dst, bytes, |_: i64, x: i64| s.wrapping_mul(x)),
-            Scale::Float(s) => axpy(src, dst, bytes, |_: f32, x: f32| s * x),
-            Scale::Double(s) => axpy(src, dst, bytes, |_: f64, x: f64| s * x),
-            Scale::FloatComplex(s) => axpy(src, dst, bytes, |_, x: Complex<f32>| s * x),
-            Scale::DoubleComplex(s) => axpy(src, dst, bytes, |_, x: Complex<f64>| s * x),
-        }
-    }
 }
 
 #[inline(always)]
