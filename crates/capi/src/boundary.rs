@@ -55,6 +55,46 @@ macro_rules! layout {
 }
 pub(crate) use layout;
 
+/// Exports C functions, also under the name of their profiling twin if there is one. In the form
+/// `NAME(...) = run(...);`, `run` is called with the name and these arguments.
+macro_rules! export {
+    () => {};
+    (
+        $(#[$doc:meta])* $name:ident $(/ $twin:ident)? ($($args:tt)*) $(-> $ret:ty)? =
+        $run:ident($($given:tt)*); $($rest:tt)*
+    ) => {
+        export! {
+            $(#[$doc])* $name $(/ $twin)? ($($args)*) $(-> $ret)? {
+                $run(stringify!($name), $($given)*)
+            }
+        }
+        export! { $($rest)* }
+    };
+    (
+        $(#[$doc:meta])* $name:ident / $twin:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)?
+        $body:block $($rest:tt)*
+    ) => {
+        export! {
+            $(#[$doc])* $twin($($arg: $ty),*) $(-> $ret)? $body
+            $(#[$doc])* $name($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: both functions have the same contract.
+                unsafe { $twin($($arg),*) }
+            }
+        }
+        export! { $($rest)* }
+    };
+    (
+        $(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)?
+        $body:block $($rest:tt)*
+    ) => {
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? $body
+        export! { $($rest)* }
+    };
+}
+pub(crate) use export;
+
 /// The calls that have failed to start the runtime for an interface, at most one of each.
 static UNSTARTED: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 

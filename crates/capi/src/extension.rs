@@ -1,32 +1,29 @@
 //! Portolan's own calls, declared in `include/portolan.h`.
 
-use super::boundary::{self, array, code};
+use super::boundary::{self, array, code, export};
 use portolan_engine::error::fail;
 use portolan_engine::runtime;
 use std::os::raw::{c_char, c_int, c_void};
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn portolan_path_name(target: c_int) -> *const c_char {
-    let name = || {
-        let engine = runtime::current().ok()?;
-        let target = usize::try_from(target).ok().filter(|&t| t < engine.size())?;
-        Some(match engine.path_between(engine.rank(), target).name() {
-            "direct" => c"direct",
-            "rma" => c"rma",
-            _ => c"message",
-        })
-    };
-    name().map_or(std::ptr::null(), |name| name.as_ptr())
-}
+export! {
+    portolan_path_name(target: c_int) -> *const c_char {
+        let name = || {
+            let engine = runtime::current().ok()?;
+            let target = usize::try_from(target).ok().filter(|&t| t < engine.size())?;
+            Some(match engine.path_between(engine.rank(), target).name() {
+                "direct" => c"direct",
+                "rma" => c"rma",
+                _ => c"message",
+            })
+        };
+        name().map_or(std::ptr::null(), |name| name.as_ptr())
+    }
 
-/// `bytes` must have `count` numbers; `ptrs` must have room for `count` times the number of ranks.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn portolan_malloc_many(
-    count: c_int,
-    bytes: *const usize,
-    ptrs: *mut *mut c_void,
-) -> c_int {
-    code("portolan_malloc_many", |engine| {
+    /// `bytes` must have `count` numbers; `ptrs` must have room for `count` times the number of
+    /// ranks.
+    portolan_malloc_many(
+        count: c_int, bytes: *const usize, ptrs: *mut *mut c_void,
+    ) -> c_int = code(|engine| {
         let asked = || {
             let Ok(count) = usize::try_from(count) else {
                 fail!(Argument, "{count} segments");
@@ -47,15 +44,9 @@ pub(crate) unsafe extern "C" fn portolan_malloc_many(
             engine.release_if_empty(segment)?;
         }
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn portolan_version() -> *const c_char {
-    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
-}
+    portolan_version() -> *const c_char { concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast() }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn portolan_last_error() -> *const c_char {
-    boundary::last_error()
+    portolan_last_error() -> *const c_char { boundary::last_error() }
 }

@@ -1,7 +1,7 @@
 //! Statistics, regions and marks for C and Fortran (`include/portolan.h`). The C structure contains
 //! its own size, so a program built with an older header gets the members that it knows.
 
-use super::boundary::{array, code, guard, text};
+use super::boundary::{array, code, export, guard, text};
 use portolan_engine::error::fail;
 use portolan_engine::runtime;
 use portolan_engine::runtime::statistics::{COUNTS, Statistics};
@@ -103,10 +103,9 @@ impl Stats {
     }
 }
 
-/// `stats` must be null, or aligned, readable at `size` and writable for `stats->size` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn portolan_stats_get(stats: *mut Stats) -> c_int {
-    code("portolan_stats_get", |engine| {
+export! {
+    /// `stats` must be null, or aligned, readable at `size` and writable for `stats->size` bytes.
+    portolan_stats_get(stats: *mut Stats) -> c_int = code(|engine| {
         if stats.is_null() {
             fail!(Argument, "the place for the statistics is null");
         }
@@ -122,15 +121,12 @@ pub(crate) unsafe extern "C" fn portolan_stats_get(stats: *mut Stats) -> c_int {
             std::ptr::copy_nonoverlapping((&raw const all).cast::<u8>(), stats.cast::<u8>(), size);
         }
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn portolan_stats_reset() -> c_int {
-    code("portolan_stats_reset", |engine| {
+    portolan_stats_reset() -> c_int = code(|engine| {
         engine.reset_statistics();
         Ok(())
-    })
+    });
 }
 
 /// Records something in the trace, if there is one.
@@ -147,21 +143,16 @@ fn record(call: &'static str, what: impl FnOnce(&Observer)) {
     );
 }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn portolan_region_begin(name: *const c_char) {
-    // SAFETY: by this function's contract, `name` is null or NUL-terminated.
-    record("portolan_region_begin", |to| to.region_begins(&unsafe { text(name) }));
-}
+export! {
+    portolan_region_begin(name: *const c_char) =
+        // SAFETY: by this function's contract, `name` is null or NUL-terminated.
+        record(|to| to.region_begins(&unsafe { text(name) }));
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn portolan_region_end() {
-    record("portolan_region_end", Observer::region_ends);
-}
+    portolan_region_end() = record(Observer::region_ends);
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn portolan_mark(name: *const c_char) {
-    // SAFETY: by this function's contract, `name` is null or NUL-terminated.
-    record("portolan_mark", |to| to.mark(&unsafe { text(name) }));
+    portolan_mark(name: *const c_char) =
+        // SAFETY: by this function's contract, `name` is null or NUL-terminated.
+        record(|to| to.mark(&unsafe { text(name) }));
 }
 
 /// Copies a Fortran string without its trailing blanks.
@@ -174,24 +165,19 @@ unsafe fn fortran(name: *const c_char, len: usize) -> String {
     String::from_utf8_lossy(bytes.unwrap_or_default()).trim_end_matches(' ').to_string()
 }
 
-/// `portolan_region_begin` for Fortran, which passes the length of a string after the arguments.
-/// `name` must be valid for reads of `len` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn portolan_region_begin_(name: *const c_char, len: usize) {
-    // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
-    record("portolan_region_begin", |to| to.region_begins(&unsafe { fortran(name, len) }));
-}
+export! {
+    /// `portolan_region_begin` for Fortran, which passes the length of a string after the
+    /// arguments. `name` must be valid for reads of `len` bytes.
+    portolan_region_begin_(name: *const c_char, len: usize) =
+        // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
+        record(|to| to.region_begins(&unsafe { fortran(name, len) }));
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn portolan_region_end_() {
-    portolan_region_end();
-}
+    portolan_region_end_() = record(Observer::region_ends);
 
-/// `name` must be valid for reads of `len` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn portolan_mark_(name: *const c_char, len: usize) {
-    // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
-    record("portolan_mark", |to| to.mark(&unsafe { fortran(name, len) }));
+    /// `name` must be valid for reads of `len` bytes.
+    portolan_mark_(name: *const c_char, len: usize) =
+        // SAFETY: by this function's contract, `name` is valid for reads of `len` bytes.
+        record(|to| to.mark(&unsafe { fortran(name, len) }));
 }
 
 #[cfg(test)]

@@ -1,99 +1,78 @@
 //! Contiguous put, get and accumulate, blocking and non-blocking, and put with a flag.
 
+use super::handles;
 use super::types::{self, ArmciHandle};
-use super::{handles, twin};
-use crate::boundary::code;
+use crate::boundary::{code, export};
 use portolan_engine::layout::Shape;
 use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_int, c_void};
 
-twin! {
-    ARMCI_Put / PARMCI_Put(src: *mut c_void, dst: *mut c_void, size: c_int, target: c_int) -> c_int {
-        code("ARMCI_Put", |engine| {
-            let (target, bytes) = (types::rank(target)?, types::length(size)?);
-            // SAFETY: the caller guarantees that `src` is valid for `size` bytes.
-            unsafe { engine.put(target, dst as usize, src.cast(), bytes) }
-        })
-    }
-}
+export! {
+    ARMCI_Put / PARMCI_Put(
+        src: *mut c_void, dst: *mut c_void, size: c_int, target: c_int,
+    ) -> c_int = code(|engine| {
+        let (target, bytes) = (types::rank(target)?, types::length(size)?);
+        // SAFETY: the caller guarantees that `src` is valid for `size` bytes.
+        unsafe { engine.put(target, dst as usize, src.cast(), bytes) }
+    });
 
-twin! {
-    ARMCI_Get / PARMCI_Get(src: *mut c_void, dst: *mut c_void, size: c_int, target: c_int) -> c_int {
-        code("ARMCI_Get", |engine| {
-            let (target, bytes) = (types::rank(target)?, types::length(size)?);
-            // SAFETY: the caller guarantees that `dst` is valid for `size` bytes.
-            unsafe { engine.get(target, src as usize, dst.cast(), bytes) }
-        })
-    }
-}
+    ARMCI_Get / PARMCI_Get(
+        src: *mut c_void, dst: *mut c_void, size: c_int, target: c_int,
+    ) -> c_int = code(|engine| {
+        let (target, bytes) = (types::rank(target)?, types::length(size)?);
+        // SAFETY: the caller guarantees that `dst` is valid for `size` bytes.
+        unsafe { engine.get(target, src as usize, dst.cast(), bytes) }
+    });
 
-twin! {
     ARMCI_Acc / PARMCI_Acc(
         datatype: c_int, scale: *mut c_void, src: *mut c_void, dst: *mut c_void, bytes: c_int,
         proc: c_int,
-    ) -> c_int {
-        code("ARMCI_Acc", |engine| {
-            let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
-            // SAFETY: the caller guarantees that `scale` and the `bytes` bytes at `src` are valid.
-            unsafe {
-                let scale = types::scale(datatype, scale)?;
-                engine.accumulate(target, dst as usize, src.cast(), bytes, scale)
-            }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
+        // SAFETY: the caller guarantees that `scale` and the `bytes` bytes at `src` are valid.
+        unsafe {
+            let scale = types::scale(datatype, scale)?;
+            engine.accumulate(target, dst as usize, src.cast(), bytes, scale)
+        }
+    });
 
-twin! {
     ARMCI_Put_flag / PARMCI_Put_flag(
-        src: *mut c_void, dst: *mut c_void, size: c_int, flag: *mut c_int, value: c_int, proc: c_int,
-    ) -> c_int {
-        code("ARMCI_Put_flag", |engine| {
-            let (target, bytes) = (types::rank(proc)?, types::length(size)?);
-            let shape = Shape::contiguous(bytes);
-            // SAFETY: the caller guarantees that `src` is valid for `size` bytes.
-            unsafe {
-                engine.put_flag(target, dst as usize, src.cast(), &shape, flag as usize, value)
-            }
-        })
-    }
-}
+        src: *mut c_void, dst: *mut c_void, size: c_int, flag: *mut c_int, value: c_int,
+        proc: c_int,
+    ) -> c_int = code(|engine| {
+        let (target, bytes) = (types::rank(proc)?, types::length(size)?);
+        let shape = Shape::contiguous(bytes);
+        // SAFETY: the caller guarantees that `src` is valid for `size` bytes.
+        unsafe {
+            engine.put_flag(target, dst as usize, src.cast(), &shape, flag as usize, value)
+        }
+    });
 
-twin! {
     ARMCI_NbPut / PARMCI_NbPut(
         src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int, hdl: *mut ArmciHandle,
-    ) -> c_int {
-        code("ARMCI_NbPut", |engine| {
-            let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
-            // SAFETY: by contract, `src` is valid until completion, and `hdl` is null or valid.
-            unsafe { handles::contiguous(engine, hdl, &TransferKind::Put, target, dst as usize, src.cast(), bytes) }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
+        // SAFETY: by contract, `src` is valid until completion, and `hdl` is null or valid.
+        unsafe { handles::contiguous(engine, hdl, &TransferKind::Put, target, dst as usize, src.cast(), bytes) }
+    });
 
-twin! {
     ARMCI_NbGet / PARMCI_NbGet(
         src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int, hdl: *mut ArmciHandle,
-    ) -> c_int {
-        code("ARMCI_NbGet", |engine| {
-            let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
-            // SAFETY: by contract, `dst` is valid until completion, and `hdl` is null or valid.
-            unsafe { handles::contiguous(engine, hdl, &TransferKind::Get, target, src as usize, dst.cast(), bytes) }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
+        // SAFETY: by contract, `dst` is valid until completion, and `hdl` is null or valid.
+        unsafe { handles::contiguous(engine, hdl, &TransferKind::Get, target, src as usize, dst.cast(), bytes) }
+    });
 
-twin! {
     ARMCI_NbAcc / PARMCI_NbAcc(
         datatype: c_int, scale: *mut c_void, src: *mut c_void, dst: *mut c_void, bytes: c_int,
         proc: c_int, hdl: *mut ArmciHandle,
-    ) -> c_int {
-        code("ARMCI_NbAcc", |engine| {
-            let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
-            // SAFETY: by contract, `scale` is valid, `src` until completion, `hdl` null or valid.
-            unsafe {
-                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
-                handles::contiguous(engine, hdl, &kind, target, dst as usize, src.cast(), bytes)
-            }
-        })
-    }
+    ) -> c_int = code(|engine| {
+        let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
+        // SAFETY: by contract, `scale` is valid, `src` until completion, `hdl` null or valid.
+        unsafe {
+            let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
+            handles::contiguous(engine, hdl, &kind, target, dst as usize, src.cast(), bytes)
+        }
+    });
 }

@@ -4,7 +4,7 @@ use super::group_table::{
     FREED, GROUPS, default_group, find, free_arrays, key, not_started, register,
 };
 use super::types::{self, ArmciGroup};
-use crate::boundary::{array, code, guard, or_abort};
+use crate::boundary::{array, code, export, guard, or_abort};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::mpi::{Comm, CommHandle};
 use portolan_engine::runtime::{Engine, current};
@@ -38,9 +38,8 @@ unsafe fn create(
     Ok(())
 }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> CommHandle {
-    or_abort("armci_group_comm", |engine| {
+export! {
+    armci_group_comm(group: *mut ArmciGroup) -> CommHandle = or_abort(|engine| {
         // SAFETY: the caller guarantees that `group` is valid.
         unsafe {
             if !group.is_null() && key((*group).comm) == key(Comm::null_handle()) {
@@ -48,40 +47,28 @@ pub(crate) unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> Comm
             }
             find(engine, group)?.comm_handle()
         }
-    })
-}
+    });
 
-/// `pid_list` must have `grp_size` elements, and `group_out` must be valid.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Group_create(
-    grp_size: c_int,
-    pid_list: *mut c_int,
-    group_out: *mut ArmciGroup,
-) {
-    or_abort("ARMCI_Group_create", |engine| {
+    /// `pid_list` must have `grp_size` elements, and `group_out` must be valid.
+    ARMCI_Group_create(
+        grp_size: c_int, pid_list: *mut c_int, group_out: *mut ArmciGroup,
+    ) = or_abort(|engine| {
         let parent = default_group()?;
         // SAFETY: the caller guarantees that `pid_list` and `group_out` are valid.
         unsafe { create(engine, grp_size, pid_list, &parent, group_out) }
-    })
-}
+    });
 
-/// `pid_list` must have `grp_size` elements, and `group_out` and `group_parent` must be valid.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Group_create_child(
-    grp_size: c_int,
-    pid_list: *mut c_int,
-    group_out: *mut ArmciGroup,
-    group_parent: *mut ArmciGroup,
-) {
-    // SAFETY: the caller guarantees that `pid_list`, `group_out` and `group_parent` are valid.
-    or_abort("ARMCI_Group_create_child", |engine| unsafe {
-        create(engine, grp_size, pid_list, group_parent, group_out)
-    })
-}
+    /// `pid_list` must have `grp_size` elements, and `group_out` and `group_parent` must be valid.
+    ARMCI_Group_create_child(
+        grp_size: c_int, pid_list: *mut c_int, group_out: *mut ArmciGroup,
+        group_parent: *mut ArmciGroup,
+    ) =
+        // SAFETY: the caller guarantees that `pid_list`, `group_out` and `group_parent` are valid.
+        or_abort(|engine| unsafe {
+            create(engine, grp_size, pid_list, group_parent, group_out)
+        });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
-    or_abort("ARMCI_Group_free", |engine| {
+    ARMCI_Group_free(group: *mut ArmciGroup) = or_abort(|engine| {
         if group.is_null() {
             fail!(Argument, "the group is null");
         }
@@ -118,47 +105,37 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
         }
         free_arrays(given);
         Ok(())
-    })
-}
+    });
 
-/// Errors are not written to standard error.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Group_rank(
-    group: *mut ArmciGroup,
-    rank: *mut c_int,
-) -> c_int {
-    let quiet = |error: &portolan_engine::error::Error| error.kind().code();
-    guard("ARMCI_Group_rank", quiet, || {
-        if group.is_null() || rank.is_null() {
-            fail!(Argument, "a null pointer");
-        }
-        // SAFETY: the caller guarantees that both pointers are valid, and they are not null.
-        let found = unsafe {
-            *rank = (*group).rank.max(-1);
-            *rank
-        };
-        if found < 0 {
-            fail!(Rank, "the caller is not a member of the group");
-        }
-        Ok(0)
-    })
-}
+    /// Errors are not written to standard error.
+    ARMCI_Group_rank(group: *mut ArmciGroup, rank: *mut c_int) -> c_int {
+        let quiet = |error: &portolan_engine::error::Error| error.kind().code();
+        guard("ARMCI_Group_rank", quiet, || {
+            if group.is_null() || rank.is_null() {
+                fail!(Argument, "a null pointer");
+            }
+            // SAFETY: the caller guarantees that both pointers are valid, and they are not null.
+            let found = unsafe {
+                *rank = (*group).rank.max(-1);
+                *rank
+            };
+            if found < 0 {
+                fail!(Rank, "the caller is not a member of the group");
+            }
+            Ok(0)
+        })
+    }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Group_size(group: *mut ArmciGroup, size: *mut c_int) {
-    or_abort("ARMCI_Group_size", |_| {
+    ARMCI_Group_size(group: *mut ArmciGroup, size: *mut c_int) = or_abort(|_| {
         if group.is_null() || size.is_null() {
             fail!(Argument, "a null pointer");
         }
         // SAFETY: the caller guarantees that both pointers are valid, and they are not null.
         unsafe { *size = (*group).size };
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) {
-    or_abort("ARMCI_Group_set_default", |engine| {
+    ARMCI_Group_set_default(group: *mut ArmciGroup) = or_abort(|engine| {
         // SAFETY: the caller guarantees that `group` is valid.
         let given = unsafe {
             find(engine, group)?;
@@ -168,7 +145,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) 
             groups.default = given;
         }
         Ok(())
-    })
+    });
 }
 
 fn check_out(group_out: *mut ArmciGroup) -> Result<()> {
@@ -178,19 +155,15 @@ fn check_out(group_out: *mut ArmciGroup) -> Result<()> {
     Ok(())
 }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGroup) {
-    or_abort("ARMCI_Group_get_default", |_| {
+export! {
+    ARMCI_Group_get_default(group_out: *mut ArmciGroup) = or_abort(|_| {
         check_out(group_out)?;
         // SAFETY: the caller guarantees that `group_out` is valid.
         unsafe { *group_out = default_group()? };
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup) {
-    or_abort("ARMCI_Group_get_world", |_| match &*GROUPS.lock() {
+    ARMCI_Group_get_world(group_out: *mut ArmciGroup) = or_abort(|_| match &*GROUPS.lock() {
         Some(groups) => {
             check_out(group_out)?;
             // SAFETY: the caller guarantees that `group_out` is valid.
@@ -198,20 +171,16 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup
             Ok(())
         }
         None => not_started(),
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Absolute_id(
-    group: *mut ArmciGroup,
-    group_rank: c_int,
-) -> c_int {
-    let world = || -> Result<c_int> {
-        // SAFETY: the caller guarantees that `group` is valid.
-        let group = unsafe { find(current()?, group) }?;
-        Ok(group.world_rank(types::rank(group_rank)?)? as c_int)
-    };
-    guard("ARMCI_Absolute_id", |_| -1, world)
+    ARMCI_Absolute_id(group: *mut ArmciGroup, group_rank: c_int) -> c_int {
+        let world = || -> Result<c_int> {
+            // SAFETY: the caller guarantees that `group` is valid.
+            let group = unsafe { find(current()?, group) }?;
+            Ok(group.world_rank(types::rank(group_rank)?)? as c_int)
+        };
+        guard("ARMCI_Absolute_id", |_| -1, world)
+    }
 }
 
 /// If `new_group` is null on one rank, all ranks fail and none waits. An invalid `parent` is an
@@ -244,24 +213,16 @@ unsafe fn split(
     Ok(())
 }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCIX_Group_split(
-    parent: *mut ArmciGroup,
-    color: c_int,
-    sort_key: c_int,
-    new_group: *mut ArmciGroup,
-) -> c_int {
-    // SAFETY: the caller guarantees that `parent` and `new_group` are valid.
-    code("ARMCIX_Group_split", |engine| unsafe {
-        split(engine, parent, color, sort_key, new_group)
-    })
-}
+export! {
+    ARMCIX_Group_split(
+        parent: *mut ArmciGroup, color: c_int, sort_key: c_int, new_group: *mut ArmciGroup,
+    ) -> c_int =
+        // SAFETY: the caller guarantees that `parent` and `new_group` are valid.
+        code(|engine| unsafe {
+            split(engine, parent, color, sort_key, new_group)
+        });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCIX_Group_dup(
-    parent: *mut ArmciGroup,
-    new_group: *mut ArmciGroup,
-) -> c_int {
-    // SAFETY: the caller guarantees that `parent` and `new_group` are valid.
-    code("ARMCIX_Group_dup", |engine| unsafe { split(engine, parent, 0, 0, new_group) })
+    ARMCIX_Group_dup(parent: *mut ArmciGroup, new_group: *mut ArmciGroup) -> c_int =
+        // SAFETY: the caller guarantees that `parent` and `new_group` are valid.
+        code(|engine| unsafe { split(engine, parent, 0, 0, new_group) });
 }

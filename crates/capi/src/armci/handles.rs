@@ -7,9 +7,8 @@
 //! A transfer that is complete when it is issued needs no slot, and the handle stays idle. A call
 //! on a plain handle in use first completes its earlier transfers ([`prepare`]).
 
-use super::twin;
 use super::types::{self, ArmciHandle};
-use crate::boundary::{code, guard, or_abort, reported};
+use crate::boundary::{code, export, guard, or_abort, reported};
 use parking_lot::Mutex;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::handles::Handles;
@@ -289,43 +288,39 @@ fn not_null(hdl: *mut ArmciHandle) -> Result<()> {
     Ok(())
 }
 
-twin! {
-    ARMCI_Wait / PARMCI_Wait(hdl: *mut ArmciHandle) -> c_int {
-        code("ARMCI_Wait", |engine| {
-            not_null(hdl)?;
-            // SAFETY: the caller guarantees that the handle is valid, and it is not null.
-            let hdl = unsafe { &mut *hdl };
-            let found = state_of(hdl);
-            let Found::Live(_, handle) = found else {
-                return Ok(());
-            };
-            let mut handle = handle.lock();
-            let result = handle.wait(engine);
-            done_with(hdl, &handle);
-            result
-        })
-    }
-}
+export! {
+    ARMCI_Wait / PARMCI_Wait(hdl: *mut ArmciHandle) -> c_int = code(|engine| {
+        not_null(hdl)?;
+        // SAFETY: the caller guarantees that the handle is valid, and it is not null.
+        let hdl = unsafe { &mut *hdl };
+        let found = state_of(hdl);
+        let Found::Live(_, handle) = found else {
+            return Ok(());
+        };
+        let mut handle = handle.lock();
+        let result = handle.wait(engine);
+        done_with(hdl, &handle);
+        result
+    });
 
-twin! {
-    ARMCI_Test / PARMCI_Test(hdl: *mut ArmciHandle) -> c_int {
-        guard("ARMCI_Test", |error| reported(error).max(2), || {
-            let engine = current()?;
-            not_null(hdl)?;
-            // SAFETY: the caller guarantees that the handle is valid, and it is not null.
-            let hdl = unsafe { &mut *hdl };
-            let found = state_of(hdl);
-            let Found::Live(_, handle) = found else {
-                return Ok(0);
-            };
-            let mut handle = handle.lock();
-            let done = handle.test(engine);
-            if !matches!(done, Ok(false)) {
-                done_with(hdl, &handle);
-            }
-            Ok(if done? { 0 } else { 1 })
-        })
-    }
+    ARMCI_Test / PARMCI_Test(
+        hdl: *mut ArmciHandle,
+    ) -> c_int = guard(|error| reported(error).max(2), || {
+        let engine = current()?;
+        not_null(hdl)?;
+        // SAFETY: the caller guarantees that the handle is valid, and it is not null.
+        let hdl = unsafe { &mut *hdl };
+        let found = state_of(hdl);
+        let Found::Live(_, handle) = found else {
+            return Ok(0);
+        };
+        let mut handle = handle.lock();
+        let done = handle.test(engine);
+        if !matches!(done, Ok(false)) {
+            done_with(hdl, &handle);
+        }
+        Ok(if done? { 0 } else { 1 })
+    });
 }
 
 /// After a wait, a plain handle leaves the table, and an aggregate one becomes empty.
@@ -337,29 +332,20 @@ fn done_with(hdl: &mut ArmciHandle, handle: &Handle) {
     }
 }
 
-twin! {
-    ARMCI_WaitProc / PARMCI_WaitProc(proc: c_int) -> c_int {
-        code("ARMCI_WaitProc", |engine| engine.wait_implicit_to(types::rank(proc)?))
-    }
-}
+export! {
+    ARMCI_WaitProc / PARMCI_WaitProc(proc: c_int) -> c_int =
+        code(|engine| engine.wait_implicit_to(types::rank(proc)?));
 
-twin! {
-    ARMCI_WaitAll / PARMCI_WaitAll() -> c_int {
-        code("ARMCI_WaitAll", |engine| engine.wait_implicit())
-    }
-}
+    ARMCI_WaitAll / PARMCI_WaitAll() -> c_int = code(|engine| engine.wait_implicit());
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_INIT_HANDLE(hdl: *mut ArmciHandle) {
-    if !hdl.is_null() {
-        // SAFETY: the caller guarantees that `hdl` is valid for writes, and it is not null.
-        unsafe { *hdl = IDLE };
+    ARMCI_INIT_HANDLE(hdl: *mut ArmciHandle) {
+        if !hdl.is_null() {
+            // SAFETY: the caller guarantees that `hdl` is valid for writes, and it is not null.
+            unsafe { *hdl = IDLE };
+        }
     }
-}
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
-    or_abort("ARMCI_SET_AGGREGATE_HANDLE", |_| {
+    ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) = or_abort(|_| {
         not_null(handle)?;
         // SAFETY: the caller guarantees that the handle is valid, and it is not null.
         unsafe {
@@ -370,11 +356,8 @@ pub(crate) unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHan
         }
         Ok(())
     });
-}
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_UNSET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) {
-    or_abort("ARMCI_UNSET_AGGREGATE_HANDLE", |engine| {
+    ARMCI_UNSET_AGGREGATE_HANDLE(handle: *mut ArmciHandle) = or_abort(|engine| {
         not_null(handle)?;
         // SAFETY: the caller guarantees that the handle is valid, and it is not null.
         let hdl = unsafe { &mut *handle };

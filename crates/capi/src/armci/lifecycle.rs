@@ -4,8 +4,8 @@
 //! can then be initialised again, also over other ranks. While it runs, a call that names a
 //! communicator must name one of the same ranks.
 
-use super::{group_table, handles, notify, sync, twin, types};
-use crate::boundary::{self, guard, reported};
+use super::{group_table, handles, notify, sync, types};
+use crate::boundary::{self, export, guard, reported};
 use parking_lot::Mutex;
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
@@ -97,37 +97,29 @@ fn finalize() -> Result<c_int> {
     Ok(0)
 }
 
-twin! {
+export! {
     ARMCI_Init / PARMCI_Init() -> c_int {
         // SAFETY: no communicator is given.
         unsafe { init("ARMCI_Init", ThreadLevel::Single, None) }
     }
-}
 
-twin! {
     ARMCI_Init_args / PARMCI_Init_args(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
         // SAFETY: no communicator is given.
         unsafe { init("ARMCI_Init_args", ThreadLevel::Single, None) }
     }
-}
 
-twin! {
     ARMCI_Init_thread / PARMCI_Init_thread(armci_requested: c_int) -> c_int {
         // SAFETY: no communicator is given.
         unsafe { init_thread("ARMCI_Init_thread", armci_requested, None) }
     }
-}
 
-twin! {
     ARMCI_Init_thread_comm / PARMCI_Init_thread_comm(
         armci_requested: c_int, comm: CommHandle,
     ) -> c_int {
         // SAFETY: the caller guarantees that `comm` is a live communicator.
         unsafe { init_thread("ARMCI_Init_thread_comm", armci_requested, Some(comm)) }
     }
-}
 
-twin! {
     ARMCI_Init_mpi_comm / PARMCI_Init_mpi_comm(comm: CommHandle) -> c_int {
         // SAFETY: the caller guarantees that `comm` is a live communicator.
         unsafe { init("ARMCI_Init_mpi_comm", ThreadLevel::Single, Some(comm)) }
@@ -152,33 +144,30 @@ unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHan
     }
 }
 
-twin! {
-    ARMCI_Initialized / PARMCI_Initialized() -> c_int {
-        if runtime::is_running() { c_int::try_from(*DEPTH.lock()).unwrap_or(c_int::MAX) } else { 0 }
-    }
-}
-
-twin! {
-    ARMCI_Finalize / PARMCI_Finalize() -> c_int {
-        guard("ARMCI_Finalize", reported, finalize)
-    }
-}
-
-/// Flushes the output streams. There is nothing else to clean up: shared memory is unnamed.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn ARMCI_Cleanup() {
+/// Flushes the output streams of Rust and C.
+fn flush() {
     use std::io::Write;
     let _ = std::io::stdout().flush();
     // SAFETY: `fflush` with a null stream flushes all streams of the C library.
     unsafe { libc::fflush(std::ptr::null_mut()) };
 }
 
-/// The exit code is 1 if the low eight bits of `code` are zero, because an error must not look like
-/// success.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Error(msg: *const c_char, code: c_int) {
-    ARMCI_Cleanup();
-    // SAFETY: the caller guarantees that `msg` is null or a terminated string.
-    let text = unsafe { boundary::text(msg) };
-    boundary::abort(&format!("ARMCI error: {text}"), code)
+export! {
+    ARMCI_Initialized / PARMCI_Initialized() -> c_int {
+        if runtime::is_running() { c_int::try_from(*DEPTH.lock()).unwrap_or(c_int::MAX) } else { 0 }
+    }
+
+    ARMCI_Finalize / PARMCI_Finalize() -> c_int = guard(reported, finalize);
+
+    /// There is nothing to clean up but output: shared memory is unnamed.
+    ARMCI_Cleanup() { flush() }
+
+    /// The exit code is 1 if the low eight bits of `code` are zero, because an error must not look
+    /// like success.
+    ARMCI_Error(msg: *const c_char, code: c_int) {
+        flush();
+        // SAFETY: the caller guarantees that `msg` is null or a terminated string.
+        let text = unsafe { boundary::text(msg) };
+        boundary::abort(&format!("ARMCI error: {text}"), code)
+    }
 }

@@ -1,8 +1,8 @@
 //! Allocation, freeing, local access and local copies.
 
+use super::group_table;
 use super::types::{ArmciGroup, ArmciSize};
-use super::{group_table, twin};
-use crate::boundary::{abort, code, guard, or_abort, reported};
+use crate::boundary::{abort, code, export, guard, or_abort, reported};
 use portolan_engine::collective::group::Group;
 use portolan_engine::error::{ErrorKind, Result, fail};
 use portolan_engine::path::kernel;
@@ -70,42 +70,28 @@ fn own(ptr: *mut c_void) -> Option<usize> {
     (!ptr.is_null()).then_some(ptr as usize)
 }
 
-twin! {
-    ARMCI_Malloc / PARMCI_Malloc(base_ptrs: *mut *mut c_void, size: ArmciSize) -> c_int {
+export! {
+    ARMCI_Malloc / PARMCI_Malloc(base_ptrs: *mut *mut c_void, size: ArmciSize) -> c_int =
         // SAFETY: the caller guarantees that `base_ptrs` has room for one pointer per rank.
-        code("ARMCI_Malloc", |engine| unsafe { allocate(engine, engine.world(), base_ptrs, size) })
-    }
-}
+        code(|engine| unsafe { allocate(engine, engine.world(), base_ptrs, size) });
 
-twin! {
-    ARMCI_Free / PARMCI_Free(ptr: *mut c_void) -> c_int {
-        code("ARMCI_Free", |engine| free("ARMCI_Free", engine, ptr))
-    }
-}
+    ARMCI_Free / PARMCI_Free(ptr: *mut c_void) -> c_int =
+        code(|engine| free("ARMCI_Free", engine, ptr));
 
-/// `ptr_arr` must have room for one pointer per rank of the group, and `group` must be valid.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Malloc_group(
-    ptr_arr: *mut *mut c_void,
-    bytes: ArmciSize,
-    group: *mut ArmciGroup,
-) -> c_int {
-    // SAFETY: by contract, `ptr_arr` has room for the group's ranks, and `group` is valid.
-    code("ARMCI_Malloc_group", |engine| unsafe {
-        allocate(engine, &group_table::find(engine, group)?, ptr_arr, bytes)
-    })
-}
+    /// `ptr_arr` must have room for one pointer per rank of the group, and `group` must be valid.
+    ARMCI_Malloc_group(
+        ptr_arr: *mut *mut c_void, bytes: ArmciSize, group: *mut ArmciGroup,
+    ) -> c_int =
+        // SAFETY: by contract, `ptr_arr` has room for the group's ranks, and `group` is valid.
+        code(|engine| unsafe {
+            allocate(engine, &group_table::find(engine, group)?, ptr_arr, bytes)
+        });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Free_group(
-    ptr: *mut c_void,
-    group: *mut ArmciGroup,
-) -> c_int {
-    code("ARMCI_Free_group", |engine| {
+    ARMCI_Free_group(ptr: *mut c_void, group: *mut ArmciGroup) -> c_int = code(|engine| {
         // SAFETY: the caller guarantees that `group` is valid.
         let group = unsafe { group_table::find(engine, group) }?;
         engine.release_at(&group, own(ptr))
-    })
+    });
 }
 
 /// Accepts any device name, but has only ordinary memory, so another name is logged.
@@ -121,39 +107,30 @@ unsafe fn device(device: *const c_char) -> Result<()> {
     Ok(())
 }
 
-twin! {
+export! {
     ARMCI_Malloc_memdev / PARMCI_Malloc_memdev(
         ptr_arr: *mut *mut c_void, bytes: ArmciSize, device_name: *const c_char,
-    ) -> c_int {
+    ) -> c_int =
         // SAFETY: by contract, `ptr_arr` has room, and `device_name` is null or terminated.
-        code("ARMCI_Malloc_memdev", |engine| unsafe {
+        code(|engine| unsafe {
             device(device_name)?;
             allocate(engine, engine.world(), ptr_arr, bytes)
-        })
-    }
-}
+        });
 
-twin! {
     ARMCI_Malloc_group_memdev / PARMCI_Malloc_group_memdev(
         ptr_arr: *mut *mut c_void, bytes: ArmciSize, group: *mut ArmciGroup,
         device_name: *const c_char,
-    ) -> c_int {
+    ) -> c_int =
         // SAFETY: the caller guarantees that `ptr_arr` has room for the group's ranks, that `group`
         // is valid, and that `device_name` is null or a terminated string.
-        code("ARMCI_Malloc_group_memdev", |engine| unsafe {
+        code(|engine| unsafe {
             device(device_name)?;
             allocate(engine, &group_table::find(engine, group)?, ptr_arr, bytes)
-        })
-    }
-}
+        });
 
-twin! {
-    ARMCI_Free_memdev / PARMCI_Free_memdev(ptr: *mut c_void) -> c_int {
-        code("ARMCI_Free_memdev", |engine| free("ARMCI_Free_memdev", engine, ptr))
-    }
-}
+    ARMCI_Free_memdev / PARMCI_Free_memdev(ptr: *mut c_void) -> c_int =
+        code(|engine| free("ARMCI_Free_memdev", engine, ptr));
 
-twin! {
     ARMCI_Malloc_local / PARMCI_Malloc_local(size: ArmciSize) -> *mut c_void {
         let failed = |error: &portolan_engine::error::Error| {
             reported(error);
@@ -163,12 +140,9 @@ twin! {
             Ok(current()?.memory.local.allocate(bytes(size)?)?.cast())
         })
     }
-}
 
-twin! {
-    ARMCI_Free_local / PARMCI_Free_local(ptr: *mut c_void) -> c_int {
-        code("ARMCI_Free_local", |engine| engine.memory.local.free(ptr.cast()))
-    }
+    ARMCI_Free_local / PARMCI_Free_local(ptr: *mut c_void) -> c_int =
+        code(|engine| engine.memory.local.free(ptr.cast()));
 }
 
 /// Synchronises local loads and stores with transfers. Fails if `ptr` lies in no segment here.
@@ -182,22 +156,14 @@ fn access(engine: &Engine, ptr: *mut c_void) -> Result<()> {
     }
 }
 
-twin! {
-    ARMCI_Access_begin / PARMCI_Access_begin(ptr: *mut c_void) {
-        or_abort("ARMCI_Access_begin", |engine| access(engine, ptr))
-    }
-}
+export! {
+    ARMCI_Access_begin / PARMCI_Access_begin(ptr: *mut c_void) =
+        or_abort(|engine| access(engine, ptr));
 
-twin! {
-    ARMCI_Access_end / PARMCI_Access_end(ptr: *mut c_void) {
-        or_abort("ARMCI_Access_end", |engine| access(engine, ptr))
-    }
-}
+    ARMCI_Access_end / PARMCI_Access_end(ptr: *mut c_void) = or_abort(|engine| access(engine, ptr));
 
-/// `src` and `dst` must be valid for `size` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCI_Copy(src: *mut c_void, dst: *mut c_void, size: c_int) {
-    or_abort("ARMCI_Copy", |_| {
+    /// `src` and `dst` must be valid for `size` bytes.
+    ARMCI_Copy(src: *mut c_void, dst: *mut c_void, size: c_int) = or_abort(|_| {
         let bytes = super::types::length(size)?;
         if bytes > 0 {
             if src.is_null() || dst.is_null() {

@@ -6,7 +6,7 @@
 use super::group_table;
 use super::scopes::Scope;
 use super::types::{self, ArmciGroup};
-use crate::boundary::{self, array_mut, or_abort, or_abort_alone};
+use crate::boundary::{self, array_mut, export, or_abort, or_abort_alone};
 use portolan_engine::collective::group::Group;
 use portolan_engine::config::Config;
 use portolan_engine::error::{Result, fail};
@@ -36,43 +36,27 @@ fn place() -> Result<(usize, usize)> {
     unsafe { Comm::place_in(Comm::world_handle()) }
 }
 
-/// The pointers are not dereferenced.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) {
-    or_abort_alone("armci_msg_init", || {
+export! {
+    /// The pointers are not dereferenced.
+    armci_msg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) = or_abort_alone(|| {
         if !init::is_running() {
             init::start(Config::from_env()?.launcher_check)?;
         }
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn armci_msg_finalize() {
-    or_abort_alone("armci_msg_finalize", init::finalize)
-}
+    armci_msg_finalize() = or_abort_alone(init::finalize);
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn armci_msg_me() -> c_int {
-    or_abort_alone("armci_msg_me", || Ok(place()?.0 as c_int))
-}
+    armci_msg_me() -> c_int = or_abort_alone(|| Ok(place()?.0 as c_int));
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn armci_msg_nproc() -> c_int {
-    or_abort_alone("armci_msg_nproc", || Ok(place()?.1 as c_int))
-}
+    armci_msg_nproc() -> c_int = or_abort_alone(|| Ok(place()?.1 as c_int));
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn armci_msg_abort(code: c_int) {
-    boundary::abort("armci_msg_abort", code)
-}
+    armci_msg_abort(code: c_int) { boundary::abort("armci_msg_abort", code) }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn armci_timer() -> c_double {
-    or_abort_alone("armci_timer", || {
+    armci_timer() -> c_double = or_abort_alone(|| {
         check_mpi()?;
         Ok(mpi::wtime())
-    })
+    });
 }
 
 /// The buffer may be null if `len` is 0.
@@ -136,31 +120,18 @@ fn receive(
     Ok((source, bytes))
 }
 
-/// `buffer` must be valid for `len` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_snd(
-    tag: c_int,
-    buffer: *mut c_void,
-    len: c_int,
-    to: c_int,
-) {
-    or_abort("armci_msg_snd", |engine| {
+export! {
+    /// `buffer` must be valid for `len` bytes.
+    armci_msg_snd(tag: c_int, buffer: *mut c_void, len: c_int, to: c_int) = or_abort(|engine| {
         // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
         let data = unsafe { bytes_mut(buffer, len) }?;
         send(engine, tag_of(tag)?, data, types::rank(to)?)
-    })
-}
+    });
 
-/// `buffer` must be valid for `buflen` bytes, and `msglen` must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_rcv(
-    tag: c_int,
-    buffer: *mut c_void,
-    buflen: c_int,
-    msglen: *mut c_int,
-    from: c_int,
-) {
-    or_abort("armci_msg_rcv", |engine| {
+    /// `buffer` must be valid for `buflen` bytes, and `msglen` must be null or valid for writes.
+    armci_msg_rcv(
+        tag: c_int, buffer: *mut c_void, buflen: c_int, msglen: *mut c_int, from: c_int,
+    ) = or_abort(|engine| {
         let from = types::rank(from)?;
         engine.check_rank(from)?;
         // SAFETY: by contract, `buffer` has `buflen` bytes; `msglen` is null or valid for writes.
@@ -172,17 +143,11 @@ pub(crate) unsafe extern "C" fn armci_msg_rcv(
             }
         }
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_rcvany(
-    tag: c_int,
-    buffer: *mut c_void,
-    buflen: c_int,
-    msglen: *mut c_int,
-) -> c_int {
-    or_abort("armci_msg_rcvany", |engine| {
+    armci_msg_rcvany(
+        tag: c_int, buffer: *mut c_void, buflen: c_int, msglen: *mut c_int,
+    ) -> c_int = or_abort(|engine| {
         // SAFETY: by contract, `buffer` has `buflen` bytes; `msglen` is null or valid for writes.
         unsafe {
             let data = bytes_mut(buffer, buflen)?;
@@ -192,35 +157,20 @@ pub(crate) unsafe extern "C" fn armci_msg_rcvany(
             }
             Ok(source as c_int)
         }
-    })
-}
+    });
 
-super::twin! {
-    armci_msg_barrier / parmci_msg_barrier() {
-        or_abort("armci_msg_barrier", |engine| {
-            engine.world().barrier(engine)
-        })
-    }
-}
+    armci_msg_barrier / parmci_msg_barrier() = or_abort(|engine| {
+        engine.world().barrier(engine)
+    });
 
-super::twin! {
-    armci_msg_group_barrier / parmci_msg_group_barrier(group: *mut ArmciGroup) {
-        or_abort("armci_msg_group_barrier", |engine| {
-            // SAFETY: the caller guarantees that `group` is valid.
-            unsafe { group_table::find(engine, group) }?.barrier(engine)
-        })
-    }
-}
+    armci_msg_group_barrier / parmci_msg_group_barrier(group: *mut ArmciGroup) = or_abort(|engine| {
+        // SAFETY: the caller guarantees that `group` is valid.
+        unsafe { group_table::find(engine, group) }?.barrier(engine)
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_bintree(
-    scope: c_int,
-    root: *mut c_int,
-    up: *mut c_int,
-    left: *mut c_int,
-    right: *mut c_int,
-) {
-    or_abort("armci_msg_bintree", |engine| {
+    armci_msg_bintree(
+        scope: c_int, root: *mut c_int, up: *mut c_int, left: *mut c_int, right: *mut c_int,
+    ) = or_abort(|engine| {
         if [root, up, left, right].contains(&std::ptr::null_mut()) {
             fail!(Argument, "a null pointer");
         }
@@ -235,7 +185,7 @@ pub(crate) unsafe extern "C" fn armci_msg_bintree(
             *right = at(me.map(|i| 2 * i + 2));
         }
         Ok(())
-    })
+    });
 }
 
 fn broadcast(
@@ -254,92 +204,79 @@ fn broadcast(
     part.broadcast(engine, data, root)
 }
 
-macro_rules! broadcast_call {
-    ($name:ident) => {
-        /// `buffer` must be valid for `len` bytes.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name(buffer: *mut c_void, len: c_int, root: c_int) {
-            or_abort(stringify!($name), |engine| {
-                // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
-                let data = unsafe { bytes_mut(buffer, len) }?;
-                broadcast(engine, engine.world(), Scope::All, data, types::rank(root)?)
-            })
-        }
-    };
-}
-
-broadcast_call!(armci_msg_bcast);
-broadcast_call!(armci_msg_brdcst);
-
+/// # Safety
 /// `buffer` must be valid for `len` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_bcast_scope(
-    scope: c_int,
-    buffer: *mut c_void,
-    len: c_int,
+unsafe fn broadcast_in(
+    engine: &Engine,
+    scope: Scope,
+    (buffer, len): (*mut c_void, c_int),
     root: c_int,
-) {
-    or_abort("armci_msg_bcast_scope", |engine| {
-        // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
-        let data = unsafe { bytes_mut(buffer, len) }?;
-        broadcast(engine, engine.world(), Scope::from_c(scope)?, data, types::rank(root)?)
-    })
+) -> Result<()> {
+    // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
+    let data = unsafe { bytes_mut(buffer, len) }?;
+    broadcast(engine, engine.world(), scope, data, types::rank(root)?)
 }
 
-/// `buf` must be valid for `len` bytes, and `group` must be valid.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_group_bcast_scope(
-    scope: c_int,
-    buf: *mut c_void,
-    len: c_int,
-    root: c_int,
-    group: *mut ArmciGroup,
-) {
-    or_abort("armci_msg_group_bcast_scope", |engine| {
+export! {
+    /// `buffer` must be valid for `len` bytes.
+    armci_msg_bcast(buffer: *mut c_void, len: c_int, root: c_int) =
+        // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
+        or_abort(|engine| unsafe { broadcast_in(engine, Scope::All, (buffer, len), root) });
+
+    /// `buffer` must be valid for `len` bytes.
+    armci_msg_brdcst(buffer: *mut c_void, len: c_int, root: c_int) =
+        // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
+        or_abort(|engine| unsafe { broadcast_in(engine, Scope::All, (buffer, len), root) });
+
+    /// `buffer` must be valid for `len` bytes.
+    armci_msg_bcast_scope(scope: c_int, buffer: *mut c_void, len: c_int, root: c_int) =
+        or_abort(|engine| {
+            let scope = Scope::from_c(scope)?;
+            // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
+            unsafe { broadcast_in(engine, scope, (buffer, len), root) }
+        });
+
+    /// `buf` must be valid for `len` bytes, and `group` must be valid.
+    armci_msg_group_bcast_scope(
+        scope: c_int, buf: *mut c_void, len: c_int, root: c_int, group: *mut ArmciGroup,
+    ) = or_abort(|engine| {
         // SAFETY: by contract, `buf` is valid for `len` bytes, and `group` is valid.
         let (data, group) = unsafe { (bytes_mut(buf, len)?, group_table::find(engine, group)?) };
         broadcast(engine, &group, Scope::from_c(scope)?, data, types::rank(root)?)
-    })
-}
+    });
 
-/// `buf` must be valid for `len` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_clus_brdcst(buf: *mut c_void, len: c_int) {
-    or_abort("armci_msg_clus_brdcst", |engine| {
+    /// `buf` must be valid for `len` bytes.
+    armci_msg_clus_brdcst(buf: *mut c_void, len: c_int) = or_abort(|engine| {
         // SAFETY: the caller guarantees that `buf` is valid for `len` bytes.
         let data = unsafe { bytes_mut(buf, len) }?;
         let root = engine.topology.ranks_of(engine.topology.my_node())[0];
         broadcast(engine, engine.world(), Scope::Node, data, root)
-    })
-}
+    });
 
-/// `buf` must be valid for `len` bytes, and `mastergroup` must be valid.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_grp_clus_brdcst(
-    buf: *mut c_void,
-    len: c_int,
-    grp_master: c_int,
-    grp_clus_nproc: c_int,
-    mastergroup: *mut ArmciGroup,
-) {
-    /// Above the tags that programs use.
-    const TAG: i32 = 32_101;
-    or_abort("armci_grp_clus_brdcst", |engine| {
-        // SAFETY: by contract, `buf` is valid for `len` bytes, and `mastergroup` is valid.
-        let (data, group) =
-            unsafe { (bytes_mut(buf, len)?, group_table::find(engine, mastergroup)?) };
-        let (master, n) = (types::rank(grp_master)?, types::length(grp_clus_nproc)?);
-        let root = group.world_rank(master)?;
-        if engine.rank() == root {
-            for rank in master + 1..master + n {
-                send(engine, TAG, data, group.world_rank(rank)?)?;
+    /// `buf` must be valid for `len` bytes, and `mastergroup` must be valid.
+    armci_grp_clus_brdcst(
+        buf: *mut c_void, len: c_int, grp_master: c_int, grp_clus_nproc: c_int,
+        mastergroup: *mut ArmciGroup,
+    ) {
+        /// Above the tags that programs use.
+        const TAG: i32 = 32_101;
+        or_abort("armci_grp_clus_brdcst", |engine| {
+            // SAFETY: by contract, `buf` is valid for `len` bytes, and `mastergroup` is valid.
+            let (data, group) =
+                unsafe { (bytes_mut(buf, len)?, group_table::find(engine, mastergroup)?) };
+            let (master, n) = (types::rank(grp_master)?, types::length(grp_clus_nproc)?);
+            let root = group.world_rank(master)?;
+            if engine.rank() == root {
+                for rank in master + 1..master + n {
+                    send(engine, TAG, data, group.world_rank(rank)?)?;
+                }
+                return Ok(());
             }
-            return Ok(());
-        }
-        let (_, bytes) = receive(engine, TAG, data, Some(root))?;
-        if bytes != data.len() {
-            fail!(Argument, "the root sent {bytes} bytes, {} were expected", data.len());
-        }
-        Ok(())
-    })
+            let (_, bytes) = receive(engine, TAG, data, Some(root))?;
+            if bytes != data.len() {
+                fail!(Argument, "the root sent {bytes} bytes, {} were expected", data.len());
+            }
+            Ok(())
+        })
+    }
 }

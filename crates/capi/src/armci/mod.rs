@@ -25,20 +25,3 @@ pub(crate) mod sync;
 pub(crate) mod types;
 pub(crate) mod values;
 pub(crate) mod vector;
-
-/// Exports a function under its `ARMCI_` name and its `PARMCI_` twin.
-macro_rules! twin {
-    ($(#[$doc:meta])* $name:ident / $twin:ident ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $twin($($arg: $ty),*) $(-> $ret)? $body
-
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
-            // SAFETY: both functions have the same contract.
-            unsafe { $twin($($arg),*) }
-        }
-    };
-}
-pub(crate) use twin;

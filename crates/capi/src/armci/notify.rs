@@ -2,8 +2,8 @@
 //! its n-th notification has arrived, so an early notification is not lost. Each initialisation of
 //! ARMCI begins with new counts ([`Notifications`]).
 
-use super::{twin, types};
-use crate::boundary::{guard, reported};
+use super::types;
+use crate::boundary::{export, guard, reported};
 use parking_lot::Mutex;
 use portolan_engine::atomics::notifications::Notifications;
 use portolan_engine::error::{Result, fail};
@@ -82,23 +82,20 @@ fn counted(call: &'static str, body: impl FnOnce(&Engine) -> Result<c_int>) -> c
     guard(call, |error| -reported(error), || body(current()?))
 }
 
-twin! {
-    armci_notify / parmci_notify(proc: c_int) -> c_int {
-        counted("armci_notify", |engine| notify(engine, types::rank(proc)?))
-    }
-}
+export! {
+    armci_notify / parmci_notify(proc: c_int) -> c_int =
+        counted(|engine| notify(engine, types::rank(proc)?));
 
-twin! {
-    armci_notify_wait / parmci_notify_wait(proc: c_int, pval: *mut c_int) -> c_int {
-        counted("armci_notify_wait", |engine| {
-            let rank = types::rank(proc)?;
-            let (waited, received) =
-                engine.observed(|| CallInfo::new(Call::NotifyWait), || wait(engine, rank))?;
-            if !pval.is_null() {
-                // SAFETY: by contract, `pval` is valid for writes; it is not null.
-                unsafe { *pval = waited };
-            }
-            Ok(received)
-        })
-    }
+    armci_notify_wait / parmci_notify_wait(
+        proc: c_int, pval: *mut c_int,
+    ) -> c_int = counted(|engine| {
+        let rank = types::rank(proc)?;
+        let (waited, received) =
+            engine.observed(|| CallInfo::new(Call::NotifyWait), || wait(engine, rank))?;
+        if !pval.is_null() {
+            // SAFETY: by contract, `pval` is valid for writes; it is not null.
+            unsafe { *pval = waited };
+        }
+        Ok(received)
+    });
 }

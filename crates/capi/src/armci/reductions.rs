@@ -4,7 +4,7 @@ use super::group_table;
 use super::messages::bytes_mut;
 use super::scopes::Scope;
 use super::types::{self, ArmciGroup};
-use crate::boundary::{array, array_mut, or_abort};
+use crate::boundary::{array, array_mut, export, or_abort};
 use portolan_engine::collective::group::Group;
 use portolan_engine::collective::{Operator, Reducible};
 use portolan_engine::error::{Result, fail};
@@ -128,86 +128,47 @@ unsafe fn reduce(
     }
 }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_gop_scope(
-    scope: c_int,
-    x: *mut c_void,
-    n: c_int,
-    op: *mut c_char,
-    ty: c_int,
-) {
-    // SAFETY: the caller guarantees that `x` and `op` are valid.
-    or_abort("armci_msg_gop_scope", |e| unsafe { reduce(e, e.world(), scope, x, n, op, ty, true) })
-}
+export! {
+    armci_msg_gop_scope(scope: c_int, x: *mut c_void, n: c_int, op: *mut c_char, ty: c_int) =
+        // SAFETY: the caller guarantees that `x` and `op` are valid.
+        or_abort(|e| unsafe { reduce(e, e.world(), scope, x, n, op, ty, true) });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_group_gop_scope(
-    scope: c_int,
-    x: *mut c_void,
-    n: c_int,
-    op: *mut c_char,
-    ty: c_int,
-    group: *mut ArmciGroup,
-) {
-    // SAFETY: the caller guarantees that `x`, `op` and `group` are valid.
-    or_abort("armci_msg_group_gop_scope", |e| unsafe {
-        reduce(e, &group_table::find(e, group)?, scope, x, n, op, ty, true)
-    })
-}
+    armci_msg_group_gop_scope(
+        scope: c_int, x: *mut c_void, n: c_int, op: *mut c_char, ty: c_int, group: *mut ArmciGroup,
+    ) =
+        // SAFETY: the caller guarantees that `x`, `op` and `group` are valid.
+        or_abort(|e| unsafe {
+            reduce(e, &group_table::find(e, group)?, scope, x, n, op, ty, true)
+        });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_reduce(
-    x: *mut c_void,
-    n: c_int,
-    op: *mut c_char,
-    ty: c_int,
-) {
-    // SAFETY: the caller guarantees that `x` and `op` are valid.
-    or_abort("armci_msg_reduce", |e| unsafe { reduce(e, e.world(), 0, x, n, op, ty, false) })
-}
+    armci_msg_reduce(x: *mut c_void, n: c_int, op: *mut c_char, ty: c_int) =
+        // SAFETY: the caller guarantees that `x` and `op` are valid.
+        or_abort(|e| unsafe { reduce(e, e.world(), 0, x, n, op, ty, false) });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_reduce_scope(
-    scope: c_int,
-    x: *mut c_void,
-    n: c_int,
-    op: *mut c_char,
-    ty: c_int,
-) {
-    // SAFETY: the caller guarantees that `x` and `op` are valid.
-    or_abort("armci_msg_reduce_scope", |e| unsafe {
-        reduce(e, e.world(), scope, x, n, op, ty, false)
-    })
+    armci_msg_reduce_scope(scope: c_int, x: *mut c_void, n: c_int, op: *mut c_char, ty: c_int) =
+        // SAFETY: the caller guarantees that `x` and `op` are valid.
+        or_abort(|e| unsafe {
+            reduce(e, e.world(), scope, x, n, op, ty, false)
+        });
 }
 
 /// Defines the reductions of one type: over all ranks, over a group and over a node.
 macro_rules! reductions {
     ($ty:ty, $number:expr, $all:ident, $group:ident, $node:ident) => {
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $all(x: *mut $ty, n: c_int, op: *mut c_char) {
-            // SAFETY: the caller guarantees that `x` and `op` are valid.
-            or_abort(stringify!($all), |e| unsafe {
-                reduce(e, e.world(), 0, x.cast(), n, op, $number, true)
-            })
-        }
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $group(
-            x: *mut $ty,
-            n: c_int,
-            op: *mut c_char,
-            group: *mut ArmciGroup,
-        ) {
-            // SAFETY: the caller guarantees that `x`, `op` and `group` are valid.
-            or_abort(stringify!($group), |e| unsafe {
-                reduce(e, &group_table::find(e, group)?, 0, x.cast(), n, op, $number, true)
-            })
-        }
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $node(x: *mut $ty, n: c_int, op: *mut c_char) {
-            // SAFETY: the caller guarantees that `x` and `op` are valid.
-            or_abort(stringify!($node), |e| unsafe {
-                reduce(e, e.world(), 1, x.cast(), n, op, $number, true)
-            })
+        export! {
+            $all(x: *mut $ty, n: c_int, op: *mut c_char) =
+                // SAFETY: the caller guarantees that `x` and `op` are valid.
+                or_abort(|e| unsafe { reduce(e, e.world(), 0, x.cast(), n, op, $number, true) });
+
+            $group(x: *mut $ty, n: c_int, op: *mut c_char, group: *mut ArmciGroup) =
+                // SAFETY: the caller guarantees that `x`, `op` and `group` are valid.
+                or_abort(|e| unsafe {
+                    reduce(e, &group_table::find(e, group)?, 0, x.cast(), n, op, $number, true)
+                });
+
+            $node(x: *mut $ty, n: c_int, op: *mut c_char) =
+                // SAFETY: the caller guarantees that `x` and `op` are valid.
+                or_abort(|e| unsafe { reduce(e, e.world(), 1, x.cast(), n, op, $number, true) });
         }
     };
 }
@@ -288,29 +249,16 @@ unsafe fn select(
     )
 }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_sel(
-    x: *mut c_void,
-    n: c_int,
-    op: *mut c_char,
-    ty: c_int,
-    contribute: c_int,
-) {
-    // SAFETY: the caller guarantees that `x` and `op` are valid.
-    or_abort("armci_msg_sel", |e| unsafe { select(e, 0, x, n, op, ty, contribute) })
-}
+export! {
+    armci_msg_sel(x: *mut c_void, n: c_int, op: *mut c_char, ty: c_int, contribute: c_int) =
+        // SAFETY: the caller guarantees that `x` and `op` are valid.
+        or_abort(|e| unsafe { select(e, 0, x, n, op, ty, contribute) });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_msg_sel_scope(
-    scope: c_int,
-    x: *mut c_void,
-    n: c_int,
-    op: *mut c_char,
-    ty: c_int,
-    contribute: c_int,
-) {
-    // SAFETY: the caller guarantees that `x` and `op` are valid.
-    or_abort("armci_msg_sel_scope", |e| unsafe { select(e, scope, x, n, op, ty, contribute) })
+    armci_msg_sel_scope(
+        scope: c_int, x: *mut c_void, n: c_int, op: *mut c_char, ty: c_int, contribute: c_int,
+    ) =
+        // SAFETY: the caller guarantees that `x` and `op` are valid.
+        or_abort(|e| unsafe { select(e, scope, x, n, op, ty, contribute) });
 }
 
 /// Sums the arrays of all ranks of `group`; see `armci_exchange_address`.
@@ -335,21 +283,15 @@ unsafe fn exchange(
     )
 }
 
-/// `ptr_ar` must be null or valid for `n` elements.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_exchange_address(ptr_ar: *mut *mut c_void, n: c_int) {
-    // SAFETY: the caller guarantees that `ptr_ar` is null or valid for `n` elements.
-    or_abort("armci_exchange_address", |e| unsafe { exchange(e, e.world(), ptr_ar, n) })
-}
+export! {
+    /// `ptr_ar` must be null or valid for `n` elements.
+    armci_exchange_address(ptr_ar: *mut *mut c_void, n: c_int) =
+        // SAFETY: the caller guarantees that `ptr_ar` is null or valid for `n` elements.
+        or_abort(|e| unsafe { exchange(e, e.world(), ptr_ar, n) });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_exchange_address_grp(
-    ptr_arr: *mut *mut c_void,
-    n: c_int,
-    group: *mut ArmciGroup,
-) {
-    // SAFETY: the caller guarantees that `ptr_arr` and `group` are valid.
-    or_abort("armci_exchange_address_grp", |e| unsafe {
-        exchange(e, &*group_table::find(e, group)?, ptr_arr, n)
-    })
+    armci_exchange_address_grp(ptr_arr: *mut *mut c_void, n: c_int, group: *mut ArmciGroup) =
+        // SAFETY: the caller guarantees that `ptr_arr` and `group` are valid.
+        or_abort(|e| unsafe {
+            exchange(e, &*group_table::find(e, group)?, ptr_arr, n)
+        });
 }

@@ -1,8 +1,8 @@
 //! Strided transfers, and local packing of strided memory.
 
+use super::handles;
 use super::types::{self, ArmciHandle};
-use super::{handles, twin};
-use crate::boundary::{code, or_abort_alone};
+use crate::boundary::{code, export, or_abort_alone};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel;
@@ -71,125 +71,99 @@ impl Strided {
     }
 }
 
-twin! {
+export! {
     ARMCI_PutS / PARMCI_PutS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
-    ) -> c_int {
-        code("ARMCI_PutS", |engine| {
-            let strided = Strided {
-                local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
-                count, levels: stride_levels, proc,
-            };
-            // SAFETY: by contract, the arrays and the local memory are valid.
-            unsafe { strided.blocking(engine, TransferKind::Put) }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        let strided = Strided {
+            local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
+            count, levels: stride_levels, proc,
+        };
+        // SAFETY: by contract, the arrays and the local memory are valid.
+        unsafe { strided.blocking(engine, TransferKind::Put) }
+    });
 
-twin! {
     ARMCI_GetS / PARMCI_GetS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
-    ) -> c_int {
-        code("ARMCI_GetS", |engine| {
-            let strided = Strided {
-                local: dst_ptr, local_strides: dst_stride_ar, remote: src_ptr, remote_strides: src_stride_ar,
-                count, levels: stride_levels, proc,
-            };
-            // SAFETY: by contract, the arrays and the local memory are valid.
-            unsafe { strided.blocking(engine, TransferKind::Get) }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        let strided = Strided {
+            local: dst_ptr, local_strides: dst_stride_ar, remote: src_ptr, remote_strides: src_stride_ar,
+            count, levels: stride_levels, proc,
+        };
+        // SAFETY: by contract, the arrays and the local memory are valid.
+        unsafe { strided.blocking(engine, TransferKind::Get) }
+    });
 
-twin! {
     ARMCI_AccS / PARMCI_AccS(
         datatype: c_int, scale: *mut c_void, src_ptr: *mut c_void, src_stride_ar: *mut c_int,
         dst_ptr: *mut c_void, dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int,
         proc: c_int,
-    ) -> c_int {
-        code("ARMCI_AccS", |engine| {
-            // SAFETY: by contract, the scale is valid for one element.
-            let kind = TransferKind::Accumulate(unsafe { types::scale(datatype, scale) }?);
-            let strided = Strided {
-                local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
-                count, levels: stride_levels, proc,
-            };
-            // SAFETY: by contract, the arrays and the local memory are valid.
-            unsafe { strided.blocking(engine, kind) }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        // SAFETY: by contract, the scale is valid for one element.
+        let kind = TransferKind::Accumulate(unsafe { types::scale(datatype, scale) }?);
+        let strided = Strided {
+            local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
+            count, levels: stride_levels, proc,
+        };
+        // SAFETY: by contract, the arrays and the local memory are valid.
+        unsafe { strided.blocking(engine, kind) }
+    });
 
-twin! {
     ARMCI_PutS_flag / PARMCI_PutS_flag(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, flag: *mut c_int,
         value: c_int, proc: c_int,
-    ) -> c_int {
-        code("ARMCI_PutS_flag", |engine| {
-            // SAFETY: the caller guarantees that the arrays and the local memory are valid.
-            unsafe {
-                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
-                let (target, remote) = (types::rank(proc)?, dst_ptr as usize);
-                engine.put_flag(target, remote, src_ptr.cast(), &shape, flag as usize, value)
-            }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        // SAFETY: the caller guarantees that the arrays and the local memory are valid.
+        unsafe {
+            let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+            let (target, remote) = (types::rank(proc)?, dst_ptr as usize);
+            engine.put_flag(target, remote, src_ptr.cast(), &shape, flag as usize, value)
+        }
+    });
 
-twin! {
     ARMCI_NbPutS / PARMCI_NbPutS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
         hdl: *mut ArmciHandle,
-    ) -> c_int {
-        code("ARMCI_NbPutS", |engine| {
-            let strided = Strided {
-                local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
-                count, levels: stride_levels, proc,
-            };
-            // SAFETY: by contract, arrays and handle are valid, the memory until completion.
-            unsafe { strided.start(engine, hdl, TransferKind::Put) }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        let strided = Strided {
+            local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
+            count, levels: stride_levels, proc,
+        };
+        // SAFETY: by contract, arrays and handle are valid, the memory until completion.
+        unsafe { strided.start(engine, hdl, TransferKind::Put) }
+    });
 
-twin! {
     ARMCI_NbGetS / PARMCI_NbGetS(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
         dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
         hdl: *mut ArmciHandle,
-    ) -> c_int {
-        code("ARMCI_NbGetS", |engine| {
-            let strided = Strided {
-                local: dst_ptr, local_strides: dst_stride_ar, remote: src_ptr, remote_strides: src_stride_ar,
-                count, levels: stride_levels, proc,
-            };
-            // SAFETY: by contract, arrays and handle are valid, the memory until completion.
-            unsafe { strided.start(engine, hdl, TransferKind::Get) }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        let strided = Strided {
+            local: dst_ptr, local_strides: dst_stride_ar, remote: src_ptr, remote_strides: src_stride_ar,
+            count, levels: stride_levels, proc,
+        };
+        // SAFETY: by contract, arrays and handle are valid, the memory until completion.
+        unsafe { strided.start(engine, hdl, TransferKind::Get) }
+    });
 
-twin! {
     ARMCI_NbAccS / PARMCI_NbAccS(
         datatype: c_int, scale: *mut c_void, src_ptr: *mut c_void, src_stride_ar: *mut c_int,
         dst_ptr: *mut c_void, dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int,
         proc: c_int, hdl: *mut ArmciHandle,
-    ) -> c_int {
-        code("ARMCI_NbAccS", |engine| {
-            // SAFETY: by contract, the scale is valid for one element.
-            let kind = TransferKind::Accumulate(unsafe { types::scale(datatype, scale) }?);
-            let strided = Strided {
-                local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
-                count, levels: stride_levels, proc,
-            };
-            // SAFETY: by contract, arrays and handle are valid, the memory until completion.
-            unsafe { strided.start(engine, hdl, kind) }
-        })
-    }
+    ) -> c_int = code(|engine| {
+        // SAFETY: by contract, the scale is valid for one element.
+        let kind = TransferKind::Accumulate(unsafe { types::scale(datatype, scale) }?);
+        let strided = Strided {
+            local: src_ptr, local_strides: src_stride_ar, remote: dst_ptr, remote_strides: dst_stride_ar,
+            count, levels: stride_levels, proc,
+        };
+        // SAFETY: by contract, arrays and handle are valid, the memory until completion.
+        unsafe { strided.start(engine, hdl, kind) }
+    });
 }
 
 /// Returns a shape with strided memory on one side and packed bytes on the other, both local.
@@ -211,37 +185,29 @@ unsafe fn packing(
     Ok(shape)
 }
 
-/// The pointers must be valid for the shape that the arrays describe.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_write_strided(
-    ptr: *mut c_void,
-    stride_levels: c_int,
-    stride_arr: *mut c_int,
-    count: *mut c_int,
-    buf: *mut c_char,
-) {
-    // SAFETY: the caller guarantees the lengths of the arrays, and that `ptr` and `buf` are valid for
-    // the shape.
-    or_abort_alone("armci_write_strided", || unsafe {
-        let shape = packing(ptr, buf, stride_arr, count, stride_levels)?;
-        kernel::copy(ptr.cast(), buf.cast(), &shape, true);
-        Ok(())
-    })
-}
+export! {
+    /// The pointers must be valid for the shape that the arrays describe.
+    armci_write_strided(
+        ptr: *mut c_void, stride_levels: c_int, stride_arr: *mut c_int, count: *mut c_int,
+        buf: *mut c_char,
+    ) =
+        // SAFETY: the caller guarantees the lengths of the arrays, and that `ptr` and `buf` are
+        // valid for the shape.
+        or_abort_alone(|| unsafe {
+            let shape = packing(ptr, buf, stride_arr, count, stride_levels)?;
+            kernel::copy(ptr.cast(), buf.cast(), &shape, true);
+            Ok(())
+        });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_read_strided(
-    ptr: *mut c_void,
-    stride_levels: c_int,
-    stride_arr: *mut c_int,
-    count: *mut c_int,
-    buf: *mut c_char,
-) {
-    // SAFETY: the caller guarantees the lengths of the arrays, and that `ptr` and `buf` are valid for
-    // the shape.
-    or_abort_alone("armci_read_strided", || unsafe {
-        let shape = packing(ptr, buf, stride_arr, count, stride_levels)?;
-        kernel::copy(buf.cast(), ptr.cast(), &shape, false);
-        Ok(())
-    })
+    armci_read_strided(
+        ptr: *mut c_void, stride_levels: c_int, stride_arr: *mut c_int, count: *mut c_int,
+        buf: *mut c_char,
+    ) =
+        // SAFETY: the caller guarantees the lengths of the arrays, and that `ptr` and `buf` are
+        // valid for the shape.
+        or_abort_alone(|| unsafe {
+            let shape = packing(ptr, buf, stride_arr, count, stride_levels)?;
+            kernel::copy(buf.cast(), ptr.cast(), &shape, false);
+            Ok(())
+        });
 }

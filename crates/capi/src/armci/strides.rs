@@ -1,7 +1,7 @@
 //! `armci_stride_info_*`: iteration over the segments of strided memory. The program owns the
 //! structure and may read it, so it has the layout of Global Arrays. An error ends the job.
 
-use crate::boundary::{array, or_abort_alone};
+use crate::boundary::{array, export, or_abort_alone};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::MAX_LEVELS;
 use std::os::raw::{c_char, c_int, c_void};
@@ -114,17 +114,13 @@ unsafe fn with<R>(
     })
 }
 
-/// `sinfo` must be valid for writes, `stride_arr` must have `stride_levels` elements, and
-/// `seg_count` must have `stride_levels + 1`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_stride_info_init(
-    sinfo: *mut StrideInfo,
-    base_ptr: *mut c_void,
-    stride_levels: c_int,
-    stride_arr: *const c_int,
-    seg_count: *const c_int,
-) {
-    or_abort_alone("armci_stride_info_init", || {
+export! {
+    /// `sinfo` must be valid for writes, `stride_arr` must have `stride_levels` elements, and
+    /// `seg_count` must have `stride_levels + 1`.
+    armci_stride_info_init(
+        sinfo: *mut StrideInfo, base_ptr: *mut c_void, stride_levels: c_int,
+        stride_arr: *const c_int, seg_count: *const c_int,
+    ) = or_abort_alone(|| {
         if sinfo.is_null() {
             fail!(Argument, "the stride_info_t is null");
         }
@@ -132,34 +128,32 @@ pub(crate) unsafe extern "C" fn armci_stride_info_init(
         // not read the old contents, which may be uninitialised.
         unsafe { sinfo.write(StrideInfo::new(base_ptr, stride_levels, stride_arr, seg_count)?) };
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_stride_info_destroy(sinfo: *mut StrideInfo) {
-    // SAFETY: the caller guarantees that `sinfo` is valid.
-    unsafe {
-        with("armci_stride_info_destroy", sinfo, |info| {
-            (info.size, info.pos) = (0, 0);
-            Ok(())
-        })
+    armci_stride_info_destroy(sinfo: *mut StrideInfo) {
+        // SAFETY: the caller guarantees that `sinfo` is valid.
+        unsafe {
+            with("armci_stride_info_destroy", sinfo, |info| {
+                (info.size, info.pos) = (0, 0);
+                Ok(())
+            })
+        }
+    }
+
+    armci_stride_info_next(sinfo: *mut StrideInfo) {
+        // SAFETY: the caller guarantees that `sinfo` is valid.
+        unsafe { with("armci_stride_info_next", sinfo, StrideInfo::advance) }
     }
 }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn armci_stride_info_next(sinfo: *mut StrideInfo) {
-    // SAFETY: the caller guarantees that `sinfo` is valid.
-    unsafe { with("armci_stride_info_next", sinfo, StrideInfo::advance) }
-}
-
-macro_rules! question {
-    ($(#[$doc:meta])* $name:ident -> $ty:ty, $answer:expr) => {
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name(sinfo: *mut StrideInfo) -> $ty {
-            let answer: fn(&StrideInfo) -> Result<$ty> = $answer;
-            // SAFETY: the caller guarantees that `sinfo` is valid.
-            unsafe { with(stringify!($name), sinfo, |info| answer(info)) }
+macro_rules! questions {
+    ($($name:ident -> $ty:ty, $answer:expr;)*) => {
+        export! {
+            $($name(sinfo: *mut StrideInfo) -> $ty {
+                let answer: fn(&StrideInfo) -> Result<$ty> = $answer;
+                // SAFETY: the caller guarantees that `sinfo` is valid.
+                unsafe { with(stringify!($name), sinfo, |info| answer(info)) }
+            })*
         }
     };
 }
@@ -168,36 +162,18 @@ fn place(info: &StrideInfo) -> Result<*mut c_void> {
     Ok(info.base_ptr.wrapping_offset(info.offset()).cast())
 }
 
-question! {
-    armci_stride_info_size -> c_int, |info| Ok(info.size)
-}
-question! {
-    armci_stride_info_count -> c_int, |info| Ok(info.size)
-}
-question! {
-    armci_stride_info_seg_count -> c_int, |info| Ok(info.size)
-}
-question! {
-    armci_stride_info_pos -> c_int, |info| Ok(info.pos)
-}
-question! {
-    armci_stride_info_has_more -> c_int, |info| Ok(c_int::from(info.has_more()))
-}
-question! {
-    armci_stride_info_has_next -> c_int, |info| Ok(c_int::from(info.has_more()))
-}
-question! {
-    armci_stride_info_seg_ptr -> *mut c_void, place
-}
-question! {
-    armci_stride_info_get -> *mut c_void, place
-}
-question! {
-    armci_stride_info_seg_size -> c_int, |info| Ok(info.seg_count[0])
-}
-question! {
+questions! {
+    armci_stride_info_size -> c_int, |info| Ok(info.size);
+    armci_stride_info_count -> c_int, |info| Ok(info.size);
+    armci_stride_info_seg_count -> c_int, |info| Ok(info.size);
+    armci_stride_info_pos -> c_int, |info| Ok(info.pos);
+    armci_stride_info_has_more -> c_int, |info| Ok(c_int::from(info.has_more()));
+    armci_stride_info_has_next -> c_int, |info| Ok(c_int::from(info.has_more()));
+    armci_stride_info_seg_ptr -> *mut c_void, place;
+    armci_stride_info_get -> *mut c_void, place;
+    armci_stride_info_seg_size -> c_int, |info| Ok(info.seg_count[0]);
     armci_stride_info_seg_off -> c_int, |info| match c_int::try_from(info.offset()) {
         Ok(offset) => Ok(offset),
         Err(_) => fail!(Argument, "an offset of {} bytes is more than an int holds", info.offset()),
-    }
+    };
 }

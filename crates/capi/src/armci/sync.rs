@@ -1,9 +1,8 @@
 //! Fences, barrier, read-modify-write and mutexes.
 
 use super::group_table;
-use super::twin;
 use super::types::{self, ArmciGroup, ArmcixMutexes};
-use crate::boundary::{code, guard, or_abort, reported};
+use crate::boundary::{code, export, guard, or_abort, reported};
 use parking_lot::Mutex;
 use portolan_engine::atomics::Rmw;
 use portolan_engine::atomics::mutex::MutexSet;
@@ -15,56 +14,39 @@ use std::collections::HashMap;
 use std::os::raw::{c_int, c_void};
 use std::sync::{Arc, LazyLock};
 
-twin! {
-    ARMCI_Fence / PARMCI_Fence(proc: c_int) {
-        or_abort("ARMCI_Fence", |engine| engine.fence(types::rank(proc)?))
-    }
-}
+export! {
+    ARMCI_Fence / PARMCI_Fence(proc: c_int) = or_abort(|engine| engine.fence(types::rank(proc)?));
 
-twin! {
-    ARMCI_AllFence / PARMCI_AllFence() {
-        or_abort("ARMCI_AllFence", |engine| engine.fence_all())
-    }
-}
+    ARMCI_AllFence / PARMCI_AllFence() = or_abort(|engine| engine.fence_all());
 
-twin! {
-    ARMCI_Barrier / PARMCI_Barrier() {
-        or_abort("ARMCI_Barrier", |engine| engine.barrier_of(engine.world()))
-    }
-}
+    ARMCI_Barrier / PARMCI_Barrier() = or_abort(|engine| engine.barrier_of(engine.world()));
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn ARMCIX_Progress() {
-    or_abort("ARMCIX_Progress", |engine| engine.poll().map(drop))
-}
+    ARMCIX_Progress() = or_abort(|engine| engine.poll().map(drop));
 
-twin! {
     /// `ARMCI_SWAP` swaps in `*ploc`.
     ARMCI_Rmw / PARMCI_Rmw(
         op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int,
-    ) -> c_int {
-        code("ARMCI_Rmw", |engine| {
-            if ploc.is_null() {
-                fail!(Argument, "the local address is null");
+    ) -> c_int = code(|engine| {
+        if ploc.is_null() {
+            fail!(Argument, "the local address is null");
+        }
+        // SAFETY: by contract, `ploc` is valid for a number of the type. It may be unaligned.
+        unsafe {
+            let op = match op {
+                0 => Rmw::add(value),
+                1 => Rmw::add(i64::from(value)),
+                2 => Rmw::swap(ploc.cast::<i32>().read_unaligned()),
+                3 => Rmw::swap(ploc.cast::<i64>().read_unaligned()),
+                _ => fail!(Type, "operation {op} is none of ARMCI_FETCH_AND_ADD to ARMCI_SWAP_LONG"),
+            };
+            let old = engine.rmw(types::rank(proc)?, prem as usize, op)?;
+            match op.size() {
+                4 => ploc.cast::<i32>().write_unaligned(old as i32),
+                _ => ploc.cast::<i64>().write_unaligned(old),
             }
-            // SAFETY: by contract, `ploc` is valid for a number of the type. It may be unaligned.
-            unsafe {
-                let op = match op {
-                    0 => Rmw::add(value),
-                    1 => Rmw::add(i64::from(value)),
-                    2 => Rmw::swap(ploc.cast::<i32>().read_unaligned()),
-                    3 => Rmw::swap(ploc.cast::<i64>().read_unaligned()),
-                    _ => fail!(Type, "operation {op} is none of ARMCI_FETCH_AND_ADD to ARMCI_SWAP_LONG"),
-                };
-                let old = engine.rmw(types::rank(proc)?, prem as usize, op)?;
-                match op.size() {
-                    4 => ploc.cast::<i32>().write_unaligned(old as i32),
-                    _ => ploc.cast::<i64>().write_unaligned(old),
-                }
-            }
-            Ok(())
-        })
-    }
+        }
+        Ok(())
+    });
 }
 
 /// The set of `ARMCI_Create_mutexes`. A `BrLock` is read without a locked instruction.
@@ -97,39 +79,27 @@ fn index(mutex: c_int) -> Result<usize> {
     }
 }
 
-twin! {
-    ARMCI_Create_mutexes / PARMCI_Create_mutexes(count: c_int) -> c_int {
-        code("ARMCI_Create_mutexes", |engine| {
-            if SET.read().is_some() {
-                fail!(State, "mutexes exist already; destroy them first");
-            }
-            let made = engine.create_mutexes_checked(engine.world(), number(count))?;
-            SET.change(|set| *set = Some(made));
-            Ok(())
-        })
-    }
-}
+export! {
+    ARMCI_Create_mutexes / PARMCI_Create_mutexes(count: c_int) -> c_int = code(|engine| {
+        if SET.read().is_some() {
+            fail!(State, "mutexes exist already; destroy them first");
+        }
+        let made = engine.create_mutexes_checked(engine.world(), number(count))?;
+        SET.change(|set| *set = Some(made));
+        Ok(())
+    });
 
-twin! {
-    ARMCI_Destroy_mutexes / PARMCI_Destroy_mutexes() -> c_int {
-        code("ARMCI_Destroy_mutexes", |engine| {
-            let set = set()?;
-            SET.change(Option::take);
-            engine.destroy_mutexes(&set)
-        })
-    }
-}
+    ARMCI_Destroy_mutexes / PARMCI_Destroy_mutexes() -> c_int = code(|engine| {
+        let set = set()?;
+        SET.change(Option::take);
+        engine.destroy_mutexes(&set)
+    });
 
-twin! {
-    ARMCI_Lock / PARMCI_Lock(mutex: c_int, proc: c_int) {
-        or_abort("ARMCI_Lock", |engine| engine.lock(&*set()?, index(mutex)?, types::rank(proc)?))
-    }
-}
+    ARMCI_Lock / PARMCI_Lock(mutex: c_int, proc: c_int) =
+        or_abort(|engine| engine.lock(&*set()?, index(mutex)?, types::rank(proc)?));
 
-twin! {
-    ARMCI_Unlock / PARMCI_Unlock(mutex: c_int, proc: c_int) {
-        or_abort("ARMCI_Unlock", |engine| engine.unlock(&*set()?, index(mutex)?, types::rank(proc)?))
-    }
+    ARMCI_Unlock / PARMCI_Unlock(mutex: c_int, proc: c_int) =
+        or_abort(|engine| engine.unlock(&*set()?, index(mutex)?, types::rank(proc)?));
 }
 
 fn no_handle(hdl: *mut ArmcixMutexes) -> Error {
@@ -147,43 +117,38 @@ fn take_handle(hdl: *mut ArmcixMutexes) -> Result<Arc<MutexSet>> {
     found.ok_or_else(|| no_handle(hdl))
 }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
-    count: c_int,
-    pgroup: *mut ArmciGroup,
-) -> *mut ArmcixMutexes {
-    let failed = |error: &Error| {
-        reported(error);
-        std::ptr::null_mut()
-    };
-    guard("ARMCIX_Create_mutexes_hdl", failed, || {
-        let engine = current()?;
-        // SAFETY: the caller guarantees that `pgroup` is valid.
-        let (group, grp) = unsafe { (group_table::find(engine, pgroup)?, *pgroup) };
-        let set = engine.create_mutexes_checked(&group, number(count))?;
-        let most = set.counts().iter().max().copied().unwrap_or(0);
-        let hdl = Box::into_raw(Box::new(ArmcixMutexes {
-            my_count: count as c_int,
-            max_count: most as c_int,
-            grp,
-            windows: std::ptr::null_mut(),
-            bases: std::ptr::null_mut(),
-        }));
-        HANDLES.lock().get_or_insert_default().insert(hdl as usize, set);
-        Ok(hdl)
-    })
-}
+export! {
+    ARMCIX_Create_mutexes_hdl(count: c_int, pgroup: *mut ArmciGroup) -> *mut ArmcixMutexes {
+        let failed = |error: &Error| {
+            reported(error);
+            std::ptr::null_mut()
+        };
+        guard("ARMCIX_Create_mutexes_hdl", failed, || {
+            let engine = current()?;
+            // SAFETY: the caller guarantees that `pgroup` is valid.
+            let (group, grp) = unsafe { (group_table::find(engine, pgroup)?, *pgroup) };
+            let set = engine.create_mutexes_checked(&group, number(count))?;
+            let most = set.counts().iter().max().copied().unwrap_or(0);
+            let hdl = Box::into_raw(Box::new(ArmcixMutexes {
+                my_count: count as c_int,
+                max_count: most as c_int,
+                grp,
+                windows: std::ptr::null_mut(),
+                bases: std::ptr::null_mut(),
+            }));
+            HANDLES.lock().get_or_insert_default().insert(hdl as usize, set);
+            Ok(hdl)
+        })
+    }
 
-/// `hdl` must be a handle of `ARMCIX_Create_mutexes_hdl`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutexes) -> c_int {
-    code("ARMCIX_Destroy_mutexes_hdl", |engine| {
+    /// `hdl` must be a handle of `ARMCIX_Create_mutexes_hdl`.
+    ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutexes) -> c_int = code(|engine| {
         let set = take_handle(hdl)?;
         // SAFETY: the handle was in the table, so it is a box from `ARMCIX_Create_mutexes_hdl`.
         // Only this thread has removed it from the table.
         drop(unsafe { Box::from_raw(hdl) });
         engine.destroy_mutexes(&set)
-    })
+    });
 }
 
 /// Translates a world rank to a rank of the set's group. Fails if it is not a member.
@@ -194,51 +159,38 @@ fn member(set: &MutexSet, proc: c_int) -> Result<usize> {
     }
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
-    or_abort("ARMCIX_Lock_hdl", |engine| {
+export! {
+    ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) = or_abort(|engine| {
         let set = by_handle(hdl)?;
         engine.lock(&set, index(mutex)?, member(&set, proc)?)
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn ARMCIX_Trylock_hdl(
-    hdl: *mut ArmcixMutexes,
-    mutex: c_int,
-    proc: c_int,
-) -> c_int {
-    guard(
-        "ARMCIX_Trylock_hdl",
-        |error| -reported(error),
-        || {
-            let engine = current()?;
-            let set = by_handle(hdl)?;
-            let got = engine.try_lock(&set, index(mutex)?, member(&set, proc)?)?;
-            Ok(if got { 0 } else { 1 })
-        },
-    )
-}
+    ARMCIX_Trylock_hdl(
+        hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int,
+    ) -> c_int = guard(|error| -reported(error), || {
+        let engine = current()?;
+        let set = by_handle(hdl)?;
+        let got = engine.try_lock(&set, index(mutex)?, member(&set, proc)?)?;
+        Ok(if got { 0 } else { 1 })
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
-    or_abort("ARMCIX_Unlock_hdl", |engine| {
+    ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) = or_abort(|engine| {
         let set = by_handle(hdl)?;
         engine.unlock(&set, index(mutex)?, member(&set, proc)?)
-    })
-}
+    });
 
-/// Returns 1 if a rank is on the caller's node, else 0. An invalid rank is reported and yields 0.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn ARMCI_Same_node(proc: c_int) -> c_int {
-    let no = |error: &Error| {
-        reported(error);
-        0
-    };
-    guard("ARMCI_Same_node", no, || {
-        let engine = current()?;
-        let rank = types::rank(proc)?;
-        engine.check_rank(rank)?;
-        Ok(c_int::from(engine.topology.same_node(engine.rank(), rank)))
-    })
+    /// Returns 1 if a rank is on the caller's node, else 0. An invalid rank is reported and yields
+    /// 0.
+    ARMCI_Same_node(proc: c_int) -> c_int {
+        let no = |error: &Error| {
+            reported(error);
+            0
+        };
+        guard("ARMCI_Same_node", no, || {
+            let engine = current()?;
+            let rank = types::rank(proc)?;
+            engine.check_rank(rank)?;
+            Ok(c_int::from(engine.topology.same_node(engine.rank(), rank)))
+        })
+    }
 }

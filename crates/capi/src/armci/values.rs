@@ -1,42 +1,35 @@
 //! Puts and gets of single values.
 
+use super::handles;
 use super::types::{self, ArmciHandle};
-use super::{handles, twin};
-use crate::boundary::{code, or_abort};
+use crate::boundary::{code, export, or_abort};
 use std::os::raw::{c_double, c_float, c_int, c_long, c_void};
 
 macro_rules! value {
     ($ty:ty, $put:ident / $pput:ident, $nb:ident / $pnb:ident, $get:ident / $pget:ident) => {
-        twin! {
-            $put / $pput(src: $ty, dst: *mut c_void, proc: c_int) -> c_int {
-                code(stringify!($put), |engine| {
-                    let bytes = src.to_ne_bytes();
-                    // SAFETY: `bytes` is a local array that outlives the blocking put.
-                    unsafe { engine.put(types::rank(proc)?, dst as usize, bytes.as_ptr(), bytes.len()) }
-                })
-            }
-        }
-        twin! {
-            $nb / $pnb(src: $ty, dst: *mut c_void, proc: c_int, hdl: *mut ArmciHandle) -> c_int {
-                code(stringify!($nb), |engine| {
-                    // SAFETY: by contract, `hdl` is valid or null; the bytes are copied or done
-                    // with.
-                    unsafe {
-                        handles::value(engine, hdl, types::rank(proc)?, dst as usize, &src.to_ne_bytes())
-                    }
-                })
-            }
-        }
-        twin! {
-            $get / $pget(src: *mut c_void, proc: c_int) -> $ty {
-                or_abort(stringify!($get), |engine| {
-                    let mut bytes = [0u8; std::mem::size_of::<$ty>()];
-                    let target = types::rank(proc)?;
-                    // SAFETY: `bytes` is a local array that outlives the blocking get.
-                    unsafe { engine.get(target, src as usize, bytes.as_mut_ptr(), bytes.len()) }?;
-                    Ok(<$ty>::from_ne_bytes(bytes))
-                })
-            }
+        export! {
+            $put / $pput(src: $ty, dst: *mut c_void, proc: c_int) -> c_int = code(|engine| {
+                let bytes = src.to_ne_bytes();
+                // SAFETY: `bytes` is a local array that outlives the blocking put.
+                unsafe { engine.put(types::rank(proc)?, dst as usize, bytes.as_ptr(), bytes.len()) }
+            });
+
+            $nb / $pnb(
+                src: $ty, dst: *mut c_void, proc: c_int, hdl: *mut ArmciHandle,
+            ) -> c_int = code(|engine| {
+                // SAFETY: by contract, `hdl` is valid or null; the bytes are copied or done with.
+                unsafe {
+                    handles::value(engine, hdl, types::rank(proc)?, dst as usize, &src.to_ne_bytes())
+                }
+            });
+
+            $get / $pget(src: *mut c_void, proc: c_int) -> $ty = or_abort(|engine| {
+                let mut bytes = [0u8; std::mem::size_of::<$ty>()];
+                let target = types::rank(proc)?;
+                // SAFETY: `bytes` is a local array that outlives the blocking get.
+                unsafe { engine.get(target, src as usize, bytes.as_mut_ptr(), bytes.len()) }?;
+                Ok(<$ty>::from_ne_bytes(bytes))
+            });
         }
     };
 }

@@ -1,8 +1,8 @@
 //! Generalised I/O vector transfers.
 
+use super::handles;
 use super::types::{self, ArmciGiov, ArmciHandle};
-use super::{handles, twin};
-use crate::boundary::{array, code};
+use crate::boundary::{array, code, export};
 use portolan_engine::error::Result;
 use portolan_engine::layout::Vector;
 use portolan_engine::transfer::TransferKind;
@@ -34,78 +34,60 @@ unsafe fn vectors<'a>(iov: *const ArmciGiov, len: c_int, get: bool) -> Result<Ve
     }
 }
 
-twin! {
-    ARMCI_PutV / PARMCI_PutV(iov: *mut ArmciGiov, iov_len: c_int, proc: c_int) -> c_int {
-        code("ARMCI_PutV", |engine| {
-            // SAFETY: the caller guarantees that the descriptors and the local blocks are valid.
-            unsafe { engine.vector(TransferKind::Put, types::rank(proc)?, &vectors(iov, iov_len, false)?) }
-        })
-    }
-}
+export! {
+    ARMCI_PutV / PARMCI_PutV(
+        iov: *mut ArmciGiov, iov_len: c_int, proc: c_int,
+    ) -> c_int = code(|engine| {
+        // SAFETY: the caller guarantees that the descriptors and the local blocks are valid.
+        unsafe { engine.vector(TransferKind::Put, types::rank(proc)?, &vectors(iov, iov_len, false)?) }
+    });
 
-twin! {
-    ARMCI_GetV / PARMCI_GetV(iov: *mut ArmciGiov, iov_len: c_int, proc: c_int) -> c_int {
-        code("ARMCI_GetV", |engine| {
-            // SAFETY: the caller guarantees that the descriptors and the local blocks are valid.
-            unsafe { engine.vector(TransferKind::Get, types::rank(proc)?, &vectors(iov, iov_len, true)?) }
-        })
-    }
-}
+    ARMCI_GetV / PARMCI_GetV(
+        iov: *mut ArmciGiov, iov_len: c_int, proc: c_int,
+    ) -> c_int = code(|engine| {
+        // SAFETY: the caller guarantees that the descriptors and the local blocks are valid.
+        unsafe { engine.vector(TransferKind::Get, types::rank(proc)?, &vectors(iov, iov_len, true)?) }
+    });
 
-twin! {
     ARMCI_AccV / PARMCI_AccV(
         datatype: c_int, scale: *mut c_void, iov: *mut ArmciGiov, iov_len: c_int, proc: c_int,
-    ) -> c_int {
-        code("ARMCI_AccV", |engine| {
-            // SAFETY: by contract, the scale, the descriptors and the local blocks are valid.
-            unsafe {
-                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
-                engine.vector(kind, types::rank(proc)?, &vectors(iov, iov_len, false)?)
-            }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        // SAFETY: by contract, the scale, the descriptors and the local blocks are valid.
+        unsafe {
+            let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
+            engine.vector(kind, types::rank(proc)?, &vectors(iov, iov_len, false)?)
+        }
+    });
 
-twin! {
     ARMCI_NbPutV / PARMCI_NbPutV(
         iov: *mut ArmciGiov, iov_len: c_int, proc: c_int, handle: *mut ArmciHandle,
-    ) -> c_int {
-        code("ARMCI_NbPutV", |engine| {
-            // SAFETY: by contract, the descriptors, the local blocks and the handle are valid.
-            unsafe {
-                let list = vectors(iov, iov_len, false)?;
-                handles::vectors(engine, handle, TransferKind::Put, types::rank(proc)?, &list)
-            }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        // SAFETY: by contract, the descriptors, the local blocks and the handle are valid.
+        unsafe {
+            let list = vectors(iov, iov_len, false)?;
+            handles::vectors(engine, handle, TransferKind::Put, types::rank(proc)?, &list)
+        }
+    });
 
-twin! {
     ARMCI_NbGetV / PARMCI_NbGetV(
         iov: *mut ArmciGiov, iov_len: c_int, proc: c_int, handle: *mut ArmciHandle,
-    ) -> c_int {
-        code("ARMCI_NbGetV", |engine| {
-            // SAFETY: by contract, the descriptors, the local blocks and the handle are valid.
-            unsafe {
-                let list = vectors(iov, iov_len, true)?;
-                handles::vectors(engine, handle, TransferKind::Get, types::rank(proc)?, &list)
-            }
-        })
-    }
-}
+    ) -> c_int = code(|engine| {
+        // SAFETY: by contract, the descriptors, the local blocks and the handle are valid.
+        unsafe {
+            let list = vectors(iov, iov_len, true)?;
+            handles::vectors(engine, handle, TransferKind::Get, types::rank(proc)?, &list)
+        }
+    });
 
-twin! {
     ARMCI_NbAccV / PARMCI_NbAccV(
         datatype: c_int, scale: *mut c_void, iov: *mut ArmciGiov, iov_len: c_int, proc: c_int,
         handle: *mut ArmciHandle,
-    ) -> c_int {
-        code("ARMCI_NbAccV", |engine| {
-            // SAFETY: by contract, the scale, the descriptors, the blocks and the handle are valid.
-            unsafe {
-                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
-                let list = vectors(iov, iov_len, false)?;
-                handles::vectors(engine, handle, kind, types::rank(proc)?, &list)
-            }
-        })
-    }
+    ) -> c_int = code(|engine| {
+        // SAFETY: by contract, the scale, the descriptors, the blocks and the handle are valid.
+        unsafe {
+            let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
+            let list = vectors(iov, iov_len, false)?;
+            handles::vectors(engine, handle, kind, types::rank(proc)?, &list)
+        }
+    });
 }

@@ -2,59 +2,43 @@
 
 use super::table::{self, with};
 use super::{call, rank};
-use crate::boundary::array;
+use crate::boundary::{array, export};
 use portolan_compose::{Blocks, Composition};
 use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_void};
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
-    call("cp_comptype", |engine| {
+export! {
+    cp_comptype(compnum: c_int) -> c_int = call(|engine| {
         with(engine, |interface| Ok(interface.table.get(compnum)?.kind().code() as c_int))
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
-    call("cp_create", |engine| {
+    cp_create(targetproc: c_int) -> c_int = call(|engine| {
         let made = Composition::simple(engine, rank(targetproc)?)?;
         with(engine, |interface| interface.table.insert(made))
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_load(filenum: c_int) -> c_int {
-    call("cp_load", |engine| {
+    cp_load(filenum: c_int) -> c_int = call(|engine| {
         let loaded = table::composer(engine)?.load(engine, filenum)?;
         with(engine, |interface| interface.table.insert(loaded))
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
-    call("cp_store", |engine| {
+    cp_store(filenum: c_int, compnum: c_int) -> c_int = call(|engine| {
         let (composition, composer) = with(engine, |interface| {
             Ok((interface.table.get(compnum)?.clone(), interface.composer.clone()))
         })?;
         composer.store(engine, filenum, &composition)?;
         Ok(0)
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_rewind(filenum: c_int) -> c_int {
-    call("cp_rewind", |engine| {
+    cp_rewind(filenum: c_int) -> c_int = call(|engine| {
         table::composer(engine)?.rewind(filenum)?;
         Ok(0)
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_destroy(compnum: c_int) -> c_int {
-    call("cp_destroy", |engine| {
+    cp_destroy(compnum: c_int) -> c_int = call(|engine| {
         with(engine, |interface| interface.table.remove(compnum).map(|()| 0))
-    })
+    });
 }
 
 fn add(
@@ -65,24 +49,15 @@ fn add(
     call(name, |engine| with(engine, |interface| body(interface.table.get(compnum)?).map(|()| 0)))
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_add_adxpair(
-    compnum: c_int,
-    localadx: *mut c_void,
-    remoteadx: *mut c_void,
-) -> c_int {
-    add("cp_add_adxpair", compnum, |c| c.add(localadx as usize, remoteadx as usize, 1))
-}
+export! {
+    cp_add_adxpair(compnum: c_int, localadx: *mut c_void, remoteadx: *mut c_void) -> c_int =
+        add(compnum, |c| c.add(localadx as usize, remoteadx as usize, 1));
 
-/// The arrays must be valid for reads of `numpairs` elements.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn cp_add_adxpairvector(
-    compnum: c_int,
-    localadx: *const *mut c_void,
-    remoteadx: *const *mut c_void,
-    numpairs: c_uint,
-) -> c_int {
-    add("cp_add_adxpairvector", compnum, |c| {
+    /// The arrays must be valid for reads of `numpairs` elements.
+    cp_add_adxpairvector(
+        compnum: c_int, localadx: *const *mut c_void, remoteadx: *const *mut c_void,
+        numpairs: c_uint,
+    ) -> c_int = add(compnum, |c| {
         // SAFETY: by this function's contract, both arrays have `numpairs` elements.
         let (local, remote) = unsafe {
             (
@@ -91,31 +66,19 @@ pub(crate) unsafe extern "C" fn cp_add_adxpairvector(
             )
         };
         c.add_all(local.iter().zip(remote).map(|(&l, &r)| (l as usize, r as usize, 1)))
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_add_adxblock(
-    compnum: c_int,
-    localadxstart: *mut c_void,
-    remoteadxstart: *mut c_void,
-    length: c_uint,
-) -> c_int {
-    add("cp_add_adxblock", compnum, |c| {
+    cp_add_adxblock(
+        compnum: c_int, localadxstart: *mut c_void, remoteadxstart: *mut c_void, length: c_uint,
+    ) -> c_int = add(compnum, |c| {
         c.add(localadxstart as usize, remoteadxstart as usize, length as usize)
-    })
-}
+    });
 
-/// The arrays must be valid for reads of `numblocks` elements.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
-    compnum: c_int,
-    localadxstart: *const *mut c_void,
-    remoteadxstart: *const *mut c_void,
-    length: *const c_uint,
-    numblocks: c_uint,
-) -> c_int {
-    add("cp_add_adxblockvector", compnum, |c| {
+    /// The arrays must be valid for reads of `numblocks` elements.
+    cp_add_adxblockvector(
+        compnum: c_int, localadxstart: *const *mut c_void, remoteadxstart: *const *mut c_void,
+        length: *const c_uint, numblocks: c_uint,
+    ) -> c_int = add(compnum, |c| {
         // SAFETY: by this function's contract, all three arrays have `numblocks` elements.
         let (local, remote, length) = unsafe {
             (
@@ -126,33 +89,26 @@ pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
         };
         let runs = local.iter().zip(remote).zip(length);
         c.add_all(runs.map(|((&l, &r), &n)| (l as usize, r as usize, n as usize)))
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_add_adxslice(
-    compnum: c_int,
-    localadxstart: *mut c_void,
-    localadxstride: *mut c_void,
-    localblocklen: c_uint,
-    localnumblocks: c_uint,
-    remoteadxstart: *mut c_void,
-    remoteadxstride: *mut c_void,
-    remoteblocklen: c_uint,
-    remotenumblocks: c_uint,
-) -> c_int {
-    let blocks = |start: *mut c_void, stride: *mut c_void, block: c_uint, count: c_uint| Blocks {
-        start: start as usize,
-        stride: stride as isize,
-        block: block as usize,
-        count: count as usize,
-    };
-    add("cp_add_adxslice", compnum, |c| {
-        c.add_slice(
-            blocks(localadxstart, localadxstride, localblocklen, localnumblocks),
-            blocks(remoteadxstart, remoteadxstride, remoteblocklen, remotenumblocks),
-        )
-    })
+    cp_add_adxslice(
+        compnum: c_int, localadxstart: *mut c_void, localadxstride: *mut c_void,
+        localblocklen: c_uint, localnumblocks: c_uint, remoteadxstart: *mut c_void,
+        remoteadxstride: *mut c_void, remoteblocklen: c_uint, remotenumblocks: c_uint,
+    ) -> c_int {
+        let blocks = |start: *mut c_void, stride: *mut c_void, block: c_uint, count: c_uint| Blocks {
+            start: start as usize,
+            stride: stride as isize,
+            block: block as usize,
+            count: count as usize,
+        };
+        add("cp_add_adxslice", compnum, |c| {
+            c.add_slice(
+                blocks(localadxstart, localadxstride, localblocklen, localnumblocks),
+                blocks(remoteadxstart, remoteadxstride, remoteblocklen, remotenumblocks),
+            )
+        })
+    }
 }
 
 /// Creates a composition from others. `body` runs without the table's lock.
@@ -170,12 +126,9 @@ fn derived(
     })
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_merge(compnum1: c_int, compnum2: c_int) -> c_int {
-    derived("cp_merge", &[compnum1, compnum2], |_, given| given[0].merge(&given[1]))
-}
+export! {
+    cp_merge(compnum1: c_int, compnum2: c_int) -> c_int =
+        derived(&[compnum1, compnum2], |_, given| given[0].merge(&given[1]));
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_map(compnum: c_int) -> c_int {
-    derived("cp_map", &[compnum], |engine, given| given[0].map(engine))
+    cp_map(compnum: c_int) -> c_int = derived(&[compnum], |engine, given| given[0].map(engine));
 }

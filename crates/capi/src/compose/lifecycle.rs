@@ -1,7 +1,7 @@
 //! Start, end, memory, ranks and error texts.
 
 use super::{call, table};
-use crate::boundary;
+use crate::boundary::{self, export, guard};
 use parking_lot::Mutex;
 use portolan_engine::error::Result;
 use portolan_engine::runtime;
@@ -12,27 +12,22 @@ use std::sync::Arc;
 /// The number of `cp_init` calls without a matching `cp_finalize`.
 static DEPTH: Mutex<usize> = Mutex::new(0);
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_init() -> c_int {
-    boundary::guard(
-        "cp_init",
-        |error| -error.kind().code(),
-        || {
-            let mut depth = DEPTH.lock();
-            if !runtime::is_running() {
-                *depth = 0; // MPI_Finalize has stopped the earlier run
-            }
-            if *depth == 0 {
-                // SAFETY: no communicator is passed, so none has to be live.
-                let engine = boundary::starting("cp_init", || unsafe { sharing::attach(None) })?;
-                let composer = table::composer(engine)?;
-                let _own = engine.observer().exclude_calls();
-                composer.prepare(engine)?;
-            }
-            *depth += 1;
-            Ok(0)
-        },
-    )
+export! {
+    cp_init() -> c_int = guard(|error| -error.kind().code(), || {
+        let mut depth = DEPTH.lock();
+        if !runtime::is_running() {
+            *depth = 0; // MPI_Finalize has stopped the earlier run
+        }
+        if *depth == 0 {
+            // SAFETY: no communicator is passed, so none has to be live.
+            let engine = boundary::starting("cp_init", || unsafe { sharing::attach(None) })?;
+            let composer = table::composer(engine)?;
+            let _own = engine.observer().exclude_calls();
+            composer.prepare(engine)?;
+        }
+        *depth += 1;
+        Ok(0)
+    });
 }
 
 fn finalize() -> Result<c_int> {
@@ -61,25 +56,15 @@ fn finalize() -> Result<c_int> {
     Ok(0)
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_finalize() -> c_int {
-    boundary::guard("cp_finalize", |error| -error.kind().code(), finalize)
-}
+export! {
+    cp_finalize() -> c_int = guard(|error| -error.kind().code(), finalize);
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_rank() -> c_int {
-    call("cp_rank", |engine| Ok(engine.rank() as c_int))
-}
+    cp_rank() -> c_int = call(|engine| Ok(engine.rank() as c_int));
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_nprocs() -> c_int {
-    call("cp_nprocs", |engine| Ok(engine.size() as c_int))
-}
+    cp_nprocs() -> c_int = call(|engine| Ok(engine.size() as c_int));
 
-/// `ptrs` must be null or valid for writes of one pointer for each rank.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) -> c_int {
-    call("cp_malloc", |engine| {
+    /// `ptrs` must be null or valid for writes of one pointer for each rank.
+    cp_malloc(ptrs: *mut *mut c_void, bytes: usize) -> c_int = call(|engine| {
         let asked = if ptrs.is_null() {
             Err(portolan_engine::error::Error::new(
                 portolan_engine::error::ErrorKind::Argument,
@@ -94,19 +79,13 @@ pub(crate) unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) 
             unsafe { ptrs.add(rank).write(part.address() as *mut c_void) };
         }
         Ok(0)
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
-    call("cp_free", |engine| {
+    cp_free(ptr: *mut c_void) -> c_int = call(|engine| {
         let mine = (!ptr.is_null()).then_some(ptr as usize);
         engine.release_at(engine.world(), mine)?;
         Ok(0)
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_errmsg() -> *const c_char {
-    boundary::last_error()
+    cp_errmsg() -> *const c_char { boundary::last_error() }
 }

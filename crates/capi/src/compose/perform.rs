@@ -2,6 +2,7 @@
 
 use super::call;
 use super::table::{self, with};
+use crate::boundary::export;
 use portolan_engine::error::{Result, fail};
 use std::os::raw::c_int;
 
@@ -12,41 +13,32 @@ fn number(n: c_int) -> Result<u32> {
     }
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_sync() -> c_int {
-    call("cp_sync", |engine| {
+export! {
+    cp_sync() -> c_int = call(|engine| {
         table::composer(engine)?.sync(engine)?;
         Ok(0)
-    })
-}
+    });
 
-/// The local addresses must be valid for reads. If the target is on another node, the local bytes
-/// must not change before the next wait or sync. The bytes at the remote addresses are overwritten.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn cp_perform(compnum: c_int) -> c_int {
-    call("cp_perform", |engine| {
+    /// The local addresses must be valid for reads. If the target is on another node, the local
+    /// bytes must not change before the next wait or sync. The bytes at the remote addresses are
+    /// overwritten.
+    cp_perform(compnum: c_int) -> c_int = call(|engine| {
         let (plan, composer) = with(engine, |interface| {
             Ok((interface.table.get(compnum)?.plan()?.clone(), interface.composer.clone()))
         })?;
         // SAFETY: by this function's contract, the plan's local addresses are valid and unchanged.
         unsafe { composer.perform(engine, &plan) }?;
         Ok(0)
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_waitfor(n: c_int) -> c_int {
-    call("cp_waitfor", |engine| {
+    cp_waitfor(n: c_int) -> c_int = call(|engine| {
         let n = number(n)?;
         table::composer(engine)?.wait_for(engine, n)?;
         Ok(0)
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cp_arrived() -> c_int {
-    call("cp_arrived", |engine| {
+    cp_arrived() -> c_int = call(|engine| {
         let n = table::composer(engine)?.arrived()?;
         Ok(c_int::try_from(n).unwrap_or(c_int::MAX))
-    })
+    });
 }

@@ -18,7 +18,8 @@ use super::outcome::{Outcome, refuse};
 use super::traffic::add;
 use super::types::Hook;
 use super::types::{Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler, WORD};
-use super::{counters, messages, objects, twin};
+use super::{counters, messages, objects};
+use crate::boundary::export;
 use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::Am;
 use portolan_engine::am::{Data, MAX_HEADER, Signal, Signals};
@@ -313,26 +314,24 @@ pub(crate) unsafe fn send(
 
 pub(crate) const OF: ErrorOf = ErrorOf::Am;
 
-twin! {
+export! {
     /// Blocks only for space at a target that is far behind, and then serves others.
     LAPI_Amsend / PLAPI_Amsend(
         hndl: Handle, tgt: c_uint, hdr_hdl: *mut c_void, uhdr: *mut c_void, uhdr_len: c_uint,
         udata: *mut c_void, udata_len: c_ulong, tgt_cntr: *mut Counter, org_cntr: *mut Counter,
         cmpl_cntr: *mut Counter,
-    ) -> c_int {
-        call("LAPI_Amsend", || {
-            let message = Message {
-                tgt,
-                hdr_hdl: hdr_hdl as u64,
-                uhdr,
-                uhdr_len,
-                sent: None,
-                tgt_cntr: tgt_cntr as u64,
-                org_cntr,
-                cmpl_cntr,
-            };
-            // SAFETY: by contract, header, data and counters are valid.
-            unsafe { send(hndl, &message, udata, udata_len) }
-        })
-    }
+    ) -> c_int = call(|| {
+        let message = Message {
+            tgt,
+            hdr_hdl: hdr_hdl as u64,
+            uhdr,
+            uhdr_len,
+            sent: None,
+            tgt_cntr: tgt_cntr as u64,
+            org_cntr,
+            cmpl_cntr,
+        };
+        // SAFETY: by contract, header, data and counters are valid.
+        unsafe { send(hndl, &message, udata, udata_len) }
+    });
 }

@@ -6,8 +6,8 @@ use super::counters::{SLEEPERS, checked, set};
 use super::outcome::{Outcome, refuse};
 use super::types::{Counter, Handle};
 use super::watched::{INITIAL, INVALID, List};
-use super::{finish, messages, twin};
-use crate::boundary::array;
+use super::{finish, messages};
+use crate::boundary::{array, export};
 use portolan_engine::am::Am;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::Cause;
@@ -15,34 +15,32 @@ use portolan_engine::wait::RepeatedWait;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
-twin! {
+export! {
     /// Makes progress in polling mode only.
-    LAPI_Getcntr / PLAPI_Getcntr(hndl: Handle, cntr: *mut Counter, val: *mut c_int) -> c_int {
-        call("LAPI_Getcntr", || {
-            let (context, engine) = context::enter(hndl)?;
-            // SAFETY: the caller guarantees that the counter is null or valid.
-            let counter = unsafe { checked(cntr) }?;
-            if val.is_null() {
-                refuse!(messages::RET_PTR_NULL, "the pointer to the value is null");
-            }
-            finish::serve(context, engine)?;
-            // SAFETY: `val` is not null, and the caller guarantees that it is writable.
-            unsafe { val.write(counter.value.load(Ordering::Acquire) as c_int) };
-            context.watched.notify(counter, false, None);
-            Ok(())
-        })
-    }
-}
+    LAPI_Getcntr / PLAPI_Getcntr(
+        hndl: Handle, cntr: *mut Counter, val: *mut c_int,
+    ) -> c_int = call(|| {
+        let (context, engine) = context::enter(hndl)?;
+        // SAFETY: the caller guarantees that the counter is null or valid.
+        let counter = unsafe { checked(cntr) }?;
+        if val.is_null() {
+            refuse!(messages::RET_PTR_NULL, "the pointer to the value is null");
+        }
+        finish::serve(context, engine)?;
+        // SAFETY: `val` is not null, and the caller guarantees that it is writable.
+        unsafe { val.write(counter.value.load(Ordering::Acquire) as c_int) };
+        context.watched.notify(counter, false, None);
+        Ok(())
+    });
 
-twin! {
-    LAPI_Setcntr / PLAPI_Setcntr(hndl: Handle, cntr: *mut Counter, val: c_int) -> c_int {
-        local_call("LAPI_Setcntr", || {
-            let (context, _) = context::enter(hndl)?;
-            // SAFETY: the caller guarantees that the counter is null or valid.
-            set(context, unsafe { checked(cntr) }?, val);
-            Ok(())
-        })
-    }
+    LAPI_Setcntr / PLAPI_Setcntr(
+        hndl: Handle, cntr: *mut Counter, val: c_int,
+    ) -> c_int = local_call(|| {
+        let (context, _) = context::enter(hndl)?;
+        // SAFETY: the caller guarantees that the counter is null or valid.
+        set(context, unsafe { checked(cntr) }?, val);
+        Ok(())
+    });
 }
 
 /// Subtracts `val` from a counter and returns the rest, or `None` if the counter is less.
@@ -96,26 +94,24 @@ fn wait(
     Ok(left)
 }
 
-twin! {
+export! {
     /// Subtracts `val`, which may be negative, and stores the rest in `*cur_cntr_val`.
     LAPI_Waitcntr / PLAPI_Waitcntr(
         hndl: Handle, cntr: *mut Counter, val: c_int, cur_cntr_val: *mut c_int,
-    ) -> c_int {
-        call("LAPI_Waitcntr", || {
-            let (context, engine) = context::enter(hndl)?;
-            // SAFETY: the caller guarantees that the counter is null or valid.
-            let counter = unsafe { checked(cntr) }?;
-            finish::serve(context, engine)?;
-            let left = wait(context, engine, counter, val, || false)?;
-            context.watched.notify(counter, true, None);
-            match left {
-                // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
-                Some(left) => unsafe { give(cur_cntr_val, left) },
-                None => return context::given_up(),
-            }
-            Ok(())
-        })
-    }
+    ) -> c_int = call(|| {
+        let (context, engine) = context::enter(hndl)?;
+        // SAFETY: the caller guarantees that the counter is null or valid.
+        let counter = unsafe { checked(cntr) }?;
+        finish::serve(context, engine)?;
+        let left = wait(context, engine, counter, val, || false)?;
+        context.watched.notify(counter, true, None);
+        match left {
+            // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
+            Some(left) => unsafe { give(cur_cntr_val, left) },
+            None => return context::given_up(),
+        }
+        Ok(())
+    });
 }
 
 /// Registers a thread that waits for a counter without polling, until dropped.
@@ -139,57 +135,55 @@ impl Drop for Waiter<'_> {
     }
 }
 
-twin! {
+export! {
     /// Waits like `LAPI_Waitcntr`, but sleeps while the progress thread serves other ranks. Polls
     /// itself without a progress thread and in polling mode. Only one thread at a time may wait for
     /// a counter in this way. Fails if a target is purged during the wait.
     LAPI_Nopoll_wait / PLAPI_Nopoll_wait(
         hndl: Handle, cntr_ptr: *mut Counter, val: c_int, cur_cntr_val: *mut c_int,
-    ) -> c_int {
-        call("LAPI_Nopoll_wait", || {
-            let (context, engine) = context::enter(hndl)?;
-            // SAFETY: the caller guarantees that the counter is null or valid.
-            let counter = unsafe { checked(cntr_ptr) }?;
-            if val <= 0 {
-                refuse!(messages::CNTR_VAL, "a counter is waited for from 1 on, not {val}");
-            }
-            finish::serve(context, engine)?;
-            let _waiter = Waiter::new(context, counter)?;
-            let now = context.purges.load(Ordering::SeqCst);
-            let before = context.watched.reported_purges(counter, now);
-            let purged = || context.purges.load(Ordering::SeqCst) != before;
-            let served = engine.has_thread() && !context.deferral.is_polling();
-            let left = if served && Engine::running_handler().is_none() {
-                engine.without_handlers_lock(|| {
-                    let mut turns = RepeatedWait::begin();
-                    loop {
-                        let now = counter.value.load(Ordering::SeqCst);
-                        if let Some(left) = take(counter, val) {
-                            return Outcome::Ok(Some(left));
-                        }
-                        if purged() || context::gives_up() {
-                            return Ok(None);
-                        }
-                        context.pending.advance(context, engine)?;
-                        let what = || format!("a counter to reach {val} (its value is {now})");
-                        // Increments by the engine itself do not wake sleepers.
-                        turns.asleep(engine, (&counter.value, now), &what);
+    ) -> c_int = call(|| {
+        let (context, engine) = context::enter(hndl)?;
+        // SAFETY: the caller guarantees that the counter is null or valid.
+        let counter = unsafe { checked(cntr_ptr) }?;
+        if val <= 0 {
+            refuse!(messages::CNTR_VAL, "a counter is waited for from 1 on, not {val}");
+        }
+        finish::serve(context, engine)?;
+        let _waiter = Waiter::new(context, counter)?;
+        let now = context.purges.load(Ordering::SeqCst);
+        let before = context.watched.reported_purges(counter, now);
+        let purged = || context.purges.load(Ordering::SeqCst) != before;
+        let served = engine.has_thread() && !context.deferral.is_polling();
+        let left = if served && Engine::running_handler().is_none() {
+            engine.without_handlers_lock(|| {
+                let mut turns = RepeatedWait::begin();
+                loop {
+                    let now = counter.value.load(Ordering::SeqCst);
+                    if let Some(left) = take(counter, val) {
+                        return Outcome::Ok(Some(left));
                     }
-                })?
-            } else {
-                wait(context, engine, counter, val, purged)?
-            };
-            let purges = context.purges.load(Ordering::SeqCst);
-            context.watched.notify(counter, true, Some(purges));
-            match left {
-                // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
-                Some(left) => unsafe { give(cur_cntr_val, left) },
-                None if context::gives_up() => return context::given_up(),
-                None => refuse!(messages::TGT_PURGED, "a target was purged during the wait"),
-            }
-            Ok(())
-        })
-    }
+                    if purged() || context::gives_up() {
+                        return Ok(None);
+                    }
+                    context.pending.advance(context, engine)?;
+                    let what = || format!("a counter to reach {val} (its value is {now})");
+                    // Increments by the engine itself do not wake sleepers.
+                    turns.asleep(engine, (&counter.value, now), &what);
+                }
+            })?
+        } else {
+            wait(context, engine, counter, val, purged)?
+        };
+        let purges = context.purges.load(Ordering::SeqCst);
+        context.watched.notify(counter, true, Some(purges));
+        match left {
+            // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
+            Some(left) => unsafe { give(cur_cntr_val, left) },
+            None if context::gives_up() => return context::given_up(),
+            None => refuse!(messages::TGT_PURGED, "a target was purged during the wait"),
+        }
+        Ok(())
+    });
 }
 
 fn first_status(context: &Context, task: c_uint) -> c_int {
@@ -199,29 +193,27 @@ fn first_status(context: &Context, task: c_uint) -> c_int {
     }
 }
 
-twin! {
+export! {
     /// Sets the counter to `val`, as without a list, if `dest` or `dest_status` is null.
     LAPI_Setcntr_wstatus / PLAPI_Setcntr_wstatus(
         hndl: Handle, cntr: *mut Counter, val: c_int, dest: *mut c_uint, dest_status: *mut c_int,
-    ) -> c_int {
-        call("LAPI_Setcntr_wstatus", || {
-            let (context, _) = context::enter(hndl)?;
-            // SAFETY: the caller guarantees that the counter is null or valid.
-            let counter = unsafe { checked(cntr) }?;
-            if dest.is_null() || dest_status.is_null() {
-                set(context, counter, val);
-                return Ok(());
-            }
-            let Ok(length) = usize::try_from(val) else {
-                refuse!(messages::CNTR_VAL, "a list of {val} destinations");
-            };
-            set(context, counter, 0);
-            // SAFETY: the caller guarantees that `dest` has `length` elements.
-            let tasks = unsafe { array(dest, length, "the list of destinations") }?;
-            let entries = tasks.iter().map(|&task| (task, first_status(context, task))).collect();
-            let purges = context.purges.load(Ordering::SeqCst);
-            context.watched.watch(cntr, List { entries, array: dest_status, purges });
-            Outcome::Ok(())
-        })
-    }
+    ) -> c_int = call(|| {
+        let (context, _) = context::enter(hndl)?;
+        // SAFETY: the caller guarantees that the counter is null or valid.
+        let counter = unsafe { checked(cntr) }?;
+        if dest.is_null() || dest_status.is_null() {
+            set(context, counter, val);
+            return Ok(());
+        }
+        let Ok(length) = usize::try_from(val) else {
+            refuse!(messages::CNTR_VAL, "a list of {val} destinations");
+        };
+        set(context, counter, 0);
+        // SAFETY: the caller guarantees that `dest` has `length` elements.
+        let tasks = unsafe { array(dest, length, "the list of destinations") }?;
+        let entries = tasks.iter().map(|&task| (task, first_status(context, task))).collect();
+        let purges = context.purges.load(Ordering::SeqCst);
+        context.watched.watch(cntr, List { entries, array: dest_status, purges });
+        Outcome::Ok(())
+    });
 }

@@ -10,7 +10,8 @@ use super::context::{Context, TABLE, enter, local_call};
 use super::outcome::{Outcome, refuse};
 use super::traffic::TrafficKind;
 use super::types::{Handle, Statistics};
-use super::{messages, traffic, twin};
+use super::{messages, traffic};
+use crate::boundary::export;
 use portolan_engine::am::MAX_HEADER;
 use portolan_engine::runtime::Engine;
 use std::os::raw::c_int;
@@ -140,43 +141,41 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
     Ok(())
 }
 
-twin! {
+export! {
     /// `QUERY_SHM_TASKS` fills an int array, statistics a `lapi_statistics_t`, all others an int.
-    LAPI_Qenv / PLAPI_Qenv(hndl: Handle, query_type: c_int, ret_val: *mut c_int) -> c_int {
-        local_call("LAPI_Qenv", || {
-            let (context, engine) = enter(hndl)?;
-            if !(TASK_ID..LAST_QUERY).contains(&query_type) {
-                refuse!(messages::QUERY_TYPE, "unknown query {query_type}");
-            }
-            if ret_val.is_null() {
-                refuse!(messages::RET_PTR_NULL, "the pointer to the answer is null");
-            }
-            // SAFETY: `ret_val` is not null, and the caller guarantees space for the answer.
-            unsafe { query(context, engine, query_type, ret_val) }
-        })
-    }
-}
+    LAPI_Qenv / PLAPI_Qenv(
+        hndl: Handle, query_type: c_int, ret_val: *mut c_int,
+    ) -> c_int = local_call(|| {
+        let (context, engine) = enter(hndl)?;
+        if !(TASK_ID..LAST_QUERY).contains(&query_type) {
+            refuse!(messages::QUERY_TYPE, "unknown query {query_type}");
+        }
+        if ret_val.is_null() {
+            refuse!(messages::RET_PTR_NULL, "the pointer to the answer is null");
+        }
+        // SAFETY: `ret_val` is not null, and the caller guarantees space for the answer.
+        unsafe { query(context, engine, query_type, ret_val) }
+    });
 
-twin! {
-    LAPI_Senv / PLAPI_Senv(hndl: Handle, query_type: c_int, set_val: c_int) -> c_int {
-        local_call("LAPI_Senv", || {
-            let (context, engine) = enter(hndl)?;
-            let settings = &context.settings;
-            let (setting, (least, most)) = match query_type {
-                ERROR_CHK => (&settings.error_chk, (0, 1)),
-                INTERRUPT_SET => (&settings.interrupt, (0, 1)),
-                TIMEOUT => (&settings.timeout, TIMEOUTS),
-                ACK_THRESHOLD => (&settings.ack_threshold, THRESHOLDS),
-                _ => refuse!(messages::QUERY_TYPE, "query {query_type} cannot be set"),
-            };
-            if !(least..=most).contains(&set_val) {
-                refuse!(messages::SET_VAL, "{set_val} is not within {least} and {most}");
-            }
-            setting.store(set_val, Ordering::Relaxed);
-            if query_type == INTERRUPT_SET {
-                engine.set_polling(&context.deferral, set_val == 0)?;
-            }
-            Ok(())
-        })
-    }
+    LAPI_Senv / PLAPI_Senv(
+        hndl: Handle, query_type: c_int, set_val: c_int,
+    ) -> c_int = local_call(|| {
+        let (context, engine) = enter(hndl)?;
+        let settings = &context.settings;
+        let (setting, (least, most)) = match query_type {
+            ERROR_CHK => (&settings.error_chk, (0, 1)),
+            INTERRUPT_SET => (&settings.interrupt, (0, 1)),
+            TIMEOUT => (&settings.timeout, TIMEOUTS),
+            ACK_THRESHOLD => (&settings.ack_threshold, THRESHOLDS),
+            _ => refuse!(messages::QUERY_TYPE, "query {query_type} cannot be set"),
+        };
+        if !(least..=most).contains(&set_val) {
+            refuse!(messages::SET_VAL, "{set_val} is not within {least} and {most}");
+        }
+        setting.store(set_val, Ordering::Relaxed);
+        if query_type == INTERRUPT_SET {
+            engine.set_polling(&context.deferral, set_val == 0)?;
+        }
+        Ok(())
+    });
 }

@@ -6,8 +6,8 @@
 
 use super::context::{self, Context, call};
 use super::finish;
-use super::twin;
 use super::types::Handle;
+use crate::boundary::export;
 use portolan_engine::am::Am;
 use portolan_engine::error::Result;
 use portolan_engine::trace::{Call, CallInfo, Cause};
@@ -36,49 +36,35 @@ pub(crate) fn fence(context: &Context, engine: &Am) -> Result<()> {
     engine.fence_deferral(context.handlers.message, &targets)
 }
 
-twin! {
-    LAPI_Fence / PLAPI_Fence(hndl: Handle) -> c_int {
-        call("LAPI_Fence", || {
-            let (context, engine) = context::enter(hndl)?;
-            context::may_wait()?;
-            let call_info = || CallInfo::new(Call::FenceAll);
-            Ok(engine.observed(call_info, || fence(context, engine))?)
-        })
-    }
-}
+export! {
+    LAPI_Fence / PLAPI_Fence(hndl: Handle) -> c_int = call(|| {
+        let (context, engine) = context::enter(hndl)?;
+        context::may_wait()?;
+        let call_info = || CallInfo::new(Call::FenceAll);
+        Ok(engine.observed(call_info, || fence(context, engine))?)
+    });
 
-twin! {
-    LAPI_Gfence / PLAPI_Gfence(hndl: Handle) -> c_int {
-        call("LAPI_Gfence", || {
-            let (context, engine) = context::enter(hndl)?;
-            context::may_wait()?;
-            let call_info = || CallInfo::new(Call::Barrier);
-            Ok(engine.observed(call_info, || {
-                fence(context, engine)?;
-                engine.barrier_of(engine.world())
-            })?)
-        })
-    }
-}
+    LAPI_Gfence / PLAPI_Gfence(hndl: Handle) -> c_int = call(|| {
+        let (context, engine) = context::enter(hndl)?;
+        context::may_wait()?;
+        let call_info = || CallInfo::new(Call::Barrier);
+        Ok(engine.observed(call_info, || {
+            fence(context, engine)?;
+            engine.barrier_of(engine.world())
+        })?)
+    });
 
-twin! {
     /// Purges `dest`: later calls to it return `LAPI_ERR_TGT_PURGED`, fences do not wait for it,
     /// and threads in `LAPI_Nopoll_wait` return. Messages sent before still arrive.
-    LAPI_Purge_totask / PLAPI_Purge_totask(hndl: Handle, dest: c_uint) -> c_int {
-        call("LAPI_Purge_totask", || {
-            let (context, _) = context::enter(hndl)?;
-            context.set_purged(context.task(dest)?, true);
-            Ok(())
-        })
-    }
-}
+    LAPI_Purge_totask / PLAPI_Purge_totask(hndl: Handle, dest: c_uint) -> c_int = call(|| {
+        let (context, _) = context::enter(hndl)?;
+        context.set_purged(context.task(dest)?, true);
+        Ok(())
+    });
 
-twin! {
-    LAPI_Resume_totask / PLAPI_Resume_totask(hndl: Handle, dest: c_uint) -> c_int {
-        call("LAPI_Resume_totask", || {
-            let (context, _) = context::enter(hndl)?;
-            context.set_purged(context.task(dest)?, false);
-            Ok(())
-        })
-    }
+    LAPI_Resume_totask / PLAPI_Resume_totask(hndl: Handle, dest: c_uint) -> c_int = call(|| {
+        let (context, _) = context::enter(hndl)?;
+        context.set_purged(context.task(dest)?, false);
+        Ok(())
+    });
 }

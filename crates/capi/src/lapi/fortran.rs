@@ -8,15 +8,17 @@
 use super::types::{Counter, Handle, Info, MAX_ERR_STRING, MsgInfo, Vector, Xfer};
 use super::{
     addresses, amsend, counter_calls, environment, fences, group, lifecycle, messages, objects,
-    progress, putget, rmw, twin, util, vectors, xfer,
+    progress, putget, rmw, util, vectors, xfer,
 };
-use crate::boundary::array_mut;
+use crate::boundary::{array_mut, export};
 use std::os::raw::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 
-/// Exports a call and its profiling twin. The body evaluates to the return code.
+/// Exports calls and their profiling twins. The bodies evaluate to the return code.
 macro_rules! fortran {
-    ($(#[$doc:meta])* $name:ident / $twin:ident ($($arg:ident: $ty:ty),* $(,)?) $body:expr) => {
-        twin! {
+    ($(
+        $(#[$doc:meta])* $name:ident / $twin:ident($($arg:ident: $ty:ty),* $(,)?) = $body:expr;
+    )*) => {
+        $(export! {
             $(#[$doc])*
             $name / $twin($($arg: *mut $ty,)* ierror: *mut c_int) {
                 // SAFETY: Fortran passes references to variables of the types in lapif.h.
@@ -25,7 +27,7 @@ macro_rules! fortran {
                     ierror.write_unaligned(code);
                 }
             }
-        }
+        })*
     };
 }
 
@@ -33,20 +35,16 @@ macro_rules! fortran {
 /// variable that holds an address or index; under the second, `$code` is the procedure itself.
 macro_rules! fortran_of_code {
     (
-        $(#[$doc:meta])*
         $name:ident / $twin:ident, $name_proc:ident / $twin_proc:ident
         ($($arg:ident: $ty:ty),* $(,)?)
         |$code:ident| $body:expr
     ) => {
         fortran! {
-            $(#[$doc])*
-            $name / $twin($($arg: $ty),*)
-            { let $code = procedure($code) as *mut c_void; $body }
-        }
-        fortran! {
-            $(#[$doc])*
-            $name_proc / $twin_proc($($arg: $ty),*)
-            $body
+            $name / $twin($($arg: $ty),*) = {
+                let $code = procedure($code) as *mut c_void;
+                $body
+            };
+            $name_proc / $twin_proc($($arg: $ty),*) = $body;
         }
     };
 }
@@ -114,25 +112,15 @@ unsafe fn vector(reference: *mut c_void) -> *mut Vector {
 }
 
 fortran! {
-    lapi_init_ / plapi_init_(hndl: Handle, info: Info)
-    lifecycle::PLAPI_Init(variable(hndl), variable(info))
-}
-fortran! {
-    lapi_term_ / plapi_term_(hndl: Handle)
-    lifecycle::PLAPI_Term(value(hndl))
-}
-fortran! {
-    lapi_qenv_ / plapi_qenv_(hndl: Handle, query: c_int, ret_val: c_int)
-    environment::PLAPI_Qenv(value(hndl), value(query), variable(ret_val))
-}
-fortran! {
-    lapi_senv_ / plapi_senv_(hndl: Handle, query: c_int, set_val: c_int)
-    environment::PLAPI_Senv(value(hndl), value(query), value(set_val))
-}
-fortran! {
+    lapi_init_ / plapi_init_(hndl: Handle, info: Info) =
+        lifecycle::PLAPI_Init(variable(hndl), variable(info));
+    lapi_term_ / plapi_term_(hndl: Handle) = lifecycle::PLAPI_Term(value(hndl));
+    lapi_qenv_ / plapi_qenv_(hndl: Handle, query: c_int, ret_val: c_int) =
+        environment::PLAPI_Qenv(value(hndl), value(query), variable(ret_val));
+    lapi_senv_ / plapi_senv_(hndl: Handle, query: c_int, set_val: c_int) =
+        environment::PLAPI_Senv(value(hndl), value(query), value(set_val));
     /// Pads the text with blanks.
-    lapi_msg_string_ / plapi_msg_string_(error_code: c_int, buf: c_void)
-    {
+    lapi_msg_string_ / plapi_msg_string_(error_code: c_int, buf: c_void) = {
         let buf = variable(buf);
         let code = messages::PLAPI_Msg_string(value(error_code), buf);
         if let Ok(text) = array_mut(buf.cast::<u8>(), MAX_ERR_STRING, "the text") {
@@ -140,24 +128,17 @@ fortran! {
             text[end..].fill(b' ');
         }
         code
-    }
-}
-fortran! {
-    lapi_address_ / plapi_address_(my_addr: c_void, ret_addr: c_ulong)
-    addresses::PLAPI_Address(variable(my_addr), variable(ret_addr))
-}
-fortran! {
-    lapi_address_proc_ / plapi_address_proc_(my_addr: c_void, ret_addr: c_ulong)
-    addresses::PLAPI_Address(my_addr, variable(ret_addr))
-}
-fortran! {
+    };
+    lapi_address_ / plapi_address_(my_addr: c_void, ret_addr: c_ulong) =
+        addresses::PLAPI_Address(variable(my_addr), variable(ret_addr));
+    lapi_address_proc_ / plapi_address_proc_(my_addr: c_void, ret_addr: c_ulong) =
+        addresses::PLAPI_Address(my_addr, variable(ret_addr));
     /// Exchanges the address that `my_addr` holds.
     lapi_address_init_ / plapi_address_init_(
         hndl: Handle, my_addr: c_void, add_tab: *mut c_void,
-    )
-    addresses::PLAPI_Address_init(
+    ) = addresses::PLAPI_Address_init(
         value(hndl), address(my_addr) as *mut c_void, variable(add_tab),
-    )
+    );
 }
 fortran_of_code! {
     lapi_addr_set_ / plapi_addr_set_, lapi_addr_set_proc_ / plapi_addr_set_proc_(
@@ -166,8 +147,8 @@ fortran_of_code! {
     |addr| addresses::PLAPI_Addr_set(value(hndl), addr, value(addr_hndl))
 }
 fortran! {
-    lapi_addr_get_ / plapi_addr_get_(hndl: Handle, addr: *mut c_void, addr_hndl: c_int)
-    addresses::PLAPI_Addr_get(value(hndl), variable(addr), value(addr_hndl))
+    lapi_addr_get_ / plapi_addr_get_(hndl: Handle, addr: *mut c_void, addr_hndl: c_int) =
+        addresses::PLAPI_Addr_get(value(hndl), variable(addr), value(addr_hndl));
 }
 
 fortran_of_code! {
@@ -194,142 +175,91 @@ fortran_of_code! {
     )
 }
 fortran! {
-    lapi_xfer_ / plapi_xfer_(hndl: Handle, xfer_cmd: Xfer)
-    xfer::PLAPI_Xfer(value(hndl), variable(xfer_cmd))
-}
-fortran! {
+    lapi_xfer_ / plapi_xfer_(hndl: Handle, xfer_cmd: Xfer) =
+        xfer::PLAPI_Xfer(value(hndl), variable(xfer_cmd));
     lapi_put_ / plapi_put_(
         hndl: Handle, tgt: c_uint, len: c_long, tgt_addr: c_void, org_addr: c_void,
         tgt_cntr: c_void, org_cntr: Counter, cmpl_cntr: Counter,
-    )
-    putget::PLAPI_Put(
+    ) = putget::PLAPI_Put(
         value(hndl), value(tgt), value(len) as c_ulong, address(tgt_addr) as *mut c_void,
         variable(org_addr), address(tgt_cntr) as *mut Counter, variable(org_cntr),
         variable(cmpl_cntr),
-    )
-}
-fortran! {
+    );
     lapi_get_ / plapi_get_(
         hndl: Handle, tgt: c_uint, len: c_long, tgt_addr: c_void, org_addr: c_void,
         tgt_cntr: c_void, org_cntr: Counter,
-    )
-    putget::PLAPI_Get(
+    ) = putget::PLAPI_Get(
         value(hndl), value(tgt), value(len) as c_ulong, address(tgt_addr) as *mut c_void,
         address(org_addr) as *mut c_void, address(tgt_cntr) as *mut Counter, variable(org_cntr),
-    )
-}
-fortran! {
+    );
     lapi_putv_ / plapi_putv_(
         hndl: Handle, tgt: c_uint, tgt_vec: c_void, org_vec: c_void, tgt_cntr: c_void,
         org_cntr: Counter, cmpl_cntr: Counter,
-    )
-    vectors::PLAPI_Putv(
+    ) = vectors::PLAPI_Putv(
         value(hndl), value(tgt), vector(tgt_vec), vector(org_vec),
         address(tgt_cntr) as *mut Counter, variable(org_cntr), variable(cmpl_cntr),
-    )
-}
-fortran! {
+    );
     lapi_getv_ / plapi_getv_(
         hndl: Handle, tgt: c_uint, tgt_vec: c_void, org_vec: c_void, tgt_cntr: c_void,
         org_cntr: Counter,
-    )
-    vectors::PLAPI_Getv(
+    ) = vectors::PLAPI_Getv(
         value(hndl), value(tgt), vector(tgt_vec), vector(org_vec),
         address(tgt_cntr) as *mut Counter, variable(org_cntr),
-    )
-}
-fortran! {
+    );
     lapi_rmw_ / plapi_rmw_(
         hndl: Handle, op: c_int, tgt: c_uint, tgt_var: c_void, in_val: c_int,
         prev_tgt_val: c_int, org_cntr: Counter,
-    )
-    rmw::PLAPI_Rmw(
+    ) = rmw::PLAPI_Rmw(
         value(hndl), value(op), value(tgt), address(tgt_var) as *mut c_int, in_val,
         variable(prev_tgt_val), variable(org_cntr),
-    )
-}
-fortran! {
+    );
     lapi_rmw64_ / plapi_rmw64_(
         hndl: Handle, op: c_int, tgt: c_uint, tgt_var: c_void, in_val: c_longlong,
         prev_tgt_val: c_longlong, org_cntr: Counter,
-    )
-    rmw::PLAPI_Rmw64(
+    ) = rmw::PLAPI_Rmw64(
         value(hndl), value(op), value(tgt), address(tgt_var) as *mut c_longlong, in_val,
         variable(prev_tgt_val), variable(org_cntr),
-    )
-}
-fortran! {
-    lapi_setcntr_ / plapi_setcntr_(hndl: Handle, cntr: Counter, val: c_int)
-    counter_calls::PLAPI_Setcntr(value(hndl), variable(cntr), value(val))
-}
-fortran! {
-    lapi_getcntr_ / plapi_getcntr_(hndl: Handle, cntr: Counter, val: c_int)
-    counter_calls::PLAPI_Getcntr(value(hndl), variable(cntr), variable(val))
-}
-fortran! {
+    );
+    lapi_setcntr_ / plapi_setcntr_(hndl: Handle, cntr: Counter, val: c_int) =
+        counter_calls::PLAPI_Setcntr(value(hndl), variable(cntr), value(val));
+    lapi_getcntr_ / plapi_getcntr_(hndl: Handle, cntr: Counter, val: c_int) =
+        counter_calls::PLAPI_Getcntr(value(hndl), variable(cntr), variable(val));
     lapi_waitcntr_ / plapi_waitcntr_(
         hndl: Handle, cntr: Counter, val: c_int, cur_cntr_val: c_int,
-    )
-    counter_calls::PLAPI_Waitcntr(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
-}
-fortran! {
+    ) = counter_calls::PLAPI_Waitcntr(
+        value(hndl), variable(cntr), value(val), variable(cur_cntr_val),
+    );
     lapi_nopoll_wait_ / plapi_nopoll_wait_(
         hndl: Handle, cntr: Counter, val: c_int, cur_cntr_val: c_int,
-    )
-    counter_calls::PLAPI_Nopoll_wait(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
-}
-fortran! {
-    lapi_probe_ / plapi_probe_(hndl: Handle)
-    progress::PLAPI_Probe(value(hndl))
-}
-fortran! {
-    lapi_msgpoll_ / plapi_msgpoll_(hndl: Handle, cnt: c_uint, info: MsgInfo)
-    progress::PLAPI_Msgpoll(value(hndl), value(cnt), variable(info))
-}
-fortran! {
-    lapi_fence_ / plapi_fence_(hndl: Handle)
-    fences::PLAPI_Fence(value(hndl))
-}
-fortran! {
-    lapi_gfence_ / plapi_gfence_(hndl: Handle)
-    fences::PLAPI_Gfence(value(hndl))
-}
-fortran! {
-    lapi_purge_totask_ / plapi_purge_totask_(hndl: Handle, dest: c_uint)
-    fences::PLAPI_Purge_totask(value(hndl), value(dest))
-}
-fortran! {
-    lapi_resume_totask_ / plapi_resume_totask_(hndl: Handle, dest: c_uint)
-    fences::PLAPI_Resume_totask(value(hndl), value(dest))
-}
-fortran! {
-    lapi_util_ / plapi_util_(hndl: Handle, util_p: c_int)
-    util::PLAPI_Util(value(hndl), variable(util_p))
-}
-fortran! {
+    ) = counter_calls::PLAPI_Nopoll_wait(
+        value(hndl), variable(cntr), value(val), variable(cur_cntr_val),
+    );
+    lapi_probe_ / plapi_probe_(hndl: Handle) = progress::PLAPI_Probe(value(hndl));
+    lapi_msgpoll_ / plapi_msgpoll_(hndl: Handle, cnt: c_uint, info: MsgInfo) =
+        progress::PLAPI_Msgpoll(value(hndl), value(cnt), variable(info));
+    lapi_fence_ / plapi_fence_(hndl: Handle) = fences::PLAPI_Fence(value(hndl));
+    lapi_gfence_ / plapi_gfence_(hndl: Handle) = fences::PLAPI_Gfence(value(hndl));
+    lapi_purge_totask_ / plapi_purge_totask_(hndl: Handle, dest: c_uint) =
+        fences::PLAPI_Purge_totask(value(hndl), value(dest));
+    lapi_resume_totask_ / plapi_resume_totask_(hndl: Handle, dest: c_uint) =
+        fences::PLAPI_Resume_totask(value(hndl), value(dest));
+    lapi_util_ / plapi_util_(hndl: Handle, util_p: c_int) =
+        util::PLAPI_Util(value(hndl), variable(util_p));
     /// Exchanges the address that `my_addr` holds.
-    lapi_address_init64_ / plapi_address_init64_(hndl: Handle, my_addr: c_void, add_tab: u64)
-    addresses::PLAPI_Address_init64(value(hndl), address(my_addr), variable(add_tab))
-}
-fortran! {
+    lapi_address_init64_ / plapi_address_init64_(hndl: Handle, my_addr: c_void, add_tab: u64) =
+        addresses::PLAPI_Address_init64(value(hndl), address(my_addr), variable(add_tab));
     lapi_setcntr_wstatus_ / plapi_setcntr_wstatus_(
         hndl: Handle, cntr: Counter, val: c_int, dest: c_uint, dest_status: c_int,
-    )
-    counter_calls::PLAPI_Setcntr_wstatus(
+    ) = counter_calls::PLAPI_Setcntr_wstatus(
         value(hndl), variable(cntr), value(val), variable(dest), variable(dest_status),
-    )
-}
-fortran! {
+    );
     lapi_group_create_ / plapi_group_create_(
         hndl: Handle, num_tasks: c_uint, task_list: c_uint, group: c_uint,
-    )
-    group::PLAPI_Group_create(
+    ) = group::PLAPI_Group_create(
         value(hndl), value(num_tasks), variable(task_list), variable(group),
-    )
-}
-fortran! {
-    lapi_group_free_ / plapi_group_free_(hndl: Handle, group: c_uint)
-    group::PLAPI_Group_free(value(hndl), value(group))
+    );
+    lapi_group_free_ / plapi_group_free_(hndl: Handle, group: c_uint) =
+        group::PLAPI_Group_free(value(hndl), value(group));
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use super::context::{Context, call, enter};
 use super::outcome::{Outcome, refuse};
 use super::types::Hook;
 use super::types::{Handle, McXfer, SendHandler, SendInfo};
-use super::{context, messages, twin};
-use crate::boundary::array;
+use super::{context, messages};
+use crate::boundary::{array, export};
 use portolan_engine::error::{Error, ErrorKind};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -33,40 +33,34 @@ fn check(context: &Context, members: &[c_uint]) -> Outcome {
     Ok(())
 }
 
-twin! {
+export! {
     LAPI_Group_create / PLAPI_Group_create(
         hndl: Handle, num_tasks: c_uint, task_list: *mut c_uint, group: *mut c_uint,
-    ) -> c_int {
-        call("LAPI_Group_create", || {
-            let (context, _) = enter(hndl)?;
-            let tasks = context.tasks();
-            if num_tasks == 0 || num_tasks as usize > tasks {
-                refuse!(messages::TASK_NUM, "{num_tasks} members, but 1 to {tasks} are possible");
-            }
-            if task_list.is_null() {
-                refuse!(messages::NULL_LIST, "the list of tasks is null");
-            }
-            if group.is_null() {
-                refuse!(messages::NULL_GRP, "the pointer to the group is null");
-            }
-            // SAFETY: the caller guarantees that `task_list` has `num_tasks` elements.
-            let members = unsafe { array(task_list, num_tasks as usize, "the list of tasks") }?;
-            check(context, members)?;
-            // SAFETY: `group` is not null, and the caller guarantees that it is writable.
-            unsafe { group.write(context.groups.add(members)) };
-            Ok(())
-        })
-    }
-}
+    ) -> c_int = call(|| {
+        let (context, _) = enter(hndl)?;
+        let tasks = context.tasks();
+        if num_tasks == 0 || num_tasks as usize > tasks {
+            refuse!(messages::TASK_NUM, "{num_tasks} members, but 1 to {tasks} are possible");
+        }
+        if task_list.is_null() {
+            refuse!(messages::NULL_LIST, "the list of tasks is null");
+        }
+        if group.is_null() {
+            refuse!(messages::NULL_GRP, "the pointer to the group is null");
+        }
+        // SAFETY: the caller guarantees that `task_list` has `num_tasks` elements.
+        let members = unsafe { array(task_list, num_tasks as usize, "the list of tasks") }?;
+        check(context, members)?;
+        // SAFETY: `group` is not null, and the caller guarantees that it is writable.
+        unsafe { group.write(context.groups.add(members)) };
+        Ok(())
+    });
 
-twin! {
     /// Transfers that have begun continue. Local.
-    LAPI_Group_free / PLAPI_Group_free(hndl: Handle, group: c_uint) -> c_int {
-        call("LAPI_Group_free", || {
-            let (context, _) = enter(hndl)?;
-            context.groups.remove(group)
-        })
-    }
+    LAPI_Group_free / PLAPI_Group_free(hndl: Handle, group: c_uint) -> c_int = call(|| {
+        let (context, _) = enter(hndl)?;
+        context.groups.remove(group)
+    });
 }
 
 /// Shared by the messages of a multicast: the number not sent yet, the group, and the handler.

@@ -9,8 +9,8 @@
 use super::context::{self, Context, Handlers, coded};
 use super::outcome::{Failure, Outcome, refuse};
 use super::types::{Handle, Info};
-use super::{deliver, finish, messages as m, notices, rmw, traffic, twin};
-use crate::boundary;
+use super::{deliver, finish, messages as m, notices, rmw, traffic};
+use crate::boundary::{self, export};
 use parking_lot::{Mutex, MutexGuard};
 use portolan_engine::am::deferral::Deferral;
 use portolan_engine::am::{Accept, Am, Arrival, Handler};
@@ -155,76 +155,70 @@ fn agree(engine: &Engine, checked: Outcome<Info>) -> Outcome<Info> {
     Ok(info)
 }
 
-twin! {
+export! {
     /// Starts MPI, unless the program has. Collective: if the arguments of one task are refused,
     /// the call fails on all tasks.
-    LAPI_Init / PLAPI_Init(hndl: *mut Handle, lapi_info: *mut Info) -> c_int {
-        coded("LAPI_Init", || {
-            // SAFETY: by contract, `lapi_info` is null or points to a valid structure.
-            let checked = unsafe { check(hndl, lapi_info) };
-            let mut next = alone()?;
-            match context::current() {
-                Err(_) => (),
-                Ok(context) if context.has_lost_engine() => context::remove()?,
-                Ok(context) if context.retired.load(Ordering::Relaxed) => {
-                    end(context, runtime::current()?)?;
-                }
-                Ok(_) => {
-                    checked?;
-                    refuse!(m::ALL_HNDL_IN_USE, "a context exists already; end it with LAPI_Term");
-                }
+    LAPI_Init / PLAPI_Init(hndl: *mut Handle, lapi_info: *mut Info) -> c_int = coded(|| {
+        // SAFETY: by contract, `lapi_info` is null or points to a valid structure.
+        let checked = unsafe { check(hndl, lapi_info) };
+        let mut next = alone()?;
+        match context::current() {
+            Err(_) => (),
+            Ok(context) if context.has_lost_engine() => context::remove()?,
+            Ok(context) if context.retired.load(Ordering::Relaxed) => {
+                end(context, runtime::current()?)?;
             }
-            // SAFETY: `None` passes no communicator, so no handle has to be valid.
-            let engine = boundary::starting("LAPI_Init", || unsafe { sharing::attach(None) })?;
-            let info = agree(engine, checked).inspect_err(|_| sharing::leave())?;
-            let handle = *next;
-            *next += 1;
-            if let Err(error) = begin(engine, handle, &info) {
-                // The caller needs the cause, so an error of the clean-up goes to the log.
-                if let Err(second) = sharing::detach() {
-                    log::warn!("LAPI_Init fails, and leaves the engine running: {second}");
-                }
-                return Err(error.into());
+            Ok(_) => {
+                checked?;
+                refuse!(m::ALL_HNDL_IN_USE, "a context exists already; end it with LAPI_Term");
             }
-            // SAFETY: `check` has refused null, and the caller guarantees that it is writable.
-            unsafe { hndl.write(handle) };
-            Ok(())
-        })
-    }
-}
+        }
+        // SAFETY: `None` passes no communicator, so no handle has to be valid.
+        let engine = boundary::starting("LAPI_Init", || unsafe { sharing::attach(None) })?;
+        let info = agree(engine, checked).inspect_err(|_| sharing::leave())?;
+        let handle = *next;
+        *next += 1;
+        if let Err(error) = begin(engine, handle, &info) {
+            // The caller needs the cause, so an error of the clean-up goes to the log.
+            if let Err(second) = sharing::detach() {
+                log::warn!("LAPI_Init fails, and leaves the engine running: {second}");
+            }
+            return Err(error.into());
+        }
+        // SAFETY: `check` has refused null, and the caller guarantees that it is writable.
+        unsafe { hndl.write(handle) };
+        Ok(())
+    });
 
-twin! {
     /// Ends the context after all messages are handled and all completion handlers have run.
     /// Finalizes MPI if `LAPI_Init` started it and the program no longer needs it. If
     /// `MPI_Finalize` has already stopped the engine, this only removes the context. Collective,
     /// but returns after ten seconds if other tasks do not call it.
-    LAPI_Term / PLAPI_Term(hndl: Handle) -> c_int {
-        coded("LAPI_Term", || {
-            context::may_wait()?;
-            if handler::is_in_completion() || admission::depth_of_calls() > 0 {
-                refuse!(
-                    m::UNKNOWN,
-                    "a completion handler called LAPI_Term, which waits for all completion \
-                     handlers; call it outside of handlers"
-                );
-            }
-            let _alone = alone()?;
-            let (context, engine) = context::to_end(hndl)?;
-            let Some(engine) = engine else {
-                context::remove()?;
-                return if runtime::is_running() { Ok(()) } else { Ok(sharing::detach()?) };
-            };
-            // This thread's hold of the LAPI_Util lock ends with the context.
-            engine.drop_handlers_lock()?;
-            if !ready_to_end(context, engine).inspect_err(|_| context::reopen())? {
-                context.retired.store(true, Ordering::Relaxed);
-                sharing::leave();
-                return Ok(());
-            }
-            end(context, engine).inspect_err(|_| context::reopen())?;
-            Ok(sharing::detach()?)
-        })
-    }
+    LAPI_Term / PLAPI_Term(hndl: Handle) -> c_int = coded(|| {
+        context::may_wait()?;
+        if handler::is_in_completion() || admission::depth_of_calls() > 0 {
+            refuse!(
+                m::UNKNOWN,
+                "a completion handler called LAPI_Term, which waits for all completion \
+                 handlers; call it outside of handlers"
+            );
+        }
+        let _alone = alone()?;
+        let (context, engine) = context::to_end(hndl)?;
+        let Some(engine) = engine else {
+            context::remove()?;
+            return if runtime::is_running() { Ok(()) } else { Ok(sharing::detach()?) };
+        };
+        // This thread's hold of the LAPI_Util lock ends with the context.
+        engine.drop_handlers_lock()?;
+        if !ready_to_end(context, engine).inspect_err(|_| context::reopen())? {
+            context.retired.store(true, Ordering::Relaxed);
+            sharing::leave();
+            return Ok(());
+        }
+        end(context, engine).inspect_err(|_| context::reopen())?;
+        Ok(sharing::detach()?)
+    });
 }
 
 /// Waits for the calls of other threads, for the transfers of this task, and for the other tasks.

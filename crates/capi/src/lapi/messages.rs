@@ -1,7 +1,7 @@
 //! Return codes and their texts.
 
-use super::twin;
 use super::types::MAX_ERR_STRING;
+use crate::boundary::export;
 use std::os::raw::{c_int, c_void};
 
 macro_rules! codes {
@@ -154,7 +154,7 @@ pub(crate) fn describe(code: c_int) -> Option<String> {
     Some(format!("{name} ({code}): {text}"))
 }
 
-twin! {
+export! {
     LAPI_Msg_string / PLAPI_Msg_string(error_code: c_int, buf: *mut c_void) -> c_int {
         if buf.is_null() {
             return RET_PTR_NULL;

@@ -52,5 +52,3 @@ pub(crate) mod util;
 pub(crate) mod vectors;
 pub(crate) mod watched;
 pub(crate) mod xfer;
-
-pub(crate) use super::armci::twin;

@@ -1,9 +1,10 @@
 //! Explicit progress: the polling calls.
 
 use super::context::{self, Context, call};
+use super::messages;
 use super::outcome::refuse;
 use super::types::{Handle, MsgInfo};
-use super::{messages, twin};
+use crate::boundary::export;
 use portolan_engine::am::Am;
 use portolan_engine::error::Result;
 use std::os::raw::{c_int, c_uint};
@@ -19,42 +20,36 @@ fn round(context: &Context, engine: &Am) -> Result<()> {
     Ok(())
 }
 
-twin! {
-    LAPI_Probe / PLAPI_Probe(hndl: Handle) -> c_int {
-        call("LAPI_Probe", || {
-            let (context, engine) = context::enter(hndl)?;
-            Ok(round(context, engine)?)
-        })
-    }
-}
+export! {
+    LAPI_Probe / PLAPI_Probe(hndl: Handle) -> c_int = call(|| {
+        let (context, engine) = context::enter(hndl)?;
+        Ok(round(context, engine)?)
+    });
 
-twin! {
     /// Makes at most `cnt` rounds of progress.
-    LAPI_Msgpoll / PLAPI_Msgpoll(hndl: Handle, cnt: c_uint, info: *mut MsgInfo) -> c_int {
-        call("LAPI_Msgpoll", || {
-            let (context, engine) = context::enter(hndl)?;
-            if info.is_null() {
-                refuse!(messages::MSG_INFO_NULL, "the pointer to the information is null");
+    LAPI_Msgpoll / PLAPI_Msgpoll(hndl: Handle, cnt: c_uint, info: *mut MsgInfo) -> c_int = call(|| {
+        let (context, engine) = context::enter(hndl)?;
+        if info.is_null() {
+            refuse!(messages::MSG_INFO_NULL, "the pointer to the information is null");
+        }
+        let tallies = &context.tallies;
+        let counts = || {
+            (tallies.left.load(Ordering::Acquire), tallies.received.load(Ordering::Acquire))
+        };
+        let (left, received) = counts();
+        let mut status = DISP_CNTR;
+        for _ in 0..cnt {
+            round(context, engine)?;
+            let now = counts();
+            status = if now.0 != left { SEND_COMPLETE } else { 0 }
+                | if now.1 != received { RECV_COMPLETE } else { 0 };
+            if status != 0 {
+                break;
             }
-            let tallies = &context.tallies;
-            let counts = || {
-                (tallies.left.load(Ordering::Acquire), tallies.received.load(Ordering::Acquire))
-            };
-            let (left, received) = counts();
-            let mut status = DISP_CNTR;
-            for _ in 0..cnt {
-                round(context, engine)?;
-                let now = counts();
-                status = if now.0 != left { SEND_COMPLETE } else { 0 }
-                    | if now.1 != received { RECV_COMPLETE } else { 0 };
-                if status != 0 {
-                    break;
-                }
-                status = DISP_CNTR;
-            }
-            // SAFETY: `info` is not null, and the caller guarantees that it is writable.
-            unsafe { info.write(MsgInfo { status, reserve: [0; 10] }) };
-            Ok(())
-        })
-    }
+            status = DISP_CNTR;
+        }
+        // SAFETY: `info` is not null, and the caller guarantees that it is writable.
+        unsafe { info.write(MsgInfo { status, reserve: [0; 10] }) };
+        Ok(())
+    });
 }

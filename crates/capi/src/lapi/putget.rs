@@ -8,12 +8,13 @@
 
 use super::context::{Context, call, enter};
 use super::finish;
+use super::messages;
 use super::outcome::{Outcome, refuse};
 use super::pending::Done;
 use super::traffic::add;
 use super::types::Hook;
 use super::types::{ComplHandler, Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler};
-use super::{messages, twin};
+use crate::boundary::export;
 use portolan_engine::any_memory::Span;
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::path::cma::Direction;
@@ -111,28 +112,22 @@ pub(crate) unsafe fn move_bytes(
     unsafe { start(context, engine, spans, Done { target, ..done }) }
 }
 
-twin! {
+export! {
     LAPI_Put / PLAPI_Put(
         hndl: Handle, tgt: c_uint, len: c_ulong, tgt_addr: *mut c_void, org_addr: *mut c_void,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter, cmpl_cntr: *mut Counter,
-    ) -> c_int {
-        call("LAPI_Put", || {
-            let done = put_done(tgt_cntr as u64, org_cntr, cmpl_cntr, None);
-            // SAFETY: by contract, addresses and counters are valid as LAPI_Put requires.
-            unsafe { move_bytes(hndl, tgt, len, tgt_addr as u64, org_addr, done) }
-        })
-    }
-}
+    ) -> c_int = call(|| {
+        let done = put_done(tgt_cntr as u64, org_cntr, cmpl_cntr, None);
+        // SAFETY: by contract, addresses and counters are valid as LAPI_Put requires.
+        unsafe { move_bytes(hndl, tgt, len, tgt_addr as u64, org_addr, done) }
+    });
 
-twin! {
     LAPI_Get / PLAPI_Get(
         hndl: Handle, tgt: c_uint, len: c_ulong, tgt_addr: *mut c_void, org_addr: *mut c_void,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter,
-    ) -> c_int {
-        call("LAPI_Get", || {
-            let done = get_done(tgt_cntr as u64, org_cntr, None);
-            // SAFETY: by contract, addresses and counters are valid as LAPI_Get requires.
-            unsafe { move_bytes(hndl, tgt, len, tgt_addr as u64, org_addr, done) }
-        })
-    }
+    ) -> c_int = call(|| {
+        let done = get_done(tgt_cntr as u64, org_cntr, None);
+        // SAFETY: by contract, addresses and counters are valid as LAPI_Get requires.
+        unsafe { move_bytes(hndl, tgt, len, tgt_addr as u64, org_addr, done) }
+    });
 }

@@ -6,13 +6,14 @@
 //! previous value. The origin counter counts when the answer is stored.
 
 use super::context::{self, call, enter};
+use super::counters;
 use super::finish;
 use super::messages as m;
 use super::outcome::{Outcome, refuse};
 use super::traffic::add;
 use super::types::Hook;
 use super::types::{Counter, ErrorOf, Handle, SendHandler};
-use super::{counters, twin};
+use crate::boundary::export;
 use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::Am;
 use portolan_engine::am::wire::read_pod;
@@ -204,46 +205,40 @@ impl Handler for Take {
     }
 }
 
-twin! {
+export! {
     LAPI_Rmw / PLAPI_Rmw(
         hndl: Handle, op: c_int, tgt: c_uint, tgt_var: *mut c_int, in_val: *mut c_int,
         prev_tgt_val: *mut c_int, org_cntr: *mut Counter,
-    ) -> c_int {
-        call("LAPI_Rmw", || {
-            let rmw = Rmw {
-                tgt,
-                op,
-                bits: 32,
-                tgt_var: tgt_var as u64,
-                in_val: in_val.cast(),
-                prev: prev_tgt_val.cast(),
-                org_cntr,
-                sent: None,
-            };
-            // SAFETY: the caller guarantees that the addresses are valid as LAPI_Rmw requires.
-            unsafe { ask(hndl, &rmw) }
-        })
-    }
-}
+    ) -> c_int = call(|| {
+        let rmw = Rmw {
+            tgt,
+            op,
+            bits: 32,
+            tgt_var: tgt_var as u64,
+            in_val: in_val.cast(),
+            prev: prev_tgt_val.cast(),
+            org_cntr,
+            sent: None,
+        };
+        // SAFETY: the caller guarantees that the addresses are valid as LAPI_Rmw requires.
+        unsafe { ask(hndl, &rmw) }
+    });
 
-twin! {
     LAPI_Rmw64 / PLAPI_Rmw64(
         hndl: Handle, op: c_int, tgt: c_uint, tgt_var: *mut c_longlong, in_val: *mut c_longlong,
         prev_tgt_val: *mut c_longlong, org_cntr: *mut Counter,
-    ) -> c_int {
-        call("LAPI_Rmw64", || {
-            let rmw = Rmw {
-                tgt,
-                op,
-                bits: 64,
-                tgt_var: tgt_var as u64,
-                in_val: in_val.cast(),
-                prev: prev_tgt_val.cast(),
-                org_cntr,
-                sent: None,
-            };
-            // SAFETY: the caller guarantees that the addresses are valid as LAPI_Rmw64 requires.
-            unsafe { ask(hndl, &rmw) }
-        })
-    }
+    ) -> c_int = call(|| {
+        let rmw = Rmw {
+            tgt,
+            op,
+            bits: 64,
+            tgt_var: tgt_var as u64,
+            in_val: in_val.cast(),
+            prev: prev_tgt_val.cast(),
+            org_cntr,
+            sent: None,
+        };
+        // SAFETY: the caller guarantees that the addresses are valid as LAPI_Rmw64 requires.
+        unsafe { ask(hndl, &rmw) }
+    });
 }

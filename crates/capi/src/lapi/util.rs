@@ -4,9 +4,10 @@
 
 use super::context::{call, enter};
 use super::lock::{self, ThreadFunctions};
+use super::messages;
 use super::outcome::{Outcome, refuse};
 use super::types::{GET_THREAD_FUNC, Handle};
-use super::{messages, twin};
+use crate::boundary::export;
 use std::os::raw::c_int;
 
 fn missing(command: c_int) -> Option<(&'static str, &'static str)> {
@@ -55,11 +56,9 @@ unsafe fn command(hndl: Handle, util: *mut c_int) -> Outcome {
     }
 }
 
-twin! {
-    LAPI_Util / PLAPI_Util(hndl: Handle, util_p: *mut c_int) -> c_int {
-        call("LAPI_Util", || {
-            // SAFETY: the caller guarantees that the structure is null or valid.
-            unsafe { command(hndl, util_p) }
-        })
-    }
+export! {
+    LAPI_Util / PLAPI_Util(hndl: Handle, util_p: *mut c_int) -> c_int = call(|| {
+        // SAFETY: the caller guarantees that the structure is null or valid.
+        unsafe { command(hndl, util_p) }
+    });
 }

@@ -16,8 +16,8 @@ use super::pending::Done;
 use super::types::{
     Counter, GENERIC, Handle, IOVECTOR, MAX_MSG_SZ, STRIDED, VecHdrHandler, Vector,
 };
-use super::{notices, putget, twin};
-use crate::boundary::array;
+use super::{notices, putget};
+use crate::boundary::{array, export};
 use portolan_engine::am::Am;
 use portolan_engine::am::{Accept, Arrival, Completion, Data, Destination, Then};
 use portolan_engine::any_memory::Span;
@@ -236,30 +236,24 @@ pub(crate) unsafe fn move_vector(
     }
 }
 
-twin! {
+export! {
     LAPI_Putv / PLAPI_Putv(
         hndl: Handle, tgt: c_uint, tgt_vec: *mut Vector, org_vec: *mut Vector,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter, cmpl_cntr: *mut Counter,
-    ) -> c_int {
-        call("LAPI_Putv", || {
-            let done = putget::put_done(tgt_cntr as u64, org_cntr, cmpl_cntr, None);
-            // SAFETY: by contract, vectors and counters are valid as LAPI_Putv requires.
-            unsafe { move_vector(hndl, tgt, tgt_vec, org_vec, done) }
-        })
-    }
-}
+    ) -> c_int = call(|| {
+        let done = putget::put_done(tgt_cntr as u64, org_cntr, cmpl_cntr, None);
+        // SAFETY: by contract, vectors and counters are valid as LAPI_Putv requires.
+        unsafe { move_vector(hndl, tgt, tgt_vec, org_vec, done) }
+    });
 
-twin! {
     LAPI_Getv / PLAPI_Getv(
         hndl: Handle, tgt: c_uint, tgt_vec: *mut Vector, org_vec: *mut Vector,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter,
-    ) -> c_int {
-        call("LAPI_Getv", || {
-            let done = putget::get_done(tgt_cntr as u64, org_cntr, None);
-            // SAFETY: by contract, vectors and counters are valid as LAPI_Getv requires.
-            unsafe { move_vector(hndl, tgt, tgt_vec, org_vec, done) }
-        })
-    }
+    ) -> c_int = call(|| {
+        let done = putget::get_done(tgt_cntr as u64, org_cntr, None);
+        // SAFETY: by contract, vectors and counters are valid as LAPI_Getv requires.
+        unsafe { move_vector(hndl, tgt, tgt_vec, org_vec, done) }
+    });
 }
 
 /// # Safety
@@ -291,27 +285,25 @@ pub(crate) unsafe fn send(hndl: Handle, message: &Message, org_vec: *const Vecto
     unsafe { checked.send(context, engine, Data::Owned(data), flags, count) }
 }
 
-twin! {
+export! {
     LAPI_Amsendv / PLAPI_Amsendv(
         hndl: Handle, tgt: c_uint, hdr_hdl: *mut c_void, uhdr: *mut c_void, uhdr_len: c_uint,
         org_vec: *mut Vector, tgt_cntr: *mut Counter, org_cntr: *mut Counter,
         cmpl_cntr: *mut Counter,
-    ) -> c_int {
-        call("LAPI_Amsendv", || {
-            let message = Message {
-                tgt,
-                hdr_hdl: hdr_hdl as u64,
-                uhdr,
-                uhdr_len,
-                sent: None,
-                tgt_cntr: tgt_cntr as u64,
-                org_cntr,
-                cmpl_cntr,
-            };
-            // SAFETY: by contract, header, vector and counters are valid as LAPI_Amsendv requires.
-            unsafe { send(hndl, &message, org_vec) }
-        })
-    }
+    ) -> c_int = call(|| {
+        let message = Message {
+            tgt,
+            hdr_hdl: hdr_hdl as u64,
+            uhdr,
+            uhdr_len,
+            sent: None,
+            tgt_cntr: tgt_cntr as u64,
+            org_cntr,
+            cmpl_cntr,
+        };
+        // SAFETY: by contract, header, vector and counters are valid as LAPI_Amsendv requires.
+        unsafe { send(hndl, &message, org_vec) }
+    });
 }
 
 pub(super) fn arrive(

@@ -12,8 +12,8 @@ use super::outcome::{Outcome, refuse};
 use super::rmw::{self, Rmw};
 use super::types::Hook;
 use super::types::{AmXfer, ComplHandler, Handle, SendHandler, Xfer};
-use super::{group, messages, putget, twin, vectors};
-use crate::boundary::array;
+use super::{group, messages, putget, vectors};
+use crate::boundary::{array, export};
 use portolan_engine::am::Data;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::Ordering;
@@ -186,11 +186,9 @@ unsafe fn transfer(hndl: Handle, cmd: *const Xfer) -> Outcome {
     }
 }
 
-twin! {
-    LAPI_Xfer / PLAPI_Xfer(hndl: Handle, xfer_cmd: *mut Xfer) -> c_int {
-        call("LAPI_Xfer", || {
-            // SAFETY: the caller guarantees that the structure and the addresses in it are valid.
-            unsafe { transfer(hndl, xfer_cmd) }
-        })
-    }
+export! {
+    LAPI_Xfer / PLAPI_Xfer(hndl: Handle, xfer_cmd: *mut Xfer) -> c_int = call(|| {
+        // SAFETY: the caller guarantees that the structure and the addresses in it are valid.
+        unsafe { transfer(hndl, xfer_cmd) }
+    });
 }

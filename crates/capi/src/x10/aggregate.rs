@@ -8,6 +8,7 @@
 use super::function::{self, Name};
 use super::handler_ids::BATCHES;
 use super::{code, environment, refs, spawn};
+use crate::boundary::export;
 use parking_lot::Mutex;
 use portolan_engine::am::Am;
 use portolan_engine::am::aggregate::Aggregator;
@@ -150,26 +151,23 @@ impl Handler for Batches {
     }
 }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_async_spawn_agg_packed(
-    dest: i32,
-    n: c_int,
-    f: usize,
-    handle: c_int,
-    given: c_int,
-    args: *const i64,
-) -> c_int {
-    code("x10_asyncSpawnInlineAgg", |engine| {
-        // SAFETY: the caller guarantees that `args` is null or valid for `given` elements.
-        let args = unsafe { spawn::arguments(n, given, args)? };
-        let target = refs::rank(engine, dest)?;
-        let entry = entry(engine, Key { f, n: args.len(), handle })?;
-        match args {
-            // A constant for the usual number of arguments lets the compiler specialise the call.
-            [arg] => entry.aggregator.push(engine, target, &arg.to_ne_bytes()),
-            args => entry.aggregator.push(engine, target, bytemuck::cast_slice(args)),
-        }
-    })
+export! {
+    x10_async_spawn_agg_packed(
+        dest: i32, n: c_int, f: usize, handle: c_int, given: c_int, args: *const i64,
+    ) -> c_int {
+        code("x10_asyncSpawnInlineAgg", |engine| {
+            // SAFETY: the caller guarantees that `args` is null or valid for `given` elements.
+            let args = unsafe { spawn::arguments(n, given, args)? };
+            let target = refs::rank(engine, dest)?;
+            let entry = entry(engine, Key { f, n: args.len(), handle })?;
+            match args {
+                // A constant for the usual number of arguments lets the compiler specialise the
+                // call.
+                [arg] => entry.aggregator.push(engine, target, &arg.to_ne_bytes()),
+                args => entry.aggregator.push(engine, target, bytemuck::cast_slice(args)),
+            }
+        })
+    }
 }
 
 fn flush_checked(engine: &Engine, n: c_int, which: impl Fn(&Key) -> bool) -> Result<()> {
@@ -177,14 +175,11 @@ fn flush_checked(engine: &Engine, n: c_int, which: impl Fn(&Key) -> bool) -> Res
     flush(engine, |key| key.n == n && which(key))
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_flush(n: c_int, handle: c_int) -> c_int {
-    code("x10_flush", |engine| flush_checked(engine, n, |key| key.handle == handle))
-}
+export! {
+    x10_flush(n: c_int, handle: c_int) -> c_int =
+        code(|engine| flush_checked(engine, n, |key| key.handle == handle));
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_flush_func(n: c_int, f: usize, handle: c_int) -> c_int {
-    code("x10_flush_func", |engine| {
+    x10_flush_func(n: c_int, f: usize, handle: c_int) -> c_int = code(|engine| {
         flush_checked(engine, n, |key| key.handle == handle && key.f == f)
-    })
+    });
 }

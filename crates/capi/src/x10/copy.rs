@@ -5,6 +5,7 @@
 
 use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
+use crate::boundary::export;
 use portolan_engine::any_memory::Span;
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::Result;
@@ -67,44 +68,28 @@ unsafe fn contiguous(
     Ok(())
 }
 
-/// `dest` must be valid for writes of `n` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int {
-    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
-    code("x10_get", |engine| unsafe { contiguous(engine, Direction::Read, src, dest, n, None) })
-}
+export! {
+    /// `dest` must be valid for writes of `n` bytes.
+    x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int =
+        // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
+        code(|engine| unsafe { contiguous(engine, Direction::Read, src, dest, n, None) });
 
-/// `dest` must be valid for writes of `n` bytes until the transfer is complete.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_get_nb(
-    src: GasRef,
-    dest: *mut c_void,
-    n: c_int,
-    hndl: usize,
-) -> c_int {
-    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
-    code("x10_get_nb", |engine| unsafe {
-        contiguous(engine, Direction::Read, src, dest, n, Some(hndl))
-    })
-}
+    /// `dest` must be valid for writes of `n` bytes until the transfer is complete.
+    x10_get_nb(src: GasRef, dest: *mut c_void, n: c_int, hndl: usize) -> c_int =
+        // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
+        code(|engine| unsafe {
+            contiguous(engine, Direction::Read, src, dest, n, Some(hndl))
+        });
 
-/// `src` must be valid for reads of `n` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int {
-    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
-    code("x10_put", |engine| unsafe { contiguous(engine, Direction::Write, dest, src, n, None) })
-}
+    /// `src` must be valid for reads of `n` bytes.
+    x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int =
+        // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
+        code(|engine| unsafe { contiguous(engine, Direction::Write, dest, src, n, None) });
 
-/// `src` must be valid for reads of `n` bytes and unchanged until the transfer is complete.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_put_nb(
-    src: *const c_void,
-    dest: GasRef,
-    n: c_int,
-    hndl: usize,
-) -> c_int {
-    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
-    code("x10_put_nb", |engine| unsafe {
-        contiguous(engine, Direction::Write, dest, src, n, Some(hndl))
-    })
+    /// `src` must be valid for reads of `n` bytes and unchanged until the transfer is complete.
+    x10_put_nb(src: *const c_void, dest: GasRef, n: c_int, hndl: usize) -> c_int =
+        // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
+        code(|engine| unsafe {
+            contiguous(engine, Direction::Write, dest, src, n, Some(hndl))
+        });
 }

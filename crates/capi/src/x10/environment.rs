@@ -6,6 +6,7 @@
 use super::function_table::TABLE_SIZE;
 use super::refs::Direction;
 use super::{code, refs};
+use crate::boundary::export;
 use portolan_engine::am::MAX_HEADER;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::Engine;
@@ -212,14 +213,11 @@ fn set(query: c_int, value: c_int) -> Result<()> {
 
 const MOST_AGGREGATED: usize = 8192;
 
-/// `ret_val` must be null or valid for the data that the query writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_getenv(query: c_int, ret_val: *mut c_int) -> c_int {
-    // SAFETY: the caller guarantees that `ret_val` is null or valid for the data.
-    code("x10_getenv", |engine| unsafe { answer(engine, query, ret_val) })
-}
+export! {
+    /// `ret_val` must be null or valid for the data that the query writes.
+    x10_getenv(query: c_int, ret_val: *mut c_int) -> c_int =
+        // SAFETY: the caller guarantees that `ret_val` is null or valid for the data.
+        code(|engine| unsafe { answer(engine, query, ret_val) });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_setenv(query: c_int, set_val: c_int) -> c_int {
-    code("x10_setenv", |_| set(query, set_val))
+    x10_setenv(query: c_int, set_val: c_int) -> c_int = code(|_| set(query, set_val));
 }

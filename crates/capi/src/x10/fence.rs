@@ -1,6 +1,7 @@
 //! Fences: completion of operations at their targets.
 
 use super::{aggregate, code, lock, switches};
+use crate::boundary::export;
 use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::{Call, CallInfo};
@@ -29,12 +30,9 @@ pub(super) fn everywhere(engine: &Engine) -> Result<()> {
     )
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_fence() -> c_int {
-    code("x10_fence", |engine| engine.observed(|| CallInfo::new(Call::FenceAll), || here(engine)))
-}
+export! {
+    x10_fence() -> c_int =
+        code(|engine| engine.observed(|| CallInfo::new(Call::FenceAll), || here(engine)));
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_gfence() -> c_int {
-    code("x10_gfence", everywhere)
+    x10_gfence() -> c_int = code(everywhere);
 }

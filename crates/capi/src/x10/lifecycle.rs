@@ -5,7 +5,7 @@ use super::aggregate::Batches;
 use super::handler_ids::{BATCHES, SPAWN};
 use super::spawn::Spawn;
 use super::{OK, RUNNING, aggregate, environment, failed, fence, not_running, register, switches};
-use crate::boundary::{self, array, guard};
+use crate::boundary::{self, array, export, guard};
 use parking_lot::Mutex;
 use portolan_engine::am::Handler;
 use portolan_engine::error::{Result, fail};
@@ -99,10 +99,9 @@ fn end() -> Result<()> {
     sharing::detach()
 }
 
-/// `handlers` must be null or valid for reads of `n` elements.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_int {
-    guard("x10_init", failed, || {
+export! {
+    /// `handlers` must be null or valid for reads of `n` elements.
+    x10_init(handlers: *const usize, n: c_int) -> c_int = guard(failed, || {
         let given = match usize::try_from(n) {
             // SAFETY: the caller guarantees `n` elements at `handlers`.
             Ok(n) if !handlers.is_null() => unsafe {
@@ -112,18 +111,12 @@ pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_
         };
         begin(given)?;
         Ok(OK)
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_finalize() -> c_int {
-    guard("x10_finalize", failed, || {
+    x10_finalize() -> c_int = guard(failed, || {
         end()?;
         Ok(OK)
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_last_error() -> *const c_char {
-    boundary::last_error()
+    x10_last_error() -> *const c_char { boundary::last_error() }
 }

@@ -1,6 +1,7 @@
 //! The lock that keeps asyncs from running.
 
 use super::code;
+use crate::boundary::export;
 use portolan_engine::core::handler;
 use portolan_engine::error::{Result, fail};
 use std::cell::Cell;
@@ -35,23 +36,19 @@ pub(super) fn may_wait() -> Result<()> {
     Ok(())
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_lock() -> c_int {
-    code("x10_lock", |engine| {
+export! {
+    x10_lock() -> c_int = code(|engine| {
         engine.lock_handlers()?;
         DEPTH.set(DEPTH.get() + 1);
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_unlock() -> c_int {
-    code("x10_unlock", |engine| {
+    x10_unlock() -> c_int = code(|engine| {
         if !is_held() {
             fail!(State, "this thread does not hold the lock; take it with x10_lock");
         }
         engine.unlock_handlers()?;
         DEPTH.set(DEPTH.get() - 1);
         Ok(())
-    })
+    });
 }

@@ -1,5 +1,6 @@
 //! Global references, and the argument checks that all calls share.
 
+use crate::boundary::export;
 use portolan_engine::error::{Result, fail};
 pub(crate) use portolan_engine::path::cma::Direction;
 use portolan_engine::runtime::Engine;
@@ -53,17 +54,12 @@ pub(crate) fn local(address: *const c_void, bytes: usize) -> Result<usize> {
     Ok(address as usize)
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_make_gas_ref(place: i32, addr: *mut c_void) -> GasRef {
-    GasRef { place, addr: addr as c_ulong }
-}
+export! {
+    x10_make_gas_ref(place: i32, addr: *mut c_void) -> GasRef {
+        GasRef { place, addr: addr as c_ulong }
+    }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_gas2place(r: GasRef) -> i32 {
-    r.place
-}
+    x10_gas2place(r: GasRef) -> i32 { r.place }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_gas2addr(r: GasRef) -> *mut c_void {
-    r.addr as *mut c_void
+    x10_gas2addr(r: GasRef) -> *mut c_void { r.addr as *mut c_void }
 }

@@ -2,6 +2,7 @@
 
 use super::function_table::{self, TABLE_SIZE};
 use super::{code, function, lock};
+use crate::boundary::export;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_void};
@@ -18,9 +19,8 @@ pub(super) fn clear() {
     function::forget();
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_register(addr: *mut c_void, addr_hndl: c_int) -> c_int {
-    code("x10_register", |_| {
+export! {
+    x10_register(addr: *mut c_void, addr_hndl: c_int) -> c_int = code(|_| {
         let index = match usize::try_from(addr_hndl) {
             Ok(index) if (1..=TABLE_SIZE).contains(&index) => index,
             _ => fail!(Argument, "index {addr_hndl}, but indexes are 1 to {TABLE_SIZE}"),
@@ -29,7 +29,7 @@ pub(crate) extern "C" fn x10_register(addr: *mut c_void, addr_hndl: c_int) -> c_
         // Cached names contain the index of their function.
         function::forget();
         Ok(())
-    })
+    });
 }
 
 fn exchange(engine: &Engine, mine: usize, table: *mut *mut c_void) -> Result<()> {
@@ -46,11 +46,8 @@ fn exchange(engine: &Engine, mine: usize, table: *mut *mut c_void) -> Result<()>
     Ok(())
 }
 
-/// `addr_tab` must be null or valid for one element per place.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_addr_init(
-    my_addr: *mut c_void,
-    addr_tab: *mut *mut c_void,
-) -> c_int {
-    code("x10_addr_init", |engine| exchange(engine, my_addr as usize, addr_tab))
+export! {
+    /// `addr_tab` must be null or valid for one element per place.
+    x10_addr_init(my_addr: *mut c_void, addr_tab: *mut *mut c_void) -> c_int =
+        code(|engine| exchange(engine, my_addr as usize, addr_tab));
 }

@@ -7,7 +7,7 @@ use super::function::{self, Function, Name};
 use super::handler_ids::SPAWN;
 use super::refs;
 use super::{code, environment, lock};
-use crate::boundary::array;
+use crate::boundary::{array, export};
 use portolan_engine::am::Am;
 use portolan_engine::am::{Accept, Arrival, Handler};
 use portolan_engine::core::handler;
@@ -112,17 +112,12 @@ fn send(engine: &Engine, target: usize, name: &Name, bytes: &[u8]) -> Result<()>
     Ok(())
 }
 
-/// `args` must be null or readable for `given` elements, and `f` an `async_func_t` or an index.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_async_spawn_packed(
-    dest: i32,
-    n: c_int,
-    f: usize,
-    given: c_int,
-    args: *const i64,
-) -> c_int {
-    code("x10_asyncSpawnInline", |engine| {
-        // SAFETY: the caller guarantees that `args` is null or valid for `given` elements.
-        spawn(engine, dest, f, unsafe { arguments(n, given, args)? })
-    })
+export! {
+    /// `args` must be null or readable for `given` elements, and `f` an `async_func_t` or an index.
+    x10_async_spawn_packed(dest: i32, n: c_int, f: usize, given: c_int, args: *const i64) -> c_int {
+        code("x10_asyncSpawnInline", |engine| {
+            // SAFETY: the caller guarantees that `args` is null or valid for `given` elements.
+            spawn(engine, dest, f, unsafe { arguments(n, given, args)? })
+        })
+    }
 }

@@ -3,7 +3,7 @@
 use super::copy;
 use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
-use crate::boundary::{self, array};
+use crate::boundary::{self, array, export};
 use portolan_engine::any_memory::Span;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
@@ -104,64 +104,62 @@ impl StridedCall {
     }
 }
 
-macro_rules! strided {
-    (
-        $(#[$doc:meta])* $name:ident, $direction:ident,
-        ($src:ident: $src_type:ty, $src_stride:ident, $dest:ident: $dest_type:ty, $dest_stride:ident),
-        ($remote:ident, $remote_stride:ident), ($local:ident, $local_stride:ident)
-        $(, $hndl:ident)?
-    ) => {
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name(
-            $src: $src_type,
-            $src_stride: *const c_int,
-            $dest: $dest_type,
-            $dest_stride: *const c_int,
-            count: *const c_int,
-            levels: c_int,
-            $($hndl: usize,)?
-        ) -> c_int {
-            let call = StridedCall {
-                direction: Direction::$direction,
-                remote: $remote,
-                remote_stride: $remote_stride,
-                local: $local,
-                local_stride: $local_stride,
-                count,
-                levels,
-            };
-            #[allow(unused_mut, unused_assignments)]
-            let mut hndl = None;
-            $(hndl = Some($hndl);)?
-            // SAFETY: the caller upholds the contract of `StridedCall::run`, which is the same.
-            code(stringify!($name), |engine| unsafe { call.run(engine, hndl) })
-        }
-    };
-}
-strided! {
+export! {
     /// # Safety
     /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
     /// bytes must be valid for writes.
-    x10_get_s, Read, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
-    (src, src_stride), (dest, dest_stride)
-}
-strided! {
+    x10_get_s(
+        src: GasRef, src_stride: *const c_int, dest: *mut c_void, dest_stride: *const c_int,
+        count: *const c_int, levels: c_int,
+    ) -> c_int = code(|engine| {
+        let call = StridedCall {
+            direction: Direction::Read, count, levels,
+            remote: src, remote_stride: src_stride, local: dest, local_stride: dest_stride,
+        };
+        // SAFETY: the caller upholds the contract of `StridedCall::run`, which is the same.
+        unsafe { call.run(engine, None) }
+    });
+
     /// # Safety
     /// The contract of `x10_get_s` applies, until the transfer is complete.
-    x10_get_s_nb, Read, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
-    (src, src_stride), (dest, dest_stride), hndl
-}
-strided! {
+    x10_get_s_nb(
+        src: GasRef, src_stride: *const c_int, dest: *mut c_void, dest_stride: *const c_int,
+        count: *const c_int, levels: c_int, hndl: usize,
+    ) -> c_int = code(|engine| {
+        let call = StridedCall {
+            direction: Direction::Read, count, levels,
+            remote: src, remote_stride: src_stride, local: dest, local_stride: dest_stride,
+        };
+        // SAFETY: the caller upholds the contract of `StridedCall::run`, which is the same.
+        unsafe { call.run(engine, Some(hndl)) }
+    });
+
     /// # Safety
     /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
     /// bytes must be valid for reads.
-    x10_put_s, Write, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
-    (dest, dest_stride), (src, src_stride)
-}
-strided! {
+    x10_put_s(
+        src: *const c_void, src_stride: *const c_int, dest: GasRef, dest_stride: *const c_int,
+        count: *const c_int, levels: c_int,
+    ) -> c_int = code(|engine| {
+        let call = StridedCall {
+            direction: Direction::Write, count, levels,
+            remote: dest, remote_stride: dest_stride, local: src, local_stride: src_stride,
+        };
+        // SAFETY: the caller upholds the contract of `StridedCall::run`, which is the same.
+        unsafe { call.run(engine, None) }
+    });
+
     /// # Safety
     /// The contract of `x10_put_s` applies, and the bytes must not change before completion.
-    x10_put_s_nb, Write, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
-    (dest, dest_stride), (src, src_stride), hndl
+    x10_put_s_nb(
+        src: *const c_void, src_stride: *const c_int, dest: GasRef, dest_stride: *const c_int,
+        count: *const c_int, levels: c_int, hndl: usize,
+    ) -> c_int = code(|engine| {
+        let call = StridedCall {
+            direction: Direction::Write, count, levels,
+            remote: dest, remote_stride: dest_stride, local: src, local_stride: src_stride,
+        };
+        // SAFETY: the caller upholds the contract of `StridedCall::run`, which is the same.
+        unsafe { call.run(engine, Some(hndl)) }
+    });
 }

@@ -5,7 +5,7 @@
 //! freed switch.
 
 use super::{code, engine, failed};
-use crate::boundary::guard;
+use crate::boundary::{export, guard};
 use parking_lot::Mutex;
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::{Result, fail};
@@ -118,21 +118,19 @@ fn wait(engine: &Engine, token: usize) -> Result<()> {
     engine.wait_for(Cause::Notify, &what, || done(&switch))
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_alloc_switch() -> usize {
-    let error = |error: &_| {
-        failed(error);
-        0
-    };
-    guard("x10_alloc_switch", error, || {
-        engine()?;
-        Ok(TABLE.lock().insert(Arc::new(Switch::default())) as usize)
-    })
-}
+export! {
+    x10_alloc_switch() -> usize {
+        let error = |error: &_| {
+            failed(error);
+            0
+        };
+        guard("x10_alloc_switch", error, || {
+            engine()?;
+            Ok(TABLE.lock().insert(Arc::new(Switch::default())) as usize)
+        })
+    }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_free_switch(hndl: usize) -> c_int {
-    code("x10_free_switch", |_| {
+    x10_free_switch(hndl: usize) -> c_int = code(|_| {
         let mut table = TABLE.lock();
         let under_way = look_up(&table, hndl)?.counter.outstanding();
         if under_way > 0 {
@@ -142,35 +140,26 @@ pub(crate) extern "C" fn x10_free_switch(hndl: usize) -> c_int {
         drop(table);
         drop(gone); // after the lock is released
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_decrement_switch(hndl: usize) -> c_int {
-    code("x10_decrement_switch", |_| {
+    x10_decrement_switch(hndl: usize) -> c_int = code(|_| {
         find(hndl)?.counted.fetch_sub(1, Ordering::AcqRel);
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
-    code("x10_increment_switch", |_| {
+    x10_increment_switch(hndl: usize) -> c_int = code(|_| {
         find(hndl)?.counted.fetch_add(1, Ordering::AcqRel);
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_switch_value(hndl: usize, value: *mut c_int) -> c_int {
-    code("x10_switch_value", |engine| {
+    x10_switch_value(hndl: usize, value: *mut c_int) -> c_int = code(|engine| {
         let switch = find(hndl)?;
         // The program may call this in a loop, so it must make progress.
         engine.probe()?;
         let now = switch.value().clamp(c_int::MIN.into(), c_int::MAX.into()) as c_int;
         // SAFETY: the caller guarantees that the pointer is null or valid for writes.
         unsafe { store(value, now) }
-    })
+    });
 }
 
 /// # Safety
@@ -184,19 +173,12 @@ unsafe fn store(to: *mut c_int, value: c_int) -> Result<()> {
     Ok(())
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_wait(hndl: usize) -> c_int {
-    code("x10_wait", |engine| wait(engine, hndl))
-}
+export! {
+    x10_wait(hndl: usize) -> c_int = code(|engine| wait(engine, hndl));
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_next_on_switch(hndl: usize) -> c_int {
-    code("x10_next_on_switch", |engine| wait(engine, hndl))
-}
+    x10_next_on_switch(hndl: usize) -> c_int = code(|engine| wait(engine, hndl));
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_test(hndl: usize, is_done: *mut c_int) -> c_int {
-    code("x10_test", |engine| {
+    x10_test(hndl: usize, is_done: *mut c_int) -> c_int = code(|engine| {
         let switch = find(hndl)?;
         if is_done.is_null() {
             fail!(Argument, "the pointer to the result is null");
@@ -207,7 +189,7 @@ pub(crate) unsafe extern "C" fn x10_test(hndl: usize, is_done: *mut c_int) -> c_
         let now = done(&switch)?;
         // SAFETY: the caller guarantees that the pointer is null or valid for writes.
         unsafe { store(is_done, now.into()) }
-    })
+    });
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::refs::{self, Direction, GasRef};
 use super::{ERR_LAPI, OK, code, engine, environment, failed, switches};
-use crate::boundary::guard;
+use crate::boundary::{export, guard};
 use portolan_engine::any_memory::Span;
 use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
@@ -69,36 +69,24 @@ fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize
     Ok(())
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn x10_get_value_status() -> c_int {
-    STATUS.get()
+export! {
+    x10_get_value_status() -> c_int { STATUS.get() }
 }
 
 macro_rules! values {
     ($ty:ty, $get:ident, $put:ident / $put_short:ident, $put_nb:ident / $put_short_nb:ident) => {
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $get(src: GasRef) -> $ty {
-            get(stringify!($get), src)
-        }
+        export! {
+            $get(src: GasRef) -> $ty = get(src);
 
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $put(val: $ty, dest: GasRef) -> c_int {
-            code(stringify!($put), |engine| put(engine, val, dest))
-        }
+            $put(val: $ty, dest: GasRef) -> c_int = code(|engine| put(engine, val, dest));
 
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $put_short(val: $ty, dest: GasRef) -> c_int {
-            code(stringify!($put_short), |engine| put(engine, val, dest))
-        }
+            $put_short(val: $ty, dest: GasRef) -> c_int = code(|engine| put(engine, val, dest));
 
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $put_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
-            code(stringify!($put_nb), |engine| put_nb(engine, val, dest, hndl))
-        }
+            $put_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int =
+                code(|engine| put_nb(engine, val, dest, hndl));
 
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $put_short_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int {
-            code(stringify!($put_short_nb), |engine| put_nb(engine, val, dest, hndl))
+            $put_short_nb(val: $ty, dest: GasRef, hndl: usize) -> c_int =
+                code(|engine| put_nb(engine, val, dest, hndl));
         }
     };
 }

@@ -6,7 +6,7 @@
 use super::copy;
 use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
-use crate::boundary::array;
+use crate::boundary::{array, export};
 use portolan_engine::any_memory::Span;
 use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
@@ -107,42 +107,28 @@ unsafe fn vector(
     Ok(())
 }
 
-/// The elements must be valid, and their local blocks must be valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int {
-    // SAFETY: the caller upholds the contract of `vector`, which is the same.
-    code("x10_get_v", |engine| unsafe { vector(engine, Direction::Read, dsrc, len, None) })
-}
+export! {
+    /// The elements must be valid, and their local blocks must be valid for writes.
+    x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int =
+        // SAFETY: the caller upholds the contract of `vector`, which is the same.
+        code(|engine| unsafe { vector(engine, Direction::Read, dsrc, len, None) });
 
-/// The contract of `x10_get_v` applies, until the transfer is complete.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_get_v_nb(
-    dsrc: *const GiovRef,
-    len: c_int,
-    hndl: usize,
-) -> c_int {
-    // SAFETY: the caller upholds the contract of `vector`, which is the same.
-    code("x10_get_v_nb", |engine| unsafe { vector(engine, Direction::Read, dsrc, len, Some(hndl)) })
-}
+    /// The contract of `x10_get_v` applies, until the transfer is complete.
+    x10_get_v_nb(dsrc: *const GiovRef, len: c_int, hndl: usize) -> c_int =
+        // SAFETY: the caller upholds the contract of `vector`, which is the same.
+        code(|engine| unsafe { vector(engine, Direction::Read, dsrc, len, Some(hndl)) });
 
-/// The elements must be valid, and their local blocks must be valid for reads.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int {
-    // SAFETY: the caller upholds the contract of `vector`, which is the same.
-    code("x10_put_v", |engine| unsafe { vector(engine, Direction::Write, dsrc, len, None) })
-}
+    /// The elements must be valid, and their local blocks must be valid for reads.
+    x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int =
+        // SAFETY: the caller upholds the contract of `vector`, which is the same.
+        code(|engine| unsafe { vector(engine, Direction::Write, dsrc, len, None) });
 
-/// The contract of `x10_put_v` applies, and the blocks must not change before completion.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn x10_put_v_nb(
-    dsrc: *const GiovRef,
-    len: c_int,
-    hndl: usize,
-) -> c_int {
-    // SAFETY: the caller upholds the contract of `vector`, which is the same.
-    code("x10_put_v_nb", |engine| unsafe {
-        vector(engine, Direction::Write, dsrc, len, Some(hndl))
-    })
+    /// The contract of `x10_put_v` applies, and the blocks must not change before completion.
+    x10_put_v_nb(dsrc: *const GiovRef, len: c_int, hndl: usize) -> c_int =
+        // SAFETY: the caller upholds the contract of `vector`, which is the same.
+        code(|engine| unsafe {
+            vector(engine, Direction::Write, dsrc, len, Some(hndl))
+        });
 }
 
 #[cfg(test)]
