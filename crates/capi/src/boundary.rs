@@ -63,25 +63,25 @@ macro_rules! export {
         $(#[$doc:meta])* $name:ident $(/ $twin:ident)? ($($args:tt)*) $(-> $ret:ty)? =
         $run:ident($($given:tt)*); $($rest:tt)*
     ) => {
-        export! {
+        $crate::boundary::export! {
             $(#[$doc])* $name $(/ $twin)? ($($args)*) $(-> $ret)? {
                 $run(stringify!($name), $($given)*)
             }
         }
-        export! { $($rest)* }
+        $crate::boundary::export! { $($rest)* }
     };
     (
         $(#[$doc:meta])* $name:ident / $twin:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)?
         $body:block $($rest:tt)*
     ) => {
-        export! {
+        $crate::boundary::export! {
             $(#[$doc])* $twin($($arg: $ty),*) $(-> $ret)? $body
             $(#[$doc])* $name($($arg: $ty),*) $(-> $ret)? {
                 // SAFETY: both functions have the same contract.
                 unsafe { $twin($($arg),*) }
             }
         }
-        export! { $($rest)* }
+        $crate::boundary::export! { $($rest)* }
     };
     (
         $(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)?
@@ -90,7 +90,7 @@ macro_rules! export {
         $(#[$doc])*
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? $body
-        export! { $($rest)* }
+        $crate::boundary::export! { $($rest)* }
     };
 }
 pub(crate) use export;

@@ -80,27 +80,21 @@ impl Outcome for Happened {
 }
 
 /// Exports calls of an interface. The first form returns a code. The second form returns another
-/// type and states the value for a failed call. Two names separated by `|` have the same body.
+/// type and states the value for a failed call. Two names separated by `|` have the same body, in
+/// which `[name: first, second]` defines a variable with a value for each.
 macro_rules! calls {
     (V2013: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "" V2013; $($items)* } };
     (V2_4: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "mercury2_" V2_4; $($items)* } };
     (@ $prefix:literal $of:ident;) => {};
     (@ $prefix:literal $of:ident;
-        $(#[$doc:meta])* $name:ident | $other:ident $args:tt $body:block $($rest:tt)*) => {
-        $crate::mercury::interface::calls! { @ $prefix $of; $(#[$doc])* $name $args $body }
-        $crate::mercury::interface::calls! { @ $prefix $of; $(#[$doc])* $other $args $body }
-        $crate::mercury::interface::calls! { @ $prefix $of; $($rest)* }
-    };
-    (@ $prefix:literal $of:ident;
-        $(#[$doc:meta])* $name:ident | $other:ident $args:tt -> $ret:ty, $none:expr, $body:block
-        $($rest:tt)*) => {
+        $(#[$doc:meta])* $name:ident | $other:ident $([$which:ident: $one:expr, $two:expr])?
+        ($($args:tt)*) $(-> $ret:ty, $none:expr,)? $body:block $($rest:tt)*) => {
         $crate::mercury::interface::calls! {
-            @ $prefix $of; $(#[$doc])* $name $args -> $ret, $none, $body
+            @ $prefix $of;
+            $(#[$doc])* $name($($args)*) $(-> $ret, $none,)? { $(let $which = $one;)? $body }
+            $(#[$doc])* $other($($args)*) $(-> $ret, $none,)? { $(let $which = $two;)? $body }
+            $($rest)*
         }
-        $crate::mercury::interface::calls! {
-            @ $prefix $of; $(#[$doc])* $other $args -> $ret, $none, $body
-        }
-        $crate::mercury::interface::calls! { @ $prefix $of; $($rest)* }
     };
     (@ $prefix:literal $of:ident;
         $(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block $($rest:tt)*) => {

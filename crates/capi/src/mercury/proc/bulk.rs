@@ -4,7 +4,7 @@
 //! Invariant: after decoding or freeing, the slot holds a handle or null.
 
 use super::codes::HgReturn;
-use super::{HgProc, with};
+use super::procs;
 use crate::mercury::interface::Interface;
 use crate::mercury::objects::bulk::{self, BULKS};
 use crate::mercury::params::EAGER;
@@ -55,16 +55,14 @@ pub(in crate::mercury) fn go_over(
     }
 }
 
-/// `proc` must be null or a live proc. `data` must be null or the address of an `hg_bulk_t`, which
-/// to encode or free must hold a handle or null.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) -> HgReturn {
-    // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or a slot
-    // that holds a handle or null if it is read.
-    unsafe {
-        with("hg_proc_hg_bulk_t", proc, |proc| match data.cast::<Token>().as_mut() {
+procs! {
+    /// `data` must be null or the address of an `hg_bulk_t`, which to encode or free must hold a
+    /// handle or null.
+    hg_proc_hg_bulk_t(data: *mut c_void), |proc| {
+        // SAFETY: by contract, `data` is null or a slot that holds a handle or null if it is read.
+        match unsafe { data.cast::<Token>().as_mut() } {
             Some(slot) => go_over(Interface::V2013, proc, slot),
             None => Err(proc.fail(Fault::argument("the bulk handle's address is null"))),
-        })
-    }
+        }
+    };
 }

@@ -4,7 +4,8 @@
 //! after decoding or freeing, the slot holds a string or null.
 
 use super::codes::HgReturn;
-use super::{HgProc, checked, with};
+use super::{checked, procs};
+use crate::boundary::export;
 use portolan_rpc::proc::{Fault, Op, Proc};
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_void};
@@ -66,21 +67,17 @@ unsafe fn over(proc: &mut Proc<'static>, slot: *mut *mut c_char) -> Result<(), F
     }
 }
 
-/// `proc` must be null or a live proc. `data` must be null or the address of an `hg_string_t`. To
-/// encode, it must hold a terminated string or null. To free, it must hold the result of decoding.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_proc_hg_string_t(proc: HgProc, data: *mut c_void) -> HgReturn {
-    // SAFETY: by contract, `proc` is null or live, and `data` is null or a suitable slot.
-    unsafe { with("hg_proc_hg_string_t", proc, |proc| over(proc, data.cast())) }
-}
-
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_proc_hg_const_string_t(
-    proc: HgProc,
-    data: *mut c_void,
-) -> HgReturn {
-    // SAFETY: by contract, `proc` is null or live, and `data` is null or a suitable slot.
-    unsafe { with("hg_proc_hg_const_string_t", proc, |proc| over(proc, data.cast())) }
+procs! {
+    /// `data` must be null or the address of an `hg_string_t`. To encode, it must hold a terminated
+    /// string or null. To free, it must hold the result of decoding.
+    hg_proc_hg_string_t(data: *mut c_void), |proc| {
+        // SAFETY: by contract, `data` is null or a suitable slot.
+        unsafe { over(proc, data.cast()) }
+    };
+    hg_proc_hg_const_string_t(data: *mut c_void), |proc| {
+        // SAFETY: by contract, `data` is null or a suitable slot.
+        unsafe { over(proc, data.cast()) }
+    };
 }
 
 #[repr(C)]
@@ -108,22 +105,17 @@ impl HgStringObject {
     }
 }
 
-/// Only the string is encoded. A decoded object owns its string.
-/// `proc` must be null or a live proc. `data` must be null or the address of a string object. To
-/// encode or free, the object must be initialised.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_proc_hg_string_object_t(
-    proc: HgProc,
-    data: *mut c_void,
-) -> HgReturn {
-    // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or an
-    // object that is initialised if it is read. Decoding writes the object without reading it.
-    unsafe {
-        with("hg_proc_hg_string_object_t", proc, |proc| {
-            let object = data.cast::<HgStringObject>();
-            if object.is_null() {
-                return Err(proc.fail(Fault::argument("the string object is null")));
-            }
+procs! {
+    /// Only the string is encoded. A decoded object owns its string. `data` must be null or the
+    /// address of a string object. To encode or free, the object must be initialised.
+    hg_proc_hg_string_object_t(data: *mut c_void), |proc| {
+        let object = data.cast::<HgStringObject>();
+        if object.is_null() {
+            return Err(proc.fail(Fault::argument("the string object is null")));
+        }
+        // SAFETY: `object` is not null, so by contract it is initialised if it is read. Decoding
+        // writes the object without reading it.
+        unsafe {
             match proc.op() {
                 Op::Encode => encode(proc, (*object).data),
                 Op::Decode => {
@@ -137,108 +129,75 @@ pub(crate) unsafe extern "C" fn hg_proc_hg_string_object_t(
                     Ok(())
                 }
             }
-        })
-    }
+        }
+    };
 }
 
-/// # Safety
-/// `string` must be null or the address of an object that no other thread uses during the call.
-unsafe fn object(
+/// Fails if the object is null.
+fn object(
     call: &'static str,
     string: *mut HgStringObject,
-    body: impl FnOnce(*mut HgStringObject) -> Result<(), Fault>,
+    body: impl FnOnce() -> Result<(), Fault>,
 ) -> HgReturn {
     checked(call, || match string.is_null() {
         true => Err(Fault::argument("the string object is null")),
-        false => body(string),
+        false => body(),
     })
 }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_string_object_init(string: *mut HgStringObject) -> HgReturn {
-    // SAFETY: the caller guarantees that `string` is null or valid for a write.
-    unsafe {
-        object("hg_string_object_init", string, |string| {
-            string.write(HgStringObject::EMPTY);
-            Ok(())
-        })
-    }
-}
+export! {
+    hg_string_object_init(string: *mut HgStringObject) -> HgReturn = object(string, || {
+        // SAFETY: `string` is not null, so the caller guarantees that it is valid for a write.
+        unsafe { string.write(HgStringObject::EMPTY) };
+        Ok(())
+    });
 
-/// `string` must be null or valid for a write. `s` must be null or a terminated string. If
-/// `is_owned` is not 0, `s` must come from `malloc`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_string_object_init_char(
-    string: *mut HgStringObject,
-    s: *mut c_char,
-    is_owned: u8,
-) -> HgReturn {
-    // SAFETY: the caller guarantees that `string` is null or valid for a write.
-    unsafe {
-        object("hg_string_object_init_char", string, |string| {
-            let is_owned = u8::from(is_owned != 0);
-            string.write(HgStringObject { data: s, is_const: 0, is_owned });
-            Ok(())
-        })
-    }
-}
+    /// `string` must be null or valid for a write. `s` must be null or a terminated string. If
+    /// `is_owned` is not 0, `s` must come from `malloc`.
+    hg_string_object_init_char(
+        string: *mut HgStringObject, s: *mut c_char, is_owned: u8,
+    ) -> HgReturn = object(string, || {
+        let is_owned = u8::from(is_owned != 0);
+        // SAFETY: `string` is not null, so the caller guarantees that it is valid for a write.
+        unsafe { string.write(HgStringObject { data: s, is_const: 0, is_owned }) };
+        Ok(())
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_string_object_init_const_char(
-    string: *mut HgStringObject,
-    s: *const c_char,
-    is_owned: u8,
-) -> HgReturn {
-    // SAFETY: the caller guarantees that `string` is null or valid for a write.
-    unsafe {
-        object("hg_string_object_init_const_char", string, |string| {
-            let is_owned = u8::from(is_owned != 0);
-            string.write(HgStringObject { data: s.cast_mut(), is_const: 1, is_owned });
-            Ok(())
-        })
-    }
-}
+    hg_string_object_init_const_char(
+        string: *mut HgStringObject, s: *const c_char, is_owned: u8,
+    ) -> HgReturn = object(string, || {
+        let is_owned = u8::from(is_owned != 0);
+        // SAFETY: `string` is not null, so the caller guarantees that it is valid for a write.
+        unsafe { string.write(HgStringObject { data: s.cast_mut(), is_const: 1, is_owned }) };
+        Ok(())
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_string_object_free(string: *mut HgStringObject) -> HgReturn {
-    // SAFETY: the caller guarantees that `string` is null or an initialised object.
-    unsafe {
-        object("hg_string_object_free", string, |string| {
-            (*string).clear();
-            Ok(())
-        })
-    }
-}
+    hg_string_object_free(string: *mut HgStringObject) -> HgReturn = object(string, || {
+        // SAFETY: `string` is not null, so the caller guarantees that it is initialised.
+        unsafe { (*string).clear() };
+        Ok(())
+    });
 
-/// The string of `string` must be null or terminated, `new_string` null or valid for a write.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_string_object_dup(
-    string: HgStringObject,
-    new_string: *mut HgStringObject,
-) -> HgReturn {
-    // SAFETY: by contract, the string is null or terminated, and `new_string` is null or valid.
-    unsafe {
-        object("hg_string_object_dup", new_string, |new| {
-            let data = match string.data.is_null() {
-                true => ptr::null_mut(),
-                false => duplicate(CStr::from_ptr(string.data).to_bytes())?,
-            };
-            new.write(HgStringObject { data, is_const: 0, is_owned: 1 });
-            Ok(())
-        })
-    }
-}
+    /// The string of `string` must be null or terminated, `new_string` null or valid for a write.
+    hg_string_object_dup(
+        string: HgStringObject, new_string: *mut HgStringObject,
+    ) -> HgReturn = object(new_string, || {
+        let data = match string.data.is_null() {
+            true => ptr::null_mut(),
+            // SAFETY: the string is not null, so by contract it is terminated.
+            false => duplicate(unsafe { CStr::from_ptr(string.data) }.to_bytes())?,
+        };
+        // SAFETY: `new_string` is not null, so by contract it is valid for a write.
+        unsafe { new_string.write(HgStringObject { data, is_const: 0, is_owned: 1 }) };
+        Ok(())
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_string_object_swap(
-    string: *mut HgStringObject,
-    s: *mut c_char,
-) -> *mut c_char {
-    // SAFETY: the caller guarantees that `string` is null or an initialised object.
-    match unsafe { string.as_mut() } {
-        None => ptr::null_mut(),
-        Some(object) => {
+    hg_string_object_swap / mercury2_hg_string_object_swap(
+        string: *mut HgStringObject, s: *mut c_char,
+    ) -> *mut c_char {
+        // SAFETY: the caller guarantees that `string` is null or an initialised object.
+        unsafe { string.as_mut() }.map_or(ptr::null_mut(), |object| {
             std::mem::replace(object, HgStringObject { data: s, is_const: 0, is_owned: 0 }).data
-        }
+        })
     }
 }

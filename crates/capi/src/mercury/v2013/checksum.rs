@@ -1,6 +1,6 @@
 //! `hg_checksum_*`: incremental checksums.
 
-use crate::boundary::{self, array, array_mut, guard};
+use crate::boundary::{self, array, array_mut, export, guard};
 use portolan_engine::error::{Result, fail};
 use portolan_rpc::checksum::{Checksum, Method};
 use std::os::raw::{c_char, c_int, c_void};
@@ -24,13 +24,9 @@ unsafe fn known<'a>(checksum: HgChecksum) -> Result<&'a mut Checksum> {
     }
 }
 
-/// `hash_method` must be null or a terminated string. `checksum` must be null or valid for a write.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_checksum_init(
-    hash_method: *const c_char,
-    checksum: *mut HgChecksum,
-) -> c_int {
-    run("hg_checksum_init", || {
+export! {
+    /// `hash_method` must be null or a terminated string, `checksum` null or valid for a write.
+    hg_checksum_init(hash_method: *const c_char, checksum: *mut HgChecksum) -> c_int = run(|| {
         // SAFETY: the caller guarantees that `hash_method` is null or a terminated string.
         let name = unsafe { boundary::text(hash_method) };
         let method = match Method::from_name(&name) {
@@ -45,43 +41,29 @@ pub(crate) unsafe extern "C" fn hg_checksum_init(
         // SAFETY: `checksum` is not null, so the caller guarantees that it is valid for a write.
         unsafe { *checksum = Box::into_raw(Box::new(Checksum::new(method))) };
         Ok(())
-    })
-}
+    });
 
-/// `checksum` must be null, or come from `hg_checksum_init` and not be used afterwards.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_checksum_destroy(checksum: HgChecksum) -> c_int {
-    run("hg_checksum_destroy", || {
+    /// `checksum` must be null, or come from `hg_checksum_init` and not be used afterwards.
+    hg_checksum_destroy(checksum: HgChecksum) -> c_int = run(|| {
         // SAFETY: `known` refuses null. `hg_checksum_init` has boxed any other checksum.
         unsafe { drop(Box::from_raw(known(checksum)?)) };
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_checksum_reset(checksum: HgChecksum) -> c_int {
-    run("hg_checksum_reset", || {
+    hg_checksum_reset(checksum: HgChecksum) -> c_int = run(|| {
         // SAFETY: the caller guarantees that `checksum` is null or live.
         unsafe { known(checksum) }?.reset();
         Ok(())
-    })
-}
+    });
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_checksum_get_size(checksum: HgChecksum) -> usize {
-    // SAFETY: the caller guarantees that `checksum` is null or live.
-    guard("hg_checksum_get_size", |_| 0, || Ok(unsafe { known(checksum) }?.method().size()))
-}
+    hg_checksum_get_size(checksum: HgChecksum) -> usize =
+        // SAFETY: the caller guarantees that `checksum` is null or live.
+        guard(|_| 0, || Ok(unsafe { known(checksum) }?.method().size()));
 
-/// `checksum` must be null or live. `buf` must be null or valid for writes of `size` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_checksum_get(
-    checksum: HgChecksum,
-    buf: *mut c_void,
-    size: usize,
-    finalize: c_int,
-) -> c_int {
-    run("hg_checksum_get", || {
+    /// `checksum` must be null or live. `buf` must be null or valid for writes of `size` bytes.
+    hg_checksum_get(
+        checksum: HgChecksum, buf: *mut c_void, size: usize, finalize: c_int,
+    ) -> c_int = run(|| {
         // SAFETY: the caller guarantees that `checksum` is null or live.
         let checksum = unsafe { known(checksum) }?;
         let needed = checksum.method().size();
@@ -95,21 +77,14 @@ pub(crate) unsafe extern "C" fn hg_checksum_get(
             rest.fill(0);
         }
         Ok(())
-    })
-}
+    });
 
-/// `checksum` must be null or live. `data` must be null or valid for reads of `size` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn hg_checksum_update(
-    checksum: HgChecksum,
-    data: *const c_void,
-    size: usize,
-) -> c_int {
-    run("hg_checksum_update", || {
+    /// `checksum` must be null or live. `data` must be null or valid for reads of `size` bytes.
+    hg_checksum_update(checksum: HgChecksum, data: *const c_void, size: usize) -> c_int = run(|| {
         // SAFETY: the caller guarantees that `checksum` is null or live.
         let checksum = unsafe { known(checksum) }?;
         // SAFETY: the caller guarantees that `data` is null or has `size` bytes.
         checksum.update(unsafe { array(data.cast(), size, "the data") }?);
         Ok(())
-    })
+    });
 }

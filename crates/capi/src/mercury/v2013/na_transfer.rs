@@ -8,7 +8,7 @@ use crate::mercury::objects::address;
 use crate::mercury::objects::memory::{KIND, MEMORY, NaSegment, create, from_bytes};
 use crate::mercury::table::{NA_CLASSES, Token};
 use portolan_rpc::failure::{Result, refuse};
-use portolan_rpc::na::{Direction, Part, Run};
+use portolan_rpc::na::{Context, Direction, Part, Run};
 use std::os::raw::{c_ulong, c_void};
 
 fn buffer(at: *mut c_void, size: u64) -> Result<OpIdPlace> {
@@ -19,7 +19,8 @@ fn buffer(at: *mut c_void, size: u64) -> Result<OpIdPlace> {
 }
 
 calls! { V2013:
-    NA_Msg_send_unexpected(
+    NA_Msg_send_unexpected | NA_Msg_send_expected
+    [send: Context::send_unexpected, Context::send_expected](
         na_class: Token,
         context: Token,
         callback: NaCallback,
@@ -34,7 +35,7 @@ calls! { V2013:
         let dest = address::get(dest)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
-        let op = context.send_unexpected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
+        let op = send(&context, &dest, tag, body, calling(callback, arg, NOWHERE))?;
         // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { give_op(op_id, op) };
         Ok(())
@@ -51,27 +52,6 @@ calls! { V2013:
     ) {
         let (_, context) = both(na_class, context)?;
         let op = context.recv_unexpected(calling(callback, arg, buffer(buf, buf_size)?))?;
-        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
-        unsafe { give_op(op_id, op) };
-        Ok(())
-    }
-
-    NA_Msg_send_expected(
-        na_class: Token,
-        context: Token,
-        callback: NaCallback,
-        arg: *mut c_void,
-        buf: *const c_void,
-        buf_size: u64,
-        dest: Token,
-        tag: u32,
-        op_id: *mut Token,
-    ) {
-        let (_, context) = both(na_class, context)?;
-        let dest = address::get(dest)?;
-        // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
-        let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
-        let op = context.send_expected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
         // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { give_op(op_id, op) };
         Ok(())
@@ -96,9 +76,7 @@ calls! { V2013:
         unsafe { give_op(op_id, op) };
         Ok(())
     }
-}
 
-calls! { V2013:
     NA_Mem_handle_create(
         na_class: Token,
         buf: *mut c_void,
@@ -164,43 +142,8 @@ calls! { V2013:
         // SAFETY: by contract, `mem_handle` is null or valid, `buf` null or has `buf_size` bytes.
         V2013.decoded(unsafe { from_bytes(mem_handle, buf, buf_size) })
     }
-}
 
-struct Ends {
-    local: Token,
-    local_offset: u64,
-    remote: Token,
-    remote_offset: u64,
-    peer: Token,
-}
-
-/// # Safety
-/// `op_id` must be null, `NA_OP_ID_IGNORE` or valid for writes.
-unsafe fn transfer(
-    (class, context): (Token, Token),
-    (callback, arg): (NaCallback, *mut c_void),
-    direction: Direction,
-    ends: Ends,
-    size: u64,
-    op_id: *mut Token,
-) -> Result<()> {
-    let (_, context) = both(class, context)?;
-    let (local, remote) = (MEMORY.get(ends.local)?, MEMORY.get(ends.remote)?);
-    let peer = address::get(ends.peer)?;
-    context.transfer_announced(
-        (direction, &peer),
-        Part { mem: &local, offset: ends.local_offset as usize },
-        Part { mem: &remote, offset: ends.remote_offset as usize },
-        size as usize,
-        calling(callback, arg, NOWHERE),
-        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
-        |op| unsafe { give_op(op_id, op) },
-    )?;
-    Ok(())
-}
-
-calls! { V2013:
-    NA_Put(
+    NA_Put | NA_Get [direction: Direction::Put, Direction::Get](
         na_class: Token,
         context: Token,
         callback: NaCallback,
@@ -213,28 +156,18 @@ calls! { V2013:
         remote_addr: Token,
         op_id: *mut Token,
     ) {
-        let ends = Ends { local, local_offset, remote, remote_offset, peer: remote_addr };
-        let (who, whom) = ((na_class, context), (callback, arg));
-        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
-        unsafe { transfer(who, whom, Direction::Put, ends, data_size, op_id) }
-    }
-
-    NA_Get(
-        na_class: Token,
-        context: Token,
-        callback: NaCallback,
-        arg: *mut c_void,
-        local: Token,
-        local_offset: u64,
-        remote: Token,
-        remote_offset: u64,
-        data_size: u64,
-        remote_addr: Token,
-        op_id: *mut Token,
-    ) {
-        let ends = Ends { local, local_offset, remote, remote_offset, peer: remote_addr };
-        let (who, whom) = ((na_class, context), (callback, arg));
-        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
-        unsafe { transfer(who, whom, Direction::Get, ends, data_size, op_id) }
+        let (_, context) = both(na_class, context)?;
+        let (local, remote) = (MEMORY.get(local)?, MEMORY.get(remote)?);
+        let peer = address::get(remote_addr)?;
+        context.transfer_announced(
+            (direction, &peer),
+            Part { mem: &local, offset: local_offset as usize },
+            Part { mem: &remote, offset: remote_offset as usize },
+            data_size as usize,
+            calling(callback, arg, NOWHERE),
+            // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
+            |op| unsafe { give_op(op_id, op) },
+        )?;
+        Ok(())
     }
 }

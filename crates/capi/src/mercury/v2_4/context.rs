@@ -52,17 +52,14 @@ fn accept(token: Token, accepts: bool) -> Result<()> {
 }
 
 calls! { V2_4:
-    HG_Context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, true) }
+    HG_Context_create | HG_Core_context_create [posted: true, false](
+        class: Token,
+    ) -> Token, ptr::null_mut(), { create(class, 0, posted) }
 
-    HG_Context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), {
-        create(class, id, true)
-    }
-
-    HG_Core_context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, false) }
-
-    HG_Core_context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), {
-        create(class, id, false)
-    }
+    HG_Context_create_id | HG_Core_context_create_id [posted: true, false](
+        class: Token,
+        id: u8,
+    ) -> Token, ptr::null_mut(), { create(class, id, posted) }
 
     HG_Context_destroy | HG_Core_context_destroy(context: Token) { destroy(context) }
 

@@ -10,7 +10,7 @@ use crate::mercury::objects::memory::{KIND, MEMORY, NaSegment, create, from_byte
 use crate::mercury::table::{Number, Table, Token};
 use portolan_engine::memory::large_buffer;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
-use portolan_rpc::na::{Callback, Direction, Event, OpId, Part, Run, What};
+use portolan_rpc::na::{Callback, Context, Direction, Event, OpId, Part, Run, What};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -206,7 +206,8 @@ calls! { V2_4:
 
     NA_Msg_init_expected(token: Token, _buf: *mut c_void, _size: u64) { class(token).map(drop) }
 
-    NA_Msg_send_unexpected(
+    NA_Msg_send_unexpected | NA_Msg_send_expected
+    [send: Context::send_unexpected, Context::send_expected](
         class: Token,
         context: Token,
         callback: NaCallback,
@@ -222,9 +223,7 @@ calls! { V2_4:
         let (context, dest) = (context_of(class, context)?, get(dest)?);
         // SAFETY: by the call's contract, `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
-        begin(class, (callback, arg), NOWHERE, op, |then| {
-            context.send_unexpected(&dest, tag, body, then)
-        })
+        begin(class, (callback, arg), NOWHERE, op, |then| send(&context, &dest, tag, body, then))
     }
 
     NA_Msg_recv_unexpected(
@@ -256,27 +255,6 @@ calls! { V2_4:
         let text = "there is no receive of several messages; \
                     NA_Has_opt_feature(NA_OPT_MULTI_RECV) is false";
         Err::<(), _>(Failure::new(Status::OPNOTSUPPORTED, text))
-    }
-
-    NA_Msg_send_expected(
-        class: Token,
-        context: Token,
-        callback: NaCallback,
-        arg: *mut c_void,
-        buf: *const c_void,
-        buf_size: u64,
-        _plugin_data: *mut c_void,
-        dest: Token,
-        _dest_id: u8,
-        tag: u32,
-        op: Token,
-    ) {
-        let (context, dest) = (context_of(class, context)?, get(dest)?);
-        // SAFETY: by the call's contract, `buf` is null or valid for reads of `buf_size` bytes.
-        let body = unsafe { array(buf.cast::<u8>(), buf_size as usize, "the message") }?;
-        begin(class, (callback, arg), NOWHERE, op, |then| {
-            context.send_expected(&dest, tag, body, then)
-        })
     }
 
     NA_Msg_recv_expected(
@@ -378,36 +356,8 @@ calls! { V2_4:
         // null or valid for reads of `buf_size` bytes.
         unsafe { from_bytes(mem_handle, buf, buf_size) }
     }
-}
 
-struct Ends {
-    local: Token,
-    local_offset: u64,
-    remote: Token,
-    remote_offset: u64,
-    peer: Token,
-}
-
-fn transfer(
-    (class, context): (Token, Token),
-    callback: (NaCallback, *mut c_void),
-    direction: Direction,
-    ends: &Ends,
-    size: u64,
-    op: Token,
-) -> Result<()> {
-    let context = context_of(class, context)?;
-    let (local, remote) = (MEMORY.get(ends.local)?, MEMORY.get(ends.remote)?);
-    let peer = get(ends.peer)?;
-    begin(class, callback, NOWHERE, op, |then| {
-        let local = Part { mem: &local, offset: ends.local_offset as usize };
-        let remote = Part { mem: &remote, offset: ends.remote_offset as usize };
-        context.transfer(direction, &peer, local, remote, size as usize, then)
-    })
-}
-
-calls! { V2_4:
-    NA_Put(
+    NA_Put | NA_Get [direction: Direction::Put, Direction::Get](
         class: Token,
         context: Token,
         callback: NaCallback,
@@ -421,26 +371,14 @@ calls! { V2_4:
         _remote_id: u8,
         op: Token,
     ) {
-        let ends = Ends { local, local_offset, remote, remote_offset, peer };
-        transfer((class, context), (callback, arg), Direction::Put, &ends, data_size, op)
-    }
-
-    NA_Get(
-        class: Token,
-        context: Token,
-        callback: NaCallback,
-        arg: *mut c_void,
-        local: Token,
-        local_offset: u64,
-        remote: Token,
-        remote_offset: u64,
-        data_size: u64,
-        peer: Token,
-        _remote_id: u8,
-        op: Token,
-    ) {
-        let ends = Ends { local, local_offset, remote, remote_offset, peer };
-        transfer((class, context), (callback, arg), Direction::Get, &ends, data_size, op)
+        let context = context_of(class, context)?;
+        let (local, remote) = (MEMORY.get(local)?, MEMORY.get(remote)?);
+        let peer = get(peer)?;
+        begin(class, (callback, arg), NOWHERE, op, |then| {
+            let local = Part { mem: &local, offset: local_offset as usize };
+            let remote = Part { mem: &remote, offset: remote_offset as usize };
+            context.transfer(direction, &peer, local, remote, data_size as usize, then)
+        })
     }
 }
 

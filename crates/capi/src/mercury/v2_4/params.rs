@@ -322,48 +322,49 @@ calls! { V2_4:
         payload(Which::Output, handle)
     }
 
-    HG_Get_input(handle: Token, data: *mut c_void) {
+    HG_Get_input | HG_Get_output [which: Which::Input, Which::Output](
+        handle: Token,
+        data: *mut c_void,
+    ) {
         // SAFETY: by contract, `data` is null or the struct that the function's proc expects.
-        unsafe { decode(Which::Input, handle, data) }
+        unsafe { decode(which, handle, data) }
     }
 
-    HG_Get_output(handle: Token, data: *mut c_void) {
-        // SAFETY: by contract, `data` is null or the struct that the function's proc expects.
-        unsafe { decode(Which::Output, handle, data) }
+    HG_Free_input | HG_Free_output [which: Which::Input, Which::Output](
+        handle: Token,
+        data: *mut c_void,
+    ) {
+        // SAFETY: by contract, `data` is null or was filled by `HG_Get_input` or `HG_Get_output`.
+        unsafe { free(which, handle, data) }
     }
 
-    HG_Free_input(handle: Token, data: *mut c_void) {
-        // SAFETY: by the call's contract, `data` is null or was filled by `HG_Get_input`.
-        unsafe { free(Which::Input, handle, data) }
-    }
-
-    HG_Free_output(handle: Token, data: *mut c_void) {
-        // SAFETY: by the call's contract, `data` is null or was filled by `HG_Get_output`.
-        unsafe { free(Which::Output, handle, data) }
-    }
-
-    /// Returns the encoded input at the target, or the buffer for it at the origin.
-    HG_Get_input_buf | HG_Core_get_input(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+    /// Returns encoded parameters that were received, or the buffer for those to be sent.
+    HG_Get_input_buf | HG_Get_output_buf [which: Which::Input, Which::Output](
+        handle: Token,
+        at: *mut *mut c_void,
+        size: *mut u64,
+    ) {
         // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
-        unsafe { buffer(Which::Input, handle, at, size) }
+        unsafe { buffer(which, handle, at, size) }
     }
 
-    /// Returns the encoded output at the origin, or the buffer for it at the target.
-    HG_Get_output_buf | HG_Core_get_output(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+    HG_Core_get_input | HG_Core_get_output [which: Which::Input, Which::Output](
+        handle: Token,
+        at: *mut *mut c_void,
+        size: *mut u64,
+    ) {
         // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
-        unsafe { buffer(Which::Output, handle, at, size) }
+        unsafe { buffer(which, handle, at, size) }
     }
 
-    /// Returns the encoded input if it was too long for its message, else null.
-    HG_Get_input_extra_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+    /// Returns the encoded parameters if they were too long for their message, else null.
+    HG_Get_input_extra_buf | HG_Get_output_extra_buf [which: Which::Input, Which::Output](
+        handle: Token,
+        at: *mut *mut c_void,
+        size: *mut u64,
+    ) {
         // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
-        unsafe { extra(Which::Input, handle, at, size) }
-    }
-
-    /// Returns the encoded output if it was too long for its message, else null.
-    HG_Get_output_extra_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
-        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
-        unsafe { extra(Which::Output, handle, at, size) }
+        unsafe { extra(which, handle, at, size) }
     }
 
     /// Does nothing: the input buffer is freed with the handle.

@@ -81,35 +81,6 @@ pub(crate) unsafe extern "C" fn hg_proc_set_extra_buf_is_mine(
     to_code(Status(unsafe { entry::hg_proc_set_extra_buf_is_mine(proc, mine) }))
 }
 
-/// Exports calls that behave exactly as in the 2013 interface.
-macro_rules! alias {
-    ($($(#[$doc:meta])* $name:ident = $of:path: ($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => {
-        $($(#[$doc])*
-        #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
-        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
-            // SAFETY: this call has the same contract as the 2013 call, which the caller upholds.
-            unsafe { $of($($arg),*) }
-        })*
-    };
-}
-
-alias! {
-    hg_proc_get_class = entry::hg_proc_get_class: (proc: HgProc) -> *mut c_void;
-    hg_proc_set_handle = entry::hg_proc_set_handle: (proc: HgProc, handle: *mut c_void) -> ();
-    hg_proc_get_handle = entry::hg_proc_get_handle: (proc: HgProc) -> *mut c_void;
-    hg_proc_get_op = entry::hg_proc_get_op: (proc: HgProc) -> c_int;
-    hg_proc_set_flags = entry::hg_proc_set_flags: (proc: HgProc, flags: u8) -> ();
-    hg_proc_get_flags = entry::hg_proc_get_flags: (proc: HgProc) -> u8;
-    hg_proc_get_size = entry::hg_proc_get_size: (proc: HgProc) -> u64;
-    hg_proc_get_size_used = entry::hg_proc_get_size_used: (proc: HgProc) -> u64;
-    hg_proc_get_size_left = entry::hg_proc_get_size_left: (proc: HgProc) -> u64;
-    hg_proc_save_ptr = entry::hg_proc_save_ptr: (proc: HgProc, size: u64) -> *mut c_void;
-    hg_proc_get_extra_buf = entry::hg_proc_get_extra_buf: (proc: HgProc) -> *mut c_void;
-    hg_proc_get_extra_size = entry::hg_proc_get_extra_size: (proc: HgProc) -> u64;
-    hg_proc_checksum_update = entry::hg_proc_checksum_update: (proc: HgProc, data: *mut c_void, size: u64) -> ();
-    hg_string_object_swap = strings::hg_string_object_swap: (string: *mut HgStringObject, s: *mut c_char) -> *mut c_char;
-}
-
 /// Refuses a null class. Other values are checked when a bulk handle is decoded, because Mercury
 /// does not check them here and its own tests pass an arbitrary number.
 fn check_class(class: *mut c_void) -> Result<()> {
