@@ -111,6 +111,19 @@ pub(super) unsafe fn maybe<'a, T>(place: *mut T) -> Option<&'a mut T> {
     unsafe { place.as_mut() }
 }
 
+/// Writes the numbers of a version.
+///
+/// # Safety
+/// Each pointer must be null or valid for a write.
+pub(super) unsafe fn write_version(parts: [(*mut c_uint, c_uint); 3]) {
+    for (to, number) in parts {
+        // SAFETY: by this function's contract, `to` is null or valid for a write.
+        if let Some(to) = unsafe { maybe(to) } {
+            *to = number;
+        }
+    }
+}
+
 /// Copies a text and a terminating zero to a C buffer. Fails with `INVALID_ARG` if `buf` is null,
 /// and `OVERFLOW` if the text and its zero do not fit.
 ///

@@ -34,7 +34,7 @@ pub(super) fn procs(function: &Function) -> Procs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(crate) enum Which {
     Input,
     Output,
 }

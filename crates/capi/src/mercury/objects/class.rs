@@ -3,6 +3,7 @@
 use super::attached::{Attached, OnCreate};
 use super::more_data::Callbacks;
 use crate::mercury::entry::{maybe, place, text};
+use crate::mercury::params::Which;
 use crate::mercury::table::{NA_CLASSES, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::checksum::Method;
@@ -22,8 +23,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub(crate) struct HeldClass {
     pub class: Class,
     /// Lengths in bytes of the program's own bytes before encoded inputs and outputs.
-    pub in_offset: AtomicUsize,
-    pub out_offset: AtomicUsize,
+    offsets: [AtomicUsize; 2],
     /// Parameters that do not fit into one message are an error.
     pub no_overflow: bool,
     /// Bulk handles in parameters may carry the bytes of their memory.
@@ -73,8 +73,7 @@ pub(crate) unsafe fn create(
     };
     Ok(CLASSES.insert(Arc::new(HeldClass {
         class,
-        in_offset: AtomicUsize::new(0),
-        out_offset: AtomicUsize::new(0),
+        offsets: Default::default(),
         no_overflow,
         bulk_eager,
         counts: Counts::default(),
@@ -116,17 +115,17 @@ pub(crate) unsafe fn put_number<T>(
 }
 
 impl HeldClass {
-    /// Returns the length in bytes of the longest input that fits into its request message.
-    pub(crate) fn input_room(&self) -> usize {
-        self.room(self.class.network().max_unexpected(), REQUEST)
+    pub(crate) fn offset(&self, which: Which) -> &AtomicUsize {
+        &self.offsets[which as usize]
     }
 
-    /// Returns the length in bytes of the longest output that fits into its response message.
-    pub(crate) fn output_room(&self) -> usize {
-        self.room(self.class.network().max_expected(), ANSWER)
-    }
-
-    fn room(&self, message: usize, head: usize) -> usize {
+    /// Returns the length in bytes of the longest parameters that fit into their message.
+    pub(crate) fn room(&self, which: Which) -> usize {
+        let network = self.class.network();
+        let (message, head) = match which {
+            Which::Input => (network.max_unexpected(), REQUEST),
+            Which::Output => (network.max_expected(), ANSWER),
+        };
         message.saturating_sub(head + trailer_len(self.class.shared.method))
     }
 

@@ -11,6 +11,7 @@ use super::bulk::{self, BULKS};
 use super::class::{CLASSES, HeldClass, count};
 use super::more_data::Acquisition;
 use super::references::References;
+use crate::mercury::params::Which;
 use crate::mercury::table::{Number, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
@@ -47,6 +48,17 @@ pub(crate) enum End {
     Target(Arc<Target>),
 }
 
+/// The inputs or the outputs of a handle.
+#[derive(Debug, Default)]
+pub(crate) struct Parameters {
+    /// For parameters that the program encodes itself, and for its own bytes.
+    pub buffer: OnceLock<ZeroedBuffer>,
+    /// Length of those encoded last, in bytes.
+    pub size: AtomicUsize,
+    /// Whether the trailer of those received has been checked.
+    pub is_checked: AtomicBool,
+}
+
 #[derive(Debug)]
 pub(crate) struct HandleEntry {
     pub class: Arc<HeldClass>,
@@ -63,17 +75,9 @@ pub(crate) struct HandleEntry {
     /// Bulk handles in the input of the call under way. A program may free them directly after
     /// `HG_Forward`; the call keeps the memory exposed until it ends.
     pub lent: Mutex<Vec<Number>>,
-    /// Buffers for parameters that the program encodes itself, and for its own bytes.
-    pub input: OnceLock<ZeroedBuffer>,
-    pub output: OnceLock<ZeroedBuffer>,
+    parameters: [Parameters; 2],
     /// The output received last. The program may hold pointers into it.
     pub answer: Mutex<Option<Arc<Output>>>,
-    /// Whether the trailers of the received input and output have been checked.
-    pub input_checked: AtomicBool,
-    pub answer_checked: AtomicBool,
-    /// Lengths of the parameters encoded last, in bytes.
-    pub input_size: AtomicUsize,
-    pub output_size: AtomicUsize,
     /// Number of decoded inputs and outputs that have not been freed.
     pub decoded: AtomicI32,
 }
@@ -87,6 +91,20 @@ impl HandleEntry {
             (None, Some(origin)) => End::Origin(origin.clone()),
             (None, None) => End::Fresh,
         }
+    }
+
+    pub(crate) fn parameters(&self, which: Which) -> &Parameters {
+        &self.parameters[which as usize]
+    }
+
+    /// Returns the buffer for parameters to be sent, which is allocated on first use, and its size.
+    pub(crate) fn buffer(&self, which: Which) -> Result<(*mut u8, usize)> {
+        let (buffer, room) = (&self.parameters(which).buffer, self.class.room(which));
+        if let Some(buffer) = buffer.get() {
+            return Ok((buffer.address(), room));
+        }
+        let fresh = ZeroedBuffer::new(room)?;
+        Ok((buffer.get_or_init(|| fresh).address(), room))
     }
 
     pub(crate) fn target(&self) -> Result<&Arc<Target>> {
@@ -175,7 +193,7 @@ impl HandleEntry {
 
     pub(crate) fn forget_answer(&self) {
         *self.answer.lock() = None;
-        self.answer_checked.store(false, Ordering::Release);
+        self.parameters(Which::Output).is_checked.store(false, Ordering::Release);
     }
 
     /// Sets another address or function. Null and 0 keep the current one.
@@ -217,15 +235,6 @@ impl Drop for HandleEntry {
     }
 }
 
-/// Returns the address of a handle's buffer, which is allocated on first use.
-pub(crate) fn buffer_in(place: &OnceLock<ZeroedBuffer>, room: usize) -> Result<*mut u8> {
-    if let Some(buffer) = place.get() {
-        return Ok(buffer.address());
-    }
-    let fresh = ZeroedBuffer::new(room)?;
-    Ok(place.get_or_init(|| fresh).address())
-}
-
 /// Keeps a bulk handle until the call of `handle` ends, if `handle` is at the origin of a call.
 pub(crate) fn lend(handle: Token, bulk: Token) {
     if let Ok(held) = HANDLES.get(handle)
@@ -259,13 +268,8 @@ pub(crate) fn keep(
         data: Mutex::default(),
         acquisition: Acquisition::default(),
         lent: Mutex::default(),
-        input: OnceLock::new(),
-        output: OnceLock::new(),
+        parameters: Default::default(),
         answer: Mutex::default(),
-        input_checked: AtomicBool::new(false),
-        answer_checked: AtomicBool::new(false),
-        input_size: AtomicUsize::new(0),
-        output_size: AtomicUsize::new(0),
         decoded: AtomicI32::new(0),
     }));
     for callback in callbacks {
@@ -290,7 +294,7 @@ pub(crate) fn of_target(
     let shared = target.context().clone();
     count(&class.counts.req_recv);
     class.counts.active.fetch_add(1, Ordering::Relaxed);
-    if target.input().len() > class.input_room() {
+    if target.input().len() > class.room(Which::Input) {
         count(&class.counts.req_extra);
     }
     let callee = (ptr::null_mut(), target.function().number(), target.origin_context());

@@ -4,8 +4,8 @@
 //! calls from other processes, so a handler may forward a call and wait for it.
 
 use super::bulk;
-use crate::boundary::array;
-use crate::mercury::entry::{error_text, maybe, place, report, text, timeout};
+use crate::boundary::{array, export};
+use crate::mercury::entry::{error_text, maybe, place, report, text, timeout, write_version};
 use crate::mercury::interface::calls;
 use crate::mercury::objects::address;
 use crate::mercury::objects::attached::OnCreate;
@@ -307,22 +307,12 @@ calls! { V2013:
     }
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Error_to_string(errnum: c_int) -> *const c_char {
-    error_text(Status(errnum), "HG_").as_ptr()
-}
+export! {
+    HG_Error_to_string(errnum: c_int) -> *const c_char { error_text(Status(errnum), "HG_").as_ptr() }
 
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Version_get(
-    major: *mut c_uint,
-    minor: *mut c_uint,
-    patch: *mut c_uint,
-) -> c_int {
-    for (to, number) in [(major, 0), (minor, 7), (patch, 0)] {
+    HG_Version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) -> c_int {
         // SAFETY: the caller guarantees that the pointers are null or valid for writes.
-        if let Some(to) = unsafe { maybe(to) } {
-            *to = number;
-        }
+        unsafe { write_version([(major, 0), (minor, 7), (patch, 0)]) };
+        0
     }
-    0
 }

@@ -1,5 +1,6 @@
 //! `na.h`: classes, contexts, addresses, progress, cancellation.
 
+use crate::boundary::export;
 use crate::mercury::entry::{error_text, maybe, place, put_text, text, timeout};
 use crate::mercury::interface::calls;
 use crate::mercury::objects::address;
@@ -264,7 +265,6 @@ calls! { V2013:
     }
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Error_to_string(errnum: c_int) -> *const c_char {
-    error_text(Status(errnum), "NA_").as_ptr()
+export! {
+    NA_Error_to_string(errnum: c_int) -> *const c_char { error_text(Status(errnum), "NA_").as_ptr() }
 }

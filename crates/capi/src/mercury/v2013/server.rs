@@ -4,21 +4,15 @@ use super::client::global;
 use crate::boundary::array;
 use crate::mercury::entry::{maybe, place, timeout};
 use crate::mercury::interface::calls;
-use crate::mercury::objects::handle::{HANDLES, HandleEntry, buffer_in, release};
-use crate::mercury::params;
+use crate::mercury::objects::handle::{HANDLES, release};
+use crate::mercury::params::{self, Which};
 use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
-use portolan_rpc::failure::{Result, refuse};
+use portolan_rpc::failure::refuse;
 use portolan_rpc::na::memory;
 use portolan_rpc::proc::{Encoded, Overflow};
 use std::os::raw::{c_uint, c_void};
 use std::ptr;
-
-/// Returns the buffer for an output that a program encodes itself, and its size.
-fn output_of(held: &HandleEntry) -> Result<(*mut u8, usize)> {
-    let room = held.class.output_room();
-    Ok((buffer_in(&held.output, room)?, room))
-}
 
 /// The largest number of calls that one `HG_Handler_process` runs.
 const AT_A_TIME: usize = 64;
@@ -97,7 +91,7 @@ calls! { V2013:
         let held = HANDLES.get(handle)?;
         // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         let (at, size) = unsafe { (place(out_buf, "output")?, place(out_buf_size, "size")?) };
-        let (buffer, room) = output_of(&held)?;
+        let (buffer, room) = held.buffer(Which::Output)?;
         (*at, *size) = (buffer.cast(), room);
         Ok(())
     }
@@ -107,7 +101,7 @@ calls! { V2013:
     HG_Handler_start_response(handle: Token, buf: *const c_void, size: usize) {
         let held = HANDLES.get(handle)?;
         let from = if buf.is_null() {
-            let (buffer, room) = output_of(&held)?;
+            let (buffer, room) = held.buffer(Which::Output)?;
             if size > room {
                 refuse!(OVERFLOW, "{size} bytes are more than the {room} of the output buffer");
             }

@@ -52,7 +52,7 @@ unsafe fn forward(
         }
         if ending.answered {
             count(&class.counts.resp_recv);
-            if ending.bytes > class.output_room() {
+            if ending.bytes > class.room(Which::Output) {
                 count(&class.counts.resp_extra);
             }
         }

@@ -6,7 +6,7 @@ use crate::mercury::interface::calls;
 use crate::mercury::objects::attached::{Attached, CreateCallback, FreeCallback, OnCreate};
 use crate::mercury::objects::class::{self, CLASSES};
 use crate::mercury::objects::context::finalize_class;
-use crate::mercury::params;
+use crate::mercury::params::{self, Which};
 use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Result, refuse};
@@ -15,7 +15,7 @@ use portolan_rpc::na::address::Scheme;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_uint, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Version 2.4, as `HG_VERSION` encodes it.
 const VERSION: c_uint = 2 << 16 | 4;
@@ -75,18 +75,6 @@ fn name_and_protocol(class: Token) -> Result<(&'static CStr, &'static CStr)> {
     Ok(name_of(CLASSES.get(class)?.class.network().scheme()))
 }
 
-/// Sets an offset in bytes. Fails if it exceeds `room`, the capacity of a message.
-fn set_offset(room: usize, to: &AtomicUsize, offset: u64) -> Result<()> {
-    match usize::try_from(offset).ok().filter(|&offset| offset <= room) {
-        Some(offset) => to.store(offset, Ordering::Release),
-        None => refuse!(
-            INVALID_ARG,
-            "an offset of {offset} exceeds the message capacity of {room} bytes"
-        ),
-    }
-    Ok(())
-}
-
 calls! { V2_4:
     HG_Init | HG_Core_init(info: *const c_char, listen: u8) -> Token, ptr::null_mut(), {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated; `options` is null.
@@ -131,11 +119,11 @@ calls! { V2_4:
     }
 
     HG_Class_get_input_eager_size | HG_Core_class_get_input_eager_size(class: Token) -> u64, 0, {
-        Ok(CLASSES.get(class)?.input_room() as u64)
+        Ok(CLASSES.get(class)?.room(Which::Input) as u64)
     }
 
     HG_Class_get_output_eager_size | HG_Core_class_get_output_eager_size(class: Token) -> u64, 0, {
-        Ok(CLASSES.get(class)?.output_room() as u64)
+        Ok(CLASSES.get(class)?.room(Which::Output) as u64)
     }
 
     /// Attaches data that `free` gets when the class ends. Data attached before is not freed.
@@ -154,16 +142,22 @@ calls! { V2_4:
         Ok(data)
     }
 
-    /// Sets the number of the program's own bytes before each encoded input.
-    HG_Class_set_input_offset(class: Token, offset: u64) {
+    /// Sets the number of the program's own bytes before each encoded input or output. Fails if it
+    /// exceeds the capacity of a message.
+    HG_Class_set_input_offset | HG_Class_set_output_offset [which: Which::Input, Which::Output](
+        class: Token,
+        offset: u64,
+    ) {
         let held = CLASSES.get(class)?;
-        set_offset(held.input_room(), &held.in_offset, offset)
-    }
-
-    /// Sets the number of the program's own bytes before each encoded output.
-    HG_Class_set_output_offset(class: Token, offset: u64) {
-        let held = CLASSES.get(class)?;
-        set_offset(held.output_room(), &held.out_offset, offset)
+        let room = held.room(which);
+        match usize::try_from(offset).ok().filter(|&offset| offset <= room) {
+            Some(offset) => held.offset(which).store(offset, Ordering::Release),
+            None => refuse!(
+                INVALID_ARG,
+                "an offset of {offset} exceeds the message capacity of {room} bytes"
+            ),
+        }
+        Ok(())
     }
 
     HG_Class_set_handle_create_callback(class: Token, callback: CreateCallback, arg: *mut c_void) {

@@ -4,11 +4,11 @@
 //! tables of 2013, because `hg_init_info.na_class` accepts a class of either interface.
 
 use super::class::name_of;
-use super::codes::to_code;
-use super::queries::{free_protocols, protocols, set_level, write_version};
+use super::codes::{is_of_na, na_name};
+use super::queries::{free_protocols, protocols, set_level};
 use super::types::{NaInitInfo, ProtocolInfo};
 use crate::boundary::array;
-use crate::mercury::entry::{maybe, place, put_bytes, text, timeout};
+use crate::mercury::entry::{maybe, place, put_bytes, text, timeout, write_version};
 use crate::mercury::interface::{Happened, calls};
 use crate::mercury::objects::address::{ADDRESSES, get, keep, release, share};
 use crate::mercury::objects::class::CLASSES;
@@ -22,10 +22,7 @@ use std::time::Duration;
 
 /// Converts a status to one that has a code in `na_return_t`.
 pub(super) fn na_status(status: Status) -> Status {
-    match to_code(status) {
-        code if code <= to_code(Status::HOSTFIREWALL) => status,
-        _ => Status::IO_ERROR,
-    }
+    if is_of_na(status) { status } else { Status::IO_ERROR }
 }
 
 pub(super) fn na<T>(result: Result<T>) -> Result<T> {
@@ -161,11 +158,7 @@ calls! { V2_4:
 
     NA_Is_listening(token: Token) -> bool, false, { Ok(class(token)?.listens()) }
 
-    NA_Error_to_string(code: c_int) -> *const c_char, ptr::null(), {
-        // A table, because the result must live forever.
-        let at = usize::try_from(code).ok().and_then(|at| NA_NAMES.get(at));
-        Ok(at.map_or(c"NA_RETURN_MAX", |name| *name).as_ptr())
-    }
+    NA_Error_to_string(code: c_int) -> *const c_char, ptr::null(), { Ok(na_name(code).as_ptr()) }
 
     NA_Context_create(token: Token) -> Token, ptr::null_mut(), {
         Ok(NA_CONTEXTS.insert(class(token)?.context()?))
@@ -335,51 +328,5 @@ calls! { V2_4:
             *actual = ran as c_uint;
         }
         Ok(())
-    }
-}
-
-/// The names of the codes, indexed by the code.
-const NA_NAMES: [&std::ffi::CStr; 24] = [
-    c"NA_SUCCESS",
-    c"NA_PERMISSION",
-    c"NA_NOENTRY",
-    c"NA_INTERRUPT",
-    c"NA_AGAIN",
-    c"NA_NOMEM",
-    c"NA_ACCESS",
-    c"NA_FAULT",
-    c"NA_BUSY",
-    c"NA_EXIST",
-    c"NA_NODEV",
-    c"NA_INVALID_ARG",
-    c"NA_PROTOCOL_ERROR",
-    c"NA_OVERFLOW",
-    c"NA_MSGSIZE",
-    c"NA_PROTONOSUPPORT",
-    c"NA_OPNOTSUPPORTED",
-    c"NA_ADDRINUSE",
-    c"NA_ADDRNOTAVAIL",
-    c"NA_HOSTUNREACH",
-    c"NA_TIMEOUT",
-    c"NA_CANCELED",
-    c"NA_IO_ERROR",
-    c"NA_HOSTFIREWALL",
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_names_are_those_of_hg() {
-        for (code, na_name) in NA_NAMES.iter().enumerate() {
-            let (hg, na) = (
-                super::super::codes::name(code as c_int).to_str().unwrap(),
-                na_name.to_str().unwrap(),
-            );
-            assert_eq!(hg.strip_prefix("HG_"), na.strip_prefix("NA_"));
-        }
-        assert_eq!(na_status(Status::HOSTUNREACH), Status::HOSTUNREACH);
-        assert_eq!(na_status(Status::NA_ERROR), Status::IO_ERROR);
     }
 }

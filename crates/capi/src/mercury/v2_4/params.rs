@@ -11,56 +11,24 @@
 use crate::boundary::array;
 use crate::mercury::entry::{maybe, place};
 use crate::mercury::interface::{Interface::V2_4, calls};
-use crate::mercury::objects::handle::{End, HANDLES, HandleEntry, buffer_in, release};
+use crate::mercury::objects::handle::{End, HANDLES, HandleEntry, release};
 use crate::mercury::params::{EAGER, Runner, Which, check};
 use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::payload::Encode;
 use portolan_rpc::hg::target::Function;
-use portolan_rpc::na::memory::{self, ZeroedBuffer};
+use portolan_rpc::na::memory;
 use portolan_rpc::proc::state::Attached;
 use portolan_rpc::proc::trailer::{trailer_len, without_trailer};
 use portolan_rpc::proc::{Encoded, Overflow};
 use std::os::raw::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 fn offset(which: Which, held: &HandleEntry) -> usize {
-    match which {
-        Which::Input => &held.class.in_offset,
-        Which::Output => &held.class.out_offset,
-    }
-    .load(Ordering::Acquire)
-}
-
-fn buffer_of(which: Which, held: &HandleEntry) -> &OnceLock<ZeroedBuffer> {
-    match which {
-        Which::Input => &held.input,
-        Which::Output => &held.output,
-    }
-}
-
-fn size_of(which: Which, held: &HandleEntry) -> &AtomicUsize {
-    match which {
-        Which::Input => &held.input_size,
-        Which::Output => &held.output_size,
-    }
-}
-
-fn is_checked(which: Which, held: &HandleEntry) -> &AtomicBool {
-    match which {
-        Which::Input => &held.input_checked,
-        Which::Output => &held.answer_checked,
-    }
-}
-
-fn room(which: Which, held: &HandleEntry) -> usize {
-    match which {
-        Which::Input => held.class.input_room(),
-        Which::Output => held.class.output_room(),
-    }
+    held.class.offset(which).load(Ordering::Acquire)
 }
 
 fn runner(handle: Token, held: &HandleEntry) -> Runner {
@@ -90,11 +58,11 @@ pub(super) unsafe fn encoder<'a>(
             Payload::Struct(data) => (offset(which, held), data),
             Payload::Raw(size) => (size, ptr::null_mut()),
         };
-        let room = room(which, held);
+        let room = held.class.room(which);
         let Some(front) = buffer.get_mut(..offset).filter(|_| offset <= room) else {
             refuse!(MSGSIZE, "{offset} bytes do not fit the handle's buffer of {room}");
         };
-        match buffer_of(which, held).get() {
+        match held.parameters(which).buffer.get() {
             Some(own) => {
                 // SAFETY: the buffer has `room` bytes, and `offset <= room` was checked.
                 let from = unsafe { array(own.address().cast_const(), offset, "the buffer") }?;
@@ -102,7 +70,7 @@ pub(super) unsafe fn encoder<'a>(
             }
             None => front.fill(0),
         }
-        size_of(which, held).store(offset, Ordering::Release);
+        held.parameters(which).size.store(offset, Ordering::Release);
         let Some(over) = which.proc(function).filter(|_| !data.is_null()) else {
             return Ok(Encoded::Fits(offset));
         };
@@ -127,7 +95,7 @@ pub(super) unsafe fn encoder<'a>(
             Encoded::Fits(len) => *len,
             Encoded::Overflow(bytes) => bytes.len(),
         };
-        size_of(which, held).store(len - trailer_len(method), Ordering::Release);
+        held.parameters(which).size.store(len - trailer_len(method), Ordering::Release);
         Ok(encoded)
     }
 }
@@ -186,7 +154,7 @@ fn checked<'a>(
     if bytes.is_empty() {
         return Ok(bytes);
     }
-    let done = is_checked(which, held);
+    let done = &held.parameters(which).is_checked;
     if done.load(Ordering::Acquire) {
         return Ok(&bytes[..bytes.len() - trailer_len(method)]);
     }
@@ -247,7 +215,7 @@ unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
 /// Returns the length of the program's own bytes and the parameters, without the trailer.
 fn payload(which: Which, handle: Token) -> Result<u64> {
     let held = HANDLES.get(handle)?;
-    let sent = size_of(which, &held).load(Ordering::Acquire) as u64;
+    let sent = held.parameters(which).size.load(Ordering::Acquire) as u64;
     let came = with_body(which, &held, |function, bytes, method| {
         let by_proc = which.proc(function).is_some() && bytes.len() > offset(which, &held);
         let trailer = if by_proc { trailer_len(method) } else { 0 };
@@ -276,8 +244,7 @@ pub(super) unsafe fn buffer(
     let (address, bytes) = if comes {
         with_body(which, &held, |_, bytes, _| Ok((bytes.as_ptr().cast_mut(), bytes.len())))?
     } else {
-        let room = room(which, &held);
-        (buffer_in(buffer_of(which, &held), room)?, room)
+        held.buffer(which)?
     };
     *at = address.cast();
     if let Some(size) = size {
@@ -294,7 +261,7 @@ unsafe fn extra(which: Which, handle: Token, at: *mut *mut c_void, size: *mut u6
     let held = HANDLES.get(handle)?;
     // SAFETY: by this function's contract, `at` and `size` are null or valid for a write.
     let (at, size) = unsafe { (place(at, "buffer")?, maybe(size)) };
-    let room = room(which, &held) + trailer_len(held.class.class.shared.method);
+    let room = held.class.room(which) + trailer_len(held.class.class.shared.method);
     let offset = offset(which, &held);
     let came = with_body(which, &held, |_, bytes, _| {
         let rest = bytes.get(offset..).filter(|_| bytes.len() > room);

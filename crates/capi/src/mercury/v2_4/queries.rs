@@ -3,7 +3,7 @@
 use super::class::name_of;
 use super::codes::name;
 use super::types::{Counters, ProtocolInfo};
-use crate::mercury::entry::{maybe, place, text};
+use crate::mercury::entry::{place, text, write_version};
 use crate::mercury::interface::calls;
 use crate::mercury::objects::class::CLASSES;
 use parking_lot::Mutex;
@@ -154,17 +154,6 @@ pub(super) unsafe fn free_protocols(mut info: *mut ProtocolInfo) {
                 libc::free(name.cast());
             }
             info = gone.next;
-        }
-    }
-}
-
-/// # Safety
-/// Each pointer must be null or valid for a write.
-pub(super) unsafe fn write_version(parts: [(*mut c_uint, c_uint); 3]) {
-    for (to, number) in parts {
-        // SAFETY: by this function's contract, `to` is null or valid for a write.
-        if let Some(to) = unsafe { maybe(to) } {
-            *to = number;
         }
     }
 }
