@@ -16,9 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Time limit for everything that a test waits for. Alone, the tests take seconds; beside a build with
-/// many threads, some take more than a minute.
-pub const PATIENCE: Duration = Duration::from_secs(180);
+/// Time limit for everything that a test waits for.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Time limit of a client's call.
 const CALL: Duration = Duration::from_secs(3);
 /// Bytes of a client's memory that the server pulls.

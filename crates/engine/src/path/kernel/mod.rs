@@ -157,7 +157,7 @@ unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: 
     let is_column = n >= 2 * AHEAD && size_of::<T>() <= 64;
     #[cfg(target_arch = "x86_64")]
     if is_column && !from_far && n >= CROWD && d % FEW_SETS == 0 && long_copy::is_amd() {
-        // SAFETY: as for this function.
+        // SAFETY: the caller guarantees `n` blocks.
         return unsafe { store_crowded_rows::<T>(src, dst, n, s, d) };
     }
     if step.unsigned_abs() >= FAR && is_column {
