@@ -99,8 +99,8 @@ pub trait Transport: fmt::Debug + Send + Sync {
 
     fn capabilities(&self) -> Capabilities;
 
-    /// Starts a put, get, or accumulate (only with [`Capabilities::ATOMIC`]). `completion` counts it if it is not complete locally on
-    /// return.
+    /// Starts a put, a get, or, only with [`Capabilities::ATOMIC`], an accumulate. `completion`
+    /// counts it if it is not complete locally on return.
     ///
     /// # Safety
     /// The local extent must be valid until the operation is complete locally: for writes in a get,

@@ -186,14 +186,14 @@ unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: 
 #[cfg(target_arch = "x86_64")]
 const FEW_SETS: isize = 2048;
 
-/// Number of rows that two sets cannot hold.
+/// Number of rows that two sets cannot hold. With fewer rows, the pairs only cost time.
 #[cfg(target_arch = "x86_64")]
 const CROWD: usize = 64;
 
 /// Copies to rows of few cache sets, on AMD's processors: stores to one set that queue up take
 /// longer there than stores in pairs. The lines are fetched into the second-level cache, which has
-/// more room. Columns of 1,024 doubles, 8 KiB apart, take 4.9 us instead of 8.0 if they are put
-/// again, and 8.1 instead of 10.8 if they are not in the cache (Zen 5).
+/// more room. A put of 1,024 doubles, 8 KiB apart, takes about 5 us instead of 8 if it is repeated,
+/// and 8 instead of 10.8 if they are not in the cache (Zen 5).
 ///
 /// # Safety
 /// See [`copy_rows`].

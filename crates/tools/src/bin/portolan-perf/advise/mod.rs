@@ -155,8 +155,8 @@ impl Adviser<'_> {
         result
     }
 
-    /// Returns why the runtime does not start with a value of an experiment: some MPIs have no windows
-    /// between hosts. All ranks get the same answer.
+    /// Returns why the runtime does not start with a value of an experiment. Open MPI, for example,
+    /// cannot create windows over TCP. All ranks get the same answer.
     fn refusal(&self, experiment: &Experiment) -> Option<String> {
         experiment.values.iter().find_map(|value| {
             let refused = self.with(&[(experiment.variable, value)], |_| Ok(())).err()?;
