@@ -1,8 +1,8 @@
 //! The lock-free sources of Portolan, compiled against the doubles of a model checker.
 //!
-//! The modules below are the library's own files. [`sync`], [`futex`], the reader slots and the
-//! shared-memory transport are doubles. A sleep never times out here, so a lost wake-up becomes a
-//! deadlock, which the checker reports.
+//! The modules below are the library's own files. [`sync`], [`futex`], the reader slots, the memory
+//! of a ring and the shared-memory transport are doubles. A sleep never times out here, so a lost
+//! wake-up becomes a deadlock, which the checker reports.
 
 pub mod sync;
 
@@ -77,4 +77,66 @@ pub mod rpc {
     pub mod eventcount;
     #[path = "links/sm/shared.rs"]
     pub mod shared;
+}
+
+pub mod ring_memory {
+    //! The double of a ring's memory, with three cells and four lines of store. The checker ends a
+    //! model in which both sides access a record at the same time.
+    use crate::sync::ring::{Cell, Counts, INLINE, LINE, Memory};
+    use loom::cell::UnsafeCell;
+    use std::sync::Arc;
+
+    const CELLS: usize = 3;
+    const LINES: usize = 4;
+
+    /// A cell or a line of the store, which has one number.
+    pub type Line = UnsafeCell<u64>;
+
+    #[derive(Debug, Default)]
+    struct Lines {
+        counts: Counts,
+        cells: [(Cell, Line); CELLS],
+        store: [Line; LINES],
+    }
+
+    #[derive(Debug, Clone, Default)]
+    pub struct RingMemory(Arc<Lines>);
+
+    // SAFETY: the checker ends the model if threads access a line at the same time.
+    unsafe impl Send for RingMemory {}
+    // SAFETY: as above.
+    unsafe impl Sync for RingMemory {}
+
+    /// A record's first line and those that follow it.
+    #[derive(Debug)]
+    pub struct Place(*const [Line]);
+
+    /// Calls `each` with the lines of a record of `size` bytes.
+    pub fn lines(place: Place, size: usize, each: impl FnMut(&Line)) {
+        let lines = if size <= INLINE { 1 } else { size.div_ceil(LINE as usize) };
+        // SAFETY: the test has the memory, and places lie within it.
+        let place = unsafe { &*place.0 };
+        place[..lines].iter().for_each(each);
+    }
+
+    impl Memory for RingMemory {
+        type Place = Place;
+        const CELLS: u64 = CELLS as u64;
+
+        fn store(&self) -> u64 {
+            LINES as u64 * LINE
+        }
+        fn counts(&self) -> &Counts {
+            &self.0.counts
+        }
+        fn cell(&self, n: u64) -> &Cell {
+            &self.0.cells[n as usize].0
+        }
+        fn in_cell(&self, n: u64) -> Place {
+            Place(std::slice::from_ref(&self.0.cells[n as usize].1))
+        }
+        fn in_store(&self, offset: u64) -> Place {
+            Place(&raw const self.0.store[(offset / LINE) as usize..])
+        }
+    }
 }

@@ -16,9 +16,12 @@ pub mod brlock;
 #[path = "../../crates/engine/src/sync/membarrier.rs"]
 #[allow(dead_code)] // some items are used only by the library
 pub mod membarrier;
+#[path = "../../crates/engine/src/sync/ring.rs"]
+pub mod ring;
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering;
 
 pub use loom::thread::yield_now;
 
@@ -30,7 +33,7 @@ pub const BIAS_DOUBTED: u32 = 1;
 
 thread_local! {
     // All threads of a model are coroutines of the test's thread.
-    static FENCES: Cell<bool> = const { Cell::new(true) };
+    static MISSING: Cell<Option<Ordering>> = const { Cell::new(None) };
 }
 
 /// Runs `run` in every order of its steps, with at most `preemptions` preemptions per execution.
@@ -42,17 +45,23 @@ pub fn check(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// Runs [`check`] without sequentially consistent fences. The model must fail.
-pub fn check_without_fences(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
+/// Runs [`check`] with relaxed accesses, and without fences, instead of those of one order. The
+/// model must fail.
+pub fn check_without(order: Ordering, preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     struct Restore;
     impl Drop for Restore {
         fn drop(&mut self) {
-            FENCES.set(true);
+            MISSING.set(None);
         }
     }
-    FENCES.set(false);
+    MISSING.set(Some(order));
     let _restore = Restore;
     check(preemptions, run);
+}
+
+/// Runs [`check`] without sequentially consistent fences. The model must fail.
+pub fn check_without_fences(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
+    check_without(Ordering::SeqCst, preemptions, run);
 }
 
 /// Returns a value that is unique to the calling thread.
@@ -111,13 +120,13 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 
 pub mod atomic {
     //! Atomics and fences.
-    use super::FENCES;
+    use super::MISSING;
     use loom::sync::{Condvar, Mutex};
     pub use std::sync::atomic::Ordering;
 
-    /// A fence of the model. Does nothing for `SeqCst` if the test disables such fences.
+    /// A fence of the model. Does nothing if the test disables fences of this order.
     pub fn fence(order: Ordering) {
-        if order != Ordering::SeqCst || FENCES.get() {
+        if MISSING.get() != Some(order) {
             loom::sync::atomic::fence(order);
         }
     }
@@ -132,7 +141,11 @@ pub mod atomic {
     }
 
     fn weaker(order: Ordering, instead: Ordering) -> Ordering {
-        if order == Ordering::SeqCst { instead } else { order }
+        match order {
+            Ordering::SeqCst => instead,
+            _ if MISSING.get() == Some(order) => Ordering::Relaxed,
+            _ => order,
+        }
     }
 
     macro_rules! atomic {

@@ -1,16 +1,18 @@
-//! A connection through shared memory between processes that do not trust each other: bytes arrive
-//! whole and in order, sides that sleep until they are rung miss nothing, and a side that cuts the
-//! connection waits for copies.
+//! A connection through shared memory between processes that do not trust each other: records
+//! arrive whole and in order, sides that sleep until they are rung miss nothing, and a side that
+//! cuts the connection waits for copies.
 
 use loom::cell::UnsafeCell;
 use loom::thread::{spawn, yield_now};
-use portolan_models::rpc::shared::{Bits, Copies, Positions, Reader, Writer};
+use portolan_models::ring_memory::{Line, RingMemory, lines};
+use portolan_models::rpc::shared::{Bits, Copies};
 use portolan_models::sync::atomic::{AtomicU32, Ordering};
-use portolan_models::sync::{check, check_without_fences};
+use portolan_models::sync::ring::{Reader, Writer};
+use portolan_models::sync::{check, check_without, check_without_fences};
 use std::sync::Arc;
 
-/// A ring of two bytes.
-const SIZE: usize = 2;
+/// Half of the store.
+const LONG: usize = 128;
 
 /// A class that sleeps on its eventfd.
 #[derive(Debug, Default)]
@@ -49,28 +51,43 @@ impl Class {
 
 #[derive(Debug, Default)]
 struct Connection {
-    ring: Positions,
-    bytes: [UnsafeCell<u64>; SIZE],
+    ring: RingMemory,
     writes: Class,
     reads: Class,
 }
 
-// SAFETY: the checker ends the model if threads access a byte at the same time.
-unsafe impl Sync for Connection {}
+/// Writes as many records as there is room for, and asks for more room. Returns their number.
+fn write(writer: &mut Writer<RingMemory>, first: u64, all: u64) -> u64 {
+    let (mut next, mut asked) = (first, false);
+    while next < all {
+        // SAFETY: the checker ends the model if the reader accesses a line too.
+        let fill = |line: &Line| line.with_mut(|at| unsafe { *at = next });
+        if writer.write_with(LONG, |place| lines(place, LONG, fill)).unwrap() {
+            next += 1;
+        } else if asked {
+            break;
+        } else {
+            writer.ask_for_room();
+            asked = true;
+        }
+    }
+    next - first
+}
+
+/// Reads the next record, and compares it. Returns whether there was one.
+fn read(reader: &mut Reader<RingMemory>, expected: u64) -> bool {
+    let Some((place, len)) = reader.next().unwrap() else { return false };
+    // SAFETY: the checker ends the model if the writer accesses a line too.
+    lines(place, len, |line| assert_eq!(line.with(|at| unsafe { *at }), expected));
+    reader.advance();
+    true
+}
 
 impl Connection {
     fn write_all(&self, all: u64) {
-        let (writer, mut sent) = (Writer::<SIZE>::default(), 0);
+        let (mut writer, mut sent) = (Writer::new(self.ring.clone()), 0);
         loop {
-            let wanted = (all - sent) as usize;
-            let written = writer.write(&self.ring, wanted, |done, position, len| {
-                for n in 0..len as u64 {
-                    let byte = &self.bytes[((position + n) % SIZE as u64) as usize];
-                    // SAFETY: the checker ends the model if the reader accesses it too.
-                    byte.with_mut(|at| unsafe { *at = sent + done as u64 + n });
-                }
-            });
-            sent += written.expect("the peer is honest") as u64;
+            sent += write(&mut writer, sent, all);
             self.reads.ring();
             if sent == all {
                 return;
@@ -79,47 +96,39 @@ impl Connection {
         }
     }
 
-    fn read_all(&self, all: u64, at_once: usize) {
-        let (reader, mut came) = (Reader::<SIZE>::default(), 0);
+    fn read_all(&self, all: u64) {
+        let (mut reader, mut came) = (Reader::new(self.ring.clone()), 0);
         while came < all {
-            let read = reader.read(&self.ring, at_once, |position, len| {
-                for n in 0..len as u64 {
-                    let byte = &self.bytes[((position + n) % SIZE as u64) as usize];
-                    // SAFETY: the checker ends the model if the writer accesses it too.
-                    assert_eq!(byte.with(|at| unsafe { *at }), came + n);
-                }
-            });
-            let (read, wants_room) = read.expect("the peer is honest");
-            came += read as u64;
-            if wants_room {
-                self.writes.ring();
-            }
-            if read == 0 {
+            if !read(&mut reader, came) {
                 self.reads.wait();
+                continue;
+            }
+            came += 1;
+            if reader.takes_request_for_room() {
+                self.writes.ring();
             }
         }
     }
 }
 
-fn bytes_arrive(all: u64, at_once: usize) {
+fn records_arrive(all: u64) {
     let connection = Arc::new(Connection::default());
     let theirs = connection.clone();
     let writing = spawn(move || theirs.write_all(all));
-    connection.read_all(all, at_once);
+    connection.read_all(all);
     writing.join().unwrap();
 }
 
-/// The reader sleeps until there are bytes, and the writer until there is room.
+/// The reader sleeps until there are records, and the writer until there is room.
 #[test]
-fn bytes_arrive_in_order_and_sleepers_wake() {
-    check(3, || bytes_arrive(4, SIZE));
-    check(3, || bytes_arrive(3, 1));
+fn records_arrive_in_order_and_sleepers_wake() {
+    check(3, || records_arrive(4));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_sleeper_is_overlooked_without_fences() {
-    check_without_fences(3, || bytes_arrive(1, 1));
+    check_without_fences(3, || records_arrive(1));
 }
 
 /// Only the request for room can be overlooked here: both sides poll, and the writer writes again
@@ -128,25 +137,22 @@ fn room_is_requested() {
     let connection = Arc::new(Connection::default());
     let theirs = connection.clone();
     let reading = spawn(move || {
-        let reader = Reader::<SIZE>::default();
-        let mut come = 0;
-        while come < SIZE {
-            let (read, wants_room) = reader.read(&theirs.ring, 1, |_, _| ()).expect("honest");
-            come += read;
-            if wants_room {
+        let mut reader = Reader::new(theirs.ring.clone());
+        for come in 0..2 {
+            while !read(&mut reader, come) {
+                yield_now();
+            }
+            if reader.takes_request_for_room() {
                 theirs.writes.waker.store(1, Ordering::Release);
                 theirs.writes.waker.wake();
             }
-            if read == 0 {
-                yield_now();
-            }
         }
     });
-    let writer = Writer::<SIZE>::default();
-    if writer.write(&connection.ring, SIZE + 1, |_, _, _| ()) == Ok(SIZE) {
+    let mut writer = Writer::new(connection.ring.clone());
+    if write(&mut writer, 0, 3) == 2 {
         connection.writes.waker.sleep_while(0);
         assert_eq!(connection.writes.waker.load(Ordering::Acquire), 1);
-        assert_eq!(writer.write(&connection.ring, 1, |_, _, _| ()), Ok(1));
+        assert_eq!(write(&mut writer, 2, 3), 1);
     }
     reading.join().unwrap();
 }
@@ -158,8 +164,8 @@ fn a_reader_notices_that_room_is_wanted() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_reader_overlooks_the_request_without_fences() {
-    check_without_fences(3, room_is_requested);
+fn a_reader_overlooks_the_request_without_order() {
+    check_without(Ordering::AcqRel, 3, room_is_requested);
 }
 
 /// A side cuts the connection, and then uses the memory that the other one copies from.

@@ -74,7 +74,7 @@ fn layer_of(module: &str) -> usize {
         .unwrap_or_else(|| panic!("the module {module} stands in no layer of tests/layers"))
 }
 
-/// Returns the module of a file in the table: `am` for `engine/am/ring.rs`, `rpc/na` for
+/// Returns the module of a file in the table: `am` for `engine/am/send.rs`, `rpc/na` for
 /// `rpc/na/wire.rs`, `rpc` for `rpc/failure.rs`.
 fn module_of(file: &str) -> &str {
     let Some((krate, rest)) = file.split_once('/') else { return file };

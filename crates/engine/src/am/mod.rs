@@ -39,7 +39,6 @@ pub mod quiesce;
 mod registry;
 pub mod rendezvous;
 mod report;
-pub mod ring;
 mod send;
 pub(crate) mod shm_transport;
 pub mod state;

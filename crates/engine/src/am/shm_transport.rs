@@ -11,7 +11,6 @@
 //! are kept in order, and later polls send them.
 
 use super::doorbell::Doorbell;
-use super::ring::{self, Reader, Writer};
 use super::wire::{MAX_HEADER, RecordHead, RecordKind};
 use super::work_split::{JOBS, SplitJob};
 use crate::collective::group::Group;
@@ -19,6 +18,8 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::memory::registered;
 use crate::shm::SharedFile;
+use crate::sync::ring::{Reader, Writer};
+use crate::sync::ring_memory::{self, Mapped};
 use crate::topology::Topology;
 use crate::trace::{Awaited, Cause};
 use crate::wait::{self, Progress};
@@ -55,7 +56,7 @@ const _: () = assert!(size_of::<Mailbox>() <= PAGE);
 
 #[derive(Debug, Default)]
 struct Outgoing {
-    writer: Option<Writer>,
+    writer: Option<Writer<Mapped>>,
     messages: u64,
     /// Records that did not fit in the ring.
     kept: VecDeque<Vec<u8>>,
@@ -76,7 +77,7 @@ pub struct ShmTransport {
 /// The reading side, under the dispatcher's lock.
 #[derive(Debug, Default)]
 pub struct Incoming {
-    readers: Vec<Option<Reader>>,
+    readers: Vec<Option<Reader<Mapped>>>,
     open: Vec<usize>,
     known: Vec<u64>,
 }
@@ -101,7 +102,7 @@ impl ShmTransport {
         let n = ranks.len();
         let store = config.am_ring_bytes.min((ALL_STORES / n).max(SMALLEST_STORE));
         let store = store.next_multiple_of(PAGE);
-        let ring = ring::bytes(store).next_multiple_of(PAGE);
+        let ring = ring_memory::bytes(store).next_multiple_of(PAGE);
         let areas = n * PAGE + n * n * ring;
         let area = size_of::<registered::Area>();
         let len = areas + (n * area).next_multiple_of(PAGE);
@@ -142,7 +143,7 @@ impl ShmTransport {
 
     fn ring_offset(&self, from: usize, to: usize) -> usize {
         let n = self.ranks.len();
-        let ring = ring::bytes(self.store).next_multiple_of(PAGE);
+        let ring = ring_memory::bytes(self.store).next_multiple_of(PAGE);
         n * PAGE + (to * n + from) * ring
     }
 
@@ -165,9 +166,9 @@ impl ShmTransport {
         self.longest() - size_of::<RecordHead>() - MAX_HEADER
     }
 
-    fn open(&self, index: usize) -> Result<Writer> {
+    fn open(&self, index: usize) -> Result<Writer<Mapped>> {
         let offset = self.ring_offset(self.me, index);
-        self.file.reserve(offset, ring::bytes(self.store)).map_err(|error| {
+        self.file.reserve(offset, ring_memory::bytes(self.store)).map_err(|error| {
             let rank = self.ranks[index];
             let text = format!(
                 "messages to rank {rank}: {} (PORTOLAN_AM_RING_BYTES makes rings smaller)",
@@ -177,10 +178,10 @@ impl ShmTransport {
         })?;
         // SAFETY: the file stays mapped while the transport lives. The ring lies in it on pages of
         // its own, and this rank is its only writer.
-        let writer = unsafe { Writer::new(self.file.base().add(offset), self.store) };
+        let memory = unsafe { Mapped::new(self.file.base().add(offset), self.store) };
         let opened = &self.mailbox(index).opened[self.me / 64];
         opened.fetch_or(1 << (self.me % 64), Ordering::Release);
-        Ok(writer)
+        Ok(Writer::new(memory))
     }
 
     /// The caller has written a record for the rank before.
@@ -243,7 +244,7 @@ impl ShmTransport {
             size_of::<RecordHead>() + header.len() + (records - 1) * next.len() + data.len();
         let out = &mut *out;
         let room = match &mut out.writer {
-            Some(writer) => writer.has_room_for(records, bytes, FRAGMENT + next.len()),
+            Some(writer) => writer.has_room_for(records, bytes, FRAGMENT + next.len()) == Ok(true),
             // The first message in a single record opens the ring.
             None => false,
         };
@@ -284,7 +285,8 @@ impl ShmTransport {
             || {
                 let mut out = self.out[index].lock();
                 self.send_kept(index, &mut out);
-                Ok(out.kept.is_empty() && out.writer.as_mut().is_none_or(|w| w.has_room(size)))
+                Ok(out.kept.is_empty()
+                    && out.writer.as_mut().is_none_or(|w| w.has_room(size) != Ok(false)))
             },
         )
     }
@@ -432,8 +434,8 @@ impl Incoming {
                 let offset = node.ring_offset(index, node.me);
                 // SAFETY: the file stays mapped while the transport lives. The ring was reserved
                 // before its bit was set, and this is its only reader.
-                let reader = unsafe { Reader::new(node.file.base().add(offset), node.store) };
-                self.readers[index] = Some(reader);
+                let memory = unsafe { Mapped::new(node.file.base().add(offset), node.store) };
+                self.readers[index] = Some(Reader::new(memory));
                 self.open.push(index);
             }
         }
@@ -446,7 +448,7 @@ impl Incoming {
 
     /// Returns the origin's node index and the reader of the `n`th open ring.
     #[inline]
-    pub fn ring(&mut self, n: usize) -> (usize, &mut Reader) {
+    pub fn ring(&mut self, n: usize) -> (usize, &mut Reader<Mapped>) {
         let index = self.open[n];
         match &mut self.readers[index] {
             Some(reader) => (index, reader),

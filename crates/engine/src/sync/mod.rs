@@ -9,6 +9,8 @@ pub mod brlock;
 pub mod door;
 pub mod membarrier;
 mod reader_slot;
+pub mod ring;
+pub mod ring_memory;
 
 pub use crate::thread::this_thread;
 pub use parking_lot::{Mutex, MutexGuard};

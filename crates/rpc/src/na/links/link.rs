@@ -169,8 +169,9 @@ impl Link {
         drop(output);
         self.stream.signalled();
         let into = Run { address: buffer.as_mut_ptr() as usize, len: buffer.len() };
+        let _reading = self.input.lock();
         loop {
-            // SAFETY: `into` is the caller's buffer.
+            // SAFETY: `into` is the caller's buffer. This thread holds the lock of the input.
             match unsafe { self.stream.read(&[into]) } {
                 Ok(Read::Bytes(_)) => {}
                 Ok(Read::Nothing) => return Ok(false),

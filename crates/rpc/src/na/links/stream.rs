@@ -13,14 +13,14 @@ pub(super) enum Read {
     End,
 }
 
-/// A connection. One thread at a time reads, and one writes. No call blocks, and errors mean that
-/// the connection is broken.
+/// A connection. No call blocks, and errors mean that the connection is broken.
 pub(super) trait Stream: Send + Sync + fmt::Debug {
     /// Writes as many bytes of `parts` as fit, in order, and returns their number. If some do not
     /// fit, the poller or the bell reports the connection once there is room.
     ///
     /// # Safety
-    /// `parts` must be valid for reads during the call. Other threads may write to them meanwhile.
+    /// One thread at a time writes. `parts` must be valid for reads during the call. Other threads
+    /// may write to them meanwhile.
     unsafe fn write(&self, parts: &[Run]) -> io::Result<usize>;
 
     /// Returns whether a write is a system call, so that short messages should share one.
@@ -31,7 +31,8 @@ pub(super) trait Stream: Send + Sync + fmt::Debug {
     /// Reads bytes, in order, into `parts`. Fails if the connection is broken.
     ///
     /// # Safety
-    /// `parts` must be valid for writes during the call. Other threads may access them meanwhile.
+    /// One thread at a time reads. `parts` must be valid for writes during the call. Other threads
+    /// may access them meanwhile.
     unsafe fn read(&self, parts: &[Run]) -> io::Result<Read>;
 
     /// Called when the poller has reported the connection's descriptor.

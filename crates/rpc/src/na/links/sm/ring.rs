@@ -1,25 +1,25 @@
-//! A connection through shared memory: a ring of bytes in each direction, and a socket whose end
-//! means that the peer has gone.
+//! A connection through shared memory: a ring in each direction, and a socket whose end means that
+//! the peer has gone.
 //!
-//! The rings and the counts of copies of both sides are one piece of memory. [`super::shared`] has
-//! their protocol, and the invariants that hold whatever the peer does. A position that is not
-//! possible ends the connection.
-//!
-//! The engine has another ring ([`portolan_engine`], `am::ring`): ranks of a job trust each other,
-//! so a handler reads a record in place. Here the peer may change the bytes while they are read, so
-//! they are copied first, and then are like the bytes of a socket.
+//! The rings ([`portolan_engine::sync::ring`]) and the counts of copies of both sides are one piece
+//! of memory. A record has some bytes of the stream. The peer may change them while they are read,
+//! so they are copied first, and then are like the bytes of a socket. A number that is not possible
+//! ends the connection.
 //!
 //! The peer may also copy to and from the memory of this process, until this process has cut the
 //! connection. Memory of a lost connection can thus be used for other purposes.
 
 use super::bell::Bell;
-use super::shared::{Copies, Impossible, Positions, Reader, Writer};
+use super::shared::Copies;
 use crate::na::links::stream::{Read, Stream, after, total};
 use crate::na::memory::Run;
 use portolan_engine::memory::registered::wait_for_copy;
 use portolan_engine::memory::shared_bytes;
 use portolan_engine::memory::shm_export::LONGEST_COPY;
 use portolan_engine::shm::Mapping;
+use portolan_engine::sync::ring::{Impossible, Reader, Writer};
+use portolan_engine::sync::ring_memory::{self, Mapped};
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::io::{self, Read as _};
 use std::net::Shutdown;
@@ -27,16 +27,16 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Length of a ring in bytes, and of its store.
 const RING: usize = 128 << 10;
+const STORE: usize = RING - ring_memory::bytes(0);
+/// Maximum length of a record in bytes. The peer reads one while this side writes the next.
+const RECORD: usize = 16 << 10;
 
-/// The part that is not bytes, by the number of the side that writes the ring, or that copies.
-#[repr(C)]
-struct Shared {
-    rings: [Positions; 2],
-    copies: [Copies; 2],
-}
+/// The first page: the counts of the copies of each side.
+type Shared = [Copies; 2];
 
-/// The bytes of the two rings follow the first page.
+/// The two rings follow.
 const FIRST: usize = 4096;
 pub(super) const SIZE: usize = FIRST + 2 * RING;
 const _: () = assert!(size_of::<Shared>() <= FIRST);
@@ -99,8 +99,18 @@ pub(super) struct Rings {
     other: Other,
     socket: UnixStream,
     ended: AtomicBool,
-    writer: Writer<RING>,
-    reader: Reader<RING>,
+    writer: UnsafeCell<Writer<Mapped>>,
+    input: UnsafeCell<Input>,
+}
+
+// SAFETY: by the contract of `Stream`, one thread at a time writes and one reads. The rest is
+// `Sync`.
+unsafe impl Sync for Rings {}
+
+struct Input {
+    reader: Reader<Mapped>,
+    /// The number of bytes of the first record that were read already.
+    used: usize,
 }
 
 impl fmt::Debug for Rings {
@@ -110,7 +120,7 @@ impl fmt::Debug for Rings {
 }
 
 fn broken(_: Impossible) -> io::Error {
-    io::Error::other("its ring has an impossible position")
+    io::Error::other("its ring has an impossible number")
 }
 
 impl Rings {
@@ -122,15 +132,15 @@ impl Rings {
         socket: UnixStream,
     ) -> io::Result<Rings> {
         socket.set_nonblocking(true)?;
-        Ok(Rings {
-            mapping,
-            side,
-            other,
-            socket,
-            ended: AtomicBool::new(false),
-            writer: Writer::default(),
-            reader: Reader::default(),
-        })
+        let ring = |writer: Side| {
+            let base = mapping.base().wrapping_add(FIRST + writer as usize * RING);
+            // SAFETY: the ring lies in the mapping, on pages of its own. Both sides access it only
+            // as a ring.
+            unsafe { Mapped::new(base, STORE) }
+        };
+        let writer = UnsafeCell::new(Writer::new(ring(side)));
+        let input = UnsafeCell::new(Input { reader: Reader::new(ring(side.other())), used: 0 });
+        Ok(Rings { side, other, socket, ended: AtomicBool::new(false), writer, input, mapping })
     }
 
     fn shared(&self) -> &Shared {
@@ -139,14 +149,9 @@ impl Rings {
         unsafe { &*self.mapping.base().cast() }
     }
 
-    /// Returns the bytes of the ring that `writer` writes.
-    fn bytes(&self, writer: Side) -> *mut u8 {
-        self.mapping.base().wrapping_add(FIRST + writer as usize * RING)
-    }
-
     /// Forbids further copies by the peer, and waits for the end of one in progress.
     fn end_copies(&self) {
-        let theirs = &self.shared().copies[self.side.other() as usize];
+        let theirs = &self.shared()[self.side.other() as usize];
         theirs.forbid();
         if theirs.is_any() {
             let reachable = self.other.reachable.as_ref();
@@ -160,65 +165,80 @@ impl Rings {
     }
 }
 
-/// Calls `each` with the parts of the first `len` bytes of `runs`, and the offset in the ring of
-/// each. The first one belongs to `position`.
+/// Calls `each` with the parts of the first `len` bytes of `runs`, and the place in the ring of
+/// each. The first one belongs to `at`.
 #[inline]
 fn parts(
-    position: u64,
+    mut at: *mut u8,
     runs: impl Iterator<Item = Run>,
     mut len: usize,
-    mut each: impl FnMut(usize, Run),
+    each: impl Fn(*mut u8, Run),
 ) {
-    let mut offset = (position % RING as u64) as usize;
-    for mut left in runs {
-        while left.len > 0 && len > 0 {
-            let now = left.len.min(len).min(RING - offset);
-            each(offset, Run { len: now, ..left });
-            left = Run { address: left.address + now, len: left.len - now };
-            (offset, len) = ((offset + now) % RING, len - now);
+    for run in runs {
+        let now = run.len.min(len);
+        each(at, Run { len: now, ..run });
+        (at, len) = (at.wrapping_add(now), len - now);
+        if len == 0 {
+            return;
         }
     }
 }
 
 impl Stream for Rings {
     unsafe fn write(&self, runs: &[Run]) -> io::Result<usize> {
-        let (ring, bytes) = (&self.shared().rings[self.side as usize], self.bytes(self.side));
-        let written = self.writer.write(ring, total(runs), |done, position, len| {
-            parts(position, after(runs, done), len, |offset, run| {
-                // SAFETY: the caller guarantees the run. The part of the ring is within the
-                // mapping.
-                unsafe {
-                    shared_bytes::copy(run.address as *const u8, bytes.add(offset), run.len);
-                }
-            });
-        });
-        let written = written.map_err(broken)?;
-        if written > 0 {
+        // SAFETY: no other thread writes meanwhile.
+        let writer = unsafe { &mut *self.writer.get() };
+        let (wanted, mut done, mut asked) = (total(runs), 0, false);
+        while done < wanted {
+            let len = RECORD.min(wanted - done);
+            let fill = |place| {
+                parts(place, after(runs, done), len, |to, run| {
+                    // SAFETY: the caller guarantees the run. The record lies in the ring.
+                    unsafe { shared_bytes::copy(run.address as *const u8, to, run.len) };
+                });
+            };
+            if writer.write_with(len, fill).map_err(broken)? {
+                done += len;
+            } else if asked {
+                break;
+            } else {
+                writer.ask_for_room();
+                asked = true;
+            }
+        }
+        if done > 0 {
             self.ring_bell();
         }
-        Ok(written)
+        Ok(done)
     }
 
     unsafe fn read(&self, runs: &[Run]) -> io::Result<Read> {
-        let writer = self.side.other();
-        let (ring, bytes) = (&self.shared().rings[writer as usize], self.bytes(writer));
         // The flag is read first: if it is set, the peer has written its last byte.
         let ended = self.ended.load(Ordering::Acquire);
-        let read = self.reader.read(ring, total(runs), |position, len| {
-            parts(position, runs.iter().copied(), len, |offset, run| {
-                // SAFETY: the caller guarantees the run. The part of the ring is within the
-                // mapping.
-                unsafe { shared_bytes::copy(bytes.add(offset), run.address as *mut u8, run.len) };
+        // SAFETY: no other thread reads meanwhile.
+        let Input { reader, used } = unsafe { &mut *self.input.get() };
+        let (wanted, mut done, mut freed) = (total(runs), 0, false);
+        while done < wanted {
+            let Some((from, size)) = reader.next().map_err(broken)? else { break };
+            let left = size.checked_sub(*used).filter(|&left| left > 0);
+            let len = left.ok_or(Impossible).map_err(broken)?.min(wanted - done);
+            parts(from.wrapping_add(*used), after(runs, done), len, |from, run| {
+                // SAFETY: the caller guarantees the run. The record lies in the ring.
+                unsafe { shared_bytes::copy(from, run.address as *mut u8, run.len) };
             });
-        });
-        let (read, wants_room) = read.map_err(broken)?;
-        if wants_room {
+            (done, *used) = (done + len, *used + len);
+            if *used == size {
+                reader.advance();
+                (*used, freed) = (0, true);
+            }
+        }
+        if freed && reader.takes_request_for_room() {
             self.ring_bell();
         }
-        Ok(match read {
+        Ok(match done {
             0 if ended => Read::End,
             0 => Read::Nothing,
-            _ => Read::Bytes(read),
+            _ => Read::Bytes(done),
         })
     }
 
@@ -247,7 +267,7 @@ impl Stream for Rings {
     }
 
     fn copy_for_peer(&self, copy: &mut dyn FnMut()) {
-        self.shared().copies[self.side as usize].run(copy);
+        self.shared()[self.side as usize].run(copy);
     }
 
     fn is_reachable(&self) -> bool {
@@ -340,28 +360,28 @@ mod tests {
         }
     }
 
-    /// The first page holds the positions, counts and flags of both sides.
+    /// Each cell is full and has an impossible length, whatever record the reader expects.
     #[test]
     fn a_peer_that_fills_the_shared_memory_ends_the_connection() {
-        for fill in [1, 0x7f, 0x80, 0xff] {
+        for fill in [0x7f, 0x80, 0xff] {
             let [client, server] = connection();
             let mut bytes = [7; 100];
             // SAFETY: the run is borrowed.
             assert_eq!(unsafe { client.write(&run_of(&mut bytes)) }.unwrap(), 100);
-            // SAFETY: both sides map the page, and no other thread uses it.
-            unsafe { client.mapping.base().write_bytes(fill, FIRST) };
-            let sides = [&client, &server];
+            // SAFETY: both sides map the memory, and no other thread uses it.
+            unsafe { client.mapping.base().write_bytes(fill, SIZE) };
+            let mut most = vec![7; 2 * RING];
             let mut into = [0; 100];
-            for side in sides {
+            for (side, writer) in [(&client, Side::Server), (&server, Side::Client)] {
+                // SAFETY: the run is borrowed.
+                assert!(unsafe { side.write(&run_of(&mut most)) }.is_err());
+                let stamp = FIRST + writer as usize * RING + 64;
+                // SAFETY: the cell lies in the mapping.
+                unsafe { side.mapping.base().add(stamp).cast::<u32>().write(1 << 31) };
                 // SAFETY: the run is borrowed.
                 assert!(unsafe { side.read(&run_of(&mut into)) }.is_err());
             }
             assert_eq!(into, [0; 100]);
-            let mut most = vec![7; 2 * RING];
-            for side in sides {
-                // SAFETY: the run is borrowed.
-                assert!(unsafe { side.write(&run_of(&mut most)) }.is_err());
-            }
             let mut copied = false;
             server.copy_for_peer(&mut || copied = true);
             assert!(!copied, "the page forbids copies");
