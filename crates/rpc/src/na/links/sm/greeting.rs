@@ -33,7 +33,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-const MAGIC: [u8; 8] = *b"ptlnsm\0\x04";
+/// The last byte is the version of the hello and of the shared memory.
+const MAGIC: [u8; 8] = *b"ptlnsm\0\x05";
 const NAME: usize = 264;
 const FIXED: usize = 44;
 const HELLO: usize = FIXED + NAME;
