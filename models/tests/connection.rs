@@ -79,7 +79,7 @@ fn read(reader: &mut Reader<RingMemory>, expected: u64) -> bool {
     let Some((place, len)) = reader.next().unwrap() else { return false };
     // SAFETY: the checker ends the model if the writer accesses a line too.
     lines(place, len, |line| assert_eq!(line.with(|at| unsafe { *at }), expected));
-    reader.advance();
+    reader.advance(len);
     true
 }
 

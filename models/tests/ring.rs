@@ -38,7 +38,7 @@ fn records_arrive(sizes: [usize; 5]) -> impl Fn() + Send + Sync + 'static {
             assert_eq!(len, size * 64);
             // SAFETY: the checker ends the model if the writer accesses a line too.
             lines(place, len, |line| assert_eq!(line.with(|at| unsafe { *at }), record));
-            reader.advance();
+            reader.advance(len);
         }
         thread.join().unwrap();
     }

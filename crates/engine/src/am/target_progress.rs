@@ -153,8 +153,8 @@ impl AmState {
                         if i == 0 {
                             watchdog::note(ProgressEvent::Message, node.rank_of(index));
                         }
-                        let result = self.record(am, work, index, record);
-                        reader.advance();
+                        let (size, result) = (record.len(), self.record(am, work, index, record));
+                        reader.advance(size);
                         result?;
                     }
                 }

@@ -1,10 +1,10 @@
 //! A ring of records from one process to another one, in memory that both share.
 //!
 //! The ring consists of *cells* of one cache line and of a *store*. A record of up to [`INLINE`]
-//! bytes lies in its cell, so a small message moves one cache line. A longer record lies in the
-//! store, and its cell contains its position. (Cells of two lines are slower, although processors
-//! fetch lines in pairs.) A cell is full when its stamp is the number of the present lap, so the
-//! reader reads the cell alone, and neither side clears anything.
+//! bytes lies in its cell, so a small message moves one cache line. Longer records lie in the store,
+//! in order, so both sides compute their positions. (Cells of two lines are slower, although
+//! processors fetch lines in pairs.) A cell is full when its stamp is the number of the present lap,
+//! so the reader reads the cell alone, and neither side clears anything.
 //!
 //! The writer reads the reader's two counters only when the ring seems full. One thread writes at
 //! a time, and one thread reads, because the callers hold a lock on each side.
@@ -40,13 +40,12 @@ pub struct Counts {
     wants_room: AtomicU32,
 }
 
-/// The start of a cell. A short record lies where a longer one has its position.
+/// The start of a cell. A short record follows.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Cell {
     stamp: AtomicU32,
     size: AtomicU32,
-    position: AtomicU64,
 }
 
 /// The memory of a ring, which is zero before its first use.
@@ -74,15 +73,22 @@ fn stamp(n: u64, cells: u64) -> u32 {
     (n / cells) as u32 | 1 << 31
 }
 
-/// Returns the line after a record in the store.
-fn line_after(position: u64, size: u64) -> u64 {
-    position.wrapping_add(size + LINE - 1) & !(LINE - 1)
+/// Returns the offset in the store of a record of `size` bytes that comes after `put` bytes, and the
+/// number of bytes up to its end. It is contiguous, so bytes at the end of the store may be skipped.
+#[inline]
+fn place(put: u64, size: usize, store: u64) -> (u64, u64) {
+    let offset = put % store;
+    match store - offset < size as u64 {
+        true => (0, put + store - offset + size as u64),
+        false => (offset, put + size as u64),
+    }
 }
 
 #[derive(Debug)]
 pub struct Writer<M> {
     memory: M,
     next: u64,
+    /// Bytes of the store up to the next record, including skipped ones.
     put: u64,
     taken: u64,
     freed: u64,
@@ -122,27 +128,24 @@ impl<M: Memory> Writer<M> {
         Ok(())
     }
 
-    /// Returns the position of the next record in the store, if there is room as far as the writer
-    /// knows. A record that fits in its cell does not use it.
+    /// Returns the place of the next record, if there is room as far as the writer knows. A record
+    /// that fits in its cell does not use it.
     #[inline]
-    fn known_room(&self, size: usize) -> Option<u64> {
+    fn known_room(&self, size: usize) -> Option<(u64, u64)> {
         if self.next - self.taken == M::CELLS {
             return None;
         }
         if size <= INLINE {
-            return Some(self.put);
+            return Some((0, self.put));
         }
-        let (size, store) = (size as u64, self.memory.store());
-        let left = store - self.put % store;
-        // A record is contiguous, so bytes at the end of the store may be skipped.
-        let position = if left < size { self.put + left } else { self.put };
-        (position + size - self.freed <= store).then_some(position)
+        let store = self.memory.store();
+        Some(place(self.put, size, store)).filter(|&(_, end)| end - self.freed <= store)
     }
 
     #[inline]
-    fn room(&mut self, size: usize) -> Result<Option<u64>, Impossible> {
-        if let Some(position) = self.known_room(size) {
-            return Ok(Some(position));
+    fn room(&mut self, size: usize) -> Result<Option<(u64, u64)>, Impossible> {
+        if let Some(place) = self.known_room(size) {
+            return Ok(Some(place));
         }
         self.look()?;
         Ok(self.known_room(size))
@@ -176,16 +179,14 @@ impl<M: Memory> Writer<M> {
         fill: impl FnOnce(M::Place),
     ) -> Result<bool, Impossible> {
         assert!(size <= self.longest(), "a record exceeds the capacity of the ring");
-        let Some(position) = self.room(size)? else { return Ok(false) };
+        let Some((offset, end)) = self.room(size)? else { return Ok(false) };
         let n = self.next % M::CELLS;
+        fill(match size <= INLINE {
+            true => self.memory.in_cell(n),
+            false => self.memory.in_store(offset),
+        });
+        self.put = end.next_multiple_of(LINE);
         let cell = self.memory.cell(n);
-        if size <= INLINE {
-            fill(self.memory.in_cell(n));
-        } else {
-            cell.position.store(position, Ordering::Relaxed);
-            self.put = line_after(position, size as u64);
-            fill(self.memory.in_store(position % self.memory.store()));
-        }
         cell.size.store(size as u32, Ordering::Relaxed);
         cell.stamp.store(stamp(self.next, M::CELLS), Ordering::Release);
         self.next += 1;
@@ -203,12 +204,14 @@ impl<M: Memory> Writer<M> {
 pub struct Reader<M> {
     memory: M,
     next: u64,
+    /// Bytes of the store up to the next record, including skipped ones.
+    freed: u64,
 }
 
 impl<M: Memory> Reader<M> {
     /// The ring must have one reader.
     pub fn new(memory: M) -> Reader<M> {
-        Reader { memory, next: 0 }
+        Reader { memory, next: 0, freed: 0 }
     }
 
     #[inline]
@@ -232,20 +235,21 @@ impl<M: Memory> Reader<M> {
         if size <= INLINE {
             return Ok(Some((self.memory.in_cell(self.next % M::CELLS), size)));
         }
-        let offset = self.cell().position.load(Ordering::Relaxed) % self.memory.store();
-        if size as u64 > self.memory.store() - offset {
+        let store = self.memory.store();
+        if size as u64 > store {
             return Err(Impossible);
         }
-        Ok(Some((self.memory.in_store(offset), size)))
+        Ok(Some((self.memory.in_store(place(self.freed, size, store).0), size)))
     }
 
+    /// Counts the next record, whose length is `size`, as done.
     #[inline]
-    pub fn advance(&mut self) {
-        let size = self.cell().size.load(Ordering::Relaxed);
+    pub fn advance(&mut self, size: usize) {
         let counts = self.memory.counts();
-        if size as usize > INLINE {
-            let end = line_after(self.cell().position.load(Ordering::Relaxed), size.into());
-            counts.freed.store(end, Ordering::Release);
+        if size > INLINE {
+            let end = place(self.freed, size, self.memory.store()).1;
+            self.freed = end.next_multiple_of(LINE);
+            counts.freed.store(self.freed, Ordering::Release);
         }
         self.next += 1;
         counts.taken.store(self.next, Ordering::Release);

@@ -113,7 +113,7 @@ impl Reader<Mapped> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
     const STORE: usize = 4096;
 
@@ -162,7 +162,8 @@ mod tests {
                 assert_eq!(record[..8], n.to_ne_bytes());
                 assert_eq!(record.len(), 8 + (n * 37 % 2000) as usize);
                 assert_eq!(record[8..], vec![n as u8; record.len() - 8]);
-                reader.advance();
+                let size = record.len();
+                reader.advance(size);
             }
             assert!(!reader.ready());
         });
@@ -186,8 +187,8 @@ mod tests {
                 refused += 1;
             }
             for _ in 0..round % 5 {
-                if reader.peek().is_some() {
-                    reader.advance();
+                if let Some(size) = reader.peek().map(<[u8]>::len) {
+                    reader.advance(size);
                 }
             }
         }
@@ -210,9 +211,12 @@ mod tests {
             put(0, written.wrapping_sub(random.u64(..2 * Mapped::CELLS)));
             put(1, random.u64(..2 * STORE as u64));
             let cell = 8 * (1 + read % Mapped::CELLS) as usize;
-            let stamp = (read / Mapped::CELLS) | 1 << 31;
-            put(cell, random.u64(..STORE as u64 + 1000) << 32 | stamp);
-            put(cell + 1, random.u64(..));
+            let stamp = (read / Mapped::CELLS) as u32 | 1 << 31;
+            let numbers = words.0[cell].as_ptr().cast::<[AtomicU32; 2]>();
+            // SAFETY: the ring accesses both halves of the word as atomics.
+            let numbers = unsafe { &*numbers };
+            numbers[0].store(stamp, Ordering::Relaxed);
+            numbers[1].store(random.u32(..STORE as u32 + 1000), Ordering::Relaxed);
         };
         let (mut writer, mut reader) = (Writer::new(side(base)), Reader::new(side(base)));
         let (mut passed, mut refused, mut read) = ([0; 2], [0; 2], 0);
@@ -228,7 +232,7 @@ mod tests {
                 let (from, size) = next.expect("its stamp is right");
                 within(from, size);
                 change(writer.written(), read);
-                reader.advance();
+                reader.advance(size);
                 (passed[1], read) = (passed[1] + 1, read + 1);
             } else {
                 (reader, refused[1], read) = (Reader::new(side(base)), refused[1] + 1, 0);

@@ -228,7 +228,7 @@ impl Stream for Rings {
             });
             (done, *used) = (done + len, *used + len);
             if *used == size {
-                reader.advance();
+                reader.advance(size);
                 (*used, freed) = (0, true);
             }
         }
