@@ -29,6 +29,8 @@ pub struct Behaviour {
     pub most_switches: u64,
     /// Whether the program abandons collectives, which leaves messages and requests behind.
     pub gives_up: bool,
+    /// Whether ranks write reports. The symbols of their stack traces stay on the heap.
+    pub reports: bool,
 }
 
 impl Behaviour {
@@ -57,6 +59,7 @@ impl Behaviour {
             gone: None,
             most_switches: 20_000_000,
             gives_up: false,
+            reports: false,
         }
     }
 
@@ -75,6 +78,7 @@ impl Behaviour {
             gone: None,
             most_switches: u64::MAX,
             gives_up: false,
+            reports: false,
         }
     }
 }

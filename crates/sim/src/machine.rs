@@ -14,7 +14,6 @@ use crate::behaviour::Behaviour;
 use crate::dice::Dice;
 use crate::memory;
 use crate::network::Network;
-use crate::reports;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -185,7 +184,7 @@ pub fn run(
     let machine = MACHINE.lock().take().expect("the machine that was made");
     if !machine.halted {
         let left = memory::held_by_all() / ranks as i64;
-        if left > MOST_LEFT && !reports::are_awaited() && !machine.behaviour.gives_up {
+        if left > MOST_LEFT && !machine.behaviour.reports && !machine.behaviour.gives_up {
             fail_with(seed, &format!("{left} bytes of heap are left of each rank"), "");
         }
         if let Err(left) = machine.is_clean() {

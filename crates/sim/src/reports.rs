@@ -63,11 +63,6 @@ pub fn await_naming(of: impl Iterator<Item = usize>, named: usize, ends: bool) {
     *AWAITED.lock() = Some(awaited);
 }
 
-/// Reports contain stack traces, so the process keeps its symbols in memory.
-pub fn are_awaited() -> bool {
-    AWAITED.lock().is_some()
-}
-
 pub fn missing() -> (Vec<usize>, Vec<String>) {
     let awaited = AWAITED.lock();
     awaited.as_ref().map_or_else(Default::default, |awaited| {

@@ -86,6 +86,7 @@ pub fn stopped(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let mut behaviour = Behaviour::draw(&mut dice, ranks);
     behaviour.stopped.clear();
+    behaviour.reports = true;
     let rank = dice.below(ranks as u64) as usize;
     let (config, later) = (config(&mut dice), dice.below(20_000_000));
     reports::await_naming(0..ranks, rank, false);

@@ -13,9 +13,6 @@
 mod collectives;
 mod messages;
 
-pub use collectives::{Combine, Kind};
-
-use collectives::Collective;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -133,6 +130,75 @@ struct Request {
     room: usize,
     /// Source, tag and bytes, once the request is done.
     done: Option<(usize, i32, usize)>,
+}
+
+/// A reduction: combines the elements at the first pointer into those at the second. The third
+/// argument is the number of elements.
+pub type Combine = Arc<dyn Fn(*const u8, *mut u8, usize) + Send + Sync>;
+
+#[derive(Clone)]
+pub enum Kind {
+    Barrier,
+    Broadcast {
+        root: usize,
+    },
+    Allgather,
+    Reduce {
+        root: Option<usize>,
+        combine: Combine,
+        count: usize,
+    },
+    Scan {
+        exclusive: bool,
+        combine: Combine,
+        count: usize,
+    },
+    Gather {
+        root: usize,
+    },
+    /// Every member passes a buffer of the same length. Only the root's is used.
+    Scatter {
+        root: usize,
+    },
+    Exchange,
+    Dup,
+    /// The members of a new communicator meet on it.
+    Create,
+}
+
+impl std::fmt::Debug for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Kind {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Barrier => "a barrier",
+            Kind::Broadcast { .. } => "a broadcast",
+            Kind::Allgather => "an allgather",
+            Kind::Reduce { .. } => "a reduction",
+            Kind::Scan { .. } => "a scan",
+            Kind::Gather { .. } => "a gather",
+            Kind::Scatter { .. } => "a scatter",
+            Kind::Exchange => "an exchange",
+            Kind::Dup => "a duplication",
+            Kind::Create => "a creation",
+        }
+    }
+}
+
+/// A collective that some members have begun.
+#[derive(Debug)]
+struct Collective {
+    kind: Kind,
+    len: usize,
+    first: usize,
+    /// The contribution and the request of each member, by its number.
+    parts: BTreeMap<usize, (Vec<u8>, u32)>,
+    entered: usize,
+    result: Option<Arc<Vec<u8>>>,
 }
 
 #[derive(Debug)]
