@@ -1,7 +1,7 @@
 //! Sending: the result of a registration, and endpoints for other threads.
 
 use super::codec::Encoded;
-use super::shared::{OnReply, Shared};
+use super::shared::{OnReply, Shared, on_reply};
 use super::{Batches, Item, Message, Reply};
 use crate::in_call::InCall;
 use crate::one_thread::OneThread;
@@ -116,7 +116,7 @@ macro_rules! sending {
             then: impl FnOnce(M::Reply, &super::Delivery<'_>) + Send + 'static,
         ) -> Result<()> {
             const CALL: &str = concat!($type, "::call_then");
-            let on_reply = super::reply::on_reply::<M>(then);
+            let on_reply = super::shared::on_reply::<M>(then);
             self.checked().send(CALL, rank, message, Cow::Borrowed(&[]), Some(on_reply))
         }
 
@@ -280,7 +280,8 @@ impl<'a> Endpoint<'a> {
         message: &M,
         payload: Cow<'_, [u8]>,
     ) -> Result<Reply<'a, M::Reply>> {
-        let (reply, on_reply) = Reply::new::<M>(self.engine, rank);
+        let (reply, fill) = Reply::new(self.engine, rank);
+        let on_reply = on_reply::<M>(|reply, _| fill(reply));
         self.send(call, rank, message, payload, Some(on_reply))?;
         Ok(reply)
     }

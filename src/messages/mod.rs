@@ -87,7 +87,6 @@
 
 mod batches;
 mod codec;
-mod delivery;
 mod endpoint;
 mod handlers;
 mod message;
@@ -96,9 +95,8 @@ mod serve;
 mod shared;
 
 pub use batches::Batches;
-pub use delivery::Delivery;
 pub use endpoint::{Endpoint, Messages};
 pub use handlers::Handlers;
-pub use message::{Item, Message};
+pub use message::{Delivery, Item, Message};
 pub use reply::Reply;
 pub(crate) use serve::running_blocking;

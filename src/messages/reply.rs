@@ -1,8 +1,5 @@
 //! Replies, and waiting for them.
 
-use super::delivery::Delivery;
-use super::shared::OnReply;
-use super::{Message, codec};
 use crate::in_call::InCall;
 use crate::one_thread::OneThread;
 use parking_lot::Mutex;
@@ -59,28 +56,16 @@ impl<R> ReplySlot<R> {
     }
 }
 
-/// Returns a callback that decodes a reply and runs `then` with it.
-pub(super) fn on_reply<M: Message>(
-    then: impl FnOnce(M::Reply, &Delivery<'_>) + Send + 'static,
-) -> OnReply {
-    Box::new(move |bytes, delivery| {
-        then(codec::decode(bytes, std::any::type_name::<M::Reply>(), delivery.origin())?, delivery);
-        Ok(())
-    })
-}
-
 impl<'a, R: Send + 'static> Reply<'a, R> {
-    /// Creates a pending reply and the callback that fills it.
-    pub(super) fn new<M: Message<Reply = R>>(
+    /// Creates a pending reply and the function that fills it.
+    pub(super) fn new(
         engine: &'a Am,
         rank: usize,
-    ) -> (Reply<'a, R>, OnReply) {
+    ) -> (Reply<'a, R>, impl FnOnce(R) + Send + use<R>) {
         let slot = Arc::new(ReplySlot::new());
         let filled = slot.clone();
-        let on_reply = on_reply::<M>(move |reply, _| {
-            filled.fill(reply);
-        });
-        (Reply { engine, rank, slot, _thread: OneThread::default() }, on_reply)
+        let fill = move |reply| filled.fill(reply);
+        (Reply { engine, rank, slot, _thread: OneThread::default() }, fill)
     }
 
     /// Returns whether the reply has arrived. Makes progress.
@@ -97,7 +82,8 @@ impl<'a, R: Send + 'static> Reply<'a, R> {
     /// Waits for the reply. Handlers of this rank run meanwhile.
     ///
     /// # Errors
-    /// Returns `State` in a handler, which must not wait. Use [`Delivery::call_then`] there.
+    /// Returns `State` in a handler, which must not wait. Use
+    /// [`Delivery::call_then`](super::Delivery::call_then) there.
     pub fn wait(self) -> Result<R> {
         const CALL: &str = "Reply::wait";
         let come = &self.slot.come;

@@ -1,10 +1,9 @@
 //! The target side: decodes messages, runs handlers, and sends replies.
 
 use super::codec::{self, Encoded};
-use super::delivery::{Delivery, Payload};
 use super::endpoint::Endpoint;
+use super::message::{Delivery, Item, Message, Payload};
 use super::shared::Shared;
-use super::{Item, Message};
 use portolan_engine::am::Am;
 use portolan_engine::am::{Accept, Arrival, Data, Destination, Handler, Signals, Then};
 use portolan_engine::error::{Result, fail};

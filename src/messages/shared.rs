@@ -1,7 +1,6 @@
 //! The state of a registration: handler numbers, batches, user state, pending replies.
 
-use super::delivery::Delivery;
-use super::{Item, Message};
+use super::{Delivery, Item, Message, codec};
 use parking_lot::Mutex;
 use portolan_engine::am::HandlerId;
 use portolan_engine::am::aggregate::Aggregator;
@@ -36,6 +35,16 @@ pub(super) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeHasher>>;
 
 /// Gets the encoded reply and the delivery of the reply handler.
 pub(super) type OnReply = Box<dyn FnOnce(&[u8], &Delivery<'_>) -> Result<()> + Send>;
+
+/// Returns a callback that decodes a reply and runs `then` with it.
+pub(super) fn on_reply<M: Message>(
+    then: impl FnOnce(M::Reply, &Delivery<'_>) + Send + 'static,
+) -> OnReply {
+    Box::new(move |bytes, delivery| {
+        then(codec::decode(bytes, std::any::type_name::<M::Reply>(), delivery.origin())?, delivery);
+        Ok(())
+    })
+}
 
 /// Known once the handlers are registered.
 #[derive(Default)]
