@@ -13,7 +13,6 @@ use super::target::Target;
 use crate::failure::{Result, Status, refuse};
 use crate::na;
 use crate::na::address::Peer;
-use crate::na::blocking_wait::until;
 use crate::na::limited::limited;
 use portolan_engine::sync::biased_lock::BiasedLock;
 use portolan_engine::thread::fast_tls;
@@ -256,7 +255,7 @@ impl ContextShared {
         self.class.check_open()?;
         if is_crowded() && !deadline.is_now() && !self.has_ends() {
             let mut ended = || done() || self.has_ends();
-            let came = until(&self.class.na, &mut deadline.within(NESTED), || {
+            let came = self.class.na.until(&mut deadline.within(NESTED), || {
                 Ok(ended() || {
                     self.step()?;
                     ended()
@@ -266,7 +265,7 @@ impl ContextShared {
                 return Ok(true);
             }
         }
-        until(&self.class.na, deadline, || {
+        self.class.na.until(deadline, || {
             if done() || !self.is_empty() {
                 return Ok(true);
             }
@@ -352,7 +351,7 @@ impl ContextShared {
         }
         self.class.cancel_those_of(self);
         self.na.cancel_all();
-        let ended = until(&self.class.na, &mut Deadline::after(PATIENCE), || {
+        let ended = self.class.na.until(&mut Deadline::after(PATIENCE), || {
             self.na.step();
             // Checked first, because a result being handed over may be an output to pull.
             let known = self.class.is_handed_over();

@@ -18,16 +18,11 @@
 //! [`UNWATCHED`], the time starts anew: meanwhile the peer may have waited for this process.
 //!
 //! [`Capabilities::wakes`]: super::plugin::Capabilities::wakes
-//!
-//! Invariant: a thread that makes the condition of a wait true calls [`WakeSource::notify`]
-//! afterwards ([`super::eventcount`]).
 
 use super::class::Shared;
-use super::eventcount::EventCount;
-use super::resting::{Resting, Round};
-use super::wait_descriptor::{Descriptor, Descriptors};
+use super::wait_descriptor::Descriptor;
+use super::wake_source::WakeSource;
 use crate::failure::{Failure, Result};
-use parking_lot::Mutex;
 use portolan_engine::error;
 use portolan_engine::futex;
 use portolan_engine::trace::Observer;
@@ -38,7 +33,7 @@ use portolan_engine::wait::{
 };
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A thread that sends or runs callbacks polls once in this many steps.
@@ -46,110 +41,6 @@ const POLL_EVERY: u32 = 16;
 /// Polls with timeout zero that find nothing, until the watchdog checks the class: a check takes
 /// locks and reads the clock. Loops with a poll every 60 ms are still seen ([`UNWATCHED`]).
 const WATCH_EVERY: u32 = 32;
-
-#[derive(Debug, Default)]
-pub(crate) struct WakeSource {
-    events: EventCount,
-    /// File descriptors that programs wait for instead of sleeping here.
-    pub(super) descriptors: Descriptors,
-    /// Number of transfers. Waiting threads must poll for those that do not rest.
-    moving: AtomicUsize,
-    resting: Resting,
-    /// Steps of threads that send or run callbacks; approximate.
-    turns: AtomicU32,
-    idle: Idle,
-    /// Polls with timeout zero that found nothing; approximate.
-    idle_polls: AtomicU32,
-    /// The waits of the class as the watchdog sees them, while an operation is under way, and the
-    /// time of the last check.
-    watched: Mutex<Option<(RepeatedWait<u32>, Instant)>>,
-}
-
-/// The start of the idle period and the event count at that time, packed into one word so that no
-/// lock is needed. The length of the idle period determines the back-off of every waiting thread.
-#[derive(Debug)]
-struct Idle {
-    /// Zero, or the event count in the upper half and the start time in ticks in the lower half.
-    since: AtomicU64,
-    beginning: Instant,
-}
-
-/// Binary logarithm of a tick in nanoseconds: a tick is 16.4 us. The ticks wrap after 19 hours; one
-/// wait then starts with short naps again.
-const TICK: u32 = 14;
-
-impl Default for Idle {
-    fn default() -> Idle {
-        Idle { since: AtomicU64::new(0), beginning: Instant::now() }
-    }
-}
-
-impl Idle {
-    fn lasts(&self, count: u32) -> Option<Duration> {
-        let since = self.since.load(Ordering::Relaxed);
-        if since == 0 || (since >> 32) as u32 != count {
-            return None;
-        }
-        let ticks = self.ticks().wrapping_sub(since as u32);
-        Some(Duration::from_nanos(u64::from(ticks) << TICK))
-    }
-
-    /// Starts an idle period unless one already lasts, and returns its length so far.
-    fn begins(&self, count: u32) -> Duration {
-        self.lasts(count).unwrap_or_else(|| {
-            let since = u64::from(count) << 32 | u64::from(self.ticks());
-            self.since.store(since, Ordering::Relaxed);
-            Duration::ZERO
-        })
-    }
-
-    fn end(&self) {
-        self.since.store(0, Ordering::Relaxed);
-    }
-
-    /// Returns the time in ticks, but never zero, which means that no idle period lasts.
-    fn ticks(&self) -> u32 {
-        ((self.beginning.elapsed().as_nanos() >> TICK) as u32).max(1)
-    }
-}
-
-impl WakeSource {
-    /// Announces that the condition of a wait may have become true.
-    #[inline]
-    fn notify(&self, wake: impl FnOnce(&AtomicU32)) {
-        self.events.notify(wake);
-        self.descriptors.notify();
-    }
-
-    /// Records the start of a transfer, before it is examined for the first time.
-    pub(crate) fn transfer_begins(&self) {
-        self.moving.fetch_add(1, Ordering::Release);
-    }
-
-    /// Records the end of a transfer that does not rest.
-    pub(crate) fn transfer_ends(&self) {
-        self.moving.fetch_sub(1, Ordering::Release);
-    }
-
-    /// Returns the current round, before a transfer is examined.
-    pub(super) fn round(&self) -> Round {
-        self.resting.round()
-    }
-
-    /// Ends the earlier rest of a transfer, and begins a rest in `round`, if any. Returns the
-    /// round of the new rest.
-    pub(super) fn rest(&self, earlier: Option<Round>, round: Option<Round>) -> Option<Round> {
-        if earlier == round {
-            return round;
-        }
-        earlier.into_iter().for_each(|round| self.resting.end(round));
-        round.filter(|round| self.resting.begin(*round))
-    }
-
-    fn must_poll(&self) -> bool {
-        self.moving.load(Ordering::Acquire) > self.resting.count()
-    }
-}
 
 /// A wait for the events of a class, in the engine's wait loop.
 struct ClassWait<'a> {
@@ -265,59 +156,59 @@ impl Progress for ClassWait<'_> {
     }
 }
 
-/// Makes progress until `done` returns true or the deadline passes. Returns whether it did. Returns
-/// the errors of `done` and of progress, and `FAIL` in an active-message handler.
-pub fn until(
-    class: &Arc<Shared>,
-    deadline: &mut Deadline,
-    mut done: impl FnMut() -> Result<bool>,
-) -> Result<bool> {
-    if done()? {
-        return Ok(true);
-    }
-    if deadline.is_now() {
-        poll_once(class)?;
-        return done();
-    }
-    let wait = ClassWait {
-        class,
-        rank: class.progress(),
-        wakes: class.wakes(),
-        done: RefCell::new(&mut done),
-        failed: RefCell::default(),
-        count: Cell::default(),
-        idle: Cell::default(),
-        was_busy: Cell::default(),
-        short: Cell::default(),
-    };
-    let what = || format!("an event of a class over {}", class.scheme().name());
-    let waited = wait::until_deadline(&wait, deadline, &what, || Ok(wait.is_done()));
-    match wait.failed.take() {
-        Some(failure) => Err(failure),
-        None => Ok(waited?),
-    }
-}
-
-/// Polls once for a caller with a timeout of zero, which typically calls this in a loop.
-fn poll_once(class: &Arc<Shared>) -> Result<()> {
-    let engine = class.engine();
-    let _unlocked = Unlocked::begin(class.progress());
-    engine.inspect(|engine| engine.attend());
-    // MPI may need more than one call to deliver a message.
-    let busy = class.poll()? || class.poll()?;
-    engine.inspect(|engine| engine.looked(busy));
-    if !busy {
-        let polls = &class.wake_source.idle_polls;
-        let count = polls.load(Ordering::Relaxed).wrapping_add(1);
-        polls.store(count, Ordering::Relaxed);
-        if count.is_multiple_of(WATCH_EVERY) {
-            class.watch(&[ReportCause::Slow]);
+impl Shared {
+    /// Makes progress until `done` returns true or the deadline passes. Returns whether it did. Returns
+    /// the errors of `done` and of progress, and `FAIL` in an active-message handler.
+    pub fn until(
+        self: &Arc<Shared>,
+        deadline: &mut Deadline,
+        mut done: impl FnMut() -> Result<bool>,
+    ) -> Result<bool> {
+        if done()? {
+            return Ok(true);
+        }
+        if deadline.is_now() {
+            self.poll_once()?;
+            return done();
+        }
+        let wait = ClassWait {
+            class: self,
+            rank: self.progress(),
+            wakes: self.wakes(),
+            done: RefCell::new(&mut done),
+            failed: RefCell::default(),
+            count: Cell::default(),
+            idle: Cell::default(),
+            was_busy: Cell::default(),
+            short: Cell::default(),
+        };
+        let what = || format!("an event of a class over {}", self.scheme().name());
+        let waited = wait::until_deadline(&wait, deadline, &what, || Ok(wait.is_done()));
+        match wait.failed.take() {
+            Some(failure) => Err(failure),
+            None => Ok(waited?),
         }
     }
-    Ok(())
-}
 
-impl Shared {
+    /// Polls once for a caller with a timeout of zero, which typically calls this in a loop.
+    fn poll_once(self: &Arc<Shared>) -> Result<()> {
+        let engine = self.engine();
+        let _unlocked = Unlocked::begin(self.progress());
+        engine.inspect(|engine| engine.attend());
+        // MPI may need more than one call to deliver a message.
+        let busy = self.poll()? || self.poll()?;
+        engine.inspect(|engine| engine.looked(busy));
+        if !busy {
+            let polls = &self.wake_source.idle_polls;
+            let count = polls.load(Ordering::Relaxed).wrapping_add(1);
+            polls.store(count, Ordering::Relaxed);
+            if count.is_multiple_of(WATCH_EVERY) {
+                self.watch(&[ReportCause::Slow]);
+            }
+        }
+        Ok(())
+    }
+
     fn progress(&self) -> &dyn Progress {
         match self.engine() {
             Some(engine) => engine,
@@ -459,7 +350,7 @@ mod tests {
         let shared = &class;
         let begun = Instant::now();
         let mut short = Deadline::after(Duration::from_millis(30));
-        assert!(!until(shared, &mut short, || Ok(false)).unwrap());
+        assert!(!shared.until(&mut short, || Ok(false)).unwrap());
         assert!(short.is_over());
         assert!(begun.elapsed() >= Duration::from_millis(30));
         let ready = AtomicU32::new(0);
@@ -472,7 +363,7 @@ mod tests {
             // This timeout exceeds every nap, so only the notification can end the wait.
             let mut long = Deadline::after(Duration::from_secs(30));
             let done = || Ok(ready.load(Ordering::SeqCst) == 1);
-            assert!(until(shared, &mut long, done).unwrap());
+            assert!(shared.until(&mut long, done).unwrap());
         });
         assert!(begun.elapsed() < Duration::from_secs(20));
         class.finalize().unwrap();

@@ -4,7 +4,6 @@
 //! callback runs once, on the triggering thread, with no lock held.
 
 use super::address::Address;
-use super::blocking_wait::until;
 use super::class::{Pending, Shared};
 use super::transfer::Transfer;
 use super::wait_descriptor::Descriptor;
@@ -227,7 +226,7 @@ impl ContextShared {
         if self.queued() > 0 {
             return Ok(true);
         }
-        until(&self.class, &mut Deadline::after(timeout), || {
+        self.class.until(&mut Deadline::after(timeout), || {
             self.step();
             Ok(self.queued() > 0)
         })

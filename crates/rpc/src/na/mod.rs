@@ -16,7 +16,7 @@
 
 pub mod address;
 pub(crate) mod batch;
-pub mod blocking_wait;
+mod blocking_wait;
 pub mod class;
 pub mod class_table;
 pub mod context;
@@ -37,6 +37,7 @@ pub mod service;
 mod timed;
 pub mod transfer;
 pub mod wait_descriptor;
+mod wake_source;
 pub mod wire;
 mod zeroed_buffer;
 

@@ -10,7 +10,6 @@ use crate::mercury::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::RwLock;
 use portolan_engine::wait::Deadline;
 use portolan_rpc::failure::{Result, Status, refuse};
-use portolan_rpc::na::blocking_wait::until;
 use portolan_rpc::na::{self, Callback, OpId, Part};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
@@ -38,7 +37,7 @@ struct BulkRequest {
 
 impl BulkRequest {
     fn wait(&self, time: Duration) -> Result<bool> {
-        until(&self.class, &mut Deadline::after(time), || {
+        self.class.until(&mut Deadline::after(time), || {
             self.context.step();
             if self.context.queued() > 0 {
                 self.context.trigger(Duration::ZERO, usize::MAX)?;

@@ -29,7 +29,6 @@ use crate::failure::{Failure, Result, Status, refuse};
 use crate::na;
 use crate::na::Mem;
 use crate::na::address::Peer;
-use crate::na::blocking_wait::until;
 use crate::na::class::{Bytes, Message, Upper, kept};
 use crate::na::limited::limited;
 use crate::na::wire::Kind;
@@ -130,7 +129,7 @@ impl ClassShared {
             refuse!(INVALID_ARG, "the class is finalised already");
         }
         let begun = Instant::now();
-        let pulled = until(&self.na, &mut Deadline::after(PATIENCE), || {
+        let pulled = self.na.until(&mut Deadline::after(PATIENCE), || {
             let is_left = self.na.is_copy() || begun.elapsed() > PATIENCE;
             Ok(is_left || self.promised.lock().is_empty())
         });

@@ -3,13 +3,13 @@
 use super::{MAX_UNEXPECTED, Shared};
 use crate::failure::{Failure, Result, refuse};
 use crate::na::address::{Network, Scheme};
-use crate::na::blocking_wait::WakeSource;
 use crate::na::class_table;
 use crate::na::flow::{self, Flow};
 use crate::na::limited;
 use crate::na::links::Links;
 use crate::na::options::Options;
 use crate::na::plugin::Plugin;
+use crate::na::wake_source::WakeSource;
 use parking_lot::{Mutex, RwLock};
 use portolan_engine::am::HandlerId;
 use portolan_engine::config::Config;

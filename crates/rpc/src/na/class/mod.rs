@@ -6,10 +6,10 @@ mod lifecycle;
 mod messages;
 
 use super::address::{Address, Name, Peer, Scheme};
-use super::blocking_wait::WakeSource;
 use super::context::{Callback, ContextShared, Event, What};
 use super::flow::Flow;
 use super::plugin::Plugin;
+use super::wake_source::WakeSource;
 use super::wire::Kind;
 use crate::failure::{Result, Status, refuse};
 use parking_lot::{Mutex, RwLock};
