@@ -17,7 +17,6 @@ mod requests;
 mod shares;
 
 use self::cancelled::Cancelled;
-use self::pulls::{Pull, Purpose};
 use self::shares::Shares;
 use super::context::{ContextShared, Work};
 use super::origin::Origin;
@@ -27,11 +26,12 @@ use super::wire::{ANSWER, Answer, CallRequest, Parsed, context_of};
 use crate::checksum::Method;
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na;
-use crate::na::Mem;
 use crate::na::address::Peer;
 use crate::na::class::{Bytes, Message, Upper, kept};
 use crate::na::limited::limited;
+use crate::na::transfer::Transfer;
 use crate::na::wire::Kind;
+use crate::na::{Address, Mem};
 use parking_lot::Mutex;
 use portolan_engine::handles::Handles;
 use portolan_engine::sync::biased_lock::BiasedLock;
@@ -66,6 +66,19 @@ struct KeptOutput {
     len: usize,
     _kept: Option<Kept>,
     then: Option<(Arc<ContextShared>, OnAnswered)>,
+}
+
+enum Purpose {
+    Input { request: CallRequest, function: Arc<Function>, source: Address },
+    Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },
+}
+
+struct Pull {
+    transfer: Option<Transfer>,
+    peer: Peer,
+    remote: Arc<Mem>,
+    local: Option<Arc<Mem>>,
+    purpose: Purpose,
 }
 
 /// The state of a class, shared by its contexts and calls.

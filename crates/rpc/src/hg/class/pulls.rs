@@ -1,34 +1,18 @@
 //! Pulls of inputs and outputs that are too long for a message. The receiver pulls them from the
 //! sender's registered memory, step by step, as contexts of the class make progress.
 
-use super::ClassShared;
+use super::{ClassShared, Pull, Purpose};
 use crate::failure::{Result, Status};
 use crate::hg::context::ContextShared;
-use crate::hg::origin::Origin;
 use crate::hg::payload::Payload;
-use crate::hg::target::Function;
-use crate::hg::wire::CallRequest;
 use crate::na::address::Peer;
 use crate::na::limited::limited;
 use crate::na::transfer::Transfer;
-use crate::na::{Address, Direction, Mem, Part, Permission};
+use crate::na::{Direction, Mem, Part, Permission};
 use portolan_engine::error::ErrorKind;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-pub(super) enum Purpose {
-    Input { request: CallRequest, function: Arc<Function>, source: Address },
-    Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },
-}
-
-pub(super) struct Pull {
-    pub(super) transfer: Option<Transfer>,
-    pub peer: Peer,
-    pub(super) remote: Arc<Mem>,
-    pub(super) local: Option<Arc<Mem>>,
-    pub(super) purpose: Purpose,
-}
 
 impl Pull {
     pub fn new(peer: Peer, remote: Arc<Mem>, purpose: Purpose) -> Pull {

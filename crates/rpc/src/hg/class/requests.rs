@@ -1,8 +1,7 @@
 //! Requests at their target: what arrives becomes work of a context, within the share of its peer.
 
-use super::ClassShared;
-use super::pulls::{Pull, Purpose};
 use super::shares::{Input, Overdue, Postponed};
+use super::{ClassShared, Pull, Purpose};
 use crate::failure::Status;
 use crate::hg::context::{ContextShared, Work};
 use crate::hg::payload::{PARAMETERS, Payload};
