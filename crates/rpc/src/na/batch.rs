@@ -8,8 +8,8 @@
 //! A message is held for at most [`MAX_DELAY`] and the callback that runs then. A poll on any thread
 //! and the end of a nested trigger transmit it too, so a callback may wait for an answer.
 
+use super::class::Plugin;
 use super::class::Shared;
-use super::plugin::Plugin;
 use std::time::{Duration, Instant};
 
 /// The time after which held messages are transmitted before the next callback runs.

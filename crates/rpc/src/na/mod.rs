@@ -1,8 +1,8 @@
 //! The network abstraction: classes, contexts, addresses, messages and memory handles.
 //!
 //! Messages between ranks of the job go through the engine (`class_table`, `class::messages`);
-//! `plugin` is the interface of all other networks, and `links` implements it. `na+sm` and `tcp`
-//! reach processes that were started separately, and `self` reaches only the calling process.
+//! `class::Plugin` is the interface of all other networks, and `links` implements it. `na+sm` and
+//! `tcp` reach processes that were started separately, and `self` reaches only the calling process.
 //! Creating the first class over MPI and finalising the last one are **collective over the job**;
 //! no other call is collective. Classes with the same number communicate with each other.
 //!

@@ -1,6 +1,6 @@
 //! Creation and finalisation of a class, in the class table and at the engine.
 
-use super::{MAX_UNEXPECTED, Shared};
+use super::{MAX_UNEXPECTED, Plugin, Shared};
 use crate::failure::{Failure, Result, refuse};
 use crate::na::address::{Network, Scheme};
 use crate::na::class_table;
@@ -8,7 +8,6 @@ use crate::na::flow::{self, Flow};
 use crate::na::limited;
 use crate::na::links::Links;
 use crate::na::options::Options;
-use crate::na::plugin::Plugin;
 use crate::na::wake_source::WakeSource;
 use parking_lot::{Mutex, RwLock};
 use portolan_engine::am::HandlerId;

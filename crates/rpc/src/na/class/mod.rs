@@ -1,19 +1,22 @@
-//! A class: its network, its addresses, and its pending operations, which can be cancelled.
+//! A class: the interfaces of the layers above and below it, and its pending operations, which can be
+//! cancelled.
 //!
 //! Operation numbers only grow, so an operation that has a number but is not pending has completed.
 
+mod addresses;
 mod lifecycle;
 mod messages;
 
-use super::address::{Address, Name, Peer, Scheme};
+use super::address::{Address, Peer, Scheme};
 use super::context::{Callback, ContextShared, Event, What};
 use super::flow::Flow;
-use super::plugin::Plugin;
+use super::plugin::{Capabilities, Chunk};
 use super::wake_source::WakeSource;
-use super::wire::Kind;
+use super::wire::{Head, Kind};
 use crate::failure::{Result, Status, refuse};
 use parking_lot::{Mutex, RwLock};
-use portolan_engine::am::HandlerId;
+use portolan_engine::am::{Data, HandlerId};
+use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use portolan_engine::runtime::admission::Admitted;
 use portolan_engine::sync::biased_lock::BiasedLock;
@@ -22,8 +25,10 @@ use portolan_engine::wait::watchdog::Watchdog;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 pub const MAX_TAG: u32 = (1 << 30) - 1;
 /// Maximum message length in bytes: 64 KiB of parameters with headers and checksums.
@@ -44,6 +49,99 @@ pub(crate) trait Upper: Send + Sync {
     fn has_ready(&self) -> bool;
     /// Returns whether a peer must end a call of the layer.
     fn awaits_peers(&self) -> bool;
+}
+
+/// The interface of a network that reaches other processes through connections.
+///
+/// A class uses either the engine or a plug-in. The peers of a plug-in are [`Peer::Remote`] with a
+/// connection number that the plug-in issues and never reuses.
+///
+/// A plug-in delivers messages by [`Shared::arrived`] from within [`Plugin::poll`]. It checks them
+/// first ([`Shared::may_come`]), because a peer is not trusted to follow the protocol. When a
+/// connection ends, it calls [`Shared::lost`] once.
+pub(crate) trait Plugin: Send + Sync {
+    fn capabilities(&self) -> Capabilities;
+
+    /// Returns the address of this process that other processes can look up, if there is one.
+    fn own_name(&self) -> Option<String>;
+
+    fn name_of(&self, peer: u32) -> String;
+
+    /// Returns the peer at an address. The first message to it connects. Returns `INVALID_ARG` if
+    /// the address is malformed.
+    fn connect(&self, name: &str) -> Result<Peer>;
+
+    /// Returns whether a peer is a class of this process, or `None` if it is not connected.
+    fn is_of_this_process(&self, peer: u32) -> Option<bool>;
+
+    /// Returns the process of a peer that is connected through shared memory.
+    fn process_of(&self, _peer: u32) -> Option<u32> {
+        None
+    }
+
+    /// Sends a message. The bytes are copied before the call returns, or have been sent. Returns
+    /// `HOSTUNREACH` if the connection has ended or no process listens at the address, `PERMISSION`
+    /// if the process refuses the connection, and `TIMEOUT` if it does not respond.
+    fn send(&self, class: &Shared, peer: u32, head: &Head, body: Data<'_>) -> Result<()>;
+
+    /// Starts the transfer of a chunk. Increments the counter, which is decremented when the bytes
+    /// have arrived. Fails like [`Plugin::send`], with the counter unchanged.
+    fn transfer(
+        &self,
+        class: &Shared,
+        peer: u32,
+        chunk: Chunk,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()>;
+
+    /// Lets the network hold the short messages that this thread sends from now on, or not any
+    /// more.
+    fn hold(&self, _hold: bool) {}
+
+    /// Transmits what threads have held. [`Plugin::poll`] does so too.
+    fn transmit(&self) {}
+
+    /// Handles what has arrived, without blocking. Returns whether anything happened.
+    fn poll(&self, class: &Shared) -> Result<bool>;
+
+    /// Prepares [`Plugin::sleep`]: an event after this call ends the sleep.
+    fn prepare_sleep(&self) {}
+
+    /// Sleeps until an event, a call of [`Plugin::wake`] or the end of `nap`. Returns false without
+    /// sleeping if another thread sleeps here.
+    fn sleep(&self, _nap: Duration) -> bool {
+        false
+    }
+
+    fn wake(&self) {}
+
+    /// Returns whether so many bytes wait for a peer that it should cause no more of them. If that
+    /// changes, the plug-in calls [`Shared::fell_behind`].
+    fn is_behind(&self, _peer: u32) -> bool {
+        false
+    }
+
+    /// Ends the connections of a peer, which is lost then.
+    fn give_up(&self, peer: u32, why: &str);
+
+    /// Returns a descriptor that becomes readable on an event after [`Plugin::prepare_sleep`].
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+
+    /// Returns whether the connections belong to the parent of this process, which lives.
+    fn is_copy(&self) -> bool {
+        false
+    }
+
+    /// Closes all connections after outgoing messages have been sent, and stops to listen.
+    fn close(&self, class: &Shared);
+
+    fn refused(&self) -> u64;
+
+    /// Returns the open connections, one per line.
+    #[cfg(test)]
+    fn describe(&self) -> String;
 }
 
 pub type Bytes = SmallVec<[u8; 64]>;
@@ -193,81 +291,6 @@ impl Shared {
 
     pub fn max_expected(&self) -> usize {
         MAX_EXPECTED
-    }
-
-    // ------------------------------------------------------------ addresses
-
-    /// Returns the address with the given name. Over `na+sm` and `tcp` the first message connects,
-    /// and fails if that is not possible. Returns `INVALID_ARG` if the name is malformed, and
-    /// `ADDRNOTAVAIL` if the rank is outside the job or the address belongs to another network.
-    pub fn lookup(&self, name: &str) -> Result<Address> {
-        self.check_open()?;
-        let peer = match Name::parse(name)? {
-            Name::Own => Peer::Own,
-            Name::Rank(rank) => {
-                let Some(engine) = self.engine() else {
-                    let own = self.scheme.name();
-                    refuse!(ADDRNOTAVAIL, "a class over {own} does not reach '{name}'");
-                };
-                if rank >= engine.size() {
-                    refuse!(
-                        ADDRNOTAVAIL,
-                        "'{name}' is outside the {} ranks of the job",
-                        engine.size()
-                    );
-                }
-                self.peer_of(rank)
-            }
-            Name::Elsewhere(scheme, name) => match &self.plugin {
-                Some(plugin) if scheme == self.scheme => plugin.connect(name)?,
-                _ => refuse!(
-                    ADDRNOTAVAIL,
-                    "'{name}' is an address of {}; the class was created over {}",
-                    scheme.name(),
-                    self.scheme.name()
-                ),
-            },
-        };
-        Ok(self.address(peer))
-    }
-
-    pub(crate) fn address(&self, peer: Peer) -> Address {
-        Address { class: self.serial, peer }
-    }
-
-    /// Returns the peer that an address names, or `ADDRNOTAVAIL` for an address of another class.
-    #[inline]
-    pub(crate) fn peer(&self, address: &Address) -> Result<Peer> {
-        if address.class != self.serial {
-            refuse!(ADDRNOTAVAIL, "the address belongs to another class; look it up in this one");
-        }
-        Ok(address.peer)
-    }
-
-    fn peer_of(&self, rank: usize) -> Peer {
-        match self.engine() {
-            Some(engine) if engine.rank() != rank => Peer::Rank(rank as u32),
-            _ => Peer::Own,
-        }
-    }
-
-    pub fn text_of(&self, address: &Address) -> String {
-        if self.peer(address).is_err() {
-            return "(an address of another class)".into();
-        }
-        match (address.peer, self.engine()) {
-            (Peer::Own, engine) => {
-                let name = self.plugin.as_ref().and_then(|plugin| plugin.own_name());
-                name.unwrap_or_else(|| match engine {
-                    Some(engine) => format!("mpi://{}", engine.rank()),
-                    None => self.scheme.name().into(),
-                })
-            }
-            (Peer::Rank(rank), _) => format!("mpi://{rank}"),
-            (Peer::Remote(n), _) => {
-                self.plugin.as_ref().map_or_else(String::new, |plugin| plugin.name_of(n))
-            }
-        }
     }
 
     // ----------------------------------------------------------- operations

@@ -7,8 +7,7 @@ use super::listener::{Opened, Who};
 use super::{Links, sm, tcp};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
-use crate::na::class::Shared;
-use crate::na::plugin::Plugin;
+use crate::na::class::{Plugin, Shared};
 use portolan_engine::error::{Error, ErrorKind};
 use std::sync::Arc;
 

@@ -50,11 +50,11 @@ pub mod tcp_greeting;
 mod tls;
 
 use super::address::{Network, Peer, Scheme};
-use super::class::Shared;
+use super::class::{Plugin, Shared};
 use super::memory::{InUse, Run};
 use super::moving::InMotion;
 use super::options::Options;
-use super::plugin::{Capabilities, Chunk, Plugin};
+use super::plugin::{Capabilities, Chunk};
 use super::secret::{self, Key};
 use super::wire::{Head, Kind};
 use crate::failure::{Failure, Result, Status, refuse};
