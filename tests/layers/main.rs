@@ -4,8 +4,8 @@
 //! The test reads the sources and resolves every path that begins with `crate`, `super`, `self` or
 //! a crate of the workspace to the file that defines the name. It fails on an import that goes up
 //! in the table below, on an import cycle that spans several folders or has more than
-//! [`MOST_IN_A_CIRCLE`] files, in the engine more than [`MOST_IN_THE_ENGINE`], and if the engine
-//! has more than [`MOST_FLOORS`] floors. The table in ARCHITECTURE.md must list the same modules.
+//! [`MOST_IN_A_CIRCLE`] files, and if the engine has more than [`MOST_FLOORS`] floors. The table in
+//! ARCHITECTURE.md must list the same modules.
 
 mod circles;
 mod imports;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The crates whose sources are read: the short name of each and its folder.
-const CRATES: [(&str, &str); 9] = [
+const CRATES: [(&str, &str); 10] = [
     ("trace_format", "crates/trace-format/src"),
     ("engine", "crates/engine/src"),
     ("interpose", "crates/interpose/src"),
@@ -26,6 +26,7 @@ const CRATES: [(&str, &str); 9] = [
     ("capi", "crates/capi/src"),
     ("perf", "crates/tools/src/bin/portolan-perf"),
     ("report", "crates/tools/src/bin/portolan-report"),
+    ("sim", "crates/sim/src"),
 ];
 
 /// The layers from the bottom up, and the modules of each: folders and files of the engine, the
@@ -62,8 +63,12 @@ pub const LAYERS: [(&str, &[&str]); 9] = [
     ),
 ];
 
-const MOST_IN_A_CIRCLE: usize = 5;
-const MOST_IN_THE_ENGINE: usize = 3;
+const MOST_IN_A_CIRCLE: usize = 3;
+/// Modules with a larger circle: four types that contain each other, in a file each.
+const LARGER: [(&str, usize); 2] = [
+    ("rpc/hg", 4), // a class, its contexts, and a call at its origin and at its target
+    ("rpc/na", 4), // a class, its contexts, their transfers, and the parts of these
+];
 /// A module stands one floor above the highest module that it imports.
 const MOST_FLOORS: usize = 11;
 
@@ -107,7 +112,7 @@ fn all_imports() -> Vec<Import> {
 
 fn library_imports() -> Vec<Import> {
     let of_library = |file: &str| {
-        !["perf/", "report/", "trace_format/"].iter().any(|other| file.starts_with(other))
+        !["perf/", "report/", "trace_format/", "sim/"].iter().any(|other| file.starts_with(other))
     };
     let mut imports = all_imports();
     imports.retain(|i| of_library(&i.from) && of_library(&i.to));
@@ -131,8 +136,8 @@ fn circles_stay_small_and_in_one_folder() {
     let mut bad = Vec::new();
     for circle in circles::of(&all_imports()) {
         let folders: BTreeSet<&str> = circle.iter().map(|file| module_of(file)).collect();
-        let in_engine = circle[0].starts_with("engine/");
-        let most = if in_engine { MOST_IN_THE_ENGINE } else { MOST_IN_A_CIRCLE };
+        let larger = LARGER.iter().find(|(module, _)| *module == module_of(&circle[0]));
+        let most = larger.map_or(MOST_IN_A_CIRCLE, |(_, most)| *most);
         if circle.len() > most || folders.len() > 1 {
             bad.push(format!("{} files: {}", circle.len(), circle.join(", ")));
         }
@@ -173,7 +178,7 @@ fn only_the_c_library_exports_c_functions() {
             .filter(|(_, text)| text.contains("(no_mangle)") || text.contains("export_name"))
             .map(|(path, _)| path.display().to_string());
         let exports: Vec<String> = exports.collect();
-        let may = ["capi", "interpose"].contains(&krate);
+        let may = ["capi", "interpose", "sim"].contains(&krate);
         assert_eq!(!exports.is_empty(), may, "{krate} exports C functions: {exports:?}");
     }
 }
