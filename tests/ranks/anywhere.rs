@@ -3,11 +3,10 @@
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use portolan::ErrorKind;
-use portolan_engine::any_memory::{Span, Within};
+use portolan_engine::any_memory::{Direction, Span, Within};
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::memory::registered::Registration;
 use portolan_engine::memory::runs::Run;
-use portolan_engine::path::cma::Direction;
 use std::sync::Arc;
 
 static mut GLOBAL: [u8; 4096] = [0; 4096];
@@ -76,21 +75,21 @@ pub fn anywhere(ctx: &Ctx) {
         unsafe {
             match (put, started) {
                 (true, false) => spans.iter().for_each(|s| {
-                    engine.move_anywhere(target, &[*s], Direction::Write).expect("put")
+                    engine.move_anywhere(target, &[*s], Direction::Put).expect("put")
                 }),
                 (true, true) => {
                     for s in &spans {
                         engine
-                            .start_anywhere(target, &[*s], Direction::Write, &counter)
+                            .start_anywhere(target, &[*s], Direction::Put, &counter)
                             .expect("put");
                         engine.wait_until(&String::new, || counter.check()).expect("wait");
                     }
                 }
                 (false, false) => {
-                    engine.move_anywhere(target, &spans, Direction::Read).expect("get")
+                    engine.move_anywhere(target, &spans, Direction::Get).expect("get")
                 }
                 (false, true) => {
-                    engine.start_anywhere(target, &spans, Direction::Read, &counter).expect("get")
+                    engine.start_anywhere(target, &spans, Direction::Get, &counter).expect("get")
                 }
             }
         }
@@ -114,15 +113,11 @@ pub fn anywhere(ctx: &Ctx) {
     let spans: Vec<Span> =
         (0..1000).map(|i| span(words[i..].as_ptr().cast(), heap_there + i * 24, 8)).collect();
     // SAFETY: `words` lives until the call returns, and only this rank writes to the target's heap.
-    unsafe { engine.move_anywhere(target, &spans, Direction::Write) }.expect("put");
+    unsafe { engine.move_anywhere(target, &spans, Direction::Put) }.expect("put");
     let mut back = vec![0u8; 24_000];
     // SAFETY: `back` has 24,000 bytes, and only this rank writes to the target's heap.
     unsafe {
-        engine.move_anywhere(
-            target,
-            &[span(back.as_mut_ptr(), heap_there, 24_000)],
-            Direction::Read,
-        )
+        engine.move_anywhere(target, &[span(back.as_mut_ptr(), heap_there, 24_000)], Direction::Get)
     }
     .expect("get");
     for (i, word) in words.iter().enumerate() {
@@ -141,9 +136,9 @@ fn there_and_back(ctx: &Ctx, target: usize, local: &mut [u8], spans: &[Span]) {
     }
     // SAFETY: the spans lie in `local` and in memory of the target that no other rank uses.
     unsafe {
-        ctx.engine.move_anywhere(target, spans, Direction::Write).expect("put");
+        ctx.engine.move_anywhere(target, spans, Direction::Put).expect("put");
         local.fill(0);
-        ctx.engine.move_anywhere(target, spans, Direction::Read).expect("get");
+        ctx.engine.move_anywhere(target, spans, Direction::Get).expect("get");
     }
     assert!(*local == expected, "{} spans do not come back", spans.len());
 }
@@ -222,12 +217,12 @@ pub fn withdrawn(ctx: &Ctx) {
         // SAFETY: both vectors have the bytes of the calls that are not refused.
         unsafe { engine.start_registered(ctx.me, &spans, direction, whose, |_, _| 0, || false) }
     };
-    copy(64, Direction::Read).expect("registered");
+    copy(64, Direction::Get).expect("registered");
     assert!(here.iter().all(|&byte| byte == 7));
-    refused(ErrorKind::Address, "more than is registered", copy(65, Direction::Read));
-    refused(ErrorKind::Address, "a write", copy(64, Direction::Write));
+    refused(ErrorKind::Address, "more than is registered", copy(65, Direction::Get));
+    refused(ErrorKind::Address, "a write", copy(64, Direction::Put));
     registration.withdraw(engine, || ());
-    refused(ErrorKind::Handle, "withdrawn", copy(64, Direction::Read));
+    refused(ErrorKind::Handle, "withdrawn", copy(64, Direction::Get));
 }
 
 pub fn errors(ctx: &Ctx) {
@@ -240,18 +235,18 @@ pub fn errors(ctx: &Ctx) {
     // SAFETY: each call is refused or has no bytes, so nothing is read or written.
     unsafe {
         let zero = span(std::ptr::null(), 0, 0);
-        engine.move_anywhere(target, &[zero], Direction::Write).expect("no bytes");
-        engine.move_anywhere(target, &[zero, zero], Direction::Read).expect("no bytes");
+        engine.move_anywhere(target, &[zero], Direction::Put).expect("no bytes");
+        engine.move_anywhere(target, &[zero, zero], Direction::Get).expect("no bytes");
         let null = engine
-            .move_anywhere(target, &[span(here.as_ptr(), 0, 8)], Direction::Write)
+            .move_anywhere(target, &[span(here.as_ptr(), 0, 8)], Direction::Put)
             .expect_err("null");
         assert_eq!(null.kind(), ErrorKind::Argument);
         let null = engine
-            .move_anywhere(target, &[span(std::ptr::null(), 64, 8)], Direction::Read)
+            .move_anywhere(target, &[span(std::ptr::null(), 64, 8)], Direction::Get)
             .expect_err("null");
         assert_eq!(null.kind(), ErrorKind::Argument);
         let rank = engine
-            .move_anywhere(ctx.n, &[span(here.as_ptr(), 64, 8)], Direction::Write)
+            .move_anywhere(ctx.n, &[span(here.as_ptr(), 64, 8)], Direction::Put)
             .expect_err("rank");
         assert_eq!(rank.kind(), ErrorKind::Rank);
     }
@@ -262,13 +257,11 @@ pub fn errors(ctx: &Ctx) {
             // SAFETY: the local bytes belong to the vector. The remote ones are not mapped, so the
             // calls fail.
             unsafe {
-                let error = engine
-                    .move_anywhere(target, &[nowhere], Direction::Read)
-                    .expect_err("unmapped");
+                let error =
+                    engine.move_anywhere(target, &[nowhere], Direction::Get).expect_err("unmapped");
                 assert_eq!(error.kind(), ErrorKind::Address, "{error}");
-                let error = engine
-                    .move_anywhere(target, &[nowhere], Direction::Write)
-                    .expect_err("unmapped");
+                let error =
+                    engine.move_anywhere(target, &[nowhere], Direction::Put).expect_err("unmapped");
                 assert_eq!(error.kind(), ErrorKind::Address, "{error}");
             }
         }
@@ -277,11 +270,11 @@ pub fn errors(ctx: &Ctx) {
         // SAFETY: the local bytes belong to the vector, and the put to the constant is refused.
         unsafe {
             engine
-                .move_anywhere(target, &[span(here.as_mut_ptr(), there, 4096)], Direction::Read)
+                .move_anywhere(target, &[span(here.as_mut_ptr(), there, 4096)], Direction::Get)
                 .expect("get");
             assert!(here[..4096].iter().all(|&b| b == 3));
             let error = engine
-                .move_anywhere(target, &[span(here.as_ptr(), there, 16)], Direction::Write)
+                .move_anywhere(target, &[span(here.as_ptr(), there, 16)], Direction::Put)
                 .expect_err("constant");
             assert_eq!(error.kind(), ErrorKind::Address, "{error}");
         }

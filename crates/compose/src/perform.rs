@@ -8,10 +8,10 @@ use super::notify::ArrivalCounters;
 use super::plan::{Plan, Toward};
 use super::store::{self, Trust};
 use parking_lot::Mutex;
+use portolan_engine::any_memory::Direction;
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::{Error, ErrorKind, Result};
 use portolan_engine::path::Path;
-use portolan_engine::path::cma::Direction;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::{Awaited, Call, CallInfo, Cause};
 use portolan_engine::wait::{self, Progress as _};
@@ -155,7 +155,7 @@ impl Composer {
         arrivals: &ArrivalCounters,
     ) -> Result<()> {
         for (toward, far) in plan.towards.iter().filter_map(|t| Some((t, t.far.as_ref()?))) {
-            engine.may_wait_for(toward.target, &far.elsewhere, Direction::Write)?;
+            engine.may_wait_for(toward.target, &far.elsewhere, Direction::Put)?;
             if !far.prepared.is_empty() && arrivals.is_near(toward.target) {
                 engine.may_wait()?; // for the fence
             }
@@ -248,7 +248,7 @@ impl Composer {
         // is fenced.
         unsafe {
             if !far.elsewhere.is_empty() {
-                engine.start_anywhere(toward.target, &far.elsewhere, Direction::Write, counter)?;
+                engine.start_anywhere(toward.target, &far.elsewhere, Direction::Put, counter)?;
             }
             for (i, puts) in far.prepared.iter().enumerate() {
                 engine.order_before(toward.target, puts.path())?;

@@ -15,9 +15,8 @@ use super::traffic::add;
 use super::types::Hook;
 use super::types::{ComplHandler, Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler};
 use crate::boundary::export;
-use portolan_engine::any_memory::Span;
+use portolan_engine::any_memory::{Direction, Span};
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::path::cma::Direction;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::Arc;
@@ -56,8 +55,8 @@ pub(crate) unsafe fn start(
     if !spans.is_empty() {
         let bytes: usize = spans.iter().map(|s| s.bytes).sum();
         let direction = match done.of {
-            ErrorOf::Get => Direction::Read,
-            _ => Direction::Write,
+            ErrorOf::Get => Direction::Get,
+            _ => Direction::Put,
         };
         // SAFETY: by contract, the local bytes are valid until the transfer is complete.
         let started = unsafe { engine.start_anywhere(done.target, spans, direction, &counter) };

@@ -72,24 +72,24 @@ export! {
     /// `dest` must be valid for writes of `n` bytes.
     x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int =
         // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
-        code(|engine| unsafe { contiguous(engine, Direction::Read, src, dest, n, None) });
+        code(|engine| unsafe { contiguous(engine, Direction::Get, src, dest, n, None) });
 
     /// `dest` must be valid for writes of `n` bytes until the transfer is complete.
     x10_get_nb(src: GasRef, dest: *mut c_void, n: c_int, hndl: usize) -> c_int =
         // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
         code(|engine| unsafe {
-            contiguous(engine, Direction::Read, src, dest, n, Some(hndl))
+            contiguous(engine, Direction::Get, src, dest, n, Some(hndl))
         });
 
     /// `src` must be valid for reads of `n` bytes.
     x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int =
         // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
-        code(|engine| unsafe { contiguous(engine, Direction::Write, dest, src, n, None) });
+        code(|engine| unsafe { contiguous(engine, Direction::Put, dest, src, n, None) });
 
     /// `src` must be valid for reads of `n` bytes and unchanged until the transfer is complete.
     x10_put_nb(src: *const c_void, dest: GasRef, n: c_int, hndl: usize) -> c_int =
         // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
         code(|engine| unsafe {
-            contiguous(engine, Direction::Write, dest, src, n, Some(hndl))
+            contiguous(engine, Direction::Put, dest, src, n, Some(hndl))
         });
 }

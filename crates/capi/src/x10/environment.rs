@@ -36,8 +36,8 @@ static BATCHES: AtomicU64 = AtomicU64::new(0);
 
 pub(super) fn count_transfer(direction: Direction, bytes: usize) {
     let (calls, total) = match direction {
-        Direction::Read => (&GETS, &BYTES_GOT),
-        Direction::Write => (&PUTS, &BYTES_PUT),
+        Direction::Get => (&GETS, &BYTES_GOT),
+        Direction::Put => (&PUTS, &BYTES_PUT),
     };
     calls.fetch_add(1, Relaxed);
     total.fetch_add(bytes as u64, Relaxed);

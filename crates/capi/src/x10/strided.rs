@@ -113,7 +113,7 @@ export! {
         count: *const c_int, levels: c_int,
     ) -> c_int = code(|engine| {
         let call = StridedCall {
-            direction: Direction::Read, count, levels,
+            direction: Direction::Get, count, levels,
             remote: src, remote_stride: src_stride, local: dest, local_stride: dest_stride,
         };
         // SAFETY: the caller upholds the contract of `StridedCall::run`, which is the same.
@@ -127,7 +127,7 @@ export! {
         count: *const c_int, levels: c_int, hndl: usize,
     ) -> c_int = code(|engine| {
         let call = StridedCall {
-            direction: Direction::Read, count, levels,
+            direction: Direction::Get, count, levels,
             remote: src, remote_stride: src_stride, local: dest, local_stride: dest_stride,
         };
         // SAFETY: the caller upholds the contract of `StridedCall::run`, which is the same.
@@ -142,7 +142,7 @@ export! {
         count: *const c_int, levels: c_int,
     ) -> c_int = code(|engine| {
         let call = StridedCall {
-            direction: Direction::Write, count, levels,
+            direction: Direction::Put, count, levels,
             remote: dest, remote_stride: dest_stride, local: src, local_stride: src_stride,
         };
         // SAFETY: the caller upholds the contract of `StridedCall::run`, which is the same.
@@ -156,7 +156,7 @@ export! {
         count: *const c_int, levels: c_int, hndl: usize,
     ) -> c_int = code(|engine| {
         let call = StridedCall {
-            direction: Direction::Write, count, levels,
+            direction: Direction::Put, count, levels,
             remote: dest, remote_stride: dest_stride, local: src, local_stride: src_stride,
         };
         // SAFETY: the caller upholds the contract of `StridedCall::run`, which is the same.

@@ -25,10 +25,10 @@ fn get<T: bytemuck::Pod>(call: &'static str, src: GasRef) -> T {
             engine.move_anywhere(
                 target,
                 &[Span { local, remote: src.address(), bytes }],
-                Direction::Read,
+                Direction::Get,
             )?
         };
-        environment::count_transfer(Direction::Read, bytes);
+        environment::count_transfer(Direction::Get, bytes);
         STATUS.set(OK);
         Ok(value)
     };
@@ -49,10 +49,10 @@ fn put<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef) -> Result<()> 
         engine.move_anywhere(
             target,
             &[Span { local, remote: dest.address(), bytes }],
-            Direction::Write,
+            Direction::Put,
         )?
     };
-    environment::count_transfer(Direction::Write, bytes);
+    environment::count_transfer(Direction::Put, bytes);
     Ok(())
 }
 
@@ -63,9 +63,9 @@ fn put_nb<T: bytemuck::Pod>(engine: &Engine, value: T, dest: GasRef, hndl: usize
     switch.with_kept(bytemuck::bytes_of(&value), |local| {
         let span = Span { local, remote: dest.address(), bytes };
         // SAFETY: `with_kept` keeps the copy until no transfer on the switch is outstanding.
-        unsafe { engine.start_anywhere(target, &[span], Direction::Write, switch.counter()) }
+        unsafe { engine.start_anywhere(target, &[span], Direction::Put, switch.counter()) }
     })?;
-    environment::count_transfer(Direction::Write, bytes);
+    environment::count_transfer(Direction::Put, bytes);
     Ok(())
 }
 

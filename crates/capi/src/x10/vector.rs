@@ -111,23 +111,23 @@ export! {
     /// The elements must be valid, and their local blocks must be valid for writes.
     x10_get_v(dsrc: *const GiovRef, len: c_int) -> c_int =
         // SAFETY: the caller upholds the contract of `vector`, which is the same.
-        code(|engine| unsafe { vector(engine, Direction::Read, dsrc, len, None) });
+        code(|engine| unsafe { vector(engine, Direction::Get, dsrc, len, None) });
 
     /// The contract of `x10_get_v` applies, until the transfer is complete.
     x10_get_v_nb(dsrc: *const GiovRef, len: c_int, hndl: usize) -> c_int =
         // SAFETY: the caller upholds the contract of `vector`, which is the same.
-        code(|engine| unsafe { vector(engine, Direction::Read, dsrc, len, Some(hndl)) });
+        code(|engine| unsafe { vector(engine, Direction::Get, dsrc, len, Some(hndl)) });
 
     /// The elements must be valid, and their local blocks must be valid for reads.
     x10_put_v(dsrc: *const GiovRef, len: c_int) -> c_int =
         // SAFETY: the caller upholds the contract of `vector`, which is the same.
-        code(|engine| unsafe { vector(engine, Direction::Write, dsrc, len, None) });
+        code(|engine| unsafe { vector(engine, Direction::Put, dsrc, len, None) });
 
     /// The contract of `x10_put_v` applies, and the blocks must not change before completion.
     x10_put_v_nb(dsrc: *const GiovRef, len: c_int, hndl: usize) -> c_int =
         // SAFETY: the caller upholds the contract of `vector`, which is the same.
         code(|engine| unsafe {
-            vector(engine, Direction::Write, dsrc, len, Some(hndl))
+            vector(engine, Direction::Put, dsrc, len, Some(hndl))
         });
 }
 

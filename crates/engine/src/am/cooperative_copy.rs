@@ -21,8 +21,8 @@ pub(super) const HELP: HandlerId = HandlerId(0);
 pub(crate) const OWN_HANDLERS: u16 = 1;
 
 use crate::error::{Result, fail};
-use crate::memory::runs::Span;
-use crate::path::cma::{self, Direction};
+use crate::memory::runs::{Direction, Span};
+use crate::path::cma;
 use crate::trace::Cause;
 use crate::wait::{self, Boot};
 use bytemuck::{Pod, Zeroable};
@@ -174,7 +174,7 @@ impl Am {
         let claims = node.split_job(node.me(), place.number as usize);
         let chunks = chunks(spans);
         let job = claims.open(chunks.len() as u16); // lossless: a job has fewer than 20 parts
-        let write = u64::from(direction == Direction::Write);
+        let write = u64::from(direction == Direction::Put);
         let offer = Offer { place: place.number, job, write };
         let header = bytemuck::bytes_of(&offer);
         let mut done = Ok(());
@@ -225,7 +225,7 @@ impl Handler for Help {
         let job: Vec<Span> =
             list.map(|span| bytemuck::pod_read_unaligned::<Span>(span).turned()).collect();
         let chunks = chunks(&job);
-        let direction = if offer.write != 0 { Direction::Read } else { Direction::Write };
+        let direction = if offer.write != 0 { Direction::Get } else { Direction::Put };
         let mut well = true;
         while well {
             // SAFETY: these are the spans of the origin's transfer with both sides exchanged. Its

@@ -21,8 +21,8 @@ use super::inbound::{HeldKind, Reassembly, RndvRead, RndvSend, RndvState, Via};
 use super::state::{AmState, AwaitedSignal};
 use super::wire::{self, RecordHead, RecordKind, Source};
 use crate::error::{Result, fail};
-use crate::memory::runs::Span;
-use crate::path::cma::{self, Direction};
+use crate::memory::runs::{Direction, Span};
+use crate::path::cma;
 use crate::path::two_sided::service::Incoming;
 use crate::path::two_sided::wire::RequestKind;
 use std::sync::atomic::Ordering;
@@ -169,7 +169,7 @@ impl AmState {
                 let local = &raw mut mark as usize;
                 let span = Span { local, remote: address as usize, bytes: 8 };
                 // SAFETY: the local side of the span is `mark`, valid for writes.
-                let read = unsafe { cma::transfer(pid, &[span], Direction::Read) };
+                let read = unsafe { cma::transfer(pid, &[span], Direction::Get) };
                 let allowed = read.is_ok() && mark == expected;
                 if !allowed {
                     log::info!("memory of rank {} is not read directly", node.rank_of(index));
@@ -194,7 +194,7 @@ impl AmState {
                 bytes,
             };
             // SAFETY: the handler promised that the destination is valid for all data.
-            let moved = unsafe { am.cma_transfer(node, read.index, &[span], Direction::Read) };
+            let moved = unsafe { am.cma_transfer(node, read.index, &[span], Direction::Get) };
             if let Err(error) = moved {
                 // Not an error of the call that polls, which may concern other ranks.
                 let (name, origin) = (read.inbound.name, read.inbound.origin);

@@ -19,8 +19,7 @@ use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::memory::registered::{self, Table};
-pub use crate::memory::runs::Span;
-use crate::path::cma::Direction;
+pub use crate::memory::runs::{Direction, Span};
 use crate::path::kernel;
 use crate::path::ops::{Transfer, TransferKind};
 use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
@@ -73,7 +72,7 @@ impl Am {
         spans: &[Span],
         direction: Direction,
     ) -> Result<()> {
-        let call = if direction == Direction::Write { Call::Put } else { Call::Get };
+        let call = if direction == Direction::Put { Call::Put } else { Call::Get };
         // SAFETY: the caller guarantees the memory on both sides, and the call waits.
         let move_all = || unsafe { self.move_spans(target, spans, direction) };
         self.observed(|| self.call_info_of_spans(call, target, spans), move_all)
@@ -91,7 +90,7 @@ impl Am {
         direction: Direction,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let call = if direction == Direction::Write { Call::PutNb } else { Call::GetNb };
+        let call = if direction == Direction::Put { Call::PutNb } else { Call::GetNb };
         // SAFETY: the caller guarantees the memory on both sides until the counter is done.
         let start = || unsafe { self.start_spans(target, spans, direction, counter, ANY) };
         self.observed(|| self.call_info_of_spans(call, target, spans), start)
@@ -171,7 +170,7 @@ impl Am {
         let _inside = match copying.is_none() && target == self.rank() {
             true => {
                 let runs = spans.iter().map(Span::remote_run);
-                Some(registered::enter(within.id, direction == Direction::Write, runs)?)
+                Some(registered::enter(within.id, direction == Direction::Put, runs)?)
             }
             false => None,
         };
@@ -255,8 +254,7 @@ impl Am {
             let mapped = !hit.region().is_null();
             drop(hit);
             // It may also have to wait for earlier operations by another path.
-            let may_block =
-                || (blocking || direction == Direction::Read) && self.may_wait().is_ok();
+            let may_block = || (blocking || direction == Direction::Get) && self.may_wait().is_ok();
             return Ok(match mapped || self.started().is_none() || may_block() {
                 true => AccessPath::Segment { mapped },
                 false => AccessPath::OwnerServed,
@@ -281,8 +279,8 @@ impl Am {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let kind = match direction {
-            Direction::Read => TransferKind::Get,
-            Direction::Write => TransferKind::Put,
+            Direction::Get => TransferKind::Get,
+            Direction::Put => TransferKind::Put,
         };
         let (remote, local) = (span.remote, span.local as *mut u8);
         let shape = &Shape::contiguous(span.bytes);
@@ -290,8 +288,8 @@ impl Am {
         // SAFETY: the caller guarantees the local bytes until the counter is done.
         unsafe {
             match direction {
-                Direction::Read => self.issue_by_path(&transfer, Some(counter)).map(drop),
-                Direction::Write => {
+                Direction::Get => self.issue_by_path(&transfer, Some(counter)).map(drop),
+                Direction::Put => {
                     self.blocking(&transfer)?;
                     self.fence(target)
                 }

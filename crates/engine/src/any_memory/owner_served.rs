@@ -3,7 +3,7 @@
 //! travel directly between the memories. The owner copies through the kernel ([`crate::path::cma`])
 //! or checks its mappings, so a bad address is an error at the origin.
 
-use super::Span;
+use super::{Direction, Span};
 use crate::am::cooperative_copy::OWN_HANDLERS;
 use crate::am::state::Asked;
 use crate::am::wire::read_pod;
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result, fail};
 use crate::layout::array;
 use crate::memory::registered::{self, Inside};
 use crate::memory::runs::{self, Run, beside};
-use crate::path::cma::{self, Direction};
+use crate::path::cma;
 use crate::path::kernel;
 use bytemuck::{Pod, Zeroable};
 use std::mem::size_of;
@@ -115,7 +115,7 @@ impl Am {
     ) -> Result<()> {
         let bytes = spans.iter().map(|s| s.bytes).sum::<usize>();
         let straight = spans.len() == 1 && bytes >= STRAIGHT;
-        let write = direction == Direction::Write;
+        let write = direction == Direction::Put;
         let data = if straight && write {
             Data::At(spans[0].local as *const u8, bytes)
         } else if straight {
@@ -170,7 +170,7 @@ fn move_own(buffer: *mut u8, runs: &[Run], direction: Direction) -> Result<()> {
     }
     // The system does not permit even this, so check the mappings first.
     for run in runs {
-        if !is_mapped(*run, direction == Direction::Write) {
+        if !is_mapped(*run, direction == Direction::Put) {
             fail!(Address, "{} bytes at {:#x} are not mapped here", run.len, run.address);
         }
     }
@@ -279,7 +279,7 @@ impl Handler for Write {
                     fail!(Internal, "{} bytes for runs of {total}", bytes.len());
                 }
                 let _inside = enter(&request, true, &runs)?;
-                move_own(bytes.as_ptr().cast_mut(), &runs, Direction::Write)
+                move_own(bytes.as_ptr().cast_mut(), &runs, Direction::Put)
             });
             answer(am, origin, request.name, stored, Data::NONE);
         };
@@ -318,7 +318,7 @@ impl Handler for Read {
                 }
                 let _inside = enter(&request, false, &runs)?;
                 data.resize(total, 0);
-                move_own(data.as_mut_ptr(), &runs, Direction::Read)
+                move_own(data.as_mut_ptr(), &runs, Direction::Get)
             })();
             answer(am, origin, request.name, loaded, Data::Owned(data));
         };
@@ -350,7 +350,7 @@ impl Handler for Answered {
             counter.fail(Error::new(kind, text));
             return Ok(Accept::DONE);
         }
-        if direction == Direction::Write {
+        if direction == Direction::Put {
             counter.end();
             return Ok(Accept::DONE);
         }
@@ -370,7 +370,7 @@ impl Handler for Answered {
         let scatter = move |_: &Am, data: Vec<u8>| {
             let runs = spans.into_iter().map(|span| span.turned().remote_run());
             // SAFETY: the caller that asked keeps its memory valid until the counter is done.
-            unsafe { kernel::copy_spans(beside(runs, data.as_ptr() as usize), Direction::Write) };
+            unsafe { kernel::copy_spans(beside(runs, data.as_ptr() as usize), Direction::Put) };
             counter.end();
         };
         Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(scatter)) })
@@ -400,12 +400,12 @@ mod tests {
         let base = there.as_mut_ptr() as usize;
         let list = [Run { address: base + 4, len: 4 }, Run { address: base, len: 2 }];
         let mut buffer = [0u8; 6];
-        move_own(buffer.as_mut_ptr(), &list, Direction::Read).unwrap();
+        move_own(buffer.as_mut_ptr(), &list, Direction::Get).unwrap();
         assert_eq!(buffer, [5, 6, 7, 8, 1, 2]);
         buffer = [9; 6];
-        move_own(buffer.as_mut_ptr(), &list, Direction::Write).unwrap();
+        move_own(buffer.as_mut_ptr(), &list, Direction::Put).unwrap();
         assert_eq!(there, [9, 9, 3, 4, 9, 9, 9, 9]);
         let bad = [Run { address: 16, len: 4 }];
-        assert!(move_own(buffer.as_mut_ptr(), &bad, Direction::Read).is_err());
+        assert!(move_own(buffer.as_mut_ptr(), &bad, Direction::Get).is_err());
     }
 }

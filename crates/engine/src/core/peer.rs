@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::memory::arena::Arena;
 #[cfg(doc)]
 use crate::memory::capabilities::Path;
+use crate::memory::runs::Direction;
 use crate::memory::sparse::Sparse;
 use crate::trace::{Awaited, Cause};
 use parking_lot::Mutex;
@@ -73,16 +74,9 @@ impl From<&CompletionCounter> for Awaited {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RmaKind {
-    Put,
-    /// A get that has not been waited for.
-    Get,
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Touch {
-    kind: RmaKind,
+    direction: Direction,
     from: usize,
     to: usize,
 }
@@ -97,10 +91,12 @@ pub struct RmaPending {
 const MOST_TOUCHED: usize = 16;
 
 impl RmaPending {
-    pub fn conflicts(&self, kind: RmaKind, from: usize, to: usize) -> bool {
+    pub fn conflicts(&self, direction: Direction, from: usize, to: usize) -> bool {
         self.touched.len() >= MOST_TOUCHED
             || self.touched.iter().any(|t| {
-                t.from < to && from < t.to && !(kind == RmaKind::Get && t.kind == RmaKind::Get)
+                t.from < to
+                    && from < t.to
+                    && !(direction == Direction::Get && t.direction == direction)
             })
     }
 
@@ -108,14 +104,14 @@ impl RmaPending {
         &mut self,
         arena: &Arc<Arena>,
         group_rank: usize,
-        kind: RmaKind,
+        direction: Direction,
         from: usize,
         to: usize,
     ) {
         if !self.windows.iter().any(|(s, _)| Arc::ptr_eq(s, arena)) {
             self.windows.push((arena.clone(), group_rank));
         }
-        self.touched.push(Touch { kind, from, to });
+        self.touched.push(Touch { direction, from, to });
     }
 
     pub fn flush(&mut self) -> Result<()> {
@@ -301,14 +297,14 @@ mod tests {
     #[test]
     fn overlapping_window_operations_conflict() {
         let mut pending = RmaPending::default();
-        pending.touched.push(Touch { kind: RmaKind::Put, from: 100, to: 200 });
-        assert!(pending.conflicts(RmaKind::Get, 150, 160));
-        assert!(pending.conflicts(RmaKind::Put, 199, 300));
-        assert!(!pending.conflicts(RmaKind::Get, 200, 300));
+        pending.touched.push(Touch { direction: Direction::Put, from: 100, to: 200 });
+        assert!(pending.conflicts(Direction::Get, 150, 160));
+        assert!(pending.conflicts(Direction::Put, 199, 300));
+        assert!(!pending.conflicts(Direction::Get, 200, 300));
         pending.touched.clear();
-        pending.touched.push(Touch { kind: RmaKind::Get, from: 0, to: 8 });
-        assert!(!pending.conflicts(RmaKind::Get, 0, 8));
-        assert!(pending.conflicts(RmaKind::Put, 0, 8));
+        pending.touched.push(Touch { direction: Direction::Get, from: 0, to: 8 });
+        assert!(!pending.conflicts(Direction::Get, 0, 8));
+        assert!(pending.conflicts(Direction::Put, 0, 8));
     }
 
     #[test]

@@ -30,6 +30,23 @@ impl Run {
     }
 }
 
+/// Whether bytes go to the memory of the other rank or process, or come from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Put,
+    Get,
+}
+
+impl Direction {
+    /// Returns the direction as the other side sees it.
+    pub fn turned(self) -> Direction {
+        match self {
+            Direction::Put => Direction::Get,
+            Direction::Get => Direction::Put,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Span {

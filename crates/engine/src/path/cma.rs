@@ -10,7 +10,7 @@
 //! their remote sides in the other process.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::runs::Span;
+use crate::memory::runs::{Direction, Span};
 use std::cell::Cell;
 use std::io;
 
@@ -22,12 +22,6 @@ const GAP: usize = 1024;
 const FEW: usize = 4;
 /// Maximum size of the buffer in bytes, within a core's private cache.
 const COVER: usize = 128 << 10;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    Read,
-    Write,
-}
 
 fn vector(address: usize, bytes: usize) -> libc::iovec {
     libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes }
@@ -45,7 +39,7 @@ fn vectors(runs: impl Iterator<Item = (usize, usize)>) -> Vec<libc::iovec> {
 }
 
 /// # Safety
-/// The local bytes must be valid for reads, or for writes if `direction` is `Read`.
+/// The local bytes must be valid for reads, or for writes if `direction` is `Get`.
 unsafe fn call(
     pid: u32,
     local: &[libc::iovec],
@@ -55,8 +49,8 @@ unsafe fn call(
     // SAFETY: the caller guarantees the local bytes; the kernel checks the others.
     let moved = unsafe {
         let call = match direction {
-            Direction::Read => libc::process_vm_readv,
-            Direction::Write => libc::process_vm_writev,
+            Direction::Get => libc::process_vm_readv,
+            Direction::Put => libc::process_vm_writev,
         };
         let (n, m) = (local.len() as libc::c_ulong, remote.len() as libc::c_ulong);
         call(pid as libc::pid_t, local.as_ptr(), n, remote.as_ptr(), m, 0)
@@ -68,10 +62,10 @@ unsafe fn call(
 /// mapped, and with `State` for other failures, for example a lack of permission.
 ///
 /// # Safety
-/// The local bytes must be valid for reads, or for writes if `direction` is `Read`.
+/// The local bytes must be valid for reads, or for writes if `direction` is `Get`.
 pub unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
     let (mut done, mut at) = (0, 0);
-    while direction == Direction::Read && at < spans.len() {
+    while direction == Direction::Get && at < spans.len() {
         let (n, gaps) = group(&spans[at..]);
         // SAFETY: the caller guarantees the local bytes.
         unsafe {
@@ -142,7 +136,7 @@ unsafe fn read_covering(pid: u32, spans: &[Span]) -> bool {
     let local = [vector(buffer.as_mut_ptr() as usize, bytes)];
     let remote = [vector(first.remote, bytes)];
     // SAFETY: the buffer has at least `bytes` bytes.
-    let whole = unsafe { call(pid, &local, &remote, Direction::Read) } == Some(bytes);
+    let whole = unsafe { call(pid, &local, &remote, Direction::Get) } == Some(bytes);
     if whole {
         for span in spans {
             let from = &buffer[span.remote - first.remote..][..span.bytes];
@@ -220,13 +214,13 @@ mod tests {
             .collect();
         let me = std::process::id();
         // SAFETY: the spans lie in the two vectors.
-        unsafe { transfer(me, &spans, Direction::Read) }.unwrap();
+        unsafe { transfer(me, &spans, Direction::Get) }.unwrap();
         for i in 0..2500 {
             assert_eq!(to[i * 4..i * 4 + 4], from[(2499 - i) * 4..][..4]);
         }
         let nowhere = [Span { local: to.as_ptr() as usize, remote: 8, bytes: 8 }];
         // SAFETY: the local side lies in the vector.
-        let error = unsafe { transfer(me, &nowhere, Direction::Write) }.unwrap_err();
+        let error = unsafe { transfer(me, &nowhere, Direction::Put) }.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Address);
     }
 
@@ -247,7 +241,7 @@ mod tests {
                 remote += step + if spans.len().is_multiple_of(300) { 5000 } else { 0 };
             }
             // SAFETY: the spans lie in the two vectors.
-            unsafe { transfer(me, &spans, Direction::Read) }.unwrap();
+            unsafe { transfer(me, &spans, Direction::Get) }.unwrap();
             for (n, span) in spans.iter().enumerate() {
                 let at = n * (bytes + 3);
                 let there = span.remote - from.as_ptr() as usize;
@@ -286,7 +280,7 @@ mod tests {
         unsafe {
             assert!(!read_covering(me, &spans));
             assert_eq!(to, [0; 60]);
-            transfer(me, &spans, Direction::Read).unwrap();
+            transfer(me, &spans, Direction::Get).unwrap();
         }
         assert_eq!(to[..56], [7; 56]);
         assert_eq!(to[56..], [0; 4]);

@@ -46,7 +46,8 @@ pub use class::MAX_TAG;
 pub use context::{Callback, Event, What};
 pub use memory::{Mem, Permission, Run};
 pub use options::Options;
-pub use transfer::{Direction, Part};
+pub use portolan_engine::any_memory::Direction;
+pub use transfer::Part;
 
 use crate::failure::{Result, refuse};
 use class::Shared;

@@ -1,7 +1,7 @@
 //! The types that a class and its plug-in ([`Plugin`](super::class::Plugin)) exchange.
 
 use super::memory::Run;
-use super::transfer::Direction;
+use portolan_engine::any_memory::Direction;
 use portolan_engine::memory::shm_export::ShmKey;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,8 @@
 
 use crate::failure::{Result, refuse};
 use crate::na::memory::{InUse, Mem, Run};
-use crate::na::transfer::Direction;
 use crate::na::wire::{CHUNK, number};
-use portolan_engine::memory::runs::{gather, scatter};
+use portolan_engine::memory::runs::{Direction, gather, scatter};
 
 pub const NAMES: usize = 24;
 

@@ -10,14 +10,14 @@ use super::resting::Round;
 use super::wire::CHUNK;
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::limited::limited;
-use portolan_engine::any_memory::Span;
+use portolan_engine::any_memory::{Direction, Span};
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::error::{Error, ErrorKind};
 use portolan_engine::memory::registered::Table;
 use portolan_engine::memory::runs::scatter;
 use portolan_engine::memory::shared_bytes;
 use portolan_engine::memory::shm_export::Mapped;
-use portolan_engine::path::{cma, kernel};
+use portolan_engine::path::kernel;
 use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -25,23 +25,6 @@ use std::sync::Arc;
 const FLYING: usize = 4;
 /// Bytes per step if chunks complete immediately.
 const STEP: usize = 4 << 20;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// To the peer.
-    Put,
-    /// From the peer.
-    Get,
-}
-
-impl Direction {
-    fn across(self) -> cma::Direction {
-        match self {
-            Direction::Put => cma::Direction::Write,
-            Direction::Get => cma::Direction::Read,
-        }
-    }
-}
 
 #[derive(Debug, Clone)]
 pub struct Part<'a> {
@@ -301,7 +284,7 @@ impl Transfer {
                 };
                 // The transfer is recorded as one call, with all its bytes.
                 let _own = engine.observer().exclude_calls();
-                let (direction, how) = (self.direction.across(), (self.remote.within(), &counter));
+                let (direction, how) = (self.direction, (self.remote.within(), &counter));
                 let digest = |table: &Table, owner| self.remote.digest(table, owner);
                 // SAFETY: the local handle keeps its memory valid, and the transfer keeps the
                 // handle until the counter is done. The handle's permission was checked.
@@ -349,7 +332,7 @@ impl Transfer {
         let Some(spans) = memory::to_mapped(mapped, spans) else { return false };
         // SAFETY: the local handle keeps its memory valid, and the mapping covers the spans. As
         // always, the program must synchronise with the peer's own accesses.
-        unsafe { kernel::copy_spans(spans, self.direction.across()) };
+        unsafe { kernel::copy_spans(spans, self.direction) };
         true
     }
 }

@@ -8,8 +8,7 @@
 
 use super::long_copy;
 use crate::layout::{Dim, Shape};
-use crate::memory::runs::Span;
-use crate::path::cma::Direction;
+use crate::memory::runs::{Direction, Span};
 use num_complex::Complex;
 use std::ops::{Add, Mul, Neg};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
@@ -116,8 +115,8 @@ pub unsafe fn copy_spans(spans: impl IntoIterator<Item = Span>, direction: Direc
         // SAFETY: the caller guarantees both sides.
         unsafe {
             match direction {
-                Direction::Read => copy_block(remote, local, bytes),
-                Direction::Write => copy_block(local, remote, bytes),
+                Direction::Get => copy_block(remote, local, bytes),
+                Direction::Put => copy_block(local, remote, bytes),
             }
         }
     }

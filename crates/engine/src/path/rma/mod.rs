@@ -13,10 +13,11 @@ mod prepared;
 mod vector;
 
 use crate::core::Core;
-use crate::core::peer::{RmaKind, RmaPending};
+use crate::core::peer::RmaPending;
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::arena::Arena;
+use crate::memory::runs::Direction;
 use crate::mpi::{DerivedType, Request, Window, WindowShape, WindowTransfer};
 use crate::path::Path;
 use crate::path::ops::TransferKind;
@@ -42,10 +43,10 @@ fn window(arena: &Arena) -> &Window {
     arena.window().expect("the path was chosen because there is a window")
 }
 
-fn kind_of(kind: TransferKind) -> Result<RmaKind> {
+fn direction_of(kind: TransferKind) -> Result<Direction> {
     match kind {
-        TransferKind::Put => Ok(RmaKind::Put),
-        TransferKind::Get => Ok(RmaKind::Get),
+        TransferKind::Put => Ok(Direction::Put),
+        TransferKind::Get => Ok(Direction::Get),
         TransferKind::Accumulate(_) => fail!(Internal, "windows take no accumulates"),
     }
 }
@@ -57,14 +58,14 @@ fn begin<'a>(
     core: &'a Core,
     target: usize,
     (arena, rank): (&Arc<Arena>, usize),
-    kind: RmaKind,
+    direction: Direction,
     (from, to): (usize, usize),
 ) -> Result<MutexGuard<'a, RmaPending>> {
     let mut pending = core.peer(target).rma.lock();
-    if pending.conflicts(kind, from, to) {
+    if pending.conflicts(direction, from, to) {
         pending.flush()?;
     }
-    pending.note(arena, rank, kind, from, to);
+    pending.note(arena, rank, direction, from, to);
     core.peers().mark_pending(target, Path::Rma.pending_bit());
     Ok(pending)
 }
@@ -75,15 +76,15 @@ fn begin<'a>(
 /// See [`Window::put`] and [`Window::get`].
 unsafe fn call(
     window: &Window,
-    kind: RmaKind,
+    direction: Direction,
     transfer: &WindowTransfer<'_>,
     request: bool,
 ) -> Result<Option<Request>> {
     // SAFETY: the caller guarantees the memory on both sides.
     unsafe {
-        match kind {
-            RmaKind::Put => window.put(transfer, request),
-            RmaKind::Get => window.get(transfer, request),
+        match direction {
+            Direction::Put => window.put(transfer, request),
+            Direction::Get => window.get(transfer, request),
         }
     }
 }

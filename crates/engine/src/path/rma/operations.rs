@@ -1,12 +1,12 @@
 //! The operations of the transport through windows.
 
 use super::prepared::Puts;
-use super::{MAX_PART, Rma, begin, call, kind_of, vector, window};
-use crate::core::peer::RmaKind;
+use super::{MAX_PART, Rma, begin, call, direction_of, vector, window};
 use crate::error::Result;
 use crate::layout::pairs::Pairs;
 use crate::layout::{Shape, Side, Vector};
 use crate::memory::arena::Arena;
+use crate::memory::runs::Direction;
 use crate::mpi::{Flavour, WindowTransfer};
 use crate::path::ops::{Transfer, TransferKind};
 use crate::path::two_sided::Action;
@@ -32,13 +32,13 @@ impl Transport for Rma {
     ) -> Result<()> {
         let &Transfer { kind, local, shape, .. } = transfer;
         let flushes = completion.is_awaited() || !requests_report(shape);
-        let kind = kind_of(kind)?;
+        let direction = direction_of(kind)?;
         let mut requests = Vec::new();
         {
             let (lo, hi) = shape.extent(Side::Remote);
             let start = place.address;
             let range = (start.wrapping_add_signed(lo), start.wrapping_add_signed(hi));
-            let _pending = begin(paths, place.world, (&place.arena, place.rank), kind, range)?;
+            let _pending = begin(paths, place.world, (&place.arena, place.rank), direction, range)?;
             shape.split(MAX_PART, 1, &mut |l, r, chunk| {
                 let transfer = WindowTransfer {
                     origin: local.wrapping_offset(l),
@@ -48,15 +48,15 @@ impl Transport for Rma {
                     target_shape: &self.types.get(chunk, Side::Remote)?,
                 };
                 // SAFETY: the part lies in both extents, which the caller guarantees.
-                let started = unsafe { call(window(&place.arena), kind, &transfer, !flushes) };
+                let started = unsafe { call(window(&place.arena), direction, &transfer, !flushes) };
                 requests.extend(started?);
                 Ok(())
             })?;
         }
         if flushes {
-            return match kind {
+            return match direction {
                 // This flush also completes all earlier operations to the target.
-                RmaKind::Get => paths.peer(place.world).rma.lock().flush(),
+                Direction::Get => paths.peer(place.world).rma.lock().flush(),
                 _ => window(&place.arena).flush_local(place.rank),
             };
         }

@@ -2,11 +2,12 @@
 //! and so are all runs of equal length. All targets' puts are issued before the flush.
 
 use super::{MAX_PART, TypeCache, begin, call, window};
-use crate::core::peer::{CompletionCounter, RmaKind};
+use crate::core::peer::CompletionCounter;
 use crate::error::{Result, reserve};
 use crate::layout::Side;
 use crate::layout::pairs::{ByteRun, Pairs, StridedBlock};
 use crate::memory::arena::Arena;
+use crate::memory::runs::Direction;
 use crate::mpi::{DerivedType, WindowShape, WindowTransfer};
 use crate::path::{Path, Paths, Prepared};
 use std::sync::Arc;
@@ -87,7 +88,7 @@ impl Prepared for Puts {
         _: Option<usize>,
     ) -> Result<bool> {
         let region = (&self.arena, self.rank);
-        let _pending = begin(paths, target, region, RmaKind::Put, (self.from, self.to))?;
+        let _pending = begin(paths, target, region, Direction::Put, (self.from, self.to))?;
         for put in &self.puts {
             let transfer = WindowTransfer {
                 origin: put.local as *mut u8,
@@ -98,7 +99,7 @@ impl Prepared for Puts {
             };
             // SAFETY: the caller keeps the local bytes valid until the flush. The preparation
             // checked the remote bytes.
-            unsafe { call(window(&self.arena), RmaKind::Put, &transfer, false) }?;
+            unsafe { call(window(&self.arena), Direction::Put, &transfer, false) }?;
         }
         Ok(false)
     }

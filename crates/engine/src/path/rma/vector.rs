@@ -5,10 +5,10 @@
 //! MPI requires that blocks that it writes do not overlap. If they do, the caller issues the blocks
 //! one by one.
 
-use super::{MAX_PART, begin, call, kind_of, window};
-use crate::core::peer::RmaKind;
+use super::{MAX_PART, begin, call, direction_of, window};
 use crate::error::Result;
 use crate::layout::Vector;
+use crate::memory::runs::Direction;
 use crate::mpi::{DerivedType, WindowShape, WindowTransfer};
 use crate::path::ops::TransferKind;
 use crate::path::{Paths, RemotePlace};
@@ -32,11 +32,11 @@ pub(super) unsafe fn transfer(
     vector: Vector<'_>,
 ) -> Result<bool> {
     let Vector { block, local, remote } = vector;
-    let kind = kind_of(kind)?;
-    let written = if kind == RmaKind::Get { local } else { remote };
+    let direction = direction_of(kind)?;
+    let written = if direction == Direction::Get { local } else { remote };
     let Some(end) = end_if_apart(written, remote, block) else { return Ok(false) };
     let (region, range) = ((&place.arena, place.rank), (place.address, end));
-    let mut pending = begin(paths, place.world, region, kind, range)?;
+    let mut pending = begin(paths, place.world, region, direction, range)?;
     let most = (MAX_PART / block).clamp(1, MOST_BLOCKS);
     for (local, remote) in local.chunks(most).zip(remote.chunks(most)) {
         let of = |addresses: &[usize]| {
@@ -53,10 +53,10 @@ pub(super) unsafe fn transfer(
             target_shape: &of(remote)?,
         };
         // SAFETY: the caller guarantees the blocks on both sides until this function returns.
-        unsafe { call(window(&place.arena), kind, &transfer, false) }?;
+        unsafe { call(window(&place.arena), direction, &transfer, false) }?;
     }
-    match kind {
-        RmaKind::Get => pending.flush()?,
+    match direction {
+        Direction::Get => pending.flush()?,
         _ => window(&place.arena).flush_local(place.rank)?,
     }
     Ok(true)

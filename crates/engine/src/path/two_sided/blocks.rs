@@ -6,8 +6,7 @@ use super::{Action, TwoSided};
 use crate::core::peer::CompletionCounter;
 use crate::error::Result;
 use crate::layout::Shape;
-use crate::memory::runs;
-use crate::path::cma::Direction;
+use crate::memory::runs::{self, Direction};
 use crate::path::kernel;
 use crate::path::ops::TransferKind;
 use crate::path::{Batch, Paths};
@@ -55,7 +54,7 @@ impl TwoSided {
         // SAFETY: the caller guarantees the blocks, and the buffer has capacity for all.
         unsafe {
             let end = buffer.as_mut_ptr().add(buffer.len());
-            kernel::copy_spans(runs::beside(batch.local.drain(..), end as usize), Direction::Read);
+            kernel::copy_spans(runs::beside(batch.local.drain(..), end as usize), Direction::Get);
             buffer.set_len(buffer.len() + bytes);
         }
         batch.remote.clear();

@@ -31,11 +31,10 @@ use crate::error::Result;
 use crate::layout::Shape;
 use crate::memory::arena::Arena;
 use crate::memory::pool::Pool;
-use crate::memory::runs::{Run, beside};
+use crate::memory::runs::{Direction, Run, beside};
 use crate::memory::sparse::Sparse;
 use crate::mpi::{Comm, Request, Requests};
 use crate::mutation::{self, Fault};
-use crate::path::cma::Direction;
 use crate::path::{Paths, kernel};
 use crate::trace;
 use crate::wait::watchdog::{self, ProgressEvent};
@@ -325,7 +324,7 @@ impl TwoSided {
                 if got == bytes {
                     let spans = beside(to, buffer.as_ptr() as usize);
                     // SAFETY: the caller keeps the blocks valid until the counter is done.
-                    unsafe { kernel::copy_spans(spans, Direction::Write) };
+                    unsafe { kernel::copy_spans(spans, Direction::Put) };
                 }
                 self.recycle(buffer);
                 send::answered(&counter, got, bytes);

@@ -17,8 +17,8 @@ use crate::na::memory::{KEY, Run, decode_key, encode_key, pair, to_mapped};
 use crate::na::moving::Moving;
 use crate::na::plugin::Chunk;
 use crate::na::service::{self, NAMES, Named};
-use crate::na::transfer::Direction;
 use crate::na::wire::{Head, Kind};
+use portolan_engine::any_memory::Direction;
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::memory::{runs, shm_export};
 use portolan_engine::path::{cma, kernel};
@@ -156,10 +156,6 @@ impl Links {
             _ => refuse!(PROTOCOL_ERROR, "the addresses of a request do not fit its length"),
         };
         let spans = pair(here.into_iter(), there.into_iter());
-        let across = match direction {
-            Direction::Get => cma::Direction::Write,
-            Direction::Put => cma::Direction::Read,
-        };
         let mapped = key.filter(|key| link.stream.process() == Some(key.pid));
         let mapped = mapped.and_then(|key| shm_export::borrow(&key));
         let in_mapping = mapped.as_deref().and_then(|mapped| to_mapped(mapped, &spans));
@@ -168,12 +164,12 @@ impl Links {
             if let Some(spans) = &in_mapping {
                 // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
                 // spans lie within `mapped`.
-                unsafe { kernel::copy_spans(spans.iter().copied(), across) };
+                unsafe { kernel::copy_spans(spans.iter().copied(), direction.turned()) };
                 copied = Some(Ok(()));
             } else if let Some(process) = link.stream.accessible() {
                 // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The
                 // kernel checks the peer's addresses.
-                copied = Some(unsafe { cma::transfer(process, &spans, across) });
+                copied = Some(unsafe { cma::transfer(process, &spans, direction.turned()) });
             }
         });
         drop(mem);

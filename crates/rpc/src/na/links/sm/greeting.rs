@@ -18,7 +18,7 @@ use super::ring::{self, Other, Reachable, Rings, Side};
 use crate::na::address::host_and_port;
 use crate::na::links::listener::{Opened, Refusal, Who};
 use crate::na::wire::number;
-use portolan_engine::any_memory::Span;
+use portolan_engine::any_memory::{Direction, Span};
 use portolan_engine::path::cma;
 use portolan_engine::shm::{Mapping, SharedFile};
 use rustix::io::retry_on_intr;
@@ -168,7 +168,7 @@ fn reachable(process: u32, hello: &Hello) -> Option<Reachable> {
         bytes: word.len(),
     };
     // SAFETY: the local side is `word`.
-    let read = unsafe { cma::transfer(process, &[span], cma::Direction::Read) };
+    let read = unsafe { cma::transfer(process, &[span], Direction::Get) };
     (read.is_ok() && u64::from_ne_bytes(word) == hello.value).then_some(reachable)
 }
 
