@@ -7,11 +7,10 @@ use super::poll_state::PollState;
 use super::shm_transport::{Incoming, ShmTransport};
 use super::work_split::JobSlots;
 use super::{Handler, HandlerId, Job, Signal};
-use crate::core::peer::CompletionCounter;
+use crate::core::answers::AwaitedAnswers;
 use crate::error::{Result, fail};
 use crate::handles::Handles;
 use crate::memory::pool::Pool;
-use crate::memory::runs::{Direction, Span};
 use crate::memory::sparse::Sparse;
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
@@ -107,14 +106,6 @@ pub enum AwaitedSignal {
 
 pub(crate) type Tokens = Handles<AwaitedSignal>;
 
-/// An access to memory of another rank, whose owner performs it ([`crate::any_memory`]).
-#[derive(Debug)]
-pub(crate) struct Asked {
-    pub counter: Arc<CompletionCounter>,
-    pub spans: Vec<Span>,
-    pub direction: Direction,
-}
-
 pub(crate) fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
     let is =
         |a: &AwaitedSignal| matches!(a, AwaitedSignal::Source { target: t, .. } if *t == target);
@@ -167,7 +158,8 @@ pub struct AmState {
     pub places: JobSlots,
     pub(super) dispatch: Mutex<Dispatch>,
     pub(super) tokens: Mutex<Tokens>,
-    pub(crate) accesses: Mutex<Handles<Asked>>,
+    /// Accesses that their owners perform ([`crate::any_memory`]).
+    pub(crate) asked: AwaitedAnswers,
     pub(super) local: Mutex<VecDeque<SelfMessage>>,
     pub(super) sent_locally: AtomicUsize,
     /// The `pthread_t` of the thread that has locked the handlers, or 0.
@@ -215,7 +207,7 @@ impl AmState {
             places: JobSlots::default(),
             dispatch: Mutex::new(Dispatch { incoming, work: RndvState::default() }),
             tokens: Mutex::default(),
-            accesses: Mutex::default(),
+            asked: AwaitedAnswers::default(),
             local: Mutex::default(),
             sent_locally: AtomicUsize::new(0),
             locker: AtomicU64::new(0),

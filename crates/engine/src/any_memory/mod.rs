@@ -170,7 +170,7 @@ impl Am {
         let _inside = match copying.is_none() && target == self.rank() {
             true => {
                 let runs = spans.iter().map(Span::remote_run);
-                Some(registered::enter(within.id, direction == Direction::Put, runs)?)
+                Some(registered::enter(within.id, direction, runs)?)
             }
             false => None,
         };

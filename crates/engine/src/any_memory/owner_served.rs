@@ -1,17 +1,17 @@
 //! Memory that its owner reads and writes for other ranks, by active messages. A request lists runs
-//! of bytes. A write request or the answer to a read carries the bytes; those of a long single run
-//! travel directly between the memories. The owner copies through the kernel ([`crate::path::cma`])
-//! or checks its mappings, so a bad address is an error at the origin.
+//! of bytes. The request of a put or the answer to a get carries the bytes; those of a long single
+//! run travel directly between the memories. The owner checks the registration that the request
+//! names. It copies through the kernel ([`crate::path::cma`]) or checks its mappings, so a bad
+//! address is an error at the origin.
 
 use super::{Direction, Span};
 use crate::am::cooperative_copy::OWN_HANDLERS;
-use crate::am::state::Asked;
 use crate::am::wire::read_pod;
 use crate::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
 use crate::core::peer::CompletionCounter;
-use crate::error::{Error, ErrorKind, Result, fail};
+use crate::error::{ErrorKind, Result, fail};
 use crate::layout::array;
 use crate::memory::registered::{self, Inside};
 use crate::memory::runs::{self, Run, beside};
@@ -31,7 +31,7 @@ const MAX_RUN: usize = 1 << 30;
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct AccessRequest {
-    name: u64,
+    token: u64,
     /// Address of a single direct run, or 0 if the data begins with a list of runs.
     straight: u64,
     bytes: u64,
@@ -43,13 +43,14 @@ struct AccessRequest {
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct AccessAnswer {
-    name: u64,
+    token: u64,
+    /// 0, or the kind of the error, whose text is the data.
     code: u64,
 }
 
 /// After the handlers of active messages.
-const WRITE: HandlerId = HandlerId(OWN_HANDLERS);
-const READ: HandlerId = HandlerId(OWN_HANDLERS + 1);
+const PUT: HandlerId = HandlerId(OWN_HANDLERS);
+const GET: HandlerId = HandlerId(OWN_HANDLERS + 1);
 const ANSWER: HandlerId = HandlerId(OWN_HANDLERS + 2);
 
 impl Am {
@@ -57,11 +58,11 @@ impl Am {
     pub(crate) fn register_accesses(&self) -> Result<()> {
         let handlers = &self.state()?.handlers;
         let ids = [
-            handlers.add("portolan::write", Arc::new(Write))?,
-            handlers.add("portolan::read", Arc::new(Read))?,
+            handlers.add("portolan::write", Arc::new(Access(Direction::Put)))?,
+            handlers.add("portolan::read", Arc::new(Access(Direction::Get)))?,
             handlers.add("portolan::answer", Arc::new(Answered))?,
         ];
-        if ids != [WRITE, READ, ANSWER] {
+        if ids != [PUT, GET, ANSWER] {
             fail!(Internal, "the handlers for any memory are {ids:?}");
         }
         Ok(())
@@ -115,18 +116,18 @@ impl Am {
     ) -> Result<()> {
         let bytes = spans.iter().map(|s| s.bytes).sum::<usize>();
         let straight = spans.len() == 1 && bytes >= STRAIGHT;
-        let write = direction == Direction::Put;
-        let data = if straight && write {
+        let put = direction == Direction::Put;
+        let data = if straight && put {
             Data::At(spans[0].local as *const u8, bytes)
         } else if straight {
             Data::NONE
         } else {
             let list = spans.len() * size_of::<Run>();
-            let mut data = Vec::with_capacity(list + if write { bytes } else { 0 });
+            let mut data = Vec::with_capacity(list + if put { bytes } else { 0 });
             for span in spans {
                 data.extend_from_slice(bytemuck::bytes_of(&span.remote_run()));
             }
-            if write {
+            if put {
                 for span in spans {
                     let local = span.local as *const u8;
                     // SAFETY: the caller guarantees the local bytes.
@@ -135,26 +136,26 @@ impl Am {
             }
             Data::Owned(data)
         };
-        let asked = Asked { counter: counter.clone(), spans: spans.to_vec(), direction };
-        let accesses = &self.state()?.accesses;
-        let name = accesses.lock().insert(asked);
+        let local_run = |span: &Span| span.turned().remote_run();
+        let into = if put { Vec::new() } else { spans.iter().map(local_run).collect() };
+        let asked = &self.state()?.asked;
+        counter.toward(target);
+        // SAFETY: the caller guarantees the local bytes until the counter is done.
+        let token = unsafe { asked.begin(target, counter, into) };
         let request = AccessRequest {
-            name,
+            token,
             straight: if straight { spans[0].remote as u64 } else { 0 },
             bytes: bytes as u64,
             runs: spans.len() as u64,
             registered,
         };
-        let handler = if write { WRITE } else { READ };
-        counter.toward(target);
-        counter.begin();
+        let handler = if put { PUT } else { GET };
         // SAFETY: the caller keeps data that is not copied valid until the answer ends the counter.
         let sent = unsafe {
             self.send_am(target, handler, bytemuck::bytes_of(&request), data, Signals::default())
         };
         if sent.is_err() {
-            accesses.lock().remove(name);
-            counter.end();
+            asked.withdraw(token);
         }
         sent
     }
@@ -170,19 +171,17 @@ fn move_own(buffer: *mut u8, runs: &[Run], direction: Direction) -> Result<()> {
     }
     // The system does not permit even this, so check the mappings first.
     for run in runs {
-        if !is_mapped(*run, direction == Direction::Put) {
-            fail!(Address, "{} bytes at {:#x} are not mapped here", run.len, run.address);
-        }
+        check_mapped(*run, direction)?;
     }
     // SAFETY: the memory is mapped with the required access, and the buffer has the bytes.
     unsafe { kernel::copy_spans(spans, direction) };
     Ok(())
 }
 
-/// Returns whether memory of this process is mapped readable, and writable if `write`.
-fn is_mapped(run: Run, write: bool) -> bool {
-    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
-    let Some(end) = run.end() else { return false };
+/// Fails with `Address` unless memory of this process is mapped readable, and writable for a put.
+fn check_mapped(run: Run, direction: Direction) -> Result<()> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let allowed = if direction == Direction::Put { "rw" } else { "r" };
     let mut at = run.address;
     for line in maps.lines() {
         let mut words = line.split_ascii_whitespace();
@@ -190,40 +189,54 @@ fn is_mapped(run: Run, write: bool) -> bool {
         let Some((from, to)) = range.split_once('-') else { continue };
         let parse = |text| usize::from_str_radix(text, 16).unwrap_or(0);
         let (from, to) = (parse(from), parse(to));
-        if from <= at && at < to {
-            if !mode.starts_with('r') || write && !mode[1..].starts_with('w') {
-                return false;
-            }
+        if mode.starts_with(allowed) && from <= at && at < to {
             at = to;
-            if at >= end {
-                return true;
-            }
         }
     }
-    false
+    if run.end().is_none_or(|end| at < end) {
+        fail!(
+            Address,
+            "{} bytes at {:#x} are not mapped, or not for a {direction:?}",
+            run.len,
+            run.address
+        );
+    }
+    Ok(())
 }
 
-/// Enters the registration that a request names, if any. Fails as [`registered::enter`].
-fn enter(request: &AccessRequest, write: bool, runs: &[Run]) -> Result<Option<Inside>> {
-    let inside = || registered::enter(request.registered, write, runs.iter().copied());
-    (request.registered != 0).then(inside).transpose()
+impl AccessRequest {
+    /// Enters the registration that the request names, if any. Fails as [`registered::enter`].
+    fn enter(&self, direction: Direction, runs: &[Run]) -> Result<Option<Inside>> {
+        let inside = || registered::enter(self.registered, direction, runs.iter().copied());
+        (self.registered != 0).then(inside).transpose()
+    }
+
+    /// Copies the bytes that follow the list of runs to the runs, or returns their bytes.
+    fn copy(&self, direction: Direction, message: &[u8]) -> Result<Vec<u8>> {
+        let (runs, total, sent) = runs::list(message, self.runs)?;
+        let put = direction == Direction::Put;
+        if total as u64 != self.bytes || put && sent.len() != total {
+            fail!(Internal, "{} of {} bytes for runs of {total}", sent.len(), self.bytes);
+        }
+        let _inside = self.enter(direction, &runs)?;
+        let mut read = vec![0; if put { 0 } else { total }];
+        let buffer = if put { sent.as_ptr().cast_mut() } else { read.as_mut_ptr() };
+        move_own(buffer, &runs, direction)?;
+        Ok(read)
+    }
 }
 
-fn answer(am: &Am, origin: usize, name: u64, result: Result<()>, data: Data<'_>) {
-    answer_from(am, (origin, name), result, data, None);
-}
+type Served<'a> = Result<(Data<'a>, Option<Inside>)>;
 
-fn answer_from(
-    am: &Am,
-    (origin, name): (usize, u64),
-    result: Result<()>,
-    data: Data<'_>,
-    inside: Option<Inside>,
-) {
-    let code = result.err().map_or(0, |error| error.kind().code() as u64);
-    let answer = AccessAnswer { name, code };
-    let data = if code == 0 { data } else { Data::NONE };
-    let header = bytemuck::bytes_of(&answer);
+/// Sends the bytes of a get, or an error. The guard of borrowed data is dropped when it has left.
+fn answer(am: &Am, (origin, token): (usize, u64), served: Served<'_>) {
+    let (code, data, inside) = match served {
+        Ok((data, inside)) => (0, data, inside),
+        Err(error) => {
+            (error.kind().code() as u64, Data::Owned(error.detail().to_string().into()), None)
+        }
+    };
+    let answer = AccessAnswer { token, code };
     let origin_signal = match inside {
         Some(inside) => Signal::Call(Box::new(move |_| drop(inside))),
         None => Signal::None,
@@ -232,97 +245,43 @@ fn answer_from(
     let _own = am.observer().exclude_calls();
     // SAFETY: borrowed data was found mapped. The owner keeps it mapped while other ranks access
     // it, and the withdrawal of registered memory waits for `inside`.
-    let sent = unsafe { am.send_am(origin, ANSWER, header, data, signals) };
+    let sent = unsafe { am.send_am(origin, ANSWER, bytemuck::bytes_of(&answer), data, signals) };
     let Err(error) = sent else { return };
     log::error!("answering rank {origin}: {error:#}");
     if code == 0 {
         // The origin waits, so it gets the reason instead of the bytes.
-        answer_from(am, (origin, name), Err(error), Data::NONE, None);
+        self::answer(am, (origin, token), Err(error));
     }
 }
 
-struct Write;
+/// Serves puts or gets.
+struct Access(Direction);
 
-impl Handler for Write {
+impl Handler for Access {
     fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let request: AccessRequest = read_pod(message.header)?;
-        let origin = message.origin;
-        if request.straight != 0 {
-            let run = Run { address: request.straight as usize, len: message.len };
-            let entered = enter(&request, true, &[run]).and_then(|inside| {
-                if !is_mapped(run, true) {
-                    fail!(Address, "{} bytes at {:#x} cannot be written", run.len, run.address);
-                }
-                Ok(inside)
-            });
-            let inside = match entered {
-                Ok(inside) => inside,
-                Err(error) => {
-                    let refused = move |am: &Am, _| {
-                        answer(am, origin, request.name, Err(error), Data::NONE);
-                    };
-                    let then = Then::Inline(Box::new(refused));
-                    return Ok(Accept { to: Destination::Taken, then });
-                }
+        let (direction, whom) = (self.0, (message.origin, request.token));
+        if request.straight == 0 {
+            let copy = move |am: &Am, message: Vec<u8>| {
+                let copied = request.copy(direction, &message);
+                answer(am, whom, copied.map(|bytes| (Data::Owned(bytes), None)));
             };
-            let done = move |am: &Am, _| {
-                drop(inside);
-                answer(am, origin, request.name, Ok(()), Data::NONE);
-            };
-            let to = Destination::At(run.address as *mut u8);
-            return Ok(Accept { to, then: Then::Inline(Box::new(done)) });
+            return Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(copy)) });
         }
-        let store = move |am: &Am, data: Vec<u8>| {
-            let listed = runs::list(&data, request.runs);
-            let stored = listed.and_then(|(runs, total, bytes)| {
-                if bytes.len() != total {
-                    fail!(Internal, "{} bytes for runs of {total}", bytes.len());
-                }
-                let _inside = enter(&request, true, &runs)?;
-                move_own(bytes.as_ptr().cast_mut(), &runs, Direction::Put)
-            });
-            answer(am, origin, request.name, stored, Data::NONE);
+        let put = direction == Direction::Put;
+        let len = if put { message.len } else { request.bytes as usize };
+        let run = Run { address: request.straight as usize, len };
+        let entered = request.enter(direction, &[run]);
+        let entered = entered.and_then(|inside| check_mapped(run, direction).map(|()| inside));
+        let to = match entered {
+            Ok(_) if put => Destination::At(run.address as *mut u8),
+            _ => Destination::Taken,
         };
-        Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(store)) })
-    }
-}
-
-struct Read;
-
-impl Handler for Read {
-    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
-        let request: AccessRequest = read_pod(message.header)?;
-        let origin = message.origin;
-        let load = move |am: &Am, list: Vec<u8>| {
-            let whole = Run { address: request.straight as usize, len: request.bytes as usize };
-            let mut data = Vec::new();
-            let mut entered = Ok(None);
-            if request.straight != 0 {
-                entered = enter(&request, false, &[whole]);
-                if let Ok(inside) = &mut entered
-                    && is_mapped(whole, false)
-                {
-                    let data = Data::At(whole.address as *const u8, whole.len);
-                    let whom = (origin, request.name);
-                    return answer_from(am, whom, Ok(()), data, inside.take());
-                }
-            }
-            let loaded = (|| {
-                entered?;
-                if request.straight != 0 {
-                    fail!(Address, "{} bytes at {:#x} are not mapped", whole.len, whole.address);
-                }
-                let (runs, total, _) = runs::list(&list, request.runs)?;
-                if total != whole.len {
-                    fail!(Internal, "runs of {total} bytes, not {}", whole.len);
-                }
-                let _inside = enter(&request, false, &runs)?;
-                data.resize(total, 0);
-                move_own(data.as_mut_ptr(), &runs, Direction::Get)
-            })();
-            answer(am, origin, request.name, loaded, Data::Owned(data));
+        let done = move |am: &Am, _| {
+            let data = if put { Data::NONE } else { Data::At(run.address as *const u8, len) };
+            answer(am, whom, entered.map(|inside| (data, inside)));
         };
-        Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(load)) })
+        Ok(Accept { to, then: Then::Inline(Box::new(done)) })
     }
 }
 
@@ -331,49 +290,26 @@ struct Answered;
 impl Handler for Answered {
     fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let answer: AccessAnswer = read_pod(message.header)?;
-        let asked = am.state()?.accesses.lock().remove(answer.name);
-        let Some(Asked { counter, spans, direction }) = asked else {
-            fail!(
-                Internal,
-                "rank {} sent a reply to a request that this rank did not make",
-                message.origin
-            );
+        let origin = message.origin;
+        let Some(awaited) = am.state()?.asked.take(origin, answer.token) else {
+            fail!(Internal, "rank {origin} sent a reply to a request that this rank did not make");
         };
-        if answer.code != 0 {
-            let kind = ErrorKind::from_code(answer.code as i32);
-            let first = spans.first().map_or(0, |s| s.remote);
-            let text = format!(
-                "rank {} cannot access its own memory: {} ranges, the first at {first:#x}",
-                message.origin,
-                spans.len()
-            );
-            counter.fail(Error::new(kind, text));
-            return Ok(Accept::DONE);
-        }
-        if direction == Direction::Put {
-            counter.end();
-            return Ok(Accept::DONE);
-        }
-        if message.len != spans.iter().map(|s| s.bytes).sum::<usize>() {
-            fail!(
-                Internal,
-                "rank {} replied with a wrong length of {} bytes",
-                message.origin,
-                message.len
-            );
-        }
-        if let [only] = spans[..] {
-            let done = move |_: &Am, _| counter.end();
-            let to = Destination::At(only.local as *mut u8);
+        if answer.code == 0
+            && let [only] = *awaited.runs()
+            && only.len == message.len
+        {
+            let done = move |_: &Am, _| awaited.end();
+            let to = Destination::At(only.address as *mut u8);
             return Ok(Accept { to, then: Then::Inline(Box::new(done)) });
         }
-        let scatter = move |_: &Am, data: Vec<u8>| {
-            let runs = spans.into_iter().map(|span| span.turned().remote_run());
-            // SAFETY: the caller that asked keeps its memory valid until the counter is done.
-            unsafe { kernel::copy_spans(beside(runs, data.as_ptr() as usize), Direction::Put) };
-            counter.end();
+        let complete = move |_: &Am, data: Vec<u8>| match answer.code {
+            0 => awaited.fill(&data),
+            code => awaited.fail(
+                ErrorKind::from_code(code as i32),
+                format!("rank {origin} refuses access: {}", String::from_utf8_lossy(&data)),
+            ),
         };
-        Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(scatter)) })
+        Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(complete)) })
     }
 }
 
@@ -385,13 +321,14 @@ mod tests {
     fn what_is_mapped_is_known() {
         let mut here = [0u8; 100];
         let address = here.as_mut_ptr() as usize;
-        let mapped = |address, len, write| is_mapped(Run { address, len }, write);
-        assert!(mapped(address, 100, true));
-        assert!(!mapped(8, 8, false));
-        assert!(!mapped(usize::MAX - 3, 8, false));
+        let mapped =
+            |address, len, direction| check_mapped(Run { address, len }, direction).is_ok();
+        assert!(mapped(address, 100, Direction::Put));
+        assert!(!mapped(8, 8, Direction::Get));
+        assert!(!mapped(usize::MAX - 3, 8, Direction::Get));
         let text = "constant".as_ptr() as usize;
-        assert!(mapped(text, 8, false));
-        assert!(!mapped(text, 8, true));
+        assert!(mapped(text, 8, Direction::Get));
+        assert!(!mapped(text, 8, Direction::Put));
     }
 
     #[test]

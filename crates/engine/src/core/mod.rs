@@ -4,6 +4,7 @@
 //! [`crate::path::Paths`], [`Core`]. Waits in any layer make progress for all: [`Core`] forwards
 //! polls and naps to the layer of [`Core::set_progress`].
 
+pub mod answers;
 pub mod handler;
 mod observation;
 pub mod peer;

@@ -15,8 +15,8 @@ const LEFT_OUT: &str = "any_memory atomics::node_queue collective::shared_area f
 
 /// Modules whose tests run without strict provenance, because they make pointers from addresses of
 /// other ranks, as the interfaces do, or contend for locks of parking_lot, which does so.
-const WITH_ADDRESSES: &str = "bulk loops sync::append_lists sync::biased_lock \
-    sync::brlock memory::shared_bytes na::service path::lock_stripe";
+const WITH_ADDRESSES: &str = "bulk core::answers loops sync::append_lists \
+    sync::biased_lock sync::brlock memory::runs memory::shared_bytes na::service path::lock_stripe";
 
 const SOURCES: [&str; 4] = ["src", "crates/compose/src", "crates/engine/src", "crates/rpc/src"];
 

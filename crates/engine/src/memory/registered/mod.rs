@@ -23,7 +23,7 @@
 //! continue for the few microseconds of the current block, and a process of the same user can
 //! ignore this protocol.
 
-use super::runs::Run;
+use super::runs::{Direction, Run};
 use crate::digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
@@ -256,11 +256,14 @@ impl Drop for Inside {
 /// Begins a copy for another process, which names the registration and the runs. Fails with
 /// `Handle` if the registration was withdrawn or never existed, and with `Address` if a run is not
 /// registered for this kind of access.
-pub fn enter(id: u64, write: bool, mut runs: impl Iterator<Item = Run>) -> Result<Inside> {
+pub fn enter(id: u64, direction: Direction, mut runs: impl Iterator<Item = Run>) -> Result<Inside> {
     let found = LIVE.lock().get(&id).cloned();
     let inside = found.ok_or_else(withdrawn)?.begin(How::InMessages)?;
     let registration = &inside.registration;
-    let allowed = if write { registration.writable } else { registration.readable };
+    let allowed = match direction {
+        Direction::Put => registration.writable,
+        Direction::Get => registration.readable,
+    };
     if !allowed || !runs.all(|run| registration.holds(run)) {
         let text = "the requested bytes are not exposed, or not for this kind of access";
         return Err(Error::new(ErrorKind::Address, text));

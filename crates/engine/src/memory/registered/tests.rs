@@ -1,4 +1,5 @@
 use super::*;
+use Direction::{Get, Put};
 
 fn table() -> Table {
     let len = 2 * size_of::<Area>();
@@ -83,7 +84,7 @@ fn copies_by_other_threads_are_waited_for_without_an_engine() {
     });
     // A message that the engine has left behind never ends.
     registration.open();
-    std::mem::forget(enter(id, true, std::iter::once(run(4096, 1))).unwrap());
+    std::mem::forget(enter(id, Put, std::iter::once(run(4096, 1))).unwrap());
     registration.withdraw(&Ended, || {});
 }
 
@@ -110,22 +111,22 @@ fn copies_by_the_owner_stay_within_what_is_exposed() {
     let kept: Arc<dyn Any + Send + Sync> = keeper.clone();
     let registration =
         Registration::new(id, vec![run(100, 10), run(200, 5)], (true, false), Some(kept));
-    let ask = |write, at, len| enter(id, write, std::iter::once(run(at, len))).map(drop);
-    assert_eq!(ask(false, 100, 10).unwrap_err().kind(), ErrorKind::Handle);
+    let ask = |direction, at, len| enter(id, direction, std::iter::once(run(at, len))).map(drop);
+    assert_eq!(ask(Get, 100, 10).unwrap_err().kind(), ErrorKind::Handle);
     registration.open();
-    assert!(ask(false, 100, 10).is_err(), "nobody can know it");
+    assert!(ask(Get, 100, 10).is_err(), "nobody can know it");
     registration.describe((), || None);
-    assert!(ask(false, 100, 10).is_ok() && ask(false, 204, 1).is_ok());
-    for (write, at, len) in
-        [(true, 100, 1), (false, 99, 2), (false, 105, 6), (false, 110, 90), (false, usize::MAX, 2)]
+    assert!(ask(Get, 100, 10).is_ok() && ask(Get, 204, 1).is_ok());
+    for (direction, at, len) in
+        [(Put, 100, 1), (Get, 99, 2), (Get, 105, 6), (Get, 110, 90), (Get, usize::MAX, 2)]
     {
-        assert_eq!(ask(write, at, len).unwrap_err().kind(), ErrorKind::Address, "{at} {len}");
+        assert_eq!(ask(direction, at, len).unwrap_err().kind(), ErrorKind::Address, "{at} {len}");
     }
     assert!(Arc::strong_count(&keeper) == 2);
-    let inside = enter(id, false, std::iter::once(run(100, 1))).unwrap();
+    let inside = enter(id, Get, std::iter::once(run(100, 1))).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| registration.withdraw(&Boot, || {}));
-        while ask(false, 100, 1).is_ok() {
+        while ask(Get, 100, 1).is_ok() {
             std::thread::yield_now();
         }
         drop(inside);
