@@ -27,7 +27,6 @@ mod interface;
 pub(crate) mod limited;
 pub mod links;
 pub mod memory;
-mod moving;
 mod options;
 mod plugin;
 mod private_file;

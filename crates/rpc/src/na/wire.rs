@@ -4,7 +4,7 @@
 pub(in crate::na) const CHUNK: usize = 1 << 20;
 
 pub const HEAD: usize = 16;
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -19,27 +19,20 @@ pub enum Kind {
     Release = 3,
     /// A report of consumed message bytes.
     Credit = 4,
-    /// A request for bytes of registered memory (over a connection).
+    /// A request to send bytes of registered memory over a connection, or to copy them to the memory
+    /// of the sender, on a host.
     Get = 5,
-    /// The requested bytes.
-    GetData = 6,
-    /// Bytes to write to registered memory (over a connection).
-    Put = 7,
-    /// The completion of a put, or of a request that moved the bytes itself, with its status.
-    PutDone = 8,
-    /// A request to write bytes of registered memory to the memory of the sender (on a host).
-    GetInto = 9,
-    /// A request to read bytes from the memory of the sender into registered memory (on a host).
-    PutFrom = 10,
+    /// A request to store the bytes that follow in registered memory, or to copy them from the memory
+    /// of the sender, on a host.
+    Put = 6,
+    /// The answer to these, with its status. It carries the bytes of a get that were not copied.
+    Moved = 7,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Kind> {
         use Kind::*;
-        const ALL: [Kind; 11] = [
-            Unexpected, Expected, Reply, Release, Credit, Get, GetData, Put, PutDone, GetInto,
-            PutFrom,
-        ];
+        const ALL: [Kind; 8] = [Unexpected, Expected, Reply, Release, Credit, Get, Put, Moved];
         ALL.into_iter().find(|k| *k as u8 == byte)
     }
 }

@@ -62,8 +62,7 @@ impl Shared {
             Kind::Reply => bytes <= MAX_EXPECTED,
             Kind::Release | Kind::Credit => bytes == 0,
             // The connection validates these itself.
-            Kind::Get | Kind::GetData | Kind::Put | Kind::PutDone => true,
-            Kind::GetInto | Kind::PutFrom => true,
+            Kind::Get | Kind::Put | Kind::Moved => true,
         }
     }
 

@@ -41,7 +41,7 @@ impl Links {
             link.abandon(&why);
             link.stream.process().into_iter().for_each(shm_export::drop_those_of);
         }
-        self.moving.fail_of(n, &why);
+        self.awaited.lose(n as usize, &why);
         class.lost(Peer::Remote(n));
     }
 

@@ -5,9 +5,10 @@
 use super::output::FRAME;
 use super::stream::after;
 use crate::na::memory::Run;
-use crate::na::moving::Moving;
 use crate::na::service::NAMES;
 use crate::na::wire::{CHUNK, HEAD, Head, Kind, number};
+use portolan_engine::core::answers::AwaitedAnswer;
+use portolan_engine::error::ErrorKind;
 use portolan_engine::memory::runs::scatter;
 
 /// Maximum length of a body: the name of memory and a chunk.
@@ -16,7 +17,7 @@ const MAX_BODY: usize = NAMES + CHUNK;
 const DIRECT: usize = 4096;
 
 pub(super) struct Direct {
-    moving: Moving,
+    awaited: AwaitedAnswer,
     runs: Vec<Run>,
     left: usize,
 }
@@ -44,7 +45,7 @@ pub(super) trait Sink {
     fn message(&mut self, head: &Head, body: &[u8]) -> Result<(), String>;
 
     /// Returns the get that a long reply completes. Fails if the peer was not asked for it.
-    fn reply(&mut self, head: &Head, len: usize) -> Result<Moving, String>;
+    fn reply(&mut self, head: &Head, len: usize) -> Result<AwaitedAnswer, String>;
 }
 
 #[derive(Default)]
@@ -72,14 +73,14 @@ impl Input {
 
     pub fn settle(&mut self) {
         if let Some(direct) = self.direct.take_if(|direct| direct.left == 0) {
-            direct.moving.complete();
+            direct.awaited.end();
         }
     }
 
     /// Fails a direct body whose connection has ended, and forgets a partial frame.
     pub fn abandon(&mut self, why: &str) {
         if let Some(direct) = self.direct.take() {
-            direct.moving.fail(why);
+            direct.awaited.fail(ErrorKind::Mpi, why);
         }
         self.partial = Vec::new();
     }
@@ -91,12 +92,12 @@ impl Input {
         len: usize,
         to: &mut dyn Sink,
     ) -> Result<bool, String> {
-        if head.kind != Kind::GetData || len < DIRECT {
+        if head.kind != Kind::Moved || len < DIRECT {
             return Ok(false);
         }
-        let moving = to.reply(head, len)?;
-        let runs = moving.runs().to_vec();
-        self.direct = Some(Direct { moving, runs, left: len });
+        let awaited = to.reply(head, len)?;
+        let runs = awaited.runs().to_vec();
+        self.direct = Some(Direct { awaited, runs, left: len });
         Ok(true)
     }
 
@@ -163,7 +164,7 @@ mod tests {
             Ok(())
         }
 
-        fn reply(&mut self, _: &Head, _: usize) -> Result<Moving, String> {
+        fn reply(&mut self, _: &Head, _: usize) -> Result<AwaitedAnswer, String> {
             Err("nothing was asked".into())
         }
     }
@@ -198,7 +199,7 @@ mod tests {
         let mut strange = frame(&head, &[]);
         strange[4] = 99;
         assert!(feed(&strange).is_err());
-        let answer = Head { kind: Kind::GetData, ..head };
+        let answer = Head { kind: Kind::Moved, ..head };
         assert!(feed(&frame(&answer, &[0; DIRECT])).is_err(), "nothing was asked");
         assert!(feed(&frame(&answer, &[0; DIRECT])[..FRAME]).is_err());
     }

@@ -52,7 +52,6 @@ mod tls;
 use super::address::{Network, Peer, Scheme};
 use super::class::{Plugin, Shared};
 use super::memory::{InUse, Run};
-use super::moving::InMotion;
 use super::options::Options;
 use super::plugin::{Capabilities, Chunk};
 use super::secret::{self, Key};
@@ -70,6 +69,7 @@ use peers::Peers;
 use poller::Poller;
 use portolan_engine::am::Data;
 use portolan_engine::config::Config;
+use portolan_engine::core::answers::AwaitedAnswers;
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::memory::shm_export;
 use portolan_engine::process;
@@ -96,7 +96,7 @@ pub(crate) struct Links {
     any_ready: AtomicBool,
     must_collect: AtomicBool,
     owner: Owner,
-    moving: InMotion,
+    awaited: AwaitedAnswers,
     held: DeferredOutput,
 }
 
@@ -144,7 +144,7 @@ impl Links {
             any_ready: AtomicBool::new(false),
             must_collect: AtomicBool::new(false),
             owner: Owner::this_process(),
-            moving: InMotion::default(),
+            awaited: AwaitedAnswers::default(),
             held: DeferredOutput::default(),
         })
     }

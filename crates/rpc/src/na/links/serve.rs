@@ -14,12 +14,13 @@ use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
 use crate::na::class::Shared;
 use crate::na::memory::{KEY, Run, decode_key, encode_key, pair, to_mapped};
-use crate::na::moving::Moving;
 use crate::na::plugin::Chunk;
 use crate::na::service::{self, NAMES, Named};
 use crate::na::wire::{Head, Kind};
 use portolan_engine::any_memory::Direction;
+use portolan_engine::core::answers::AwaitedAnswer;
 use portolan_engine::core::peer::CompletionCounter;
+use portolan_engine::error::ErrorKind;
 use portolan_engine::memory::{runs, shm_export};
 use portolan_engine::path::{cma, kernel};
 use std::borrow::Cow;
@@ -30,9 +31,10 @@ const READS: usize = 16;
 /// Maximum number of runs in a request for a direct copy.
 const RUNS: usize = 256;
 
-/// Tag of a request for a direct copy if the memory of the requester is exported. The body then
-/// contains the key before the runs.
-const EXPORTED: u32 = 1;
+/// Bit in the tag of a request whose body lists runs of the requester, for a direct copy.
+const DIRECT: u32 = 1;
+/// Bit in the tag of such a request if these runs are exported. Their key precedes them.
+const EXPORTED: u32 = 2;
 
 struct Messages<'a> {
     links: &'a Links,
@@ -53,36 +55,27 @@ impl Sink for Messages<'_> {
         // Class numbers are independent in different processes.
         let head = Head { class: class.number, ..*head };
         match head.kind {
-            Kind::Get => links.read(class, link, &head, body),
-            Kind::Put => links.answer(class, link, &head, service::write(body)),
-            Kind::GetInto => {
-                let copied = links.copy(link, &head, body, Direction::Get);
-                links.answer(class, link, &head, copied);
+            Kind::Get => links.serve(link, &head, Direction::Get, body),
+            Kind::Put => links.serve(link, &head, Direction::Put, body),
+            Kind::Moved => {
+                let awaited = links.awaited(link, &head, body.len())?;
+                match Status(head.tag as i32) {
+                    Status::SUCCESS => awaited.fill(body),
+                    status => {
+                        let withdrawn = status == Status::ACCESS;
+                        let kind = if withdrawn { ErrorKind::Handle } else { ErrorKind::Address };
+                        awaited.fail(kind, format!("the peer refuses: {}", status.meaning()));
+                    }
+                }
             }
-            Kind::PutFrom => {
-                let copied = links.copy(link, &head, body, Direction::Put);
-                links.answer(class, link, &head, copied);
-            }
-            Kind::GetData | Kind::PutDone => match links.moving.answered(link.number(), &head) {
-                Some(moving) => moving.answered(Status(head.tag as i32), body),
-                None => return Err("it sent a reply to a request that was not made".into()),
-            },
             Kind::Credit => credits.push(head),
             _ => class.arrived(from, &head, Cow::Borrowed(body)),
         }
         Ok(())
     }
 
-    fn reply(&mut self, head: &Head, len: usize) -> std::result::Result<Moving, String> {
-        match self.links.moving.answered(self.link.number(), head) {
-            Some(moving) if total(moving.runs()) == len && head.tag == 0 => Ok(moving),
-            Some(moving) => {
-                let why = format!("it sent {len} bytes, which were not requested");
-                moving.fail(&why);
-                Err(why)
-            }
-            None => Err("it sent a reply to a request that was not made".into()),
-        }
+    fn reply(&mut self, head: &Head, len: usize) -> std::result::Result<AwaitedAnswer, String> {
+        self.links.awaited(self.link, head, len)
     }
 }
 
@@ -95,59 +88,81 @@ impl Links {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let Chunk { direction, id, offset, runs, shm_key } = chunk;
-        let names = Named { id, offset, len: total(&runs) }.bytes();
         let direct = link.stream.is_reachable() && runs.len() <= RUNS;
-        let mut bytes = names.to_vec();
-        let (kind, answer) = match direction {
-            Direction::Get if direct => (Kind::GetInto, Kind::PutDone),
-            Direction::Put if direct => (Kind::PutFrom, Kind::PutDone),
-            Direction::Get => (Kind::Get, Kind::GetData),
-            Direction::Put => (Kind::Put, Kind::PutDone),
-        };
+        let mut body = Named { id, offset, len: total(&runs) }.bytes().to_vec();
         let mut tag = 0;
         if direct {
+            tag = DIRECT;
             if let Some(key) = &shm_key {
-                bytes.extend(encode_key(key));
-                tag = EXPORTED;
+                tag |= EXPORTED;
+                body.extend(encode_key(key));
             }
-            bytes.extend_from_slice(runs::as_bytes(&runs));
+            body.extend_from_slice(runs::as_bytes(&runs));
         }
-        let put = if kind == Kind::Put { runs.clone() } else { Vec::new() };
-        let into = if kind == Kind::Get { runs } else { Vec::new() };
-        let token = self.moving.begin(link.number(), answer, counter, into);
-        let head = Head { kind, class, tag, word: token };
-        // SAFETY: the local memory of a put is valid until the counter is done: until the peer has
-        // answered, after the last byte was written, or the connection was abandoned.
-        let posted = unsafe { self.post(link, &head, &bytes, &put, None) };
-        if posted.is_err() {
-            self.moving.withdraw(token);
-        }
-        posted
-    }
-
-    fn read(&self, class: &Shared, link: &Arc<Link>, to: &Head, body: &[u8]) {
-        let (status, guard, runs) = match service::named(body, Direction::Get) {
-            Ok((mem, runs)) => (Status::SUCCESS, Some(mem), runs),
-            Err(failure) => (failure.status(), None, Vec::new()),
+        let (kind, sent, into) = match direction {
+            Direction::Put if direct => (Kind::Put, Vec::new(), Vec::new()),
+            Direction::Get if direct => (Kind::Get, Vec::new(), Vec::new()),
+            Direction::Put => (Kind::Put, runs, Vec::new()),
+            Direction::Get => (Kind::Get, Vec::new(), runs),
         };
-        let head = answer_to(to, Kind::GetData, class, status);
-        // SAFETY: the guard keeps the memory registered, and thus valid, until it has been written.
-        refused(unsafe { self.post(link, &head, &[], &runs, guard) });
+        // SAFETY: the local memory is valid until the counter is done: until the peer has answered,
+        // after the last byte was written, or the connection was abandoned.
+        unsafe {
+            let token = self.awaited.begin(link.number() as usize, counter, into);
+            let head = Head { kind, class, tag, word: token };
+            let posted = self.post(link, &head, &body, &sent, None);
+            if posted.is_err() {
+                self.awaited.withdraw(token);
+            }
+            posted
+        }
     }
 
-    fn answer(&self, class: &Shared, link: &Arc<Link>, to: &Head, done: Result<()>) {
-        let status = done.map_or_else(|failure| failure.status(), |()| Status::SUCCESS);
-        let head = answer_to(to, Kind::PutDone, class, status);
-        // SAFETY: there are no runs.
-        refused(unsafe { self.post(link, &head, &[], &[], None) });
+    /// Returns the request that a message of `len` bytes answers. Fails if the peer was not asked
+    /// for it.
+    fn awaited(
+        &self,
+        link: &Link,
+        head: &Head,
+        len: usize,
+    ) -> std::result::Result<AwaitedAnswer, String> {
+        let Some(awaited) = self.awaited.take(link.number() as usize, head.word) else {
+            return Err("it sent a reply to a request that was not made".into());
+        };
+        let requested = if head.tag == 0 { total(awaited.runs()) } else { 0 };
+        if len != requested {
+            let why = format!("it sent {len} bytes, which were not requested");
+            awaited.fail(ErrorKind::Mpi, &*why);
+            return Err(why);
+        }
+        Ok(awaited)
+    }
+
+    /// Serves a request, and answers with the bytes of a get unless they were copied directly.
+    fn serve(&self, link: &Arc<Link>, head: &Head, direction: Direction, body: &[u8]) {
+        let nothing = |()| (None, Vec::new());
+        let served = match direction {
+            _ if head.tag & DIRECT != 0 => self.copy(link, head, body, direction).map(nothing),
+            Direction::Put => service::write(body).map(nothing),
+            Direction::Get => {
+                service::named(body, direction).map(|(guard, runs)| (Some(guard), runs))
+            }
+        };
+        let status = served.as_ref().map_or_else(Failure::status, |_| Status::SUCCESS);
+        let (guard, runs) = served.unwrap_or_default();
+        let head = Head { kind: Kind::Moved, tag: status.0 as u32, ..*head };
+        // SAFETY: the guard keeps the memory registered, and thus valid, until it has been written.
+        if let Err(failure) = unsafe { self.post(link, &head, &[], &runs, guard) } {
+            log::debug!("a request of a peer cannot be answered: {failure}");
+        }
     }
 
     /// Copies between registered memory and the memory of the peer's process, as a request asks.
     fn copy(&self, link: &Link, head: &Head, body: &[u8], direction: Direction) -> Result<()> {
         let (names, rest) = body.split_at_checked(NAMES).unwrap_or((body, &[]));
-        let (key, rest) = match head.tag {
-            EXPORTED => (decode_key(rest), rest.get(KEY..).unwrap_or_default()),
-            _ => (None, rest),
+        let (key, rest) = match head.tag & EXPORTED {
+            0 => (None, rest),
+            _ => (decode_key(rest), rest.get(KEY..).unwrap_or_default()),
         };
         let there = runs::list(rest, (rest.len() / size_of::<Run>()) as u64);
         let (mem, here) = service::named(names, direction)?;
@@ -225,15 +240,5 @@ impl Messages<'_> {
             busy = true;
         }
         Ok(Step { busy, again: true })
-    }
-}
-
-fn answer_to(to: &Head, kind: Kind, class: &Shared, status: Status) -> Head {
-    Head { kind, class: class.number, tag: status.0 as u32, word: to.word }
-}
-
-fn refused(posted: Result<()>) {
-    if let Err(failure) = posted {
-        log::debug!("a request of a peer cannot be answered: {failure}");
     }
 }

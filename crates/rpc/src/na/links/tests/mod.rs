@@ -269,7 +269,7 @@ fn a_peer_that_breaks_the_protocol_loses_its_connection_only() {
         let bad = net.open();
         let from_bad = bad.class.lookup(&b.name()).unwrap();
         meet(&bad, &b, &from_bad);
-        let head = Head { kind: Kind::GetData, class: 0, tag: 0, word: 99 };
+        let head = Head { kind: Kind::Moved, class: 0, tag: 0, word: 99 };
         let none = portolan_engine::am::Data::NONE;
         bad.class.transmit(from_bad.peer, &head, none).unwrap();
         bad.context.recv_expected(&from_bad, 1, bad.callback()).unwrap();

@@ -483,7 +483,7 @@ fn a_transfer_from_a_silent_peer_lets_the_program_wait() {
     let mut request = [0; 20 + 24];
     socket.read_exact(&mut request).unwrap();
     let token = u64::from_le_bytes(request[12..20].try_into().unwrap());
-    let head = Head { kind: Kind::GetData, class: 0, tag: 0, word: token };
+    let head = Head { kind: Kind::Moved, class: 0, tag: 0, word: token };
     socket.write_all(&[&10u32.to_le_bytes()[..], &head.bytes(), b"0123456789"].concat()).unwrap();
     assert!(readable(60_000));
     server.pump("the end", || server.events.lock().len() == 2);
