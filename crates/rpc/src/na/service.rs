@@ -46,14 +46,8 @@ impl Named {
         let Some(mem) = Mem::find(self.id) else {
             refuse!(ACCESS, "the handle is not registered (any more)");
         };
-        match direction {
-            Direction::Get if !mem.access().readable() => {
-                refuse!(PERMISSION, "the memory is write-only")
-            }
-            Direction::Put if !mem.access().writable() => {
-                refuse!(PERMISSION, "the memory is read-only")
-            }
-            _ => {}
+        if !mem.access().allows(direction) {
+            refuse!(PERMISSION, "the memory is {:?}", mem.access());
         }
         mem.check(self.offset, self.len)?;
         let runs = mem.chunks(self.offset, self.len).filter(|run| run.len > 0).collect();

@@ -94,14 +94,11 @@ impl Transfer {
             refuse!(INVALID_ARG, "the remote handle is not for memory of rank {rank}");
         }
         let (here, there) = (local.mem.access(), remote.mem.access());
-        let (allowed, what) = match direction {
-            Direction::Put => (here.readable() && there.writable(), "be put"),
-            Direction::Get => (here.writable() && there.readable(), "be got"),
-        };
-        if !allowed {
+        if !here.allows(direction.turned()) || !there.allows(direction) {
+            let what = if direction == Direction::Put { "put" } else { "got" };
             refuse!(
                 PERMISSION,
-                "bytes cannot {what}: the local handle is {here:?}, the remote one {there:?}"
+                "bytes cannot be {what}: the local handle is {here:?}, the remote one {there:?}"
             );
         }
         local.mem.check(local.offset, size)?;

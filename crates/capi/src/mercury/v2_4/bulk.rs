@@ -10,7 +10,7 @@ use crate::mercury::objects::class::count;
 use crate::mercury::objects::context::CONTEXTS;
 use crate::mercury::table::Token;
 use portolan_rpc::failure::{Result, refuse};
-use portolan_rpc::na::{Direction, Part};
+use portolan_rpc::na::Part;
 use std::os::raw::{c_int, c_void};
 
 static OPERATIONS: Operations = Operations::new(0x46);
@@ -39,12 +39,8 @@ unsafe fn transfer(
     };
     let address = address::get(addr)?;
     let direction = direction(op)?;
-    let (remote, here) = (origin.bulk.permission(), local.bulk.permission());
-    let (theirs, ours) = match direction {
-        Direction::Put => (remote.writable(), here.readable()),
-        Direction::Get => (remote.readable(), here.writable()),
-    };
-    if !theirs || !ours {
+    let theirs = origin.bulk.permission().allows(direction);
+    if !theirs || !local.bulk.permission().allows(direction.turned()) {
         let which = if theirs { "local" } else { "origin's" };
         refuse!(PERMISSION, "the {which} handle does not permit this transfer");
     }

@@ -1,6 +1,7 @@
 //! Permissions of memory handles.
 
 use crate::failure::{Result, refuse};
+use portolan_engine::any_memory::Direction;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
@@ -38,5 +39,13 @@ impl Permission {
 
     pub fn writable(self) -> bool {
         self != Permission::ReadOnly
+    }
+
+    /// Whether another process may put bytes to the memory, or get them.
+    pub fn allows(self, direction: Direction) -> bool {
+        match direction {
+            Direction::Put => self.writable(),
+            Direction::Get => self.readable(),
+        }
     }
 }
