@@ -9,7 +9,7 @@
 use super::peer::CompletionCounter;
 use crate::error::{Error, ErrorKind};
 use crate::handles::Handles;
-use crate::memory::runs::{Run, scatter, total};
+use crate::memory::runs::{Run, after, scatter, total};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -69,19 +69,31 @@ impl AwaitedAnswers {
 }
 
 impl AwaitedAnswer {
-    /// Returns where the bytes of the answer go.
+    /// Returns where the rest of the bytes of the answer goes.
     pub fn runs(&self) -> &[Run] {
         &self.into
     }
 
+    /// Notes that the next `n` bytes are in place.
+    pub fn advance(&mut self, n: usize) {
+        self.into = after(&self.into, n).collect();
+    }
+
+    /// Stores the next bytes of the answer. Returns how many of `bytes` belong to it.
+    pub fn store(&mut self, bytes: &[u8]) -> usize {
+        // SAFETY: the caller of `begin` keeps the runs valid until the counter is done.
+        let n = unsafe { scatter(bytes, self.into.iter().copied()) };
+        self.advance(n);
+        n
+    }
+
     /// Completes the request with the bytes of the answer.
-    pub fn fill(self, bytes: &[u8]) {
+    pub fn fill(mut self, bytes: &[u8]) {
         if total(&self.into) != Some(bytes.len()) {
             let text = format!("an answer of {} bytes is too short or too long", bytes.len());
             return self.fail(ErrorKind::Internal, text);
         }
-        // SAFETY: the caller of `begin` keeps the runs valid until the counter is done, below.
-        unsafe { scatter(bytes, self.into.iter().copied()) };
+        self.store(bytes);
         self.end();
     }
 

@@ -3,42 +3,15 @@
 //! destination. Nothing is allocated for a frame before its bytes arrive.
 
 use super::output::FRAME;
-use super::stream::after;
-use crate::na::memory::Run;
 use crate::na::service::NAMES;
 use crate::na::wire::{CHUNK, HEAD, Head, Kind, number};
 use portolan_engine::core::answers::AwaitedAnswer;
 use portolan_engine::error::ErrorKind;
-use portolan_engine::memory::runs::scatter;
 
 /// Maximum length of a body: the name of memory and a chunk.
 const MAX_BODY: usize = NAMES + CHUNK;
 /// Minimum length of a reply to a get that goes directly to its destination.
 const DIRECT: usize = 4096;
-
-pub(super) struct Direct {
-    awaited: AwaitedAnswer,
-    runs: Vec<Run>,
-    left: usize,
-}
-
-impl Direct {
-    pub fn runs(&self) -> &[Run] {
-        &self.runs
-    }
-
-    pub fn advance(&mut self, n: usize) {
-        self.runs = after(&self.runs, n).collect();
-        self.left -= n;
-    }
-
-    fn store(&mut self, bytes: &[u8]) {
-        // SAFETY: the transfer keeps its local memory valid until the counter of the chunk is done,
-        // which happens after the last byte.
-        unsafe { scatter(bytes, self.runs.iter().copied()) };
-        self.advance(bytes.len());
-    }
-}
 
 pub(super) trait Sink {
     /// Handles a message. Fails if no peer of this library would send it; the text says why.
@@ -51,7 +24,8 @@ pub(super) trait Sink {
 #[derive(Default)]
 pub(super) struct Input {
     partial: Vec<u8>,
-    direct: Option<Direct>,
+    /// A reply whose body is arriving at its destination.
+    direct: Option<AwaitedAnswer>,
 }
 
 fn front(bytes: &[u8]) -> Result<(Head, usize), String> {
@@ -66,21 +40,20 @@ fn front(bytes: &[u8]) -> Result<(Head, usize), String> {
 }
 
 impl Input {
-    /// Returns the body that goes directly to its destination, if such a body is arriving.
-    pub fn direct(&mut self) -> Option<&mut Direct> {
+    pub fn direct(&mut self) -> Option<&mut AwaitedAnswer> {
         self.direct.as_mut()
     }
 
     pub fn settle(&mut self) {
-        if let Some(direct) = self.direct.take_if(|direct| direct.left == 0) {
-            direct.awaited.end();
+        if let Some(direct) = self.direct.take_if(|direct| direct.runs().is_empty()) {
+            direct.end();
         }
     }
 
     /// Fails a direct body whose connection has ended, and forgets a partial frame.
     pub fn abandon(&mut self, why: &str) {
         if let Some(direct) = self.direct.take() {
-            direct.awaited.fail(ErrorKind::Mpi, why);
+            direct.fail(ErrorKind::Mpi, why);
         }
         self.partial = Vec::new();
     }
@@ -95,18 +68,14 @@ impl Input {
         if head.kind != Kind::Moved || len < DIRECT {
             return Ok(false);
         }
-        let awaited = to.reply(head, len)?;
-        let runs = awaited.runs().to_vec();
-        self.direct = Some(Direct { awaited, runs, left: len });
+        self.direct = Some(to.reply(head, len)?);
         Ok(true)
     }
 
     pub fn feed(&mut self, mut bytes: &[u8], to: &mut dyn Sink) -> Result<(), String> {
         while !bytes.is_empty() {
             if let Some(direct) = &mut self.direct {
-                let (now, rest) = bytes.split_at(bytes.len().min(direct.left));
-                direct.store(now);
-                bytes = rest;
+                bytes = &bytes[direct.store(bytes)..];
                 self.settle();
                 continue;
             }
