@@ -21,13 +21,12 @@ pub(super) const HELP: HandlerId = HandlerId(0);
 pub(crate) const OWN_HANDLERS: u16 = 1;
 
 use crate::error::{Result, fail};
-use crate::memory::runs::{Direction, Span};
+use crate::memory::runs::{Direction, Span, split};
 use crate::path::cma;
 use crate::trace::Cause;
 use crate::wait::{self, Boot};
 use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
-use std::borrow::Cow;
 use std::mem::size_of;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,22 +47,6 @@ struct Offer {
     place: u32,
     job: u32,
     write: u64,
-}
-
-/// Splits spans so that none is longer than `most` bytes.
-fn split(spans: &[Span], most: usize) -> Cow<'_, [Span]> {
-    if spans.iter().all(|span| span.bytes <= most) {
-        return Cow::Borrowed(spans);
-    }
-    let each = |span: &Span| {
-        let Span { local, remote, bytes } = *span;
-        (0..bytes).step_by(most).map(move |at| Span {
-            local: local + at,
-            remote: remote + at,
-            bytes: most.min(bytes - at),
-        })
-    };
-    Cow::Owned(spans.iter().flat_map(each).collect())
 }
 
 /// Partitions spans. A part at byte offset `at` has `least(at)` bytes or more, except the last.

@@ -77,30 +77,20 @@ impl Am {
         direction: Direction,
         whose: (u64, &Arc<CompletionCounter>),
     ) -> Result<()> {
-        let mut rest = spans;
-        while let Some(first) = rest.first() {
-            if first.bytes >= STRAIGHT {
-                let mut done = 0;
-                while done < first.bytes {
-                    let bytes = (first.bytes - done).min(MAX_RUN);
-                    let (local, remote) = (first.local + done, first.remote + done);
-                    // SAFETY: the caller guarantees the local bytes until the counter is done.
-                    unsafe {
-                        self.ask(target, &[Span { local, remote, bytes }], direction, whose)
-                    }?;
-                    done += bytes;
-                }
-                rest = &rest[1..];
-                continue;
-            }
-            let (mut n, mut bytes) = (0, 0);
-            while n < rest.len() && rest[n].bytes < STRAIGHT && bytes < TOGETHER {
-                bytes += rest[n].bytes + size_of::<Run>();
-                n += 1;
-            }
+        let spans = runs::split(spans, MAX_RUN);
+        let mut rest = &spans[..];
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let together = |span: &&Span| {
+                let joins = span.bytes < STRAIGHT && bytes < TOGETHER;
+                bytes += span.bytes + size_of::<Run>();
+                joins
+            };
+            let n = rest.iter().take_while(together).count().max(1);
+            let (now, after) = rest.split_at(n);
             // SAFETY: the caller guarantees the local bytes until the counter is done.
-            unsafe { self.ask(target, &rest[..n], direction, whose) }?;
-            rest = &rest[n..];
+            unsafe { self.ask(target, now, direction, whose) }?;
+            rest = after;
         }
         Ok(())
     }
@@ -136,8 +126,7 @@ impl Am {
             }
             Data::Owned(data)
         };
-        let local_run = |span: &Span| span.turned().remote_run();
-        let into = if put { Vec::new() } else { spans.iter().map(local_run).collect() };
+        let into = if put { Vec::new() } else { spans.iter().map(Span::local_run).collect() };
         let asked = &self.state()?.asked;
         counter.toward(target);
         // SAFETY: the caller guarantees the local bytes until the counter is done.
@@ -191,17 +180,17 @@ fn check_mapped(run: Run, direction: Direction) -> Result<()> {
         let (from, to) = (parse(from), parse(to));
         if mode.starts_with(allowed) && from <= at && at < to {
             at = to;
+            if run.end().is_some_and(|end| end <= at) {
+                return Ok(());
+            }
         }
     }
-    if run.end().is_none_or(|end| at < end) {
-        fail!(
-            Address,
-            "{} bytes at {:#x} are not mapped, or not for a {direction:?}",
-            run.len,
-            run.address
-        );
-    }
-    Ok(())
+    fail!(
+        Address,
+        "{} bytes at {:#x} are not mapped, or not for this access",
+        run.len,
+        run.address
+    );
 }
 
 impl AccessRequest {

@@ -1,18 +1,25 @@
 //! Runs of bytes that an owner reads or writes for others.
 //!
-//! Three services do this. They differ in their channel, and in the memory that a request may name:
-//! requests of the message path name bytes of segments ([`crate::path::two_sided`]), active messages
-//! name any memory, or registered memory, of a rank ([`crate::any_memory`]), and connections of RPC
-//! name a part of a handle. The bytes of the runs follow each other in a message or buffer. The last
-//! two list runs as this module does, requests of the message path in half as many bytes
-//! ([`crate::path::Batch`]).
+//! Three services do this. The bytes of the runs follow each other in a message or buffer:
+//!
+//! | service | channel | what the owner checks | the requester awaits |
+//! |---|---|---|---|
+//! | `path::two_sided::serve` | requests of the message path | the bytes lie in its segments | a receive |
+//! | `any_memory::owner_served` | active messages | the registration, and its mappings | [`crate::core::answers`] |
+//! | `rpc::na::service` | connections | its record of the handle | [`crate::core::answers`] |
+//!
+//! They copy in different ways. The first stores blocks in order, because the last may be a flag, and
+//! also accumulates. The second lets the kernel copy, which finds bad addresses. The third copies as
+//! [`shared_bytes`], because the threads of safe programs may use the memory meanwhile. Requests of
+//! the message path list their runs in half as many bytes ([`crate::path::Batch`]).
 //!
 //! Invariant: a list is used only with its total length, which does not overflow. So a buffer of
 //! that length has the bytes of all runs, whatever a peer has sent.
 
 use super::shared_bytes;
 use crate::error::{Result, fail};
-use bytemuck::{Pod, Zeroable};
+use bytemuck::{AnyBitPattern, Pod, Zeroable};
+use std::borrow::Cow;
 
 /// A contiguous range of bytes in the owner's address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
@@ -63,6 +70,10 @@ impl Span {
         Span { local: self.remote, remote: self.local, ..self }
     }
 
+    pub fn local_run(&self) -> Run {
+        Run { address: self.local, len: self.bytes }
+    }
+
     pub fn remote_run(&self) -> Run {
         Run { address: self.remote, len: self.bytes }
     }
@@ -81,12 +92,21 @@ pub fn as_bytes(runs: &[Run]) -> &[u8] {
 /// Returns the first `n` runs of a message, their total length in bytes, and the rest. Fails with
 /// `Internal` if the message is too short, or if the total overflows.
 pub fn list(message: &[u8], n: u64) -> Result<(Vec<Run>, usize, &[u8])> {
-    let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(size_of::<Run>()));
+    list_of(message, n, |run| run)
+}
+
+/// Like [`list`], for a list whose entries have another form.
+pub fn list_of<E: AnyBitPattern>(
+    message: &[u8],
+    n: u64,
+    run: impl Fn(E) -> Run,
+) -> Result<(Vec<Run>, usize, &[u8])> {
+    let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(size_of::<E>()));
     let Some((list, rest)) = len.and_then(|len| message.split_at_checked(len)) else {
         fail!(Internal, "a message ends inside its list of {n} runs");
     };
-    let runs: Vec<Run> =
-        list.chunks_exact(size_of::<Run>()).map(bytemuck::pod_read_unaligned).collect();
+    let entries = list.chunks_exact(size_of::<E>()).map(bytemuck::pod_read_unaligned);
+    let runs: Vec<Run> = entries.map(run).collect();
     match total(&runs) {
         Some(total) => Ok((runs, total, rest)),
         None => fail!(Internal, "{n} runs in a message are longer than any memory"),
@@ -112,6 +132,22 @@ pub fn beside(
         buffer += len;
         Span { local, remote: address, bytes: len }
     })
+}
+
+/// Splits spans so that none is longer than `most` bytes.
+pub fn split(spans: &[Span], most: usize) -> Cow<'_, [Span]> {
+    if spans.iter().all(|span| span.bytes <= most) {
+        return Cow::Borrowed(spans);
+    }
+    let each = |span: &Span| {
+        let Span { local, remote, bytes } = *span;
+        (0..bytes).step_by(most).map(move |at| Span {
+            local: local + at,
+            remote: remote + at,
+            bytes: most.min(bytes - at),
+        })
+    };
+    Cow::Owned(spans.iter().flat_map(each).collect())
 }
 
 /// Copies the first bytes of the runs to `to`, as [`shared_bytes`]. Returns their number.

@@ -5,7 +5,7 @@
 use crate::core::peer::Weight;
 use crate::error::{Result, fail};
 use crate::layout::{Dim, Shape};
-use crate::memory::runs::Run;
+use crate::memory::runs::{self, Run};
 use crate::path::batch::NearBlock;
 use crate::path::kernel::Scale;
 use crate::path::ops::Rmw;
@@ -276,27 +276,16 @@ pub(super) fn moved_bytes(kind: RequestKind, message: &[u8]) -> usize {
     }
 }
 
-/// Returns the blocks that a request lists, their total length in bytes, and the payload. Fails
-/// with `Internal` if the message is too short.
+/// Returns the blocks that a request lists, their total length in bytes, and the payload. Fails as
+/// [`runs::list`].
 pub(super) fn blocks<'a>(
     header: &RequestHeader,
     body: &'a [u8],
 ) -> Result<(Vec<Run>, usize, &'a [u8])> {
-    let n = header.operand[2];
-    let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(size_of::<NearBlock>()));
-    let Some((list, payload)) = len.and_then(|len| body.split_at_checked(len)) else {
-        fail!(Internal, "a message ends inside its list of {n} blocks");
-    };
-    let place = |block: NearBlock| Run {
+    runs::list_of(body, header.operand[2], |block: NearBlock| Run {
         address: (header.address as usize).wrapping_add_signed(block.offset as isize),
         len: block.len as usize,
-    };
-    let blocks: Vec<Run> = list
-        .chunks_exact(size_of::<NearBlock>())
-        .map(|block| place(bytemuck::pod_read_unaligned(block)))
-        .collect();
-    let total = blocks.iter().map(|block| block.len).sum();
-    Ok((blocks, total, payload))
+    })
 }
 
 /// Decodes a message into the header, the shape with a packed local side, and the payload. Fails
