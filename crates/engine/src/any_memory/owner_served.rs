@@ -1,6 +1,6 @@
 //! Memory that its owner reads and writes for other ranks, by active messages. A request lists runs
-//! of bytes. The request of a put or the answer to a get carries the bytes; those of a long single
-//! run travel directly between the memories. The owner checks the registration that the request
+//! of bytes. The request of a put or the answer to a get carries the bytes. A long single run travels
+//! directly between the memories. The owner checks the registration that the request
 //! names. It copies through the kernel ([`crate::path::cma`]) or checks its mappings, so a bad
 //! address is an error at the origin.
 

@@ -4,7 +4,7 @@
 //!
 //! Invariant: only an answer of the rank or connection that was asked completes a request, once.
 //! The counter of a request is incremented when the request is recorded, and decremented after its
-//! removal. Bytes of an answer are stored only if they are as many as the request awaits.
+//! removal. The bytes of an answer go only to the runs of its request.
 
 use super::peer::CompletionCounter;
 use crate::error::{Error, ErrorKind};
@@ -69,7 +69,7 @@ impl AwaitedAnswers {
 }
 
 impl AwaitedAnswer {
-    /// Returns where the rest of the bytes of the answer goes.
+    /// Returns the runs for the bytes that have not come.
     pub fn runs(&self) -> &[Run] {
         &self.into
     }
