@@ -146,7 +146,7 @@ fn lingering() -> Arc<Rank> {
     let rank = Arc::new(Rank::default());
     // A rank lingers only after a number of waits.
     while !rank.presence.lingers() {
-        rank.presence.touch(&rank.node, true);
+        rank.presence.touch(1, &rank.node, true);
     }
     rank
 }

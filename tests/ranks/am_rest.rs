@@ -58,14 +58,14 @@ pub fn late_items(ctx: &Ctx) {
     let (now, count, ask) = (armed.clone(), spread.clone(), ids[1]);
     let hook: Hook = Arc::new(move |engine: &Am, aged| {
         if aged || !now.swap(false, Ordering::Relaxed) {
-            return Ok(false);
+            return Ok(());
         }
         let before = count.load(Ordering::Relaxed);
         engine.send_message(0, ask, &[], &[])?;
         while count.load(Ordering::Relaxed) == before {
             engine.probe()?;
         }
-        Ok(true)
+        Ok(())
     });
     engine.add_flush_hook(hook.clone()).expect("hook");
     for round in 1..=ROUNDS {

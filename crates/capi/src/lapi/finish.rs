@@ -108,8 +108,8 @@ pub(crate) fn hook_up(engine: &Am) -> Result<()> {
     let hook: portolan_engine::am::Hook = Arc::new(|engine: &Am, _aged| {
         let _announced = admission::begin_call();
         match context::current() {
-            Ok(context) => context.pending.advance(context, engine),
-            Err(_) => Ok(false),
+            Ok(context) => context.pending.advance(context, engine).map(drop),
+            Err(_) => Ok(()),
         }
     });
     engine.add_flush_hook(hook.clone())?;

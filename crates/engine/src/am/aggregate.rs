@@ -16,7 +16,7 @@ use super::{HandlerId, Hook};
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::memory::pool::Pool;
-use crate::sync::append_lists::{AppendLists, Batch, Locked};
+use crate::sync::append_lists::{AppendLists, Batch};
 use crate::thread::fast_tls;
 use crate::trace::{self, Call, CallInfo, Cause};
 use bytemuck::Pod;
@@ -45,7 +45,7 @@ pub struct Aggregator {
     limit: usize,
     lists: AppendLists,
     spares: Arc<Pool>,
-    /// Batches taken from their buffers and not yet sent.
+    /// Batches that were taken from their buffers, under the lock of the lists, and not yet sent.
     sending: AtomicUsize,
     age: Duration,
     hook: OnceLock<Hook>,
@@ -101,7 +101,7 @@ impl Aggregator {
         let weak = Arc::downgrade(&aggregator);
         let hook: Hook = Arc::new(move |am: &Am, aged| match weak.upgrade() {
             Some(aggregator) => aggregator.send_collected(am, aged),
-            None => Ok(false),
+            None => Ok(()),
         });
         am.add_flush_hook(hook.clone())?;
         let _ = aggregator.hook.set(hook);
@@ -120,11 +120,7 @@ impl Aggregator {
 
     #[inline]
     pub fn push_value<T: Pod>(&self, am: &Am, target: usize, item: T) -> Result<()> {
-        if size_of::<T>() != self.item {
-            return self.wrong_size(size_of::<T>());
-        }
-        let item = bytemuck::bytes_of(&item);
-        if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
+        self.push(am, target, bytemuck::bytes_of(&item))
     }
 
     /// Adds items in order. The iterator may use this aggregator itself. Fails as
@@ -210,7 +206,7 @@ impl Aggregator {
             am.check_rank(target)?;
             let fresh = || self.spares.take_filled(self.limit * self.item.max(1));
             if let Some(batch) = lists.append(target, item, fresh) {
-                self.begin_send(&lists);
+                self.sending.fetch_add(1, Ordering::Relaxed);
                 return Ok(Some((target, batch)));
             }
         }
@@ -220,33 +216,32 @@ impl Aggregator {
     /// On return, all items pushed before have been sent, even if another thread was sending their
     /// batch. In a handler, which must not block, does not wait for other threads.
     pub fn flush(&self, am: &Am) -> Result<()> {
-        self.send_collected(am, false).map(|_| ())
+        self.send_collected(am, false)
     }
 
-    /// With `aged`, sends only the old items. Returns whether there were any.
-    fn send_collected(&self, am: &Am, aged: bool) -> Result<bool> {
-        let sent = self.send_lists(am, aged)?;
+    /// With `aged`, sends only the old items.
+    fn send_collected(&self, am: &Am, aged: bool) -> Result<()> {
+        self.send_lists(am, aged)?;
         if !aged && handler::running().is_none() && SENDING.get() == 0 {
             am.wait_for(Cause::Message, &|| "batches that other threads send".into(), || {
                 Ok(self.sending.load(Ordering::Acquire) == 0)
             })?;
         }
-        Ok(sent)
+        Ok(())
     }
 
     /// Sends all batches even if a send fails, and returns the first error.
-    fn send_lists(&self, am: &Am, aged: bool) -> Result<bool> {
+    fn send_lists(&self, am: &Am, aged: bool) -> Result<()> {
         if self.lists.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         let now = aged.then(Instant::now);
-        let (mut from, mut any, mut result) = (0, false, Ok(()));
+        let (mut from, mut result) = (0, Ok(()));
         loop {
             let taken = self.take_from(&mut from, now);
             if taken.is_empty() {
-                return result.map(|()| any);
+                return result;
             }
-            any = true;
             for (target, batch) in taken {
                 let sent = self.send(am, target, batch);
                 result = result.and(sent);
@@ -266,16 +261,11 @@ impl Aggregator {
             if now.is_none_or(|now| lists.is_old(index, now, self.age))
                 && let Some(batch) = lists.take(index)
             {
-                self.begin_send(&lists);
+                self.sending.fetch_add(1, Ordering::Relaxed);
                 taken.push((lists.target(index), batch));
             }
         }
         taken
-    }
-
-    /// Counts a batch under the lock under which it was taken. The caller sends it.
-    fn begin_send(&self, _: &Locked<'_>) {
-        self.sending.fetch_add(1, Ordering::Relaxed);
     }
 
     fn send(&self, am: &Am, target: usize, (buffer, used): Batch) -> Result<()> {
@@ -303,13 +293,11 @@ impl Aggregator {
         let _included = am.observer().include_calls();
         am.observed(
             || CallInfo { blocks: items, ..call_info.by(am.call_info_of_message(target, 0).path) },
-            || self.send_batch(am, target, bytes, items),
+            || {
+                let head = [&self.header[..], &(items as u64).to_ne_bytes()].concat();
+                am.send_message(target, self.handler, &head, bytes)
+            },
         )
-    }
-
-    fn send_batch(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
-        let head = [&self.header[..], &(items as u64).to_ne_bytes()].concat();
-        am.send_message(target, self.handler, &head, bytes)
     }
 }
 

@@ -24,8 +24,9 @@ use std::time::Duration;
 const PATIENT: u32 = 8;
 /// Number of waits within [`OFTEN`] that make a rank linger.
 const WAITS: u32 = 32;
-/// Number of waits that a batch counts as: it takes a multiple of the time between waits.
-const BATCH: u32 = 16;
+/// Number of waits that a full batch counts as: it takes a multiple of the time between waits, and
+/// another one will probably follow soon.
+pub const BATCH: u32 = 16;
 
 /// Time until the next check after `checks` checks that found the rank polling.
 pub fn pause_after(checks: u32) -> Duration {
@@ -92,19 +93,9 @@ impl PollState {
         self.take_back(node, waiters)
     }
 
-    /// Activity between two waits counts as a wait: other ranks may answer.
+    /// Activity between two waits counts as `new` waits: other ranks may answer.
     #[inline]
-    pub fn touch(&self, node: &ShmTransport, watched: bool) {
-        self.touch_as(1, node, watched);
-    }
-
-    /// A thread has sent a full batch, and will probably send another one soon.
-    pub fn touch_by_batch(&self, node: &ShmTransport, watched: bool) {
-        self.touch_as(BATCH, node, watched);
-    }
-
-    #[inline]
-    fn touch_as(&self, new: u32, node: &ShmTransport, watched: bool) {
+    pub fn touch(&self, new: u32, node: &ShmTransport, watched: bool) {
         let waits = self.count(new);
         if completes(waits, new) && watched && !self.lingers() {
             self.touched_often(node, waits);

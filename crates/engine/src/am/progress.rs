@@ -2,6 +2,7 @@
 //! wait polls the rings, the rank's messages to itself, and the message path, and shows this to the
 //! node ([`super::poll_state`]). A long wait sleeps on the bell of the rings.
 
+use super::poll_state::BATCH;
 use super::shm_transport::ShmTransport;
 use super::state::{AmState, RingState};
 use super::{Am, Owner};
@@ -72,7 +73,7 @@ impl Am {
     #[inline]
     pub fn attend(&self) {
         if let Some((state, node)) = self.rings() {
-            state.poll_state.touch(node, self.is_watched());
+            state.poll_state.touch(1, node, self.is_watched());
         }
     }
 
@@ -83,7 +84,7 @@ impl Am {
             return Ok(());
         }
         let Some((state, node)) = self.rings() else { return Ok(()) };
-        state.poll_state.touch_by_batch(node, self.is_watched());
+        state.poll_state.touch(BATCH, node, self.is_watched());
         for _ in 0..BETWEEN_BATCHES {
             let busy = state.poll(self)?;
             if !(busy | (self.may_call_mpi() && self.poll_messages()?)) {

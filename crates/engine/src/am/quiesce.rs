@@ -96,26 +96,18 @@ impl Am {
         }
     }
 
-    /// With `aged`, for aged items only. Returns whether a hook sent anything.
-    pub(crate) fn flush_hooks(&self, aged: bool) -> Result<bool> {
+    /// With `aged`, for aged items only.
+    pub(crate) fn flush_hooks(&self, aged: bool) -> Result<()> {
         let state = self.state()?;
         // Sending may wait, and a wait flushes again.
         if aged && state.flushing.swap(true, Ordering::Acquire) {
-            return Ok(false);
+            return Ok(());
         }
-        let flushed = self.run_hooks(state, aged);
+        let hooks = state.hooks.read().clone();
+        let flushed = hooks.iter().try_for_each(|hook| hook(self, aged));
         if aged {
             state.flushing.store(false, Ordering::Release);
         }
         flushed
-    }
-
-    fn run_hooks(&self, state: &AmState, aged: bool) -> Result<bool> {
-        let hooks = state.hooks.read().clone();
-        let mut any = false;
-        for hook in hooks {
-            any |= hook(self, aged)?;
-        }
-        Ok(any)
     }
 }

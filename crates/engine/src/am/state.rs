@@ -147,8 +147,8 @@ pub(super) struct Towards {
 /// Largest number of ranks whose messages are counted by target: quiescence sums all counts.
 const COUNTED_TARGETS: usize = 64;
 
-/// Sends collected items, or with the flag only aged ones. Returns whether it sent anything.
-pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<bool> + Send + Sync>;
+/// Sends collected items, or with the flag only aged ones.
+pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<()> + Send + Sync>;
 
 pub struct AmState {
     pub node: Option<ShmTransport>,
