@@ -65,7 +65,8 @@ impl<'rt> Group<'rt> {
     /// Returns `Memory` on all ranks if an allocation fails, or `State` if the group was freed.
     #[track_caller]
     pub fn mutexes(&self, here: usize) -> Result<MutexSet<'rt>> {
-        let inner = public("Group::mutexes", || self.engine().create_mutexes(self.inner(), here))?;
+        let inner =
+            public("Group::mutexes", || self.engine().create_mutexes(self.inner(), Ok(here)))?;
         Ok(MutexSet { group: self.clone(), inner, freed: false })
     }
 }

@@ -40,7 +40,7 @@ fn use_group(ctx: &Ctx, group: &Arc<Group>, ranks: &[usize]) {
         }
         .expect("acc");
     }
-    let set = engine.create_mutexes(group, 1).expect("mutexes");
+    let set = engine.create_mutexes(group, Ok(1)).expect("mutexes");
     for _ in 0..5 {
         engine.lock(&set, 0, right).expect("lock");
         engine.unlock(&set, 0, right).expect("unlock");

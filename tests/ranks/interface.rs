@@ -224,7 +224,7 @@ impl Ops {
         let flags = ctx.allocate(4 * FLAGS * ctx.n);
         own(&flags).fill(0);
         // Each rank has another number of mutexes. The first and the last one of each are used.
-        let locks = engine.create_mutexes(engine.world(), ctx.me + 2).expect("mutexes");
+        let locks = engine.create_mutexes(engine.world(), Ok(ctx.me + 2)).expect("mutexes");
         assert_eq!(locks.counts(), (2..ctx.n + 2).collect::<Vec<_>>());
         let (sent, received) = (vec![0; ctx.n], vec![0; ctx.n]);
         let teams = EngineTeams::new(&engine);

@@ -91,7 +91,7 @@ impl Call {
                 group.all_to_all_varied(engine, &vec![1u64; ctx.n], &vec![1; ctx.n]).map(drop)
             }
             Call::Allocate => engine.allocate(group, 64).map(drop),
-            Call::Mutexes => engine.create_mutexes(group, 2).map(drop),
+            Call::Mutexes => engine.create_mutexes(group, Ok(2)).map(drop),
         }
     }
 }

@@ -10,7 +10,7 @@ pub fn mutexes(ctx: &Ctx) {
     let engine = &*ctx.engine;
     for again in 0..2 {
         // Rank `r` has `r + 1` mutexes.
-        let set = engine.create_mutexes(engine.world(), ctx.me + 1).expect("mutexes");
+        let set = engine.create_mutexes(engine.world(), Ok(ctx.me + 1)).expect("mutexes");
         assert_eq!(set.counts(), (1..=ctx.n).collect::<Vec<_>>());
         ctx.barrier();
         turns(ctx, again);
@@ -27,7 +27,7 @@ const TURNS: i64 = 20;
 /// First come, first served: no rank starves while others lock and unlock.
 fn turns(ctx: &Ctx, again: usize) {
     let engine = &*ctx.engine;
-    let set = engine.create_mutexes(engine.world(), usize::from(ctx.me == 0)).expect("mutexes");
+    let set = engine.create_mutexes(engine.world(), Ok(usize::from(ctx.me == 0))).expect("mutexes");
     let counts = ctx.allocate(if ctx.me == 0 { 8 * ctx.n } else { 0 });
     own(&counts).fill(0);
     ctx.barrier();
@@ -51,7 +51,7 @@ fn turns(ctx: &Ctx, again: usize) {
 
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;
-    let set = engine.create_mutexes(engine.world(), 2).expect("mutexes");
+    let set = engine.create_mutexes(engine.world(), Ok(2)).expect("mutexes");
     step("mutex_errors: arguments");
     refused(ErrorKind::Rank, "rank outside", engine.lock(&set, 0, ctx.n));
     refused(ErrorKind::Argument, "number outside", engine.lock(&set, 2, 0));
@@ -92,7 +92,7 @@ pub fn errors(ctx: &Ctx) {
         destroyed.expect("destroy");
     }
     // The next set starts unlocked, even if it occupies the memory of the last one.
-    let set = engine.create_mutexes(engine.world(), 2).expect("mutexes");
+    let set = engine.create_mutexes(engine.world(), Ok(2)).expect("mutexes");
     for owner in 0..ctx.n {
         for index in 0..2 {
             engine.lock(&set, index, owner).expect("lock");
@@ -103,9 +103,9 @@ pub fn errors(ctx: &Ctx) {
     refused(
         ErrorKind::Memory,
         "more mutexes than memory",
-        engine.create_mutexes(engine.world(), usize::MAX / 4),
+        engine.create_mutexes(engine.world(), Ok(usize::MAX / 4)),
     );
-    let none = engine.create_mutexes(engine.world(), 0).expect("no mutexes");
+    let none = engine.create_mutexes(engine.world(), Ok(0)).expect("no mutexes");
     refused(ErrorKind::Argument, "a mutex of none", engine.lock(&none, 0, 0));
     engine.destroy_mutexes(&none).expect("destroy");
 }
@@ -123,7 +123,7 @@ pub fn interrupted(ctx: &Ctx) {
     for (owner, gone) in (0..ctx.n).flat_map(|owner| (0..ctx.n).map(move |gone| (owner, gone))) {
         step(format!("mutex_interrupted: rank {gone} waits for a mutex of rank {owner}"));
         let holder = (gone + 1) % ctx.n;
-        let set = engine.create_mutexes(engine.world(), 1).expect("mutexes");
+        let set = engine.create_mutexes(engine.world(), Ok(1)).expect("mutexes");
         own(&flag).fill(0);
         if ctx.me == holder {
             engine.lock(&set, 0, owner).expect("lock");

@@ -15,7 +15,7 @@ pub fn progress(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(200_000);
     own(&segment).fill(1);
-    let set = engine.create_mutexes(engine.world(), 1).expect("mutexes");
+    let set = engine.create_mutexes(engine.world(), Ok(1)).expect("mutexes");
     let at = segment.part(1).address();
     ctx.barrier();
     if ctx.me == 1 {

@@ -421,7 +421,8 @@ impl Teams for EngineTeams {
 
     fn under_lock(&mut self, team: usize, home: usize, times: usize, change: &mut dyn FnMut()) {
         let (engine, group) = (&*self.engine, &self.teams[&team]);
-        let (set, home) = (engine.create_mutexes(group, 1), group.rank_of(home).expect("a member"));
+        let (set, home) =
+            (engine.create_mutexes(group, Ok(1)), group.rank_of(home).expect("a member"));
         let set = set.expect("mutexes");
         for _ in 0..times {
             engine.lock(&set, 0, home).expect("lock");

@@ -19,7 +19,7 @@ pub fn threads(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(64 + SLOT * THREADS * ctx.n);
     own(&segment).fill(0);
-    let set = engine.create_mutexes(engine.world(), 1).expect("mutexes");
+    let set = engine.create_mutexes(engine.world(), Ok(1)).expect("mutexes");
     ctx.barrier();
     let rounds = if ctx.quick { 30 } else { 120 / ctx.n };
     step("threads: all at once");

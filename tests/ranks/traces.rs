@@ -49,7 +49,7 @@ const TIMES: usize = 3;
 fn calls(engine: &Engine) -> Result<Vec<Path>> {
     let (me, world) = (engine.rank(), engine.world());
     let segment = engine.allocate(world, 4096)?;
-    let set = engine.create_mutexes(world, 2)?;
+    let set = engine.create_mutexes(world, Ok(2))?;
     let ids = engine.register_handlers(vec![("quiet".into(), Arc::new(Quiet))])?;
     engine.barrier_of(world)?;
     let mut local = [7u8; 64];

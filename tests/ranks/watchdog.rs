@@ -17,7 +17,7 @@ fn sleep_for_ever() -> ! {
 
 pub fn held_mutex() {
     let ctx = Ctx::new(start());
-    let set = ctx.engine.create_mutexes(ctx.engine.world(), 1).expect("mutexes");
+    let set = ctx.engine.create_mutexes(ctx.engine.world(), Ok(1)).expect("mutexes");
     if ctx.me == 1 {
         ctx.engine.lock(&set, 0, 0).expect("lock");
     }

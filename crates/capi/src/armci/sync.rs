@@ -84,7 +84,7 @@ export! {
         if SET.read().is_some() {
             fail!(State, "mutexes exist already; destroy them first");
         }
-        let made = engine.create_mutexes_checked(engine.world(), number(count))?;
+        let made = engine.create_mutexes(engine.world(), number(count))?;
         SET.change(|set| *set = Some(made));
         Ok(())
     });
@@ -127,7 +127,7 @@ export! {
             let engine = current()?;
             // SAFETY: the caller guarantees that `pgroup` is valid.
             let (group, grp) = unsafe { (group_table::find(engine, pgroup)?, *pgroup) };
-            let set = engine.create_mutexes_checked(&group, number(count))?;
+            let set = engine.create_mutexes(&group, number(count))?;
             let most = set.counts().iter().max().copied().unwrap_or(0);
             let hdl = Box::into_raw(Box::new(ArmcixMutexes {
                 my_count: count as c_int,

@@ -32,8 +32,9 @@ pub(super) enum Turn {
     Leads = 1,
     /// The rank's operation is complete, or the rank holds the mutex.
     Has = 2,
-    /// The leading rank failed. The waiting rank must send its own request.
-    Failed = 3,
+    /// The rank must send its own request: the queue is in use for something else, or the leading
+    /// rank failed.
+    Alone = 3,
 }
 
 /// A line in the header of a region: a queue, and the state of a rank that waits in a queue.
@@ -76,22 +77,12 @@ pub(super) struct NodeQueue {
     address: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Waiter<'a>(&'a Line);
-
-impl Waiter<'_> {
-    fn grant(self, what: Turn) {
-        self.0.turn.store(what as u32, Ordering::Release);
-        futex::wake_all(&self.0.turn);
+impl Line {
+    /// Wakes the rank that waits in this line.
+    fn grant(&self, what: Turn) {
+        self.turn.store(what as u32, Ordering::Release);
+        futex::wake_all(&self.turn);
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QueueEntry {
-    Leads,
-    Waits,
-    /// The rank must send its own request to the owner.
-    Alone,
 }
 
 impl NodeFile {
@@ -149,19 +140,19 @@ impl NodeQueue {
     }
 
     /// `value` is the number to add, if any.
-    pub(super) fn enter(&self, value: i64) -> QueueEntry {
+    pub(super) fn enter(&self, value: i64) -> Turn {
         let (head, mine) = (self.head(), self.mine());
         let _lock = self.lock();
         if head.owner.load(Ordering::Relaxed) == 0 {
             head.owner.store(self.owner, Ordering::Relaxed);
             head.address.store(self.address, Ordering::Relaxed);
-            return QueueEntry::Leads;
+            return Turn::Leads;
         }
         let same = head.owner.load(Ordering::Relaxed) == self.owner
             && head.address.load(Ordering::Relaxed) == self.address;
         // Another thread of this rank may be waiting in the line.
         if !same || mine.next.load(Ordering::Relaxed) != 0 {
-            return QueueEntry::Alone;
+            return Turn::Alone;
         }
         let link = self.own_link();
         mine.value.store(value, Ordering::Relaxed);
@@ -172,7 +163,7 @@ impl NodeQueue {
             Some(last) => last.next.store(link, Ordering::Relaxed),
             None => head.head.store(link, Ordering::Relaxed),
         }
-        QueueEntry::Waits
+        Turn::Waits
     }
 
     /// Sleeps until the state of this rank changes. Returns it and the number in its line. After an
@@ -211,14 +202,14 @@ impl NodeQueue {
         let (turn, asleep) = (&self.mine().turn, Turn::Waits as u32);
         match wait::while_equal(&Boot, Cause::Other, &what, (turn, asleep), None) {
             Ok(()) => self.turn(),
-            Err(_) => Turn::Failed,
+            Err(_) => Turn::Alone,
         }
     }
 
     fn turn(&self) -> Turn {
         let word = self.mine().turn.load(Ordering::Acquire);
         let answers = [Turn::Leads, Turn::Has];
-        answers.into_iter().find(|&turn| turn as u32 == word).unwrap_or(Turn::Failed)
+        answers.into_iter().find(|&turn| turn as u32 == word).unwrap_or(Turn::Alone)
     }
 
     /// Returns false if the line of this rank is not in the queue. The caller holds the lock.
@@ -244,7 +235,7 @@ impl NodeQueue {
     }
 
     /// The caller holds the lock.
-    fn pop(&self) -> Option<Waiter<'_>> {
+    fn pop(&self) -> Option<&Line> {
         let head = self.head();
         let link = head.head.load(Ordering::Relaxed);
         let first = self.file.linked(link)?;
@@ -254,12 +245,12 @@ impl NodeQueue {
         if last {
             head.tail.store(0, Ordering::Relaxed);
         }
-        Some(Waiter(first))
+        Some(first)
     }
 
     /// Removes and returns all waiting ranks. Ranks that the last turn carried may soon request the
     /// same again, so this first yields the core to them. It allocates no memory under the lock.
-    fn take_all(&self) -> Vec<Waiter<'_>> {
+    fn take_all(&self) -> Vec<&Line> {
         let head = self.head();
         if head.carried.load(Ordering::Relaxed) > 0 {
             wait::offer_core();
@@ -270,7 +261,7 @@ impl NodeQueue {
         drop(lock);
         let mut all = Vec::new();
         while let Some(line) = self.file.linked(link) {
-            all.push(Waiter(line));
+            all.push(line);
             let next = line.next.load(Ordering::Relaxed);
             link = if next == link { 0 } else { next };
         }
@@ -321,30 +312,25 @@ pub(super) fn combined(
     let what = || format!("an addition on rank {} that another rank carries", queue.owner - 1);
     progress.may_wait()?;
     let mine = op.operand().value();
-    match queue.enter(mine) {
-        QueueEntry::Leads => {}
-        QueueEntry::Alone => return send(op),
-        QueueEntry::Waits => {
-            match queue.wait(
-                progress,
-                Awaited::of(Cause::Answer, queue.owner as usize - 1),
-                &what,
-            )? {
-                (Turn::Leads, _) => {}
-                (Turn::Has, old) => return Ok(old),
-                (Turn::Failed | Turn::Waits, _) => return send(op),
-            }
-        }
+    let (mut turn, mut old) = (queue.enter(mine), 0);
+    if turn == Turn::Waits {
+        let awaited = Awaited::of(Cause::Answer, queue.owner as usize - 1);
+        (turn, old) = queue.wait(progress, awaited, &what)?;
+    }
+    match turn {
+        Turn::Leads => {}
+        Turn::Has => return Ok(old),
+        Turn::Alone | Turn::Waits => return send(op),
     }
     let waiting = queue.take_all();
-    let values = waiting.iter().map(|waiter| waiter.0.value.load(Ordering::Relaxed));
+    let values = waiting.iter().map(|waiter| waiter.value.load(Ordering::Relaxed));
     let sent = send(op.with_value(values.fold(mine, i64::wrapping_add)));
     let mut at = sent.as_ref().map_or(0, |old| old.wrapping_add(mine));
     for waiter in waiting {
         let traced = progress.traced_by().and_then(Observer::serve);
-        let value = waiter.0.value.load(Ordering::Relaxed);
-        waiter.0.value.store(op.with_value(at).operand().value(), Ordering::Relaxed);
-        waiter.grant(if sent.is_ok() { Turn::Has } else { Turn::Failed });
+        let value = waiter.value.load(Ordering::Relaxed);
+        waiter.value.store(op.with_value(at).operand().value(), Ordering::Relaxed);
+        waiter.grant(if sent.is_ok() { Turn::Has } else { Turn::Alone });
         if let Some(traced) = traced {
             traced.end(Served::Rmw, None, op.size(), None);
         }
@@ -420,12 +406,12 @@ mod tests {
         let mut node = Node::new();
         let ranks = node.queues(128);
         let turn = |rank: usize| ranks[rank].mine().turn.load(Ordering::Relaxed);
-        assert_eq!(ranks[2].enter(0), QueueEntry::Leads);
+        assert_eq!(ranks[2].enter(0), Turn::Leads);
         ranks[2].taken(2);
         for rank in [0, 3, 1] {
-            assert_eq!(ranks[rank].enter(0), QueueEntry::Waits);
+            assert_eq!(ranks[rank].enter(0), Turn::Waits);
         }
-        assert_eq!(ranks[0].enter(0), QueueEntry::Alone, "another thread of the rank waits");
+        assert_eq!(ranks[0].enter(0), Turn::Alone, "another thread of the rank waits");
         assert_eq!(ranks[2].pass_on(2), None);
         assert_eq!((turn(0), turn(3)), (Turn::Has as u32, Turn::Waits as u32));
         assert_eq!(ranks[0].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Turn::Has);
@@ -438,7 +424,7 @@ mod tests {
         ranks[1].taken(1);
         assert_eq!(ranks[1].pass_on(2), Some(1), "nobody waits");
         ranks[1].leave();
-        assert_eq!(ranks[0].enter(0), QueueEntry::Leads);
+        assert_eq!(ranks[0].enter(0), Turn::Leads);
     }
 
     #[test]
@@ -446,8 +432,8 @@ mod tests {
         let mut node = Node::new();
         let ranks = node.queues(128);
         for gone in [1, 2, 3] {
-            assert_eq!(ranks[0].enter(0), QueueEntry::Leads);
-            assert!((1..4).all(|rank| ranks[rank].enter(0) == QueueEntry::Waits));
+            assert_eq!(ranks[0].enter(0), Turn::Leads);
+            assert!((1..4).all(|rank| ranks[rank].enter(0) == Turn::Waits));
             assert_eq!(ranks[gone].give_up(), Turn::Waits);
             let mut leader = 0;
             for next in (1..4).filter(|&next| next != gone) {
@@ -459,7 +445,7 @@ mod tests {
                 leader = next;
             }
             // The turn comes at the same time.
-            assert_eq!(ranks[gone].enter(0), QueueEntry::Waits);
+            assert_eq!(ranks[gone].enter(0), Turn::Waits);
             ranks[leader].leave();
             assert_eq!(ranks[gone].give_up(), Turn::Leads);
             ranks[gone].leave();
@@ -472,8 +458,8 @@ mod tests {
         let file = node.rank(1);
         let first = file.queue(7, 64, 0);
         let other = (1..).map(|n| file.queue(7, 64 + 8 * n, 0)).find(|q| q.line == first.line);
-        assert_eq!(first.enter(1), QueueEntry::Leads);
-        assert_eq!(other.unwrap().enter(1), QueueEntry::Alone);
-        assert_eq!(first.enter(1), QueueEntry::Waits, "the same of another thread");
+        assert_eq!(first.enter(1), Turn::Leads);
+        assert_eq!(other.unwrap().enter(1), Turn::Alone);
+        assert_eq!(first.enter(1), Turn::Waits, "the same of another thread");
     }
 }

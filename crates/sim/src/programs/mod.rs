@@ -367,7 +367,7 @@ fn play(ctx: &Ctx, shared: &Arc<Shared>, phases: usize, operations: usize) {
     step("allocate");
     let segment = ctx.allocate(FIRST + ctx.n * REGION);
     own(&segment).fill(0);
-    let mutexes = engine.create_mutexes(engine.world(), 1).expect("mutexes");
+    let mutexes = engine.create_mutexes(engine.world(), Ok(1)).expect("mutexes");
     let aggregator = Aggregator::new(engine, ids[1], b"", 8, 256).expect("an aggregator");
     ctx.barrier();
     let mut common = Dice::new(ctx.seed ^ 0xc0);

@@ -12,15 +12,15 @@
 //!
 //! Invariant: exactly one rank holds a mutex or is being notified that it does.
 
-use super::node_queue::{NodeQueue, QueueEntry, Turn};
+use super::node_queue::{NodeQueue, Turn};
 use crate::error::{Result, fail};
 use crate::ops::Ops;
 use crate::path::mutex_service::hand_over;
-use crate::path::two_sided::wire::{RequestHeader, RequestKind};
+use crate::path::two_sided::wire::RequestKind;
 use crate::trace::Call;
 use crate::wait::{self, Progress};
 pub use set::MutexSet;
-use set::{Access, BY_QUEUE, FoundMutex, INTERRUPTED};
+use set::{BY_QUEUE, FoundMutex, INTERRUPTED};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 mod set;
@@ -79,7 +79,7 @@ impl Ops {
     /// Waits in the queue while another rank holds the mutex. Fails with `Rank` or `Argument` for
     /// an invalid mutex, and with `State` if the set was destroyed or this thread holds it.
     pub fn lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
-        let found = set.find(index, rank, self.size())?;
+        let found = set.find(index, rank)?;
         self.observed(
             || found.call_info(Call::Lock),
             || {
@@ -100,79 +100,68 @@ impl Ops {
     fn acquire(&self, found: &FoundMutex<'_>, queued: &mut bool) -> Result<()> {
         let name = found.name;
         let what = || format!("mutex {} of rank {}", name.index, name.owner);
-        let granted =
-            || wait::until(self, found.awaited(), &what, || Ok(self.mutexes.take_grant(name)));
+        if found.is_mapped() {
+            let me = self.rank();
+            let (state, lock) = found.state();
+            if state.acquire(me, false) {
+                return Ok(());
+            }
+            drop(lock);
+            self.may_wait()?;
+            *queued = true;
+            let (state, lock) = found.state();
+            if state.acquire(me, true) {
+                return Ok(());
+            }
+            drop(lock);
+            let word = state.granted(me);
+            let what = || match state.holder() {
+                Some(holder) => format!("{}, which rank {holder} holds", what()),
+                None => what(),
+            };
+            return wait::while_equal(self, found.awaited(), &what, (word, 0), None)
+                .inspect_err(|_| self.withdraw(found));
+        }
         let ask = || {
-            let mut header = RequestHeader::new(RequestKind::Lock, found.address());
-            header.operand = name.operand();
             let owner = found.place.world;
-            let sent = self.two_sided()?.command(self, owner, header)?;
-            granted()?;
+            let sent = self.two_sided()?.command(self, owner, found.request(RequestKind::Lock))?;
+            wait::until(self, found.awaited(), &what, || Ok(self.mutexes.take_grant(name)))?;
             self.peer(owner).answered(sent);
             Ok(())
         };
         let ask = || ask().inspect_err(|_| self.withdraw(found));
-        match found.place.access {
-            Access::Direct => {
-                let me = self.rank();
-                let (state, lock) = found.state();
-                if state.acquire(me, false) {
-                    return Ok(());
-                }
-                drop(lock);
-                self.may_wait()?;
-                *queued = true;
-                let (state, lock) = found.state();
-                if state.acquire(me, true) {
-                    return Ok(());
-                }
-                drop(lock);
-                let word = state.granted(me);
-                let what = || match state.holder() {
-                    Some(holder) => format!("{}, which rank {holder} holds", what()),
-                    None => what(),
-                };
-                wait::while_equal(self, found.awaited(), &what, (word, 0), None)
-                    .inspect_err(|_| self.withdraw(found))
-            }
-            Access::ByOwner => {
-                self.may_wait()?;
-                *queued = true;
-                let Some(queue) = found.queue() else { return ask() };
-                let turn = match queue.enter(0) {
-                    QueueEntry::Alone => return ask(),
-                    QueueEntry::Leads => Turn::Leads,
-                    QueueEntry::Waits => {
-                        let waited = queue.wait(self, found.awaited(), &what);
-                        waited.inspect_err(|_| self.leave_queue(found, &queue))?.0
-                    }
-                };
-                if turn != Turn::Has {
-                    ask().inspect_err(|_| queue.leave())?;
-                    queue.taken(self.rank());
-                }
-                found.held.fetch_or(BY_QUEUE, Ordering::Relaxed);
-                Ok(())
-            }
+        self.may_wait()?;
+        *queued = true;
+        let Some(queue) = found.queue() else { return ask() };
+        let mut turn = queue.enter(0);
+        if turn == Turn::Waits {
+            let waited = queue.wait(self, found.awaited(), &what);
+            turn = waited.inspect_err(|_| self.leave_queue(found, &queue))?.0;
         }
+        if turn == Turn::Alone {
+            return ask();
+        }
+        if turn != Turn::Has {
+            ask().inspect_err(|_| queue.leave())?;
+            queue.taken(self.rank());
+        }
+        found.held.fetch_or(BY_QUEUE, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Leaves the queue of the owner after a failed wait, or releases the mutex that this rank has
     /// got meanwhile, so that other ranks can take it.
     #[cold]
     fn withdraw(&self, found: &FoundMutex<'_>) {
-        let withdrawn = || match found.place.access {
-            Access::Direct => {
-                let (state, lock) = found.state();
-                let next = state.withdraw(self.rank());
-                drop(lock);
-                hand_over(self, state, found.name, Ok(next), found.place.world)
+        let withdrawn = || {
+            if !found.is_mapped() {
+                let header = found.request(RequestKind::LockWithdrawal);
+                return self.two_sided()?.command(self, found.place.world, header).map(drop);
             }
-            _ => {
-                let mut header = RequestHeader::new(RequestKind::LockWithdrawal, found.address());
-                header.operand = found.name.operand();
-                self.two_sided()?.command(self, found.place.world, header).map(drop)
-            }
+            let (state, lock) = found.state();
+            let next = state.withdraw(self.rank());
+            drop(lock);
+            hand_over(self, state, found.name, Ok(next), found.place.world)
         };
         if let Err(error) = withdrawn() {
             log::error!("leaving the queue of a mutex: {error:#}");
@@ -190,13 +179,13 @@ impl Ops {
                     log::error!("releasing a mutex after an interrupted wait: {error:#}");
                 }
             }
-            Turn::Waits | Turn::Failed => {}
+            Turn::Waits | Turn::Alone => {}
         }
     }
 
     /// Takes a mutex if it is free. Returns whether the caller holds it now.
     pub fn try_lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<bool> {
-        let found = set.find(index, rank, self.size())?;
+        let found = set.find(index, rank)?;
         self.observed(|| found.call_info(Call::Lock), || self.try_take(&found))
     }
 
@@ -214,23 +203,18 @@ impl Ops {
     }
 
     fn try_acquire(&self, found: &FoundMutex<'_>) -> Result<bool> {
-        match found.place.access {
-            Access::Direct => {
-                let (state, _lock) = found.state();
-                Ok(state.acquire(self.rank(), false))
-            }
-            Access::ByOwner => {
-                let mut header = RequestHeader::new(RequestKind::TryLock, found.address());
-                header.operand = found.name.operand();
-                Ok(self.two_sided()?.ask(self, found.place.world, header)? == 1)
-            }
+        if found.is_mapped() {
+            let (state, _lock) = found.state();
+            return Ok(state.acquire(self.rank(), false));
         }
+        let header = found.request(RequestKind::TryLock);
+        Ok(self.two_sided()?.ask(self, found.place.world, header)? == 1)
     }
 
     /// Completes this rank's data transfers before another rank can take the mutex. Fails with
     /// `Rank` or `Argument` for an invalid mutex, and with `State` if this rank does not hold it.
     pub fn unlock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
-        let found = set.find(index, rank, self.size())?;
+        let found = set.find(index, rank)?;
         if matches!(found.held.load(Ordering::Relaxed), 0 | INTERRUPTED) {
             fail!(State, "mutex {index} of rank {rank} is not held by this rank");
         }
@@ -247,34 +231,28 @@ impl Ops {
 
     #[inline(always)]
     fn release_mutex(&self, found: &FoundMutex<'_>) -> Result<()> {
-        let name = found.name;
-        match found.place.access {
-            Access::Direct => {
-                let (state, lock) = found.state();
-                let next = state.release(self.rank());
-                drop(lock);
-                match next {
-                    Ok(None) => Ok(()),
-                    next => hand_over(self, state, name, next, found.place.world),
-                }
-            }
-            Access::ByOwner => {
-                let by_queue = found.held.load(Ordering::Relaxed) & BY_QUEUE != 0;
-                let queue = found.queue().filter(|_| by_queue);
-                let holder = match &queue {
-                    Some(queue) => queue.pass_on(PASSES),
-                    None => Some(self.rank()),
-                };
-                let Some(holder) = holder else { return Ok(()) };
-                let mut header = RequestHeader::new(RequestKind::Unlock, found.address());
-                header.operand = name.operand();
-                header.tag = holder as u32;
-                self.two_sided()?.command(self, found.place.world, header)?;
-                if let Some(queue) = queue {
-                    queue.leave();
-                }
-                Ok(())
-            }
+        if found.is_mapped() {
+            let (state, lock) = found.state();
+            let next = state.release(self.rank());
+            drop(lock);
+            return match next {
+                Ok(None) => Ok(()),
+                next => hand_over(self, state, found.name, next, found.place.world),
+            };
         }
+        let by_queue = found.held.load(Ordering::Relaxed) & BY_QUEUE != 0;
+        let queue = found.queue().filter(|_| by_queue);
+        let holder = match &queue {
+            Some(queue) => queue.pass_on(PASSES),
+            None => Some(self.rank()),
+        };
+        let Some(holder) = holder else { return Ok(()) };
+        let mut header = found.request(RequestKind::Unlock);
+        header.tag = holder as u32;
+        self.two_sided()?.command(self, found.place.world, header)?;
+        if let Some(queue) = queue {
+            queue.leave();
+        }
+        Ok(())
     }
 }

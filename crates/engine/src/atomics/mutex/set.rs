@@ -11,6 +11,7 @@ use crate::ops::traced::number_of;
 use crate::path::lock_stripe;
 use crate::path::mutex_service::MutexName;
 use crate::path::mutex_service::state::{MutexState, state_bytes};
+use crate::path::two_sided::wire::{RequestHeader, RequestKind};
 use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken, Place, SegmentKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct MutexSet {
     segment: Arc<Segment>,
+    /// Bytes of the state of a mutex.
+    each: usize,
     counts: Vec<usize>,
     places: Vec<OwnerMutexes>,
     held: Vec<AtomicU64>,
@@ -31,7 +34,6 @@ pub(super) struct OwnerMutexes {
     /// Address of the owner's region here, or null, and the offset of the first mutex.
     region: *mut u8,
     offset: usize,
-    pub(super) access: Access,
     queues: Option<NodeFile>,
     before: usize,
 }
@@ -40,23 +42,6 @@ pub(super) struct OwnerMutexes {
 unsafe impl Send for OwnerMutexes {}
 // SAFETY: the segment keeps the mapping alive, which changes only through atomics.
 unsafe impl Sync for OwnerMutexes {}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
-    /// By the state in shared memory, under its lock stripe.
-    Direct,
-    /// By requests to the owner.
-    ByOwner,
-}
-
-impl From<Access> for PathTaken {
-    fn from(access: Access) -> PathTaken {
-        match access {
-            Access::Direct => PathTaken::Direct,
-            Access::ByOwner => PathTaken::Message,
-        }
-    }
-}
 
 pub(super) struct FoundMutex<'a> {
     pub(super) place: &'a OwnerMutexes,
@@ -68,7 +53,7 @@ pub(super) struct FoundMutex<'a> {
 
 impl FoundMutex<'_> {
     #[inline]
-    pub(super) fn address(&self) -> usize {
+    fn address(&self) -> usize {
         self.place.address + self.at
     }
 
@@ -81,6 +66,18 @@ impl FoundMutex<'_> {
     pub(super) fn queue(&self) -> Option<NodeQueue> {
         const KIND: u64 = 2;
         self.place.queues.map(|file| file.queue(self.place.world, self.address(), KIND))
+    }
+
+    /// Whether this rank changes the state itself, under its lock stripe, and sends no requests.
+    #[inline]
+    pub(super) fn is_mapped(&self) -> bool {
+        !self.place.region.is_null()
+    }
+
+    pub(super) fn request(&self, kind: RequestKind) -> RequestHeader {
+        let mut header = RequestHeader::new(kind, self.address());
+        header.operand = self.name.operand();
+        header
     }
 
     #[inline]
@@ -99,7 +96,8 @@ impl FoundMutex<'_> {
     }
 
     pub(super) fn call_info(&self, call: Call) -> CallInfo {
-        let call_info = CallInfo::new(call).to(self.place.world).by(self.place.access.into());
+        let path = if self.is_mapped() { PathTaken::Direct } else { PathTaken::Message };
+        let call_info = CallInfo::new(call).to(self.place.world).by(path);
         call_info.at(Some(self.place_in_traces()))
     }
 
@@ -124,7 +122,7 @@ impl MutexSet {
     }
 
     #[inline]
-    pub(super) fn find(&self, index: usize, rank: usize, ranks: usize) -> Result<FoundMutex<'_>> {
+    pub(super) fn find(&self, index: usize, rank: usize) -> Result<FoundMutex<'_>> {
         if !self.live.load(Ordering::Acquire) {
             fail!(State, "the mutexes were destroyed");
         }
@@ -138,36 +136,32 @@ impl MutexSet {
                 self.counts[rank]
             );
         }
-        Ok(self.at(place, index, ranks))
+        Ok(self.at(place, index))
     }
 
     #[inline]
-    fn at<'a>(&'a self, place: &'a OwnerMutexes, index: usize, ranks: usize) -> FoundMutex<'a> {
+    fn at<'a>(&'a self, place: &'a OwnerMutexes, index: usize) -> FoundMutex<'a> {
         let id = self.segment.id();
         let owner = place.world as u32;
         FoundMutex {
             place,
             name: MutexName { group: id.group, set: id.number, owner, index: index as u32 },
             held: &self.held[place.before + index],
-            at: index * state_bytes(ranks),
+            at: index * self.each,
         }
     }
 
-    fn held(&self, ranks: usize) -> Vec<FoundMutex<'_>> {
+    fn held(&self) -> Vec<FoundMutex<'_>> {
         let all = self.places.iter().zip(&self.counts);
-        let all = all.flat_map(|(place, &count)| (0..count).map(move |i| self.at(place, i, ranks)));
+        let all = all.flat_map(|(place, &count)| (0..count).map(move |i| self.at(place, i)));
         all.filter(|found| found.held.load(Ordering::Relaxed) != 0).collect()
     }
 }
 
 impl Ops {
-    /// `count` is the number on this rank. Collective. Counts may differ.
-    pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
-        self.create_mutexes_checked(group, Ok(count))
-    }
-
-    /// If `count` is an error on one rank, all ranks fail and none waits.
-    pub fn create_mutexes_checked(
+    /// `count` is the number on this rank. Collective. Counts may differ. If `count` is an error on
+    /// one rank, all ranks fail and none waits.
+    pub fn create_mutexes(
         &self,
         group: &Arc<Group>,
         count: Result<usize>,
@@ -199,7 +193,6 @@ impl Ops {
                 address: part.address(),
                 region: std::ptr::null_mut(),
                 offset: 0,
-                access: Access::Direct,
                 queues: None,
                 before,
             };
@@ -207,9 +200,6 @@ impl Ops {
                 let hit = self.memory.registry.find(place.world, part.address(), part.len())?;
                 (place.region, place.offset) = (hit.region(), hit.offset);
                 place.queues = NodeFile::of(self, hit.arena());
-                if hit.region().is_null() {
-                    place.access = Access::ByOwner;
-                }
             }
             places.push(place);
             before += counts[rank];
@@ -218,7 +208,7 @@ impl Ops {
         let mine = counts.get(group.rank()).copied().unwrap_or(0) as u64;
         let (number, ranks) = (number_of(segment.id()), group.size() as u64);
         self.observer().made(number, mine, ranks, SegmentKind::Mutexes);
-        Ok(Arc::new(MutexSet { segment, counts, places, held, live: AtomicBool::new(true) }))
+        Ok(Arc::new(MutexSet { segment, each, counts, places, held, live: AtomicBool::new(true) }))
     }
 
     /// Collective. Fails with `State` if the set was destroyed before, or if this rank still holds
@@ -235,7 +225,7 @@ impl Ops {
     }
 
     fn unmake_mutexes(&self, set: &MutexSet) -> Result<()> {
-        let held = set.held(self.size());
+        let held = set.held();
         self.barrier_of(set.group())?;
         // The state of a later set may have the same addresses, so the queues must be free.
         for found in held.iter().filter(|f| f.held.load(Ordering::Relaxed) & BY_QUEUE != 0) {
