@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Notice {
-    key: u64,
+    pub key: u64,
     len: u64,
     text: [u8; TEXT],
 }
@@ -31,27 +31,14 @@ impl Notice {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
-    Group(u64),
-    /// A group that is being created.
-    Making,
-}
-
-impl Key {
-    fn number(self) -> u64 {
-        match self {
-            Key::Group(key) => key,
-            Key::Making => u64::MAX,
-        }
-    }
-}
+/// The key of groups that are being created.
+pub(super) const MAKING: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(super) struct Alarm {
     /// If there are other nodes: a communicator with them, and the world ranks of their leaders.
     others: Option<(Arc<Wire>, Vec<usize>)>,
-    key: Key,
+    key: u64,
     members: Arc<[usize]>,
     text: OnceLock<String>,
     slots: OnceLock<Arc<Slots>>,
@@ -60,7 +47,7 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    pub fn new(others: Option<(Arc<Wire>, Vec<usize>)>, key: Key, members: Arc<[usize]>) -> Alarm {
+    pub fn new(others: Option<(Arc<Wire>, Vec<usize>)>, key: u64, members: Arc<[usize]>) -> Alarm {
         let told = AtomicBool::new(false);
         Alarm { others, key, members, text: OnceLock::new(), slots: OnceLock::new(), told }
     }
@@ -103,13 +90,12 @@ impl Alarm {
             message.receive(bytemuck::bytes_of_mut(&mut notice))?;
             wire.keep_notice(notice);
         }
-        let key = self.key.number();
-        if let Some(notice) = wire.notice_of(|notice| notice.key == key) {
+        if let Some(notice) = wire.notice_of(self.key) {
             self.note(&notice.text());
             // Forwards the alarm. The rank that raised it may have another list of ranks, or may
             // notify only leaders because the group is complete there, while ranks of this node
             // still create it and share no memory yet.
-            if self.key == Key::Making || self.slots.get().is_none() {
+            if self.key == MAKING || self.slots.get().is_none() {
                 self.send(notice);
             }
         }
@@ -145,7 +131,7 @@ impl Alarm {
             let len = text.len().min(TEXT);
             notice.text[..len].copy_from_slice(&text.as_bytes()[..len]);
             notice.len = len as u64;
-            notice.key = self.key.number();
+            notice.key = self.key;
             self.send(notice);
         }
         self.error()

@@ -77,16 +77,15 @@ impl Group {
         comm: Comm,
         wire: &Arc<Wire>,
         key: u32,
-        topology: &Topology,
         sharing: Sharing<'_>,
         progress: &dyn Progress,
     ) -> Result<Arc<Group>> {
         let members = (0..comm.size()).collect();
         let key = full_key(0, key);
         let team = collective::scope(Kind::Start, 0, || {
-            Team::create(wire, (Wire::WORLD, key), members, topology, sharing, progress)
+            Team::create(wire, (Wire::WORLD, key), members, sharing, progress)
         })?;
-        Ok(Group::of(comm, team, key, topology))
+        Ok(Group::of(comm, team, key, sharing.topology))
     }
 
     fn of(comm: Comm, team: Team, key: u64, topology: &Topology) -> Arc<Group> {
@@ -110,7 +109,6 @@ impl Group {
     pub fn subgroup(
         &self,
         ranks: &[usize],
-        topology: &Topology,
         sharing: Sharing<'_>,
         progress: &dyn Progress,
     ) -> Result<Option<Arc<Group>>> {
@@ -118,7 +116,7 @@ impl Group {
             return Ok(None);
         };
         collective::scope_of(Kind::CreateGroup, &creation_of(&members), || {
-            self.make(ranks, members, topology, sharing, progress).map(Some)
+            self.make(ranks, members, sharing, progress).map(Some)
         })
     }
 
@@ -155,29 +153,23 @@ impl Group {
         &self,
         ranks: &[usize],
         members: Vec<usize>,
-        topology: &Topology,
         sharing: Sharing<'_>,
         progress: &dyn Progress,
     ) -> Result<Arc<Group>> {
-        let (key, tag) = self.agree_on_key(&members, topology, progress)?;
+        let (key, tag) = self.agree_on_key(&members, progress)?;
         // Different members may create groups at the same time. The MPI tag is a hash of the ranks,
         // so that different lists are unlikely to share it.
         let list = ranks.iter().fold(ranks.len(), |h, &r| (h * 31 + r) & 0x3fff);
         let comm = self.comm()?.create_group(ranks, list as i32)?;
         let wire = self.team.wire();
-        let team = Team::create(wire, (tag, key), members, topology, sharing, progress)?;
-        Ok(Group::of(comm, team, key, topology))
+        let team = Team::create(wire, (tag, key), members, sharing, progress)?;
+        Ok(Group::of(comm, team, key, sharing.topology))
     }
 
     /// Returns a new key, and a tag that is free on all members. Collective over the members.
-    fn agree_on_key(
-        &self,
-        members: &[usize],
-        topology: &Topology,
-        progress: &dyn Progress,
-    ) -> Result<(u64, u32)> {
+    fn agree_on_key(&self, members: &[usize], progress: &dyn Progress) -> Result<(u64, u32)> {
         let (wire, first) = (self.team.wire(), members[0]);
-        let number = if first == topology.me() { next_key() } else { 0 };
+        let number = if first == self.members()[self.rank()] { next_key() } else { 0 };
         let all = wire.agree_on_group(members, progress, &[number, wire.next_tag()])?;
         let tag = all.iter().map(|of| of[1]).max().unwrap_or(0);
         Ok((full_key(first, all[0][0]), tag))
@@ -185,12 +177,7 @@ impl Group {
 
     /// Makes collectives possible again after a mismatch. Collective over the members. Fails with
     /// `State` if there was no mismatch, or if the group was freed.
-    pub fn resume(
-        &self,
-        topology: &Topology,
-        sharing: Sharing<'_>,
-        progress: &dyn Progress,
-    ) -> Result<()> {
+    pub fn resume(&self, sharing: Sharing<'_>, progress: &dyn Progress) -> Result<()> {
         let team = self.live_team()?;
         if !team.learns_of_mismatch() {
             fail!(State, "the collective calls of the group's ranks have not differed");
@@ -198,9 +185,9 @@ impl Group {
         let members = self.members().to_vec();
         let list = format!("resumption of the group of the ranks {}", listed(&members));
         collective::scope_of(Kind::Described, &list, || {
-            let (key, tag) = self.agree_on_key(&members, topology, progress)?;
+            let (key, tag) = self.agree_on_key(&members, progress)?;
             let wire = self.team.wire();
-            team.succeed_by(Team::create(wire, (tag, key), members, topology, sharing, progress)?);
+            team.succeed_by(Team::create(wire, (tag, key), members, sharing, progress)?);
             Ok(())
         })
     }

@@ -60,6 +60,12 @@ fn short_area(ranks: usize) -> usize {
     (HEAD + TURNS * SLOT + ranks * OF_RANK).next_multiple_of(shm::page())
 }
 
+fn long_word(file: &SharedFile, at: usize) -> &AtomicU64 {
+    // SAFETY: the callers pass aligned words of the reserved part, which is mapped while the file
+    // lives. They are zero initially and accessed only as atomics.
+    unsafe { &*file.base().add(at).cast() }
+}
+
 impl Slots {
     pub(super) fn file_len(ranks: usize) -> usize {
         short_area(ranks) + (ranks + 1) * TURNS * long_slot(ranks)
@@ -68,16 +74,12 @@ impl Slots {
     /// Reserves that memory in a zeroed file and draws the secret, before other ranks use the file.
     pub(super) fn prepare(file: &SharedFile, ranks: usize) -> Result<()> {
         file.reserve(0, short_area(ranks))?;
-        // SAFETY: the aligned word lies in the mapped, reserved part, accessed only as an atomic.
-        let secret = unsafe { &*file.base().add(SECRET).cast::<AtomicU64>() };
-        secret.store(digest::key(), Ordering::Release);
+        long_word(file, SECRET).store(digest::key(), Ordering::Release);
         Ok(())
     }
 
     pub(super) fn secret(&self) -> u64 {
-        // SAFETY: the aligned word lies in the reserved part of the file, which is mapped while
-        // `self` lives, and is accessed only as an atomic.
-        unsafe { &*self.file.base().add(SECRET).cast::<AtomicU64>() }.load(Ordering::Acquire)
+        long_word(&self.file, SECRET).load(Ordering::Acquire)
     }
 
     pub(super) fn on(file: SharedFile, ranks: usize, crowded: bool) -> Slots {
@@ -115,9 +117,7 @@ impl Slots {
 
     /// Arrived ranks of a turn in the low 16 bits, and above them the sum of their digests.
     pub(super) fn arrived(&self, turn: usize) -> &AtomicU64 {
-        // SAFETY: the file is mapped while `self` lives. The word starts a line, so it is aligned,
-        // lies in the reserved part, and is accessed only as an atomic.
-        unsafe { &*self.file.base().add((2 + turn) * LINE).cast() }
+        long_word(&self.file, (2 + turn) * LINE)
     }
 
     #[inline]

@@ -164,24 +164,12 @@ impl<'a> GroupTransfer<'a> {
 
     fn arrived(
         &mut self,
-        channel: (&Comm, i32),
+        (comm, tag): (&Comm, i32),
         bytes: usize,
         check: impl FnOnce(&Header, &dyn Fn() -> Call, usize) -> Result<()>,
     ) -> Result<()> {
         let first = mem::replace(&mut self.incoming, IncomingBytes::Done);
         let IncomingBytes::First { frame, data, .. } = first else { return Ok(()) };
-        self.take(channel, (&frame, bytes), data, check)?;
-        give_back(frame);
-        Ok(())
-    }
-
-    fn take(
-        &mut self,
-        (comm, tag): (&Comm, i32),
-        (frame, bytes): (&Frame, usize),
-        data: &'a mut [u8],
-        check: impl FnOnce(&Header, &dyn Fn() -> Call, usize) -> Result<()>,
-    ) -> Result<()> {
         if bytes < HEADER {
             fail!(Internal, "a collective's message of {bytes} bytes has no header");
         }
@@ -201,6 +189,7 @@ impl<'a> GroupTransfer<'a> {
             );
         }
         data[..inline].copy_from_slice(&frame[header.bytes()..bytes]);
+        give_back(frame);
         if data.len() > INLINE {
             // SAFETY: the data stays borrowed until the request has completed or was cancelled.
             let request = must(unsafe {

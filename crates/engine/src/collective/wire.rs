@@ -4,7 +4,7 @@
 //! tags of all live groups of any member. Two more serve the creation of groups and
 //! [alarms](super::alarm).
 
-use super::alarm::{Alarm, Key, Notice};
+use super::alarm::{Alarm, MAKING, Notice};
 use super::call::Signature;
 use super::kind::Kind;
 use super::message_group::{MessageGroup, Running};
@@ -56,7 +56,7 @@ impl Wire {
     /// Among all ranks, before any group. Fails with `Mismatch` if library versions differ.
     pub fn introduce<T: Pod>(&self, own: &T) -> Result<Vec<T>> {
         let ranks: Arc<[usize]> = (0..self.comm.size()).collect();
-        let alarm = Alarm::new(None, Key::Group(0), ranks.clone());
+        let alarm = Alarm::new(None, 0, ranks.clone());
         let running = Running {
             progress: &Boot,
             what: &|| format!("the introduction of {} ranks", ranks.len()),
@@ -64,14 +64,19 @@ impl Wire {
             alarm: &alarm,
             warns: &|| true,
         };
-        let circle = MessageGroup {
-            wire: &self.comm,
-            tag: 0,
-            ranks: &ranks,
-            me: self.comm.rank(),
-            number: 0,
-            running: &running,
-        };
+        self.gather(&running, 0, &ranks, own)
+    }
+
+    /// Exchanges a value among world ranks, in ascending order, by a single collective.
+    fn gather<T: Pod>(
+        &self,
+        running: &Running<'_>,
+        tag: i32,
+        ranks: &[usize],
+        own: &T,
+    ) -> Result<Vec<T>> {
+        let me = ranks.binary_search(&self.comm.rank()).unwrap_or(0);
+        let circle = MessageGroup { wire: &self.comm, tag, ranks, me, number: 0, running };
         let all = circle.allgather(bytemuck::bytes_of(own), &|_| size_of::<T>())?;
         Ok(all.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
     }
@@ -99,7 +104,7 @@ impl Wire {
         let mut sorted = ranks.to_vec();
         sorted.sort_unstable();
         let others = sorted.iter().copied().filter(|&rank| rank != me).collect();
-        let alarm = Alarm::new(Some((self.clone(), others)), Key::Making, ranks.into());
+        let alarm = Alarm::new(Some((self.clone(), others)), MAKING, ranks.into());
         if let Some(text) = self.making.get() {
             return Err(alarm.raise(text));
         }
@@ -110,23 +115,12 @@ impl Wire {
             alarm: &alarm,
             warns: &|| true,
         };
-        let circle = MessageGroup {
-            wire: &self.comm,
-            tag: Wire::MAKING,
-            ranks: &sorted,
-            me: sorted.binary_search(&me).unwrap_or(0),
-            number: 0,
-            running: &running,
-        };
-        let all = circle.allgather(bytemuck::bytes_of(own), &|_| size_of::<T>());
+        let all = self.gather(&running, Wire::MAKING, &sorted, own);
         if let Some(text) = alarm.text() {
             let _ = self.making.set(text.clone());
         }
         let all = all?;
-        let of = |rank: &usize| {
-            let at = sorted.binary_search(rank).unwrap_or(0) * size_of::<T>();
-            bytemuck::pod_read_unaligned(&all[at..at + size_of::<T>()])
-        };
+        let of = |rank: &usize| all[sorted.binary_search(rank).unwrap_or(0)];
         Ok(ranks.iter().map(of).collect())
     }
 
@@ -160,9 +154,9 @@ impl Wire {
         notices.push_back(notice);
     }
 
-    pub(super) fn notice_of(&self, of: impl FnMut(&Notice) -> bool) -> Option<Notice> {
+    pub(super) fn notice_of(&self, key: u64) -> Option<Notice> {
         let mut notices = self.notices.lock();
-        let at = notices.iter().position(of)?;
+        let at = notices.iter().position(|notice| notice.key == key)?;
         notices.remove(at)
     }
 

@@ -137,7 +137,7 @@ impl Ops {
     pub fn create_group(&self, parent: &Group, ranks: &[usize]) -> Result<Option<Arc<Group>>> {
         let group = self.observed(
             || CallInfo::new(Call::Other),
-            || parent.subgroup(ranks, &self.topology, self.sharing(), self.core()),
+            || parent.subgroup(ranks, self.sharing(), self.core()),
         )?;
         if let Some(group) = &group {
             self.groups().lock().push(group.clone());
@@ -152,15 +152,17 @@ impl Ops {
 
     fn sharing(&self) -> Sharing<'_> {
         let policy = self.memory.policy();
-        Sharing { direct: policy.direct, dir: &policy.shm_dir, crowded: self.is_crowded() }
+        Sharing {
+            topology: &self.topology,
+            direct: policy.direct,
+            dir: &policy.shm_dir,
+            crowded: self.is_crowded(),
+        }
     }
 
     /// See [`Group::resume`]. Collective.
     pub fn resume_group(&self, group: &Group) -> Result<()> {
-        self.observed(
-            || CallInfo::new(Call::Other),
-            || group.resume(&self.topology, self.sharing(), self.core()),
-        )
+        self.observed(|| CallInfo::new(Call::Other), || group.resume(self.sharing(), self.core()))
     }
 
     /// Collective. Segments of the group stay until they are freed. Fails with `Mismatch` if the

@@ -170,8 +170,8 @@ impl Engine {
         let crowded = oversubscription::is_crowded(topology.me(), &all, &topology);
         let host_waits = host::takes_part(two_sided.is_some(), any_crowded, &all);
         let Policy { direct, shm_dir: dir, .. } = &decision.policy;
-        let sharing = Sharing { direct: *direct, dir, crowded };
-        let world = Group::world(world, &wire, all[0].key, &topology, sharing, &Boot)?;
+        let sharing = Sharing { topology: &topology, direct: *direct, dir, crowded };
+        let world = Group::world(world, &wire, all[0].key, sharing, &Boot)?;
         drop(all);
         let core = Core::new(core::Parts {
             memory: Memory::new(decision.policy, topology.clone()),

@@ -31,14 +31,14 @@ mod check;
 mod tests;
 
 use super::message_group::Running;
-use super::shared_counter::reached;
+use super::shared_counter::{SharedCounter, reached};
 use super::slots::{BLOCK, SLOT, Slots, TURNS};
 use super::wire::Wire;
 use super::{Operator, Reducible};
 use crate::error::Result;
 use crate::shm::SharedFile;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 #[derive(Debug)]
 pub(super) struct SharedArea {
@@ -51,8 +51,8 @@ pub(super) struct SharedArea {
     chain: AtomicU64,
     /// A step that all ranks are known to have finished.
     settled: AtomicU32,
-    long_tried: AtomicBool,
-    long: AtomicBool,
+    /// Whether memory for long values could be reserved, once this was tried.
+    long: OnceLock<bool>,
     whereabouts: Option<Arc<Wire>>,
 }
 
@@ -82,8 +82,7 @@ impl SharedArea {
             step: AtomicU32::new(0),
             chain: AtomicU64::new(0),
             settled: AtomicU32::new(0),
-            long_tried: AtomicBool::new(false),
-            long: AtomicBool::new(false),
+            long: OnceLock::new(),
             whereabouts,
         }
     }
@@ -101,16 +100,18 @@ impl SharedArea {
         if len <= SLOT {
             return Ok(SLOT);
         }
-        if !self.long_tried.load(Ordering::Relaxed) {
-            let mut there = [0u8];
-            if self.me == 0 {
-                there[0] = u8::from(self.slots.reserve_long());
+        let long = match self.long.get() {
+            Some(&long) => long,
+            None => {
+                let mut there = [0u8];
+                if self.me == 0 {
+                    there[0] = u8::from(self.slots.reserve_long());
+                }
+                self.broadcast(running, &mut there, 0)?;
+                *self.long.get_or_init(|| there[0] != 0)
             }
-            self.broadcast(running, &mut there, 0)?;
-            self.long.store(there[0] != 0, Ordering::Relaxed);
-            self.long_tried.store(true, Ordering::Relaxed);
-        }
-        Ok(if self.long.load(Ordering::Relaxed) { BLOCK } else { SLOT })
+        };
+        Ok(if long { BLOCK } else { SLOT })
     }
 
     /// Waits until the slots of the step are free. Returns its number.
@@ -195,9 +196,7 @@ impl SharedArea {
         match work {
             Some(work) if self.me == 0 => {
                 if !last {
-                    let missing = || self.missing(running, step);
-                    let check_others = || self.check_others(running, step);
-                    running.wait_for(self.slots.full(), &missing, step, &check_others)?;
+                    self.wait_for_all(running, self.slots.full(), step)?;
                 }
                 let mut result = vec![0; len];
                 self.slots.read(None, step, &mut result);
@@ -210,7 +209,7 @@ impl SharedArea {
                 if last {
                     self.slots.full().set(step);
                 }
-                self.wait_for_release(running, step)?;
+                self.wait_for_all(running, self.slots.released(), step)?;
             }
         }
         // All ranks have arrived at this step, so they have finished all earlier steps.
@@ -328,7 +327,7 @@ impl SharedArea {
             }
             let mut previous: Option<(u32, &mut [T])> = written.take();
             if let Some((of, block)) = &mut previous {
-                self.wait_for_release(running, *of)?;
+                self.wait_for_all(running, self.slots.released(), *of)?;
                 let share = share(block);
                 self.slots.combine_share(self.me, *of, (block, &share), operator);
             }
@@ -338,7 +337,7 @@ impl SharedArea {
             combined.take().into_iter().for_each(read);
             (written, combined) = (block.map(|block| (step, block)), previous);
             if written.is_none() {
-                self.wait_for_release(running, step)?;
+                self.wait_for_all(running, self.slots.released(), step)?;
                 combined.into_iter().for_each(read);
                 self.slots.done(self.me).set(step);
                 return Ok(());
@@ -346,10 +345,16 @@ impl SharedArea {
         }
     }
 
-    fn wait_for_release(&self, running: &Running<'_>, step: u32) -> Result<()> {
+    /// Waits for a mark that is set when all ranks have arrived at the step.
+    fn wait_for_all(
+        &self,
+        running: &Running<'_>,
+        mark: SharedCounter<'_>,
+        step: u32,
+    ) -> Result<()> {
         let missing = || self.missing(running, step);
         let check_others = || self.check_others(running, step);
-        running.wait_for(self.slots.released(), &missing, step, &check_others)
+        running.wait_for(mark, &missing, step, &check_others)
     }
 
     /// Combines `data` of all ranks at the root. No other rank waits.
@@ -367,9 +372,7 @@ impl SharedArea {
             let last = self.arrive(running, step, combine)?;
             if self.me == root {
                 if !last {
-                    let missing = || self.missing(running, step);
-                    let check_others = || self.check_others(running, step);
-                    running.wait_for(self.slots.full(), &missing, step, &check_others)?;
+                    self.wait_for_all(running, self.slots.full(), step)?;
                 }
                 self.slots.read(None, step, bytemuck::cast_slice_mut(fragment));
             } else if last {

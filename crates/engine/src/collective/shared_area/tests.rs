@@ -1,5 +1,5 @@
 use super::*;
-use crate::collective::alarm::{Alarm, Key};
+use crate::collective::alarm::Alarm;
 use crate::collective::call::{ElementType, Signature};
 use crate::collective::kind::Kind;
 use crate::error::ErrorKind;
@@ -28,62 +28,13 @@ fn what() -> String {
 }
 
 fn alarm_of(shared_area: &SharedArea) -> Alarm {
-    let alarm = Alarm::new(None, Key::Group(0), Arc::from([5, 6, 7]));
+    let alarm = Alarm::new(None, 0, Arc::from([5, 6, 7]));
     alarm.set_slots(shared_area.slots().clone());
     alarm
 }
 
 fn running(alarm: &Alarm, call: Signature) -> Running<'_> {
     Running { progress: &Boot, what: &what, call, alarm, warns: &|| true }
-}
-
-#[test]
-fn steps_of_all_kinds_follow_each_other() {
-    const ROUNDS: u64 = if cfg!(miri) { 5 } else { 2000 };
-    ranks(|me, shared_area| {
-        let alarm = alarm_of(shared_area);
-        for round in 0..ROUNDS {
-            let it = running(&alarm, Signature::here(Kind::Barrier).rooted(round as usize));
-            let root = round as usize % RANKS;
-            let n = [1, 8, 9, 700, 3000, 20_000][round as usize / 7 % 6];
-            let of = |rank: usize| -> Vec<i64> {
-                (0..n).map(|i| (i * (rank + 1)) as i64 + round as i64).collect()
-            };
-            let sum: Vec<i64> = (0..n as i64).map(|i| i * 6 + 3 * round as i64).collect();
-            let mut data = of(me);
-            match round / 3 % 5 {
-                0 => shared_area.barrier(&it, None).unwrap(),
-                1 => {
-                    let work = |r: &mut [u8]| {
-                        r.fill(r[0] ^ 1);
-                        Ok(())
-                    };
-                    let mut data = [0i64; 2];
-                    let given = (&mut data[..], Operator::Sum);
-                    shared_area.all_reduce(&it, given, Some(&work)).unwrap();
-                    assert_eq!(data, [0x0101_0101_0101_0101; 2]);
-                }
-                2 => {
-                    let bytes = bytemuck::cast_slice_mut(&mut data);
-                    shared_area.broadcast(&it, bytes, root).unwrap();
-                    assert_eq!(data, of(root));
-                }
-                3 => {
-                    let given = (&mut data[..], Operator::Sum);
-                    shared_area.reduce(&it, given, root).unwrap();
-                    assert!(me != root || data == sum);
-                }
-                _ => {
-                    let given = (&mut data[..], Operator::Sum);
-                    shared_area.all_reduce(&it, given, None).unwrap();
-                    assert_eq!(data, sum);
-                }
-            }
-            let all = shared_area.allgather(&it, &[me as u8, round as u8]).unwrap();
-            let want = |rank: usize| [rank as u8, round as u8];
-            assert!(all.chunks(2).enumerate().all(|(rank, got)| got == want(rank)));
-        }
-    });
 }
 
 #[test]

@@ -12,7 +12,7 @@
 
 mod node_file;
 
-use super::alarm::{Alarm, Key};
+use super::alarm::Alarm;
 use super::call::{ElementType, Signature};
 use super::kind::Kind;
 use super::message_group::{MessageGroup, Running};
@@ -30,6 +30,7 @@ use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Sharing<'a> {
+    pub topology: &'a Topology,
     pub direct: bool,
     pub dir: &'a str,
     /// There are more ranks than cores.
@@ -65,11 +66,11 @@ impl Team {
         wire: &Arc<Wire>,
         (tag, key): (u32, u64),
         members: Vec<usize>,
-        topology: &Topology,
         sharing: Sharing<'_>,
         progress: &dyn Progress,
     ) -> Result<Team> {
         wire.take_tag(tag)?;
+        let topology = sharing.topology;
         let is_here = |rank: &usize| topology.same_node(members[*rank], topology.me());
         let here: Vec<usize> = (0..members.len()).filter(is_here).collect();
         let me = here.iter().copied().find(|&rank| members[rank] == topology.me()).unwrap_or(0);
@@ -84,19 +85,17 @@ impl Team {
             node_of.push(*number);
         }
         let members: Arc<[usize]> = members.into();
-        let alarm = |others: Vec<usize>| {
+        let alarm = |all: &[usize], own: usize| {
+            let others: Vec<usize> = all.iter().copied().filter(|&world| world != own).collect();
             let others = (!others.is_empty()).then(|| (wire.clone(), others));
-            Alarm::new(others, Key::Group(key), members.clone())
-        };
-        let but_mine = |all: &[usize], own: usize| {
-            all.iter().copied().filter(|&world| world != own).collect::<Vec<_>>()
+            Alarm::new(others, key, members.clone())
         };
         let mut team = Team {
             wire: wire.clone(),
             tag,
             me,
             here,
-            alarm: alarm(but_mine(&members, members[me])),
+            alarm: alarm(&members, members[me]),
             exchanges: AtomicU32::new(0),
             members: members.clone(),
             nodes: None,
@@ -121,7 +120,7 @@ impl Team {
                 wire.set_world(shared_area.slots().clone(), world);
             }
             // On other nodes, only leaders poll for messages.
-            team.alarm = alarm(but_mine(&leaders, team.members[team.here[0]]));
+            team.alarm = alarm(&leaders, team.members[team.here[0]]);
             team.alarm.set_slots(shared_area.slots().clone());
             let shared_area = (ranks > 1).then_some(shared_area);
             team.nodes = Some(Nodes { node_of, leaders, shared_area });
