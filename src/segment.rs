@@ -118,7 +118,7 @@ impl<'rt> Group<'rt> {
         }
         // A byte count that overflows saturates, so that the request fails on all ranks.
         let bytes: Vec<usize> = here.iter().map(|n| n.saturating_mul(size_of::<T>())).collect();
-        let made = self.engine().allocate_many_for(purpose, self.inner(), Ok(&bytes))?;
+        let made = self.engine().allocate_many(purpose, self.inner(), Ok(&bytes))?;
         if zeros {
             // SAFETY: no other rank accesses the parts before the barrier below.
             made.iter().for_each(|segment| unsafe { segment.clear() });

@@ -3,7 +3,7 @@
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use portolan::ErrorKind;
-use portolan_engine::memory::segment::Segment;
+use portolan_engine::memory::segment::{Purpose, Segment};
 use std::sync::Arc;
 
 /// First address and length in bytes of a rank's part.
@@ -36,7 +36,7 @@ pub fn lookups(ctx: &Ctx) {
                 sizes.collect::<Vec<usize>>()[if same { 0 } else { ctx.me }]
             };
             let mine: Vec<usize> = (0..count).map(|_| draw()).collect();
-            let made = ctx.engine.allocate_many(ctx.engine.world(), Ok(&mine));
+            let made = ctx.engine.allocate_many(Purpose::Addresses, ctx.engine.world(), Ok(&mine));
             live.extend(made.expect("allocate"));
         }
         for rank in 0..ctx.n {

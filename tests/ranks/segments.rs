@@ -4,7 +4,7 @@ use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
 use portolan::{Error, ErrorKind};
 use portolan_engine::layout::{Shape, Vector};
-use portolan_engine::memory::segment::Segment;
+use portolan_engine::memory::segment::{Purpose, Segment};
 use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 use std::sync::Arc;
 
@@ -166,7 +166,8 @@ pub fn together(ctx: &Ctx) {
                 *rng.pick(&[0, 1, 40, 64, 100, 5000])
             };
             let mine: Vec<usize> = (0..count).map(|i| len(i, ctx.me)).collect();
-            let mut all = ctx.engine.allocate_many(world, Ok(&mine)).expect("allocate");
+            let mut all =
+                ctx.engine.allocate_many(Purpose::Addresses, world, Ok(&mine)).expect("allocate");
             assert_eq!(all.len(), count);
             let content =
                 |i: usize, of: usize| Rng::new(ctx.seed, &[i as u64, of as u64]).bytes(len(i, of));
@@ -199,22 +200,34 @@ pub fn together(ctx: &Ctx) {
     let live = ctx.engine.memory.live_segments();
     let committed = ctx.engine.memory.committed(world);
     let last = ctx.me == ctx.n - 1;
-    let none = ctx.engine.allocate_many(world, Ok(&[])).expect("none");
+    let none = ctx.engine.allocate_many(Purpose::Addresses, world, Ok(&[])).expect("none");
     assert!(none.is_empty());
-    let other_count = ctx.engine.allocate_many(world, Ok(if last { &[8, 8][..] } else { &[8] }));
+    let other_count = ctx.engine.allocate_many(
+        Purpose::Addresses,
+        world,
+        Ok(if last { &[8, 8][..] } else { &[8] }),
+    );
     if ctx.n > 1 {
         refused(ErrorKind::Argument, "different numbers of segments", other_count);
     } else {
         other_count.expect("two").into_iter().for_each(|segment| ctx.free(segment));
     }
-    let huge = ctx.engine.allocate_many(world, Ok(&[8, if last { usize::MAX } else { 8 }, 8]));
+    let huge = ctx.engine.allocate_many(
+        Purpose::Addresses,
+        world,
+        Ok(&[8, if last { usize::MAX } else { 8 }, 8]),
+    );
     refused(ErrorKind::Memory, "more than there is", huge);
     let bad = if last {
         Err(Error::new(ErrorKind::Argument, "the lengths are wrong"))
     } else {
         Ok(&[8][..])
     };
-    refused(ErrorKind::Argument, "bad arguments", ctx.engine.allocate_many(world, bad));
+    refused(
+        ErrorKind::Argument,
+        "bad arguments",
+        ctx.engine.allocate_many(Purpose::Addresses, world, bad),
+    );
     assert_eq!(ctx.engine.memory.live_segments(), live);
     assert!(
         ctx.engine.memory.committed(world) <= committed,

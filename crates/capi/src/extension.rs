@@ -2,6 +2,7 @@
 
 use super::boundary::{self, array, code, export};
 use portolan_engine::error::fail;
+use portolan_engine::memory::segment::Purpose;
 use portolan_engine::runtime;
 use std::os::raw::{c_char, c_int, c_void};
 
@@ -34,7 +35,7 @@ export! {
             // SAFETY: by this function's contract, `bytes` has `count` elements.
             unsafe { array(bytes, count, "the array of the lengths") }
         };
-        let segments = engine.allocate_many(engine.world(), asked())?;
+        let segments = engine.allocate_many(Purpose::Addresses, engine.world(), asked())?;
         for (n, segment) in segments.into_iter().enumerate() {
             for (rank, part) in segment.parts().enumerate() {
                 let at = ptrs.wrapping_add(n * engine.size() + rank);

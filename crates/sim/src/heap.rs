@@ -8,6 +8,7 @@ use crate::child::Ctx;
 use crate::machine::{self, Outcome};
 use crate::memory;
 use portolan_engine::config::{Config, PathChoice, ThreadChoice};
+use portolan_engine::memory::segment::Purpose;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -129,7 +130,7 @@ fn work(ctx: &Ctx, sums: &Sums) {
     mark();
     machine::step("segments cut differently".into());
     let lens = [64 * (1 + ctx.me % 2); UNLIKE];
-    let unlike = engine.allocate_many(world, Ok(&lens)).expect("allocate");
+    let unlike = engine.allocate_many(Purpose::Addresses, world, Ok(&lens)).expect("allocate");
     mark();
     alike.into_iter().chain(unlike).chain([segment]).for_each(|segment| ctx.free(segment));
 }

@@ -5,6 +5,7 @@ use super::types::{ArmciGroup, ArmciSize};
 use crate::boundary::{abort, code, export, guard, or_abort, reported};
 use portolan_engine::collective::group::Group;
 use portolan_engine::error::{ErrorKind, Result, fail};
+use portolan_engine::memory::segment::Purpose;
 use portolan_engine::path::kernel;
 use portolan_engine::runtime::{Engine, current};
 use std::os::raw::{c_char, c_int, c_void};
@@ -31,7 +32,7 @@ unsafe fn allocate(
         }
         bytes(size)
     };
-    let segment = engine.allocate_checked(group, asked())?;
+    let segment = engine.allocate_for(Purpose::Addresses, group, asked())?;
     for (rank, part) in segment.parts().enumerate() {
         // SAFETY: the caller guarantees room for one pointer per rank, and `base_ptrs` is not null.
         unsafe { *base_ptrs.add(rank) = part.address() as *mut c_void };

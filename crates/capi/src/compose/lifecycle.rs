@@ -4,6 +4,7 @@ use super::{call, table};
 use crate::boundary::{self, export, guard};
 use parking_lot::Mutex;
 use portolan_engine::error::Result;
+use portolan_engine::memory::segment::Purpose;
 use portolan_engine::runtime;
 use portolan_engine::runtime::sharing;
 use std::os::raw::{c_char, c_int, c_void};
@@ -73,7 +74,7 @@ export! {
         } else {
             Ok(bytes)
         };
-        let segment = engine.allocate_checked(engine.world(), asked)?;
+        let segment = engine.allocate_for(Purpose::Addresses, engine.world(), asked)?;
         for (rank, part) in segment.parts().enumerate() {
             // SAFETY: by this function's contract, `ptrs` has an element for each rank.
             unsafe { ptrs.add(rank).write(part.address() as *mut c_void) };

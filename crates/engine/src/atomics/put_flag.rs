@@ -40,7 +40,10 @@ impl Ops {
         self.observed(
             || CallInfo::new(Call::Notify).to(target).moves(shape.bytes() + 4).by(path()),
             || {
-                let ordered = self.keeps_order(flag_path)?;
+                // Whether the target performs all operations of the path in the order of their
+                // issue. For direct ones, the fence below orders the stores of the caller.
+                let ordered = flag_path != Path::Direct
+                    && self.transport(flag_path)?.capabilities().contains(Capabilities::ORDERED);
                 if ordered
                     && shape.is_contiguous()
                     && (1..=Batch::MAX_BLOCK).contains(&shape.bytes())
@@ -125,15 +128,6 @@ impl Ops {
         };
         let behind_data = Capabilities::ORDERED | Capabilities::COPIES_SOURCE;
         Ok(path != Path::Direct && self.transport(path)?.capabilities().contains(behind_data))
-    }
-
-    /// Returns whether the target performs the operations of this path in the order of their issue.
-    fn keeps_order(&self, path: Path) -> Result<bool> {
-        match path {
-            // The fence orders the stores of the caller.
-            Path::Direct => Ok(false),
-            _ => Ok(self.transport(path)?.capabilities().contains(Capabilities::ORDERED)),
-        }
     }
 
     /// Waits until the `int` at `flag`, in this rank's own memory, equals `value`. Fails with

@@ -58,14 +58,8 @@ impl Ops {
                 unsafe { shm_atomics::rmw(region, hit.offset, op) }
             }
             remote_path => {
-                let place = RemotePlace {
-                    arena: hit.arena().clone(),
-                    world: target,
-                    rank: hit.group_rank(),
-                    offset: hit.offset,
-                    address: remote,
-                };
-                drop(hit);
+                let offset = hit.offset;
+                let place = RemotePlace::of(hit, target, offset, remote);
                 self.order_before(target, remote_path)?;
                 let transport = self.transport(remote_path)?;
                 let send = |op| transport.rmw(self, &place, op);

@@ -24,19 +24,11 @@ impl Ops {
 
     /// Collective. `bytes` is the length on this rank.
     pub fn allocate(&self, group: &Arc<Group>, bytes: usize) -> Result<Arc<Segment>> {
-        self.allocate_checked(group, Ok(bytes))
+        self.allocate_for(Purpose::Addresses, group, Ok(bytes))
     }
 
-    /// If `bytes` is an error on one rank, all ranks fail and none waits.
-    pub fn allocate_checked(
-        &self,
-        group: &Arc<Group>,
-        bytes: Result<usize>,
-    ) -> Result<Arc<Segment>> {
-        self.allocate_for(Purpose::Addresses, group, bytes)
-    }
-
-    /// All ranks pass the same `purpose`.
+    /// All ranks pass the same `purpose`. If `bytes` is an error on one rank, all ranks fail and
+    /// none waits.
     pub fn allocate_for(
         &self,
         purpose: Purpose,
@@ -45,22 +37,14 @@ impl Ops {
     ) -> Result<Arc<Segment>> {
         let len = bytes.as_ref().copied().unwrap_or(0);
         let bytes = bytes.map(|_| std::slice::from_ref(&len));
-        match self.allocate_many_for(purpose, group, bytes)?.pop() {
+        match self.allocate_many(purpose, group, bytes)?.pop() {
             Some(segment) => Ok(segment),
             None => fail!(Internal, "a segment was asked for, and none was made"),
         }
     }
 
-    /// Like [`Ops::allocate_checked`], for several segments.
+    /// Like [`Ops::allocate_for`], for several segments.
     pub fn allocate_many(
-        &self,
-        group: &Arc<Group>,
-        bytes: Result<&[usize]>,
-    ) -> Result<Vec<Arc<Segment>>> {
-        self.allocate_many_for(Purpose::Addresses, group, bytes)
-    }
-
-    pub fn allocate_many_for(
         &self,
         purpose: Purpose,
         group: &Arc<Group>,

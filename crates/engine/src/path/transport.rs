@@ -19,6 +19,7 @@ use crate::error::{Result, fail};
 use crate::layout::Vector;
 use crate::layout::pairs::Pairs;
 use crate::memory::arena::Arena;
+use crate::memory::registry::Hit;
 use crate::trace::Cause;
 use crate::wait;
 use std::cell::OnceCell;
@@ -36,6 +37,14 @@ pub struct RemotePlace {
     pub offset: usize,
     /// Address in the owner's address space. A lookup in the arena would cost more.
     pub address: usize,
+}
+
+impl RemotePlace {
+    /// Closes the registry, so that the caller may wait.
+    pub(crate) fn of(hit: Hit<'_>, world: usize, offset: usize, address: usize) -> RemotePlace {
+        let (arena, rank) = (hit.arena().clone(), hit.group_rank());
+        RemotePlace { arena, world, rank, offset, address }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,7 +35,8 @@ unsafe impl Send for Item {}
 #[derive(Debug, Default)]
 pub struct Aggregate {
     items: Vec<Item>,
-    put: Option<bool>,
+    /// [`TransferKind::Put`] or [`TransferKind::Get`], if there are items.
+    kind: Option<TransferKind>,
 }
 
 impl Aggregate {
@@ -108,8 +109,7 @@ impl Handle {
         check_local(local)?;
         drop(ops.memory.registry.find(target, remote, bytes)?);
         let aggregate = self.aggregate.as_mut().expect("the caller checked");
-        let put = kind == TransferKind::Put;
-        if *aggregate.put.get_or_insert(put) != put {
+        if *aggregate.kind.get_or_insert(kind) != kind {
             fail!(
                 Handle,
                 "puts and gets are mixed on one aggregate handle; wait for it in between"
@@ -176,10 +176,9 @@ impl Handle {
             return Ok(());
         };
         let items = std::mem::take(&mut aggregate.items);
-        let Some(put) = aggregate.put.take() else {
+        let Some(kind) = aggregate.kind.take() else {
             return Ok(());
         };
-        let kind = if put { TransferKind::Put } else { TransferKind::Get };
         let counter = self.counter.get_or_insert_default().clone();
         let mut rest = &items[..];
         while let Some(first) = rest.first() {

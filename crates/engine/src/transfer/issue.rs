@@ -58,14 +58,7 @@ impl Ops {
             }
             return Ok(Some(path));
         }
-        let place = RemotePlace {
-            arena: hit.arena().clone(),
-            world: target,
-            rank: hit.group_rank(),
-            offset,
-            address: remote,
-        };
-        drop(hit);
+        let place = RemotePlace::of(hit, target, offset, remote);
         let completion = Completion::new(counter);
         match counter {
             Some(counter) => counter.toward(target),

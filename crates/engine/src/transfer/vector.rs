@@ -118,23 +118,15 @@ impl Ops {
         if !transport.capabilities().contains(Capabilities::VECTOR) {
             return Ok(false);
         }
-        let place = RemotePlace {
-            arena: hit.arena().clone(),
-            world: target,
-            rank: hit.group_rank(),
-            offset: hit.offset,
-            address: first,
-        };
-        drop(hit);
+        let offset = hit.offset;
+        let place = RemotePlace::of(hit, target, offset, first);
         if kind == TransferKind::Get {
             self.may_wait()?;
         }
         self.order_before(target, path)?;
         // SAFETY: the registry has checked the range; the caller guarantees the local blocks.
-        match unsafe { transport.vector(self, kind, &place, vector) } {
-            Ok(done) => Ok(done),
-            Err(error) => self.abort_partial(kind, target, &error),
-        }
+        let done = unsafe { transport.vector(self, kind, &place, vector) };
+        done.or_else(|error| self.abort_partial(kind, target, &error))
     }
 
     /// `range` is the result of [`Ops::check_vector`]. `counter` counts the incomplete parts.
@@ -155,13 +147,10 @@ impl Ops {
         }
         if let Some(range) = range
             // SAFETY: the caller keeps the blocks valid until the counter is done.
-            && unsafe { self.vector_direct(kind, target, vector, range) }?
-        {
-            return Ok(());
-        }
-        if let Some(range) = range
-            // SAFETY: the caller keeps the blocks valid until the counter is done.
-            && unsafe { self.vector_whole(kind, target, vector, range) }?
+            && unsafe {
+                self.vector_direct(kind, target, vector, range)?
+                    || self.vector_whole(kind, target, vector, range)?
+            }
         {
             return Ok(());
         }
@@ -194,11 +183,16 @@ impl Ops {
     ) -> Result<()> {
         let mut batch = Batch::new(kind, target);
         for (local, remote, bytes) in blocks {
-            if all.is_none()
+            if all.is_none() {
                 // SAFETY: the caller keeps the block valid until the counter is done.
-                && unsafe { self.block_direct(kind, target, local, remote, bytes) }?
-            {
-                continue;
+                match unsafe { self.move_direct(&kind, target, remote, local as *mut u8, bytes) } {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    // Joined neighbours may lie in two segments. `issue_by_path` reports a bad
+                    // address.
+                    Err(error) if error.kind() == ErrorKind::Address => {}
+                    Err(error) => return Err(error),
+                }
             }
             if bytes <= Batch::MAX_BLOCK
                 && let Some(path) = all.or_else(|| self.batching_path(kind, target, remote, bytes))
@@ -254,25 +248,6 @@ impl Ops {
         let path = path::for_kind(&kind, hit.arena(), hit.region());
         let batches = |t: &dyn Transport| t.capabilities().contains(Capabilities::BATCH);
         self.transport(path).is_ok_and(batches).then_some(path)
-    }
-
-    /// # Safety
-    /// `local` must be valid for `bytes` bytes.
-    #[inline]
-    unsafe fn block_direct(
-        &self,
-        kind: TransferKind,
-        target: usize,
-        local: usize,
-        remote: usize,
-        bytes: usize,
-    ) -> Result<bool> {
-        // Joined neighbours may lie in two segments. `issue_by_path` reports a bad address.
-        // SAFETY: the caller guarantees `local`.
-        match unsafe { self.move_direct(&kind, target, remote, local as *mut u8, bytes) } {
-            Err(error) if error.kind() == ErrorKind::Address => Ok(false),
-            tried => tried,
-        }
     }
 
     /// Performs vector transfers and waits until they are complete locally. Fails as the contiguous
