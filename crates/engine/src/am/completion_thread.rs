@@ -46,16 +46,17 @@ impl<J> std::fmt::Debug for CompletionThread<J> {
 }
 
 impl<J: Send + 'static> CompletionThread<J> {
-    /// The thread calls `run` for each job until it returns false. Without `run`, the job waits for
-    /// [`CompletionThread::run_next`].
-    pub fn push(&self, job: J, run: Option<impl Fn(J) -> bool + Send + 'static>) -> Result<()> {
+    /// The job waits for [`CompletionThread::run_next`].
+    pub fn push(&self, job: J) {
+        self.queue.0.lock().jobs.push_back(job);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The thread calls `run` for each job until it returns false.
+    pub fn push_to_thread(&self, job: J, run: impl Fn(J) -> bool + Send + 'static) -> Result<()> {
         let (queue, changed) = &*self.queue;
         queue.lock().jobs.push_back(job);
         changed.notify_one();
-        let Some(run) = run else {
-            self.waiting.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
-        };
         let mut thread = self.thread.lock();
         if thread.is_none() {
             let shared = self.queue.clone();
@@ -147,7 +148,7 @@ mod tests {
     fn a_job_that_panics_does_not_keep_others_from_running() {
         let jobs = CompletionThread::default();
         for job in 0..2 {
-            jobs.push(job, None::<fn(i32) -> bool>).unwrap();
+            jobs.push(job);
         }
         let run = |run: fn(i32)| catch_unwind(AssertUnwindSafe(|| jobs.run_next(run)));
         assert!(run(|_| panic!("as a test")).is_err());

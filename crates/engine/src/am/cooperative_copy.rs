@@ -10,22 +10,16 @@
 //! begun to help. A helper accesses the addresses of another rank only through the kernel, which
 //! checks them.
 
+use super::Am;
 use super::shm_transport::ShmTransport;
-use super::wire::{EagerHead, read_pod};
+use super::state::AmState;
+use super::wire::{RecordHead, RecordKind};
 use super::work_split::JOBS;
-use super::{Accept, Am, Arrival, Handler, HandlerId};
-
-pub(super) const HELP: HandlerId = HandlerId(0);
-
-/// Number of the layer's own handlers. Those of the layers above follow.
-pub(crate) const OWN_HANDLERS: u16 = 1;
-
 use crate::error::{Result, fail};
 use crate::memory::runs::{Direction, Span, split};
 use crate::path::cma;
-use crate::trace::Cause;
+use crate::trace::{Cause, Served};
 use crate::wait::{self, Boot};
-use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
 use std::mem::size_of;
 use std::sync::Arc;
@@ -40,14 +34,6 @@ const JOB: usize = 1 << 20;
 /// there, and one waits for the other's last part.
 const PIECE: usize = 128 << 10;
 const SMALL_BLOCK: usize = 64 << 10;
-
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Offer {
-    place: u32,
-    job: u32,
-    write: u64,
-}
 
 /// Partitions spans. A part at byte offset `at` has `least(at)` bytes or more, except the last.
 fn cut(spans: &[Span], least: impl Fn(usize) -> usize) -> impl Iterator<Item = &[Span]> {
@@ -108,9 +94,8 @@ impl Am {
 
     /// Returns the node index of `target` if its memory is accessible.
     pub(crate) fn within_reach(&self, target: usize) -> Option<(&ShmTransport, usize)> {
-        let state = self.state().ok()?;
-        let node = state.node.as_ref()?;
-        let index = node.index_of(target)?;
+        let state = self.started()?;
+        let (node, index) = state.on_node(target)?;
         state.cma_allowed(self, index).then_some((node, index))
     }
 
@@ -133,7 +118,7 @@ impl Am {
     }
 
     pub fn pieces_by_others(&self) -> u64 {
-        self.started().map_or(0, |state| state.places.helped.load(Ordering::Relaxed))
+        self.started().map_or(0, |state| state.helped.load(Ordering::Relaxed))
     }
 
     /// Offers a job to the other rank, and copies the parts that the other does not take.
@@ -148,22 +133,26 @@ impl Am {
         direction: Direction,
     ) -> Result<()> {
         let list = bytemuck::cast_slice(spans);
-        let places = &self.state()?.places;
-        let place = places.take().filter(|_| list.len() <= node.eager_limit());
-        let Some(place) = place else {
+        let state = self.state()?;
+        let places = state.places.iter().enumerate();
+        let mut free = places.filter_map(|(n, place)| Some((n, place.try_lock()?)));
+        let free = if list.len() <= node.eager_limit() { free.next() } else { None };
+        let Some((place, _taken)) = free else {
             // SAFETY: the caller upholds the contract of `cma::transfer`.
             return unsafe { cma::transfer(pid, spans, direction) };
         };
-        let claims = node.split_job(node.me(), place.number as usize);
+        let claims = node.split_job(node.me(), place);
         let chunks = chunks(spans);
         let job = claims.open(chunks.len() as u16); // lossless: a job has fewer than 20 parts
-        let write = u64::from(direction == Direction::Put);
-        let offer = Offer { place: place.number, job, write };
-        let header = bytemuck::bytes_of(&offer);
         let mut done = Ok(());
         // If the ring is full, copy alone. The caller may hold locks, so do not wait.
-        let head = EagerHead::message(HELP, header.len(), list.len(), 0);
-        node.try_send(index, &[head.bytes(), header, list], true)?;
+        let offer = RecordHead {
+            len: place as u64,
+            header: job,
+            token: u64::from(direction == Direction::Put),
+            ..RecordHead::new(RecordKind::HelpOffer)
+        };
+        node.try_send(index, &[bytemuck::bytes_of(&offer), list])?;
         while done.is_ok()
             && let Some(n) = claims.pop_front(job)
         {
@@ -178,7 +167,7 @@ impl Am {
         let what =
             || format!("rank {} to finish the copies that it has begun", node.rank_of(index));
         wait::until(&Boot, Cause::Other, &what, || Ok(claims.left(job).is_some()))?;
-        places.helped.fetch_add((chunks.len() - taken) as u64, Ordering::Relaxed);
+        state.helped.fetch_add((chunks.len() - taken) as u64, Ordering::Relaxed);
         if claims.left(job) == Some(false) {
             for chunk in &chunks[taken..] {
                 // SAFETY: the part belongs to the caller's spans.
@@ -189,26 +178,30 @@ impl Am {
     }
 }
 
-pub(super) struct Help;
-
-impl Handler for Help {
-    fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept> {
-        let offer: Offer = read_pod(message.header)?;
-        let origin = message.origin;
-        let place = offer.place as usize;
-        let node = am.state()?.node.as_ref().filter(|_| place < JOBS);
+impl AmState {
+    /// Copies parts of a job that `origin` offers.
+    pub(super) fn help(
+        &self,
+        am: &Am,
+        origin: usize,
+        offer: &RecordHead,
+        list: &[u8],
+    ) -> Result<()> {
+        let (place, job) = (offer.len as usize, offer.header);
+        let node = self.node.as_ref().filter(|_| place < JOBS);
         let claims = node.and_then(|node| Some(node.split_job(node.index_of(origin)?, place)));
-        let (Some(claims), Some(list)) = (claims, message.data) else {
+        let Some(claims) = claims else {
             fail!(Internal, "rank {origin} sent an invalid offer of a shared copy: {offer:?}");
         };
         // The system may permit access in only one of the two directions.
-        let Some(pid) = am.process_within_reach(origin) else { return Ok(Accept::DONE) };
-        let Some(mut n) = claims.pop_back(offer.job) else { return Ok(Accept::DONE) };
+        let Some(pid) = am.process_within_reach(origin) else { return Ok(()) };
+        let Some(mut n) = claims.pop_back(job) else { return Ok(()) };
+        let traced = am.begin_to_serve();
         let list = list.chunks_exact(size_of::<Span>());
-        let job: Vec<Span> =
+        let spans: Vec<Span> =
             list.map(|span| bytemuck::pod_read_unaligned::<Span>(span).turned()).collect();
-        let chunks = chunks(&job);
-        let direction = if offer.write != 0 { Direction::Get } else { Direction::Put };
+        let chunks = chunks(&spans);
+        let direction = if offer.token != 0 { Direction::Get } else { Direction::Put };
         let mut well = true;
         while well {
             // SAFETY: these are the spans of the origin's transfer with both sides exchanged. Its
@@ -216,13 +209,16 @@ impl Handler for Help {
             well = chunks.get(usize::from(n)).is_some_and(|chunk| unsafe {
                 cma::transfer_checked(pid, chunk, direction).is_ok()
             });
-            match claims.pop_back(offer.job) {
+            match claims.pop_back(job) {
                 Some(next) => n = next,
                 None => break,
             }
         }
-        claims.leave(offer.job, well);
-        Ok(Accept::DONE)
+        claims.leave(job, well);
+        if let Some(traced) = traced {
+            traced.end(Served::Handler, Some(origin), size_of_val(&spans[..]), None);
+        }
+        Ok(())
     }
 }
 

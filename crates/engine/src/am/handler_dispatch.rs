@@ -5,10 +5,10 @@
 //! name. Invariant: header handlers and inline completions run under the dispatcher's lock.
 
 use super::Am;
-use super::inbound::{HeldKind, InboundMessage};
+use super::inbound::{EagerMessage, HeldKind, InboundMessage};
 use super::state::{AmState, HandlerEntry};
 use super::wire::{RecordHead, RecordKind};
-use super::{Accept, Arrival, Destination, Job, Signal, Then};
+use super::{Accept, Arrival, Completion, Destination, Job, Signal, Then};
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::trace::Served;
@@ -49,6 +49,14 @@ impl HandlerEntry {
     }
 }
 
+fn run_completion(am: &Am, origin: usize, buffer: Vec<u8>, run: Completion) {
+    let (traced, bytes) = (am.begin_to_serve(), buffer.len());
+    run(am, buffer);
+    if let Some(traced) = traced {
+        traced.end(Served::Completion, Some(origin), bytes, None);
+    }
+}
+
 /// Runs as a handler, which must not wait: others may need this thread or its locks.
 #[inline(never)]
 fn called(am: &Am, call: Job) {
@@ -83,8 +91,8 @@ impl AmState {
     ) -> Result<()> {
         let entry = self.entry(origin, head)?;
         if let Some(deferral) = entry.held_back_by(origin, header) {
-            let (header, data) = (header.to_vec(), data.to_vec());
-            return self.hold(am, deferral, origin, HeldKind::Eager { head: *head, header, data });
+            let message = EagerMessage::new(head, header, data);
+            return self.hold(am, deferral, origin, HeldKind::Eager(message));
         }
         self.meet(am, entry, origin, head, header, data)
     }
@@ -129,22 +137,8 @@ impl AmState {
         Ok(entry)
     }
 
-    pub fn arrive(
-        &self,
-        am: &Am,
-        origin: usize,
-        head: &RecordHead,
-        header: &[u8],
-    ) -> Result<InboundMessage> {
-        let mut inbound = self.arrive_unfilled(am, origin, head, header)?;
-        if inbound.buffer.capacity() > 0 {
-            inbound.buffer.resize(inbound.len, 0);
-        }
-        Ok(inbound)
-    }
-
-    /// Leaves a buffer unfilled, for a [`Reassembly`](super::inbound::Reassembly).
-    pub(super) fn arrive_unfilled(
+    /// Runs the header handler of a message whose data comes later.
+    pub(super) fn arrive(
         &self,
         am: &Am,
         origin: usize,
@@ -207,7 +201,11 @@ impl AmState {
     }
 
     /// For a message whose data is in place. Holds it if an inline completion may not run here.
-    pub fn finish(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
+    pub fn finish(&self, am: &Am, mut inbound: InboundMessage) -> Result<()> {
+        if inbound.buffer.is_empty() && inbound.buffer.capacity() > 0 {
+            // SAFETY: `place` has reserved these bytes, and all of them were written.
+            unsafe { inbound.buffer.set_len(inbound.len) };
+        }
         if let Then::Inline(_) = inbound.then
             && let Some(deferral) = inbound.held_back_by().cloned()
         {
@@ -228,27 +226,18 @@ impl AmState {
         match then {
             Then::Nothing => self.handled_here(am, origin, token),
             Then::Inline(run) => {
-                let traced = am.begin_to_serve();
-                let bytes = buffer.len();
                 guarded(name, || {
-                    run(am, buffer);
+                    run_completion(am, origin, buffer, run);
                     Ok(())
                 });
-                if let Some(traced) = traced {
-                    traced.end(Served::Completion, Some(origin), bytes, None);
-                }
                 self.handled_here(am, origin, token)
             }
             Then::Later(run) => {
                 let job = Box::new(move |am: &Am| {
-                    let traced = am.begin_to_serve();
-                    let bytes = buffer.len();
-                    if catch_unwind(AssertUnwindSafe(|| run(am, buffer))).is_err() {
+                    let run = || run_completion(am, origin, buffer, run);
+                    if catch_unwind(AssertUnwindSafe(run)).is_err() {
                         let text = format!("a completion handler of {name} panicked");
                         Error::new(ErrorKind::Internal, text).end_job();
-                    }
-                    if let Some(traced) = traced {
-                        traced.end(Served::Completion, Some(origin), bytes, None);
                     }
                     let handled =
                         am.state().and_then(|state| state.handled_on_thread(am, origin, token));
@@ -266,16 +255,17 @@ impl AmState {
 
     /// Without threads, some thread that makes progress runs the job.
     pub(super) fn run_on_thread(&self, am: &Am, job: Job) -> Result<()> {
-        let owner = if am.may_use_threads() { Some(am.owner()?) } else { None };
-        let run = owner.map(|owner| {
-            move |job: Job| {
-                let Some(owner) = owner.upgrade() else { return false };
-                let ended = handler::in_completion(|| job(owner.am()));
-                ended.unwrap_or_else(|panic| resume_unwind(panic));
-                true
-            }
-        });
-        self.completion_thread.push(job, run)
+        if !am.may_use_threads() {
+            self.completion_thread.push(job);
+            return Ok(());
+        }
+        let owner = am.owner()?;
+        self.completion_thread.push_to_thread(job, move |job: Job| {
+            let Some(owner) = owner.upgrade() else { return false };
+            let ended = handler::in_completion(|| job(owner.am()));
+            ended.unwrap_or_else(|panic| resume_unwind(panic));
+            true
+        })
     }
 
     /// The caller holds the dispatcher's lock.
@@ -297,10 +287,6 @@ impl AmState {
 
     #[inline]
     fn record_handled(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
-        if token == 0 {
-            return Ok(());
-        }
-        let head = RecordHead { token, ..RecordHead::new(RecordKind::Ack) };
-        self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
+        if token == 0 { Ok(()) } else { self.send_token(am, origin, RecordKind::Ack, token) }
     }
 }

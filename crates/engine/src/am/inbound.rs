@@ -46,14 +46,6 @@ pub(crate) struct Reassembly {
 }
 
 impl Reassembly {
-    pub fn new(inbound: InboundMessage, total: usize) -> Reassembly {
-        Reassembly { inbound, total, received: 0 }
-    }
-
-    pub fn received(&self) -> usize {
-        self.received
-    }
-
     /// Returns whether these were the last bytes. Fails with `Internal` if they are too many.
     pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
         let Reassembly { inbound, total, received } = self;
@@ -73,15 +65,6 @@ impl Reassembly {
         }
         *received += bytes.len();
         Ok(received == total)
-    }
-
-    pub fn whole(mut self) -> InboundMessage {
-        assert_eq!(self.received, self.total, "a message has not arrived completely");
-        if self.inbound.buffer.capacity() > 0 {
-            // SAFETY: the buffer was reserved for these bytes, and all were written, in order.
-            unsafe { self.inbound.buffer.set_len(self.inbound.len) };
-        }
-        self.inbound
     }
 }
 
@@ -106,10 +89,9 @@ pub(super) struct RndvSend {
 pub(crate) struct RndvState {
     pub(super) reads: Vec<RndvRead>,
     pub(super) streams: Vec<RndvSend>,
-    /// Data requested in fragments, by the inbound message's token, with the origin's token.
-    pub(super) chunks: HashMap<u64, (Reassembly, u64)>,
-    /// By ring: the eager message whose data arrives in the next records.
-    pub(super) reassembly: HashMap<usize, Reassembly>,
+    /// Messages whose data arrives in fragments, by ring and token, with the origin's token of
+    /// requested data. Eager data, in the next records of the ring, has the token 0.
+    pub(super) chunks: HashMap<(usize, u64), (Reassembly, Option<u64>)>,
     pub(super) last_landing: u64,
 }
 
@@ -156,9 +138,23 @@ pub(super) struct HeldMessage {
     pub(super) refused: Option<Instant>,
 }
 
+/// A copy of a short message.
+#[derive(Debug)]
+pub struct EagerMessage {
+    pub(super) head: RecordHead,
+    pub(super) header: Vec<u8>,
+    pub(super) data: Vec<u8>,
+}
+
+impl EagerMessage {
+    pub(super) fn new(head: &RecordHead, header: &[u8], data: &[u8]) -> EagerMessage {
+        EagerMessage { head: *head, header: header.to_vec(), data: data.to_vec() }
+    }
+}
+
 #[derive(Debug)]
 pub enum HeldKind {
-    Eager { head: RecordHead, header: Vec<u8>, data: Vec<u8> },
+    Eager(EagerMessage),
     Rts { head: RecordHead, header: Vec<u8>, via: Via, source: Source },
     Delivered(InboundMessage),
 }
@@ -167,7 +163,7 @@ impl HeldKind {
     pub(super) fn bytes(&self) -> usize {
         OVERHEAD
             + match self {
-                HeldKind::Eager { header, data, .. } => header.len() + data.len(),
+                HeldKind::Eager(message) => message.header.len() + message.data.len(),
                 HeldKind::Rts { header, .. } => header.len(),
                 HeldKind::Delivered(_) => 0,
             }
@@ -175,9 +171,8 @@ impl HeldKind {
 
     pub(super) fn message(&self) -> Option<(&RecordHead, &[u8])> {
         match self {
-            HeldKind::Eager { head, header, .. } | HeldKind::Rts { head, header, .. } => {
-                Some((head, header))
-            }
+            HeldKind::Eager(EagerMessage { head, header, .. })
+            | HeldKind::Rts { head, header, .. } => Some((head, header)),
             HeldKind::Delivered(_) => None,
         }
     }

@@ -24,7 +24,7 @@
 
 pub mod aggregate;
 pub(crate) mod completion_thread;
-pub(crate) mod cooperative_copy;
+mod cooperative_copy;
 pub mod deferral;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod doorbell;
@@ -197,12 +197,6 @@ pub struct Am {
     owner: OnceLock<Weak<dyn Owner>>,
 }
 
-impl std::fmt::Debug for dyn Owner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Owner")
-    }
-}
-
 impl Deref for Am {
     type Target = Ops;
 
@@ -245,6 +239,6 @@ impl Am {
         if self.state.set(state).is_err() {
             fail!(State, "two threads start active messages at the same time");
         }
-        self.register_own()
+        Ok(())
     }
 }

@@ -98,7 +98,7 @@ impl Service for Am {
             state.control(self, source, &head, rest)?;
             return Ok(Served::Done);
         }
-        let Some(mut dispatch) = state.try_dispatch() else { return Ok(Served::Busy) };
+        let Some(mut dispatch) = state.dispatch.try_lock() else { return Ok(Served::Busy) };
         if kind == RequestKind::AmEager {
             state.eager(self, source, &head, rest)?;
             return Ok(Served::Done);
@@ -110,7 +110,7 @@ impl Service for Am {
 
     fn came(&self, source: usize, parcel: Parcel) -> Result<Option<Parcel>> {
         let state = self.state()?;
-        let Some(_dispatch) = state.try_dispatch() else { return Ok(Some(parcel)) };
+        let Some(_dispatch) = state.dispatch.try_lock() else { return Ok(Some(parcel)) };
         match parcel.downcast::<IncomingData>() {
             Ok(arriving) => state.finish(self, arriving.inbound)?,
             Err(_) => fail!(Internal, "rank {source} sent data that belongs to no active message"),

@@ -1,6 +1,5 @@
 //! Registration of handlers, with the same numbers on all ranks.
 
-use super::cooperative_copy::{HELP, Help};
 use super::state::AmState;
 use super::{Am, Handler, HandlerId, Hook, state};
 use crate::collective::{self, Kind};
@@ -17,15 +16,6 @@ fn withdraw(state: &AmState, ids: &[HandlerId]) {
 }
 
 impl Am {
-    pub(super) fn register_own(&self) -> Result<()> {
-        let handlers = &self.state()?.handlers;
-        let id = handlers.add("portolan::help", Arc::new(Help))?;
-        if id != HELP {
-            fail!(Internal, "the layer's own handler has the number {}", id.0);
-        }
-        Ok(())
-    }
-
     /// Collective over all ranks, which must pass the same names and element sizes in the same order. On return,
     /// every rank has registered the handlers. Fails with `Argument` on all ranks if the names
     /// differ or one is in use, and with `State` if active messages were not started.

@@ -24,7 +24,7 @@ use crate::error::{Result, fail};
 use crate::memory::runs::{Direction, Span};
 use crate::path::cma;
 use crate::path::two_sided::service::Incoming;
-use crate::path::two_sided::wire::RequestKind;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 
 /// Bytes that one poll reads from an origin's memory.
@@ -49,24 +49,8 @@ impl AmState {
         self.begin_rndv(am, work, (via, origin), (head, header), source, 0)
     }
 
-    pub(super) fn release_rndv(
-        &self,
-        am: &Am,
-        work: &mut RndvState,
-        from: (Via, usize),
-        message: (&RecordHead, &[u8]),
-        source: Source,
-        number: u64,
-    ) -> Result<()> {
-        match self.begin_rndv(am, work, from, message, source, number)? {
-            // The request was counted when it was held, so only the data must be received.
-            Some(incoming) => am.two_sided()?.receive_data(RequestKind::AmRts, from.1, incoming),
-            None => Ok(()),
-        }
-    }
-
     /// Asks the handler for the destination. Returns the receive that MPI must perform, if any.
-    fn begin_rndv(
+    pub(super) fn begin_rndv(
         &self,
         am: &Am,
         work: &mut RndvState,
@@ -77,10 +61,7 @@ impl AmState {
     ) -> Result<Option<Incoming>> {
         let len = head.len as usize;
         let in_fragments = matches!(via, Via::Ring(index) if !self.cma_allowed(am, index));
-        let mut inbound = match in_fragments {
-            true => self.arrive_unfilled(am, origin, head, header)?,
-            false => self.arrive(am, origin, head, header)?,
-        };
+        let mut inbound = self.arrive(am, origin, head, header)?;
         inbound.number = number;
         match via {
             Via::Mpi(tag) => return Ok(Some(inbound.receive(len, tag))),
@@ -88,10 +69,11 @@ impl AmState {
                 self.send_fin(am, origin, source)?;
                 self.finish(am, inbound)?;
             }
-            Via::Ring(_) if in_fragments => {
+            Via::Ring(index) if in_fragments => {
                 work.last_landing += 1;
                 let token = work.last_landing;
-                work.chunks.insert(token, (Reassembly::new(inbound, len), source.token));
+                let reassembly = Reassembly { inbound, total: len, received: 0 };
+                work.chunks.insert((index, token), (reassembly, Some(source.token)));
                 let head = RecordHead { token, len: head.len, ..RecordHead::new(RecordKind::Cts) };
                 let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)];
                 self.send_record(am, origin, &parts)?;
@@ -132,28 +114,31 @@ impl AmState {
         &self,
         am: &Am,
         work: &mut RndvState,
-        origin: usize,
+        (index, origin): (usize, usize),
         head: &RecordHead,
         bytes: &[u8],
     ) -> Result<()> {
-        let Some((reassembly, _)) = work.chunks.get_mut(&head.token) else {
+        let Entry::Occupied(mut entry) = work.chunks.entry((index, head.token)) else {
             fail!(Internal, "rank {origin} sent part of a message that is not expected");
         };
-        if head.len != reassembly.received() as u64 {
+        let (reassembly, requested) = entry.get_mut();
+        if requested.is_some() && head.len != reassembly.received as u64 {
             fail!(
                 Internal,
                 "rank {origin} sent the part at offset {}, but the next offset is {}",
                 head.len,
-                reassembly.received()
+                reassembly.received
             );
         }
-        if reassembly.take(bytes)?
-            && let Some((reassembly, token)) = work.chunks.remove(&head.token)
-        {
-            self.finish(am, reassembly.whole())?;
-            self.send_fin(am, origin, Source { address: 0, token })?;
+        if !reassembly.take(bytes)? {
+            return Ok(());
         }
-        Ok(())
+        let (reassembly, requested) = entry.remove();
+        self.finish(am, reassembly.inbound)?;
+        match requested {
+            Some(token) => self.send_fin(am, origin, Source { address: 0, token }),
+            None => Ok(()),
+        }
     }
 
     /// Returns whether this rank can read the memory of a rank of the node. The first call tries.
@@ -162,23 +147,19 @@ impl AmState {
             return false;
         }
         let Some(node) = &self.node else { return false };
-        match self.cma[index].load(Ordering::Relaxed) {
-            0 => {
-                let (pid, address, expected) = node.process(index);
-                let mut mark = 0u64;
-                let local = &raw mut mark as usize;
-                let span = Span { local, remote: address as usize, bytes: 8 };
-                // SAFETY: the local side of the span is `mark`, valid for writes.
-                let read = unsafe { cma::transfer(pid, &[span], Direction::Get) };
-                let allowed = read.is_ok() && mark == expected;
-                if !allowed {
-                    log::info!("memory of rank {} is not read directly", node.rank_of(index));
-                }
-                self.cma[index].store(if allowed { 1 } else { 2 }, Ordering::Relaxed);
-                allowed
+        *self.cma[index].get_or_init(|| {
+            let (pid, address, expected) = node.process(index);
+            let mut mark = 0u64;
+            let local = &raw mut mark as usize;
+            let span = Span { local, remote: address as usize, bytes: 8 };
+            // SAFETY: the local side of the span is `mark`, valid for writes.
+            let read = unsafe { cma::transfer(pid, &[span], Direction::Get) };
+            let allowed = read.is_ok() && mark == expected;
+            if !allowed {
+                log::info!("memory of rank {} is not read directly", node.rank_of(index));
             }
-            known => known == 1,
-        }
+            allowed
+        })
     }
 
     pub(super) fn progress_rndv(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
@@ -226,7 +207,7 @@ impl AmState {
                     let from = stream.source.address as usize + stream.sent;
                     std::slice::from_raw_parts(from as *const u8, bytes)
                 };
-                if !node.try_send(stream.index, &[bytemuck::bytes_of(&head), chunk], false)? {
+                if !node.try_send(stream.index, &[bytemuck::bytes_of(&head), chunk])? {
                     break;
                 }
                 stream.sent += bytes;

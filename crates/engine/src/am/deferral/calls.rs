@@ -46,9 +46,10 @@ impl Am {
     ) -> Result<()> {
         if deferral.is_open_here() {
             job(self);
-            return Ok(());
+        } else {
+            self.state()?.queue_job(deferral, Box::new(job));
         }
-        self.state()?.queue_job(deferral, Box::new(job))
+        Ok(())
     }
 
     /// Counts a message, and waits while `target` has sent a stop, unless a handler is running.

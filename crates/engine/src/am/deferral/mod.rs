@@ -35,11 +35,14 @@ pub use super::inbound::Deferral;
 
 use super::Am;
 use super::completion_thread::CompletionThread;
-use super::inbound::{HeldKind, HeldMessage, HeldMessages, InboundMessage, RndvState};
+use super::inbound::{
+    EagerMessage, HeldKind, HeldMessage, HeldMessages, InboundMessage, RndvState,
+};
 use super::state::{AmState, HandlerEntry};
 use super::wire::{RecordHead, RecordKind};
 use super::{Handler, Job};
 use crate::error::Result;
+use crate::path::two_sided::wire::RequestKind;
 use crate::thread::fast_tls;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -165,7 +168,8 @@ impl Deferral {
                 !done
             });
         }
-        answers.into_iter().try_for_each(|token| answer(state, am, origin, token))
+        let ack = |token| state.send_token(am, origin, RecordKind::Ack, token);
+        answers.into_iter().try_for_each(ack)
     }
 
     /// Answers the fence `token` of `origin` when all that is held of it now is in place.
@@ -177,13 +181,8 @@ impl Deferral {
                 return Ok(());
             }
         }
-        answer(state, am, origin, token)
+        state.send_token(am, origin, RecordKind::Ack, token)
     }
-}
-
-fn answer(state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
-    let head = RecordHead { token, ..RecordHead::new(RecordKind::Ack) };
-    state.send_record(am, origin, &[bytemuck::bytes_of(&head)])
 }
 
 impl HandlerEntry {
@@ -228,7 +227,7 @@ impl AmState {
         self.set_aside.fetch_add(1, Ordering::AcqRel);
         self.behind_deferrals.fetch_add(1, Ordering::Release);
         if stop {
-            self.record_stop(am, origin, true)?;
+            self.send_token(am, origin, RecordKind::DeferralStop, 1)?;
         }
         if !deferral.is_open_here() {
             self.wake_waiting();
@@ -245,19 +244,10 @@ impl AmState {
         }
     }
 
-    fn record_stop(&self, am: &Am, origin: usize, stop: bool) -> Result<()> {
-        let head = RecordHead { token: stop.into(), ..RecordHead::new(RecordKind::DeferralStop) };
-        self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
-    }
-
-    pub(super) fn at_deferral(&self, am: &Am, origin: usize, head: &RecordHead) -> Result<()> {
-        if head.kind()? == RecordKind::DeferralStop {
-            self.towards[origin].stopped.store(head.token != 0, Ordering::Release);
-            return Ok(());
-        }
+    pub(super) fn at_fence(&self, am: &Am, origin: usize, head: &RecordHead) -> Result<()> {
         match self.handlers.get(head.handler()).and_then(|entry| entry.deferral.as_ref()) {
             Some(deferral) => deferral.ask(self, am, origin, head.token),
-            None => answer(self, am, origin, head.token),
+            None => self.send_token(am, origin, RecordKind::Ack, head.token),
         }
     }
 
@@ -292,13 +282,18 @@ impl AmState {
         // From here to its end, quiescence waits for the message.
         self.set_aside.fetch_sub(1, Ordering::AcqRel);
         match what {
-            HeldKind::Eager { head, header, data } => {
+            HeldKind::Eager(EagerMessage { head, header, data }) => {
                 let entry = self.entry(origin, &head)?;
                 self.meet(am, entry, origin, &head, &header, &data)?;
                 deferral.in_place(self, am, origin, number)?;
             }
             HeldKind::Rts { head, header, via, source } => {
-                self.release_rndv(am, work, (via, origin), (&head, &header), source, number)?;
+                let message = (&head, &header[..]);
+                let from = (via, origin);
+                // The request was counted when it was held, so only the data must be received.
+                if let Some(data) = self.begin_rndv(am, work, from, message, source, number)? {
+                    am.two_sided()?.receive_data(RequestKind::AmRts, origin, data)?;
+                }
             }
             HeldKind::Delivered(inbound) => {
                 self.complete_inbound(am, inbound)?;
@@ -316,7 +311,7 @@ impl AmState {
                 }
             }
         }
-        if go { self.record_stop(am, origin, false) } else { Ok(()) }
+        if go { self.send_token(am, origin, RecordKind::DeferralStop, 0) } else { Ok(()) }
     }
 
     /// For the calls of the interface, or for the completion thread if not polling.
@@ -329,7 +324,8 @@ impl AmState {
                 }
                 job(am);
             });
-            return self.queue_job(deferral, counted);
+            self.queue_job(deferral, counted);
+            return Ok(());
         }
         self.send_elsewhere(am, deferral, job)
     }
@@ -344,13 +340,12 @@ impl AmState {
         self.run_on_thread(am, counted)
     }
 
-    fn queue_job(&self, deferral: &Deferral, job: Job) -> Result<()> {
+    fn queue_job(&self, deferral: &Deferral, job: Job) {
         self.behind_deferrals.fetch_add(1, Ordering::Release);
-        deferral.jobs.push(job, None::<fn(Job) -> bool>)?;
+        deferral.jobs.push(job);
         if !deferral.is_inside() {
             self.wake_waiting();
         }
-        Ok(())
     }
 
     /// Runs, without a lock, one completion handler of each queue that this thread is inside. The
