@@ -88,6 +88,8 @@ proptest! {
         prop_assert_eq!(pairs(&shape.packed_local(), (0, 0)), packed);
         let packed: Vec<_> = (0..all.len() as isize).zip(&all).map(|(i, p)| (p.0, i)).collect();
         prop_assert_eq!(pairs(&shape.packed_remote(), (0, 0)), packed);
+        prop_assert!(shape.packed_local().is_contiguous_on(Side::Local));
+        prop_assert!(shape.packed_remote().is_contiguous_on(Side::Remote));
     }
 
     #[test]
@@ -182,6 +184,7 @@ proptest! {
     fn the_index_finds_what_a_map_finds(
         steps in steps(),
         shift in 0u32..8,
+        dense in any::<bool>(),
         offsets in vec(0usize..1 << 20, 40),
     ) {
         let slice = 1usize << (20 + shift);
@@ -190,7 +193,7 @@ proptest! {
         for (number, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Insert { at, len } => {
-                    let start = (at * 64) << shift;
+                    let start = (at * 64) << if dense { 0 } else { shift };
                     let piece = Block { start, len, segment: number as u64 };
                     // Parts begin at multiples of 64, even after parts of odd length.
                     let end = (start + len).next_multiple_of(64);

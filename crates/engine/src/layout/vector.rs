@@ -27,15 +27,3 @@ impl<'a> Vector<'a> {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbours_join() {
-        let v = Vector { block: 8, local: &[0, 8, 24, 100], remote: &[64, 72, 80, 0] };
-        let all: Vec<_> = v.joined().collect();
-        assert_eq!(all, vec![(0, 64, 16), (24, 80, 8), (100, 0, 8)]);
-    }
-}

@@ -64,23 +64,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_join_when_given_back() {
-        let mut list = FreeList::new(64, 1024);
-        let a = list.take(64).unwrap();
-        let b = list.take(128).unwrap();
-        let c = list.take(64).unwrap();
-        assert_eq!((a, b, c), (64, 128, 256));
-        assert_eq!(list.tail(), 320);
-        list.give(a, 64);
-        list.give(c, 64);
-        assert_eq!(list.tail(), 256);
-        list.give(b, 128);
-        assert_eq!(list.take(960), Some(64));
-        assert_eq!(list.take(1), None);
-        assert_eq!(list.tail(), 1024);
-    }
-
-    #[test]
     #[should_panic(expected = "freed twice")]
     fn giving_twice_is_a_fault() {
         let mut list = FreeList::new(0, 256);

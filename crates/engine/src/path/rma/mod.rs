@@ -112,11 +112,8 @@ impl TypeCache {
         if shape.is_contiguous_on(side) {
             return Ok(WindowShape::Row(shape.bytes()));
         }
-        let dims: Vec<(usize, isize)> = shape
-            .dims()
-            .iter()
-            .map(|d| (d.n, if side == Side::Local { d.local } else { d.remote }))
-            .collect();
+        let dims: Vec<(usize, isize)> =
+            shape.dims().iter().map(|d| (d.n, d.stride(side))).collect();
         let key = TypeKey { block: shape.block(), dims };
         if let Some(found) = self.types.lock().get(&key) {
             return Ok(WindowShape::Derived(found.clone()));
