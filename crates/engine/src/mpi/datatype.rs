@@ -68,7 +68,7 @@ impl Drop for ReduceOp {
     }
 }
 
-/// Committed. Dropping it frees it.
+/// Dropping it frees it. Users get committed ones only.
 #[derive(Debug)]
 pub struct DerivedType {
     raw: ffi::MPI_Datatype,
@@ -79,68 +79,45 @@ unsafe impl Send for DerivedType {}
 // SAFETY: a committed datatype is an immutable object, valid in the whole process.
 unsafe impl Sync for DerivedType {}
 
-struct Building(ffi::MPI_Datatype);
-
-impl Drop for Building {
-    fn drop(&mut self) {
-        // SAFETY: an `MPI_Type_` constructor made the datatype, which is freed once.
-        unsafe { ffi::MPI_Type_free(&mut self.0) };
-    }
-}
-
-impl Building {
-    fn commit(mut self) -> Result<DerivedType> {
-        // SAFETY: `self.0` is a live datatype.
-        unsafe { call!(MPI_Type_commit(&mut self.0)) }?;
-        let raw = self.0;
-        std::mem::forget(self);
-        Ok(DerivedType { raw })
-    }
-}
-
 impl DerivedType {
+    /// Calls a constructor of MPI, which stores the new datatype. It keeps what it refers to.
+    fn make(constructor: impl FnOnce(*mut ffi::MPI_Datatype) -> Result<()>) -> Result<DerivedType> {
+        let mut raw = MaybeUninit::uninit();
+        constructor(raw.as_mut_ptr())?;
+        // SAFETY: the call succeeded, so MPI has filled `raw`.
+        Ok(DerivedType { raw: unsafe { raw.assume_init() } })
+    }
+
+    fn commit(mut self) -> Result<DerivedType> {
+        // SAFETY: the datatype is live.
+        unsafe { call!(MPI_Type_commit(&mut self.raw)) }?;
+        Ok(self)
+    }
+
     /// A block of `bytes` bytes, which level `i`, from the innermost, repeats
     /// `counts[i]` times at a distance of `strides[i]` bytes.
     pub fn strided(bytes: usize, counts: &[usize], strides: &[isize]) -> Result<DerivedType> {
-        let mut raw = MaybeUninit::uninit();
-        let byte = Datatype::Byte.raw();
+        let (bytes, byte) = (count(bytes)?, Datatype::Byte.raw());
         // SAFETY: the type is predefined.
-        unsafe { call!(MPI_Type_contiguous(count(bytes)?, byte, raw.as_mut_ptr())) }?;
-        // SAFETY: the call succeeded, so MPI has filled `raw`.
-        let mut inner = Building(unsafe { raw.assume_init() });
+        let mut inner =
+            DerivedType::make(|raw| unsafe { call!(MPI_Type_contiguous(bytes, byte, raw)) })?;
         for (&n, &stride) in counts.iter().zip(strides) {
-            let mut raw = MaybeUninit::uninit();
-            if stride < 0 {
+            let (items, stride) = (count(n)?, stride as ffi::MPI_Aint);
+            inner = if stride < 0 {
                 // Open MPI 4.1 treats a vector as contiguous if its negative stride equals the
                 // block length. It handles displacements correctly.
-                let at: Vec<ffi::MPI_Aint> =
-                    (0..n as ffi::MPI_Aint).map(|i| i * stride as ffi::MPI_Aint).collect();
-                // SAFETY: the array has `n` displacements. The new type refers to `inner`.
-                unsafe {
-                    call!(MPI_Type_create_hindexed_block(
-                        count(n)?,
-                        1,
-                        at.as_ptr(),
-                        inner.0,
-                        raw.as_mut_ptr(),
-                    ))
-                }?;
-                // SAFETY: the call succeeded, so MPI has filled `raw`.
-                inner = Building(unsafe { raw.assume_init() });
-                continue;
-            }
-            // SAFETY: `inner` is live, and the new type keeps a reference to it.
-            unsafe {
-                call!(MPI_Type_create_hvector(
-                    count(n)?,
-                    1,
-                    stride as ffi::MPI_Aint,
-                    inner.0,
-                    raw.as_mut_ptr(),
-                ))
-            }?;
-            // SAFETY: the call succeeded, so MPI has filled `raw`.
-            inner = Building(unsafe { raw.assume_init() });
+                let at: Vec<ffi::MPI_Aint> = (0..n as ffi::MPI_Aint).map(|i| i * stride).collect();
+                let (at, of) = (at.as_ptr(), inner.raw);
+                // SAFETY: the array has `n` displacements, and `inner` is live.
+                DerivedType::make(|raw| unsafe {
+                    call!(MPI_Type_create_hindexed_block(items, 1, at, of, raw))
+                })?
+            } else {
+                // SAFETY: `inner` is live.
+                DerivedType::make(|raw| unsafe {
+                    call!(MPI_Type_create_hvector(items, 1, stride, inner.raw, raw))
+                })?
+            };
         }
         inner.commit()
     }
@@ -148,19 +125,12 @@ impl DerivedType {
     /// Blocks of `bytes` bytes at the displacements `at`, in bytes.
     pub fn blocks(bytes: usize, at: &[isize]) -> Result<DerivedType> {
         let at: Vec<ffi::MPI_Aint> = at.iter().map(|&d| d as ffi::MPI_Aint).collect();
-        let mut raw = MaybeUninit::uninit();
-        // SAFETY: the displacement array has `at.len()` elements.
-        unsafe {
-            call!(MPI_Type_create_hindexed_block(
-                count(at.len())?,
-                count(bytes)?,
-                at.as_ptr(),
-                Datatype::Byte.raw(),
-                raw.as_mut_ptr(),
-            ))
-        }?;
-        // SAFETY: the call succeeded, so MPI has filled `raw`.
-        Building(unsafe { raw.assume_init() }).commit()
+        let (n, bytes, byte) = (count(at.len())?, count(bytes)?, Datatype::Byte.raw());
+        // SAFETY: the array has `n` displacements.
+        let blocks = DerivedType::make(|raw| unsafe {
+            call!(MPI_Type_create_hindexed_block(n, bytes, at.as_ptr(), byte, raw))
+        });
+        blocks?.commit()
     }
 
     pub(super) fn raw(&self) -> ffi::MPI_Datatype {

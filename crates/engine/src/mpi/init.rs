@@ -8,10 +8,10 @@ use super::call::{call, check, portolan_shim_at_finalize, portolan_shim_forget_f
 use super::{Flavour, launcher, life};
 use crate::error::{Result, fail};
 use mpi::ffi;
+use parking_lot::Mutex;
 use std::io::Write;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
-use std::sync::Mutex;
 use std::time::Duration;
 
 /// In ascending order.
@@ -34,18 +34,8 @@ impl ThreadLevel {
     ];
 
     fn from_raw(raw: c_int) -> ThreadLevel {
-        // SAFETY: the `RSMPI_` names are constants of the bindings.
-        unsafe {
-            if raw == ffi::RSMPI_THREAD_MULTIPLE {
-                ThreadLevel::Multiple
-            } else if raw == ffi::RSMPI_THREAD_SERIALIZED {
-                ThreadLevel::Serialized
-            } else if raw == ffi::RSMPI_THREAD_FUNNELED {
-                ThreadLevel::Funneled
-            } else {
-                ThreadLevel::Single
-            }
-        }
+        let level = ThreadLevel::ALL.into_iter().find(|level| level.raw() == raw);
+        level.unwrap_or(ThreadLevel::Single)
     }
 
     pub fn name(self) -> &'static str {
@@ -78,13 +68,21 @@ pub struct Started {
 }
 
 pub fn is_running() -> bool {
-    let (mut init, mut fini) = (0, 0);
-    // SAFETY: both functions may be called at any time.
-    unsafe {
-        ffi::MPI_Initialized(&mut init);
-        ffi::MPI_Finalized(&mut fini);
-    }
-    init != 0 && fini == 0
+    is_initialised() && !is_finalised()
+}
+
+fn is_initialised() -> bool {
+    let mut initialised = 0;
+    // SAFETY: the function may be called at any time.
+    unsafe { ffi::MPI_Initialized(&mut initialised) };
+    initialised != 0
+}
+
+fn is_finalised() -> bool {
+    let mut finalised = 0;
+    // SAFETY: the function may be called at any time.
+    unsafe { ffi::MPI_Finalized(&mut finalised) };
+    finalised != 0
 }
 
 pub fn level() -> Option<ThreadLevel> {
@@ -101,17 +99,11 @@ pub fn level() -> Option<ThreadLevel> {
 pub fn start(check_launcher: bool) -> Result<Started> {
     guard_library()?;
     crate::process::set_end(abort);
-    let (mut init, mut fini) = (0, 0);
-    // SAFETY: both functions may be called at any time.
-    unsafe {
-        ffi::MPI_Initialized(&mut init);
-        ffi::MPI_Finalized(&mut fini);
-    }
-    if fini != 0 {
+    if is_finalised() {
         fail!(State, "MPI is already finalised and cannot be initialised again");
     }
     let mut provided = 0;
-    let ours = init == 0;
+    let ours = !is_initialised();
     if ours {
         // SAFETY: null pointers for argc and argv are legal since MPI-2.
         unsafe {
@@ -227,13 +219,10 @@ type Hook = (fn(), fn(), c_int);
 
 static HOOK: Mutex<Option<Hook>> = Mutex::new(None);
 
-fn hook() -> Option<Hook> {
-    *HOOK.lock().unwrap_or_else(|e| e.into_inner())
-}
-
 /// The program calls `MPI_Finalize`. Returns false if the first function of the hook panicked.
 pub fn before_finalize() -> bool {
-    hook().is_none_or(|(before, ..)| std::panic::catch_unwind(before).is_ok())
+    let hook = *HOOK.lock();
+    hook.is_none_or(|(before, ..)| std::panic::catch_unwind(before).is_ok())
 }
 
 unsafe extern "C" fn run_hook(
@@ -242,7 +231,8 @@ unsafe extern "C" fn run_hook(
     _value: *mut c_void,
     _extra: *mut c_void,
 ) -> c_int {
-    if let Some((_, within, _)) = hook()
+    let hook = *HOOK.lock();
+    if let Some((_, within, _)) = hook
         && std::panic::catch_unwind(within).is_err()
     {
         return ffi::MPI_ERR_OTHER as c_int;
@@ -254,19 +244,19 @@ unsafe extern "C" fn run_hook(
 /// `within` inside it while MPI still works.
 pub fn at_finalize(before: fn(), within: fn()) -> Result<()> {
     let mut key = 0;
-    *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((before, within, 0));
+    *HOOK.lock() = Some((before, within, 0));
     check(
         // SAFETY: MPI is running. `run_hook` has the required type and never unwinds.
         unsafe { portolan_shim_at_finalize(Some(run_hook), &mut key) },
         "MPI_Comm_set_attr",
     )?;
-    *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((before, within, key));
+    *HOOK.lock() = Some((before, within, key));
     Ok(())
 }
 
 /// Removes the functions of [`at_finalize`] without running them.
 pub(crate) fn forget_at_finalize() -> Result<()> {
-    let taken = HOOK.lock().unwrap_or_else(|e| e.into_inner()).take();
+    let taken = HOOK.lock().take();
     match taken {
         Some((.., mut key)) => {
             // SAFETY: MPI is running, and `at_finalize` created `key`.

@@ -7,7 +7,7 @@
 //! for it, in either order. `MPI_Initialized` and `MPI_Finalized` stay MPI's own.
 
 use crate::thread::this_thread;
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 #[derive(Debug, Clone, Copy)]
@@ -76,10 +76,6 @@ impl Life {
 
 static LIFE: Mutex<Life> = Mutex::new(Life::NEW);
 
-fn with<R>(change: impl FnOnce(&mut Life) -> R) -> R {
-    change(&mut LIFE.lock().unwrap_or_else(|e| e.into_inner()))
-}
-
 /// The thread that initialised MPI, or 0 if unknown.
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 
@@ -116,19 +112,19 @@ pub fn are_calls_unrecorded() -> bool {
 
 pub(super) fn begun() {
     requested(false);
-    with(|life| *life = Life { ours: true, library: true, ..Life::NEW });
+    *LIFE.lock() = Life { ours: true, library: true, ..Life::NEW };
 }
 
 /// The library uses an MPI that already runs. Returns whether it must ask for its end.
 pub(super) fn joined() -> bool {
-    with(Life::joined)
+    LIFE.lock().joined()
 }
 
 /// Records a call of `MPI_Init` by the program or the library. Returns true if the library has
 /// already initialised MPI: the call must then succeed without effect. Otherwise records the
 /// calling thread as the one that initialises MPI.
 pub fn program_begins() -> bool {
-    let answered = with(Life::program_begins);
+    let answered = LIFE.lock().program_begins();
     if !answered {
         let _ = MAIN.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -136,21 +132,21 @@ pub fn program_begins() -> bool {
 }
 
 pub fn program_ends() -> End {
-    with(Life::program_ends)
+    LIFE.lock().program_ends()
 }
 
 pub(crate) fn keep() {
-    with(|life| life.kept = true);
+    LIFE.lock().kept = true;
 }
 
 /// The library initialised MPI, and the program has called neither `MPI_Init` nor `MPI_Finalize`.
 pub(crate) fn is_library_alone() -> bool {
-    with(|life| life.is_library_alone())
+    LIFE.lock().is_library_alone()
 }
 
 /// The library asks for the end of MPI. Returns whether it must call `MPI_Finalize`.
 pub(super) fn library_ends() -> bool {
-    with(Life::library_ends)
+    LIFE.lock().library_ends()
 }
 
 #[cfg(test)]

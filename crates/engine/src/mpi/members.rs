@@ -6,8 +6,8 @@ use super::comm::{Comm, CommHandle};
 use crate::digest;
 use crate::error::Result;
 use mpi::ffi;
+use parking_lot::Mutex;
 use std::os::raw::{c_int, c_void};
-use std::sync::Mutex;
 
 /// The key of the attribute. Locked while ranks are looked up, because another thread may replace
 /// them.
@@ -33,7 +33,7 @@ impl Members {
         comm: CommHandle,
         use_them: impl FnOnce(&Members) -> R,
     ) -> Result<R> {
-        let mut attribute = KEY.lock().unwrap_or_else(|e| e.into_inner());
+        let mut attribute = KEY.lock();
         let attribute = match *attribute {
             Some(known) => known,
             None => *attribute.insert(new_key()?),

@@ -3,8 +3,9 @@
 //! through MPI or to report the pending operations of an engine. Its messages to the user are in
 //! [`message`].
 
+use parking_lot::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Once, PoisonError, RwLock};
+use std::sync::{Once, OnceLock};
 
 pub mod message;
 
@@ -18,15 +19,11 @@ static END: Left<fn(i32) -> !> = RwLock::new(None);
 static PENDING: Left<fn() -> Option<String>> = RwLock::new(None);
 
 fn left<F: Copy>(function: &Left<F>) -> Option<F> {
-    *function.read().unwrap_or_else(PoisonError::into_inner)
+    *function.read()
 }
 
 fn leave<F>(place: &Left<F>, function: F) {
-    *place.write().unwrap_or_else(PoisonError::into_inner) = Some(function);
-}
-
-fn forget<F>(place: &Left<F>) {
-    *place.write().unwrap_or_else(PoisonError::into_inner) = None;
+    *place.write() = Some(function);
 }
 
 pub fn world_rank() -> Option<usize> {
@@ -45,43 +42,33 @@ pub(crate) fn set_running(running: bool) {
     RUNNING.store(running, Ordering::Release);
 }
 
+/// Number of forks between the process that first called [`count_forks`] and this one.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
 /// Set in a forked child of a process that has started the engine.
 static FORKED: AtomicBool = AtomicBool::new(false);
-static IN_CHILD: Left<fn()> = RwLock::new(None);
+static IN_CHILD: OnceLock<fn()> = OnceLock::new();
 
 extern "C" fn forked() {
-    FORKED.store(true, Ordering::Relaxed);
-    RUNNING.store(false, Ordering::Release);
-    // `watch_forks` wrote the lock before it registered this, so `try_read` cannot block the child.
-    if let Ok(in_child) = IN_CHILD.try_read()
-        && let Some(in_child) = *in_child
-    {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+    if let Some(in_child) = IN_CHILD.get() {
+        FORKED.store(true, Ordering::Relaxed);
+        RUNNING.store(false, Ordering::Release);
         in_child();
     }
-}
-
-/// In forked children, `in_child` may only store to memory: locks may be held for good.
-pub(crate) fn watch_forks(in_child: fn()) {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        leave(&IN_CHILD, in_child);
-        // SAFETY: `forked` only accesses memory, which is allowed in a forked child.
-        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
-    });
-}
-
-static FORKS: AtomicUsize = AtomicUsize::new(0);
-
-extern "C" fn count_fork() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
 pub fn count_forks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: `count_fork` only accesses memory, which is allowed in a forked child.
-        unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
+        // SAFETY: `forked` only accesses memory, which is allowed in a forked child.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     });
+}
+
+/// In forked children, `in_child` may only store to memory: locks may be held for good.
+pub(crate) fn watch_forks(in_child: fn()) {
+    let _ = IN_CHILD.set(in_child);
+    count_forks();
 }
 
 /// Differs between a process and its forked children.
@@ -188,9 +175,9 @@ pub fn caller() -> Option<String> {
 /// Forgets the functions that the program has given for the runtime that ends.
 pub(crate) fn forget_functions() {
     HAS_CALLER.store(false, Ordering::Relaxed);
-    forget(&CALLER);
-    forget(&INTERRUPTED);
-    forget(&KEEPS_MAPPED);
+    *CALLER.write() = None;
+    *INTERRUPTED.write() = None;
+    *KEEPS_MAPPED.write() = None;
 }
 
 /// Runs `body` with SIGXFSZ blocked and discarded: beyond `ulimit -f`, a system call then fails

@@ -21,7 +21,6 @@
 use super::{CURRENT, Engine, not_running};
 use crate::core::handler;
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::mpi::init::ThreadLevel;
 use crate::sync::door::{self, Door};
 use crate::thread::this_thread;
 use crate::trace::Cause;
@@ -106,14 +105,10 @@ impl Engine {
         if self.is_over() {
             return over();
         }
-        let level = match self.thread_level() {
-            ThreadLevel::Single => "MPI_THREAD_SINGLE",
-            ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
-            ThreadLevel::Serialized | ThreadLevel::Multiple => "MPI_THREAD_SERIALIZED",
-        };
         let text = format!(
-            "MPI was initialised at {level}, so only the thread that started the runtime may \
-             call function shipping; initialise MPI at MPI_THREAD_MULTIPLE to call it from other threads"
+            "MPI was initialised at {}, so only the thread that started the runtime may \
+             call function shipping; initialise MPI at MPI_THREAD_MULTIPLE to call it from other threads",
+            self.thread_level().name()
         );
         Error::new(ErrorKind::State, text)
     }
