@@ -278,21 +278,21 @@ pub fn freed_window() {
     let window = window.expect("a window");
     let mut value = 7u64.to_ne_bytes();
     let row = WindowShape::Row(8);
-    let origin = value.as_mut_ptr();
     let transfer = WindowTransfer {
-        origin,
-        origin_shape: &row,
+        is_get: false,
+        origin: value.as_mut_ptr() as usize,
+        origin_shape: row.clone(),
         target: ctx.me,
         offset: 0,
-        target_shape: &row,
+        target_shape: row,
     };
     // SAFETY: the value lives until the flush, and the bytes lie in the window.
-    unsafe { window.put(&transfer, false) }.expect("a put");
+    unsafe { window.start(&transfer, false) }.expect("a put");
     window.flush(ctx.me).expect("a flush");
     assert_eq!(memory[..8], value);
     window.free().expect("the end of the window");
     // SAFETY: the value is alive, and a freed window takes no transfer.
-    let late = unsafe { [window.put(&transfer, true), window.get(&transfer, false)] };
+    let late = [true, false].map(|request| unsafe { window.start(&transfer, request) });
     for late in late {
         assert_eq!(late.expect_err("the window was freed").kind(), ErrorKind::State);
     }

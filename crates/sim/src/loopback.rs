@@ -3,8 +3,7 @@
 //! All ranks are in this process, so the transport reaches the memory of any rank by its address.
 //! Puts and gets wait in a queue until the origin polls or flushes, like transfers in a network.
 //! Atomic operations are executed at once, under the lock stripes of the owner's region. The
-//! transport sends no batches and keeps no order between targets, so the engine must do without
-//! these capabilities.
+//! transport keeps no order and takes no vectors, so the engine must do without these capabilities.
 
 use crate::checks;
 use crate::machine::Outcome;
@@ -17,8 +16,7 @@ use portolan_engine::layout::pairs::Pairs;
 use portolan_engine::memory::arena::Arena;
 use portolan_engine::path::ops::{Rmw, Transfer, TransferKind};
 use portolan_engine::path::{
-    Capabilities, Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport, install,
-    kernel, shm_atomics,
+    Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport, install, kernel, shm_atomics,
 };
 use std::sync::Arc;
 
@@ -86,10 +84,6 @@ impl Loopback {
 impl Transport for Loopback {
     fn path(&self) -> Path {
         Path::Installed
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::TRANSFER | Capabilities::ATOMIC | Capabilities::COPIES_SOURCE
     }
 
     unsafe fn start(

@@ -6,7 +6,7 @@ use crate::layout::Shape;
 use crate::ops::{Ops, check_local};
 use crate::path::kernel::Scale;
 use crate::path::ops::{Rmw, Transfer, TransferKind};
-use crate::path::{self, Batch, Capabilities, Path};
+use crate::path::{self, Batch, Path};
 use crate::trace::{Awaited, Call, CallInfo, Cause};
 use crate::wait;
 use std::sync::Arc;
@@ -40,11 +40,7 @@ impl Ops {
         self.observed(
             || CallInfo::new(Call::Notify).to(target).moves(shape.bytes() + 4).by(path()),
             || {
-                // Whether the target performs all operations of the path in the order of their
-                // issue. For direct ones, the fence below orders the stores of the caller.
-                let ordered = flag_path != Path::Direct
-                    && self.transport(flag_path)?.capabilities().contains(Capabilities::ORDERED);
-                if ordered
+                if self.keeps_order(flag_path)?
                     && shape.is_contiguous()
                     && (1..=Batch::MAX_BLOCK).contains(&shape.bytes())
                 {
@@ -62,7 +58,7 @@ impl Ops {
                         self.blocking(&Transfer { kind, target, remote, local, shape })?;
                     }
                 }
-                if !ordered {
+                if !self.keeps_order(flag_path)? {
                     self.order(target)?;
                 }
                 // SAFETY: the source is a local array of four bytes.
@@ -90,7 +86,7 @@ impl Ops {
         let blocks = [(local as usize, remote, bytes), (value.as_ptr() as usize, flag, 4)];
         // SAFETY: the caller guarantees the source, and this waits for the transfers.
         unsafe {
-            self.issue_blocks(TransferKind::Put, target, blocks.into_iter(), None, &counter)
+            self.issue_blocks(TransferKind::Put, target, blocks.into_iter(), false, &counter)
         }?;
         let what = || format!("a put with a flag to rank {target}");
         self.complete(Awaited::of(Cause::Answer, target), &what, &counter)
@@ -126,8 +122,16 @@ impl Ops {
             let hit = self.memory.registry.find(target, at, 4)?;
             path::for_atomics(hit.arena(), hit.region())
         };
-        let behind_data = Capabilities::ORDERED | Capabilities::COPIES_SOURCE;
-        Ok(path != Path::Direct && self.transport(path)?.capabilities().contains(behind_data))
+        self.keeps_order(path)
+    }
+
+    /// Returns whether the target performs the operations of this path in the order of their issue.
+    fn keeps_order(&self, path: Path) -> Result<bool> {
+        match path {
+            // The fence orders the stores of the caller.
+            Path::Direct => Ok(false),
+            _ => Ok(self.transport(path)?.keeps_order()),
+        }
     }
 
     /// Waits until the `int` at `flag`, in this rank's own memory, equals `value`. Fails with

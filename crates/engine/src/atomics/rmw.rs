@@ -4,7 +4,7 @@ use super::node_queue::{NodeFile, combined};
 use crate::error::{Result, fail};
 use crate::ops::Ops;
 use crate::path::ops::{Combine, Rmw};
-use crate::path::{self, Capabilities, Path, RemotePlace, shm_atomics};
+use crate::path::{self, Path, RemotePlace, shm_atomics};
 use crate::trace::{Call, CallInfo, Entered};
 
 impl Ops {
@@ -63,11 +63,8 @@ impl Ops {
                 self.order_before(target, remote_path)?;
                 let transport = self.transport(remote_path)?;
                 let send = |op| transport.rmw(self, &place, op);
-                let combines = |_: &NodeFile| {
-                    op.combine() == Combine::Add
-                        && transport.capabilities().contains(Capabilities::BY_OWNER)
-                        && transport.is_idle(self, target)
-                };
+                let combines =
+                    |_: &NodeFile| op.combine() == Combine::Add && transport.is_idle(self, target);
                 match NodeFile::of(self, &place.arena).filter(combines) {
                     Some(file) => combined(
                         self,

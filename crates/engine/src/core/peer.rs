@@ -1,14 +1,12 @@
 //! The outstanding operations of this rank to one target. A fence reads only this state. Messages
-//! are counted: the target confirms how many requests and bytes it has handled, in order. Window
-//! operations are a short list of windows and address ranges. The fast path reads
-//! [`Peers::pending`], one byte for each rank of the job. A [`Peer`] is created when the first
-//! non-direct operation to its rank is issued.
+//! are counted: the target confirms how many requests and bytes it has handled, in order. The fast
+//! path reads [`Peers::pending`], one byte for each rank of the job. A [`Peer`] is created when the
+//! first non-direct operation to its rank is issued. Other transports keep more about their
+//! operations ([`crate::path::rma`]).
 
 use crate::error::{Error, Result};
-use crate::memory::arena::Arena;
 #[cfg(doc)]
-use crate::memory::capabilities::Path;
-use crate::memory::runs::Direction;
+use crate::memory::arena::Path;
 use crate::memory::sparse::Sparse;
 use crate::trace::{Awaited, Cause};
 use parking_lot::Mutex;
@@ -74,58 +72,6 @@ impl From<&CompletionCounter> for Awaited {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Touch {
-    direction: Direction,
-    from: usize,
-    to: usize,
-}
-
-#[derive(Debug, Default)]
-pub struct RmaPending {
-    windows: Vec<(Arc<Arena>, usize)>,
-    touched: Vec<Touch>,
-}
-
-/// Of unfinished window operations that are tracked. Another one requires a flush.
-const MOST_TOUCHED: usize = 16;
-
-impl RmaPending {
-    pub fn conflicts(&self, direction: Direction, from: usize, to: usize) -> bool {
-        self.touched.len() >= MOST_TOUCHED
-            || self.touched.iter().any(|t| {
-                t.from < to
-                    && from < t.to
-                    && !(direction == Direction::Get && t.direction == direction)
-            })
-    }
-
-    pub fn note(
-        &mut self,
-        arena: &Arc<Arena>,
-        group_rank: usize,
-        direction: Direction,
-        from: usize,
-        to: usize,
-    ) {
-        if !self.windows.iter().any(|(s, _)| Arc::ptr_eq(s, arena)) {
-            self.windows.push((arena.clone(), group_rank));
-        }
-        self.touched.push(Touch { direction, from, to });
-    }
-
-    pub fn flush(&mut self) -> Result<()> {
-        for (arena, rank) in &self.windows {
-            if let Some(window) = arena.window() {
-                window.flush(*rank)?;
-            }
-        }
-        self.windows.clear();
-        self.touched.clear();
-        Ok(())
-    }
-}
-
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sent {
     pub count: u64,
@@ -188,7 +134,6 @@ pub struct Peer {
     pub sent: Mutex<Sent>,
     confirmed_count: AtomicU64,
     confirmed_bytes: AtomicU64,
-    pub rma: Mutex<RmaPending>,
     /// Of operations without a handle.
     implicit: OnceLock<Arc<CompletionCounter>>,
 }
@@ -276,6 +221,8 @@ impl Peers {
         if self.pending(rank) & bit != 0 {
             return;
         }
+        // Fences of all ranks look at those with a `Peer`.
+        let _ = self.at(rank);
         // First, so that the count is never too low: at zero, fences of other threads do nothing.
         self.dirty.fetch_add(1, Ordering::Relaxed);
         if self.summary[rank].fetch_or(bit, Ordering::Relaxed) != 0 {
@@ -293,19 +240,6 @@ impl Peers {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn overlapping_window_operations_conflict() {
-        let mut pending = RmaPending::default();
-        pending.touched.push(Touch { direction: Direction::Put, from: 100, to: 200 });
-        assert!(pending.conflicts(Direction::Get, 150, 160));
-        assert!(pending.conflicts(Direction::Put, 199, 300));
-        assert!(!pending.conflicts(Direction::Get, 200, 300));
-        pending.touched.clear();
-        pending.touched.push(Touch { direction: Direction::Get, from: 0, to: 8 });
-        assert!(!pending.conflicts(Direction::Get, 0, 8));
-        assert!(pending.conflicts(Direction::Put, 0, 8));
-    }
 
     #[test]
     fn a_fence_is_expected_where_the_last_one_was() {

@@ -4,7 +4,6 @@
 //! bytes of a region contain the locks and marks of [`crate::atomics`]. The rest is allocated in
 //! blocks.
 
-use super::capabilities::{Capabilities, Path};
 use super::own_region::{GRAIN, OwnRegion};
 use super::per_rank::PerRank;
 use crate::collective::group::Group;
@@ -25,6 +24,41 @@ const STAGGER: usize = 7 * ALIGN;
 /// Bytes after which processors see equal addresses.
 const STAGGERED: usize = 4096;
 
+/// How memory is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path {
+    Direct,
+    Rma,
+    Message,
+    /// An external transport ([`crate::path::install`]).
+    Installed,
+}
+
+impl Path {
+    pub const REMOTE: [Path; 3] = [Path::Rma, Path::Message, Path::Installed];
+
+    /// Returns the name as spelled in `PORTOLAN_PATH`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Path::Direct => "direct",
+            Path::Rma => "rma",
+            Path::Message => "message",
+            Path::Installed => "installed",
+        }
+    }
+
+    /// Returns the bit of the path in [`crate::core::peer::Peers::pending`].
+    #[inline]
+    pub const fn pending_bit(self) -> u8 {
+        match self {
+            Path::Direct => 0,
+            Path::Rma => 1,
+            Path::Message => 2,
+            Path::Installed => 4,
+        }
+    }
+}
+
 /// Settings for the arenas of this job, equal on all ranks.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -34,12 +68,24 @@ pub struct Policy {
     pub windows: bool,
     /// Other groups than the world may have windows. (Open MPI 4.1 aborts if several create some.)
     pub group_windows: bool,
-    pub installed: Capabilities,
+    /// An installed transport reaches the ranks that are not accessed directly.
+    pub installed: bool,
     /// Minimum length of a region in bytes.
     pub arena_bytes: usize,
     /// Limit on the memory of freed segments that a group keeps for later ones, in bytes per rank.
     pub keep_bytes: usize,
     pub shm_dir: String,
+}
+
+impl Policy {
+    /// Returns the path of transfers to memory that is not mapped.
+    pub fn remote_path(&self, windows: bool) -> Path {
+        match windows {
+            _ if self.installed => Path::Installed,
+            true => Path::Rma,
+            false => Path::Message,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -59,10 +105,8 @@ pub struct Arena {
     lens: PerRank<usize>,
     /// Regions that are mapped here, sorted by rank of the group.
     mapped: Box<[(usize, *mut u8)]>,
-    has_window: bool,
     window: OnceLock<Window>,
     transfer_path: Path,
-    atomic_path: Path,
     pub(super) own: OwnRegion,
     /// Number of segments with a block here, on any rank.
     pub(super) live: AtomicUsize,
@@ -148,24 +192,13 @@ impl Arena {
         let windows = policy.windows
             && (policy.group_windows || group.size() == topology.size())
             && (!policy.direct || !group.on_one_node());
-        let installed = |what| policy.installed.contains(what);
         Arc::new(Arena {
             number,
             me: group.rank(),
-            transfer_path: match windows {
-                _ if installed(Capabilities::TRANSFER) => Path::Installed,
-                true => Path::Rma,
-                false => Path::Message,
-            },
-            atomic_path: if installed(Capabilities::ATOMIC) {
-                Path::Installed
-            } else {
-                Path::Message
-            },
+            transfer_path: policy.remote_path(windows),
             mapped: neighbours.mapped(own.file().base(), &lens, policy.direct),
             bases: OnceLock::new(),
             lens,
-            has_window: windows,
             window: OnceLock::new(),
             own,
             live: AtomicUsize::new(0),
@@ -174,7 +207,7 @@ impl Arena {
 
     /// Sets the addresses of all regions and creates the window, if any. Collective.
     pub(super) fn complete(&self, group: &Group, bases: PerRank<usize>) -> Result<()> {
-        if self.has_window {
+        if self.transfer_path == Path::Rma {
             let (base, len) = (self.own.base(), self.own.len());
             // SAFETY: the mapping lives until the arena is dropped, after the window is freed.
             let window = unsafe { Window::create(&*group.comm()?, base, len) }?;
@@ -228,7 +261,10 @@ impl Arena {
     /// Returns the path of atomic operations to regions that are not mapped here.
     #[inline]
     pub fn atomic_path(&self) -> Path {
-        self.atomic_path
+        match self.transfer_path {
+            Path::Installed => Path::Installed,
+            _ => Path::Message,
+        }
     }
 
     /// Returns the address of the node's file, and the offset of this rank's region in it.

@@ -25,7 +25,6 @@
 mod allocation;
 pub mod arena;
 pub mod block_index;
-pub mod capabilities;
 pub mod free_list;
 mod group_arenas;
 pub mod large_buffer;

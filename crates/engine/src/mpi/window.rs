@@ -38,31 +38,17 @@ impl WindowShape {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct WindowTransfer<'a> {
-    pub origin: *mut u8,
-    pub origin_shape: &'a WindowShape,
+/// A put or a get.
+#[derive(Debug, Clone)]
+pub struct WindowTransfer {
+    pub is_get: bool,
+    /// Address in this process.
+    pub origin: usize,
+    pub origin_shape: WindowShape,
     /// In the group of the window.
     pub target: usize,
     pub offset: usize,
-    pub target_shape: &'a WindowShape,
-}
-
-/// Starts a transfer by one of two MPI calls, the second with a request.
-macro_rules! start {
-    ($window:ident, $t:ident, $request:ident, $call:ident, $with_request:ident) => {{
-        let (on, ot) = $t.origin_shape.raw()?;
-        let (tn, tt) = $t.target_shape.raw()?;
-        let (origin, target, at) =
-            ($t.origin.cast(), $t.target as c_int, $t.offset as ffi::MPI_Aint);
-        let (window, mut r) = ($window.live()?, Request::null());
-        if $request {
-            call!($with_request(origin, on, ot, target, at, tn, tt, window, &mut r.raw))?;
-            return Ok(Some(r));
-        }
-        call!($call(origin, on, ot, target, at, tn, tt, window))?;
-        Ok(None)
-    }};
+    pub target_shape: WindowShape,
 }
 
 impl Window {
@@ -109,20 +95,30 @@ impl Window {
         Ok(self.raw)
     }
 
+    /// Starts a transfer. With `request`, returns a request that can be tested.
+    ///
     /// # Safety
-    /// The origin's memory must be valid and unchanged until the operation has completed locally.
-    /// The target's memory must lie in its window.
-    pub unsafe fn put(&self, t: &WindowTransfer<'_>, request: bool) -> Result<Option<Request>> {
+    /// The target's memory must lie in its window. The origin's memory must be valid and unchanged
+    /// until a put has completed locally, and valid and not read until a get has completed.
+    pub unsafe fn start(&self, t: &WindowTransfer, request: bool) -> Result<Option<Request>> {
+        let ((on, ot), (tn, tt)) = (t.origin_shape.raw()?, t.target_shape.raw()?);
+        let (from, to) = (t.origin as *const c_void, t.origin as *mut c_void);
+        let (target, at) = (t.target as c_int, t.offset as ffi::MPI_Aint);
+        let (window, mut r) = (self.live()?, Request::null());
         // SAFETY: the caller guarantees the memory on both sides.
-        unsafe { start!(self, t, request, MPI_Put, MPI_Rput) }
-    }
-
-    /// # Safety
-    /// The origin's memory must be valid and not read until the operation has completed. The
-    /// target's memory must lie in its window.
-    pub unsafe fn get(&self, t: &WindowTransfer<'_>, request: bool) -> Result<Option<Request>> {
-        // SAFETY: the caller guarantees the memory on both sides.
-        unsafe { start!(self, t, request, MPI_Get, MPI_Rget) }
+        unsafe {
+            match (t.is_get, request) {
+                (false, false) => call!(MPI_Put(from, on, ot, target, at, tn, tt, window)),
+                (false, true) => {
+                    call!(MPI_Rput(from, on, ot, target, at, tn, tt, window, &mut r.raw))
+                }
+                (true, false) => call!(MPI_Get(to, on, ot, target, at, tn, tt, window)),
+                (true, true) => {
+                    call!(MPI_Rget(to, on, ot, target, at, tn, tt, window, &mut r.raw))
+                }
+            }
+        }?;
+        Ok(request.then_some(r))
     }
 
     pub fn flush(&self, target: usize) -> Result<()> {

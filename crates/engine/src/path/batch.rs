@@ -1,6 +1,5 @@
-//! Many small blocks that travel together, for vector and aggregate transfers.
+//! Many small blocks that travel in one message, for vector and aggregate transfers.
 
-use super::Path;
 use super::ops::TransferKind;
 use crate::memory::runs::Run;
 use bytemuck::{Pod, Zeroable};
@@ -16,7 +15,6 @@ pub struct NearBlock {
 
 #[derive(Debug)]
 pub struct Batch {
-    pub path: Path,
     pub(super) kind: TransferKind,
     pub(super) target: usize,
     pub(super) local: Vec<Run>,
@@ -32,7 +30,7 @@ impl Batch {
 
     pub fn new(kind: TransferKind, target: usize) -> Batch {
         let (local, remote) = (Vec::new(), Vec::new());
-        Batch { path: Path::Message, kind, target, local, first: 0, remote, bytes: 0 }
+        Batch { kind, target, local, first: 0, remote, bytes: 0 }
     }
 
     /// Whether a block of `bytes` bytes at `remote` fits into a message of `most` bytes.

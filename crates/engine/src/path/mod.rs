@@ -30,7 +30,7 @@ pub mod shm_atomics;
 pub mod transport;
 pub mod two_sided;
 
-pub use crate::memory::capabilities::{Capabilities, Path};
+pub use crate::memory::arena::Path;
 pub use batch::Batch;
 pub use transport::{Completion, Flush, Paths, Prepared, RemotePlace, Transport, install};
 

@@ -8,11 +8,10 @@
 //! as pending ([`crate::core::peer::Peers::mark_pending`]) before an operation can be incomplete
 //! there, and only a flush removes the mark.
 
-use super::batch::Batch;
+use super::Path;
 use super::ops::{Rmw, Transfer, TransferKind};
 use super::rma::Rma;
 use super::two_sided::TwoSided;
-use super::{Capabilities, Path};
 use crate::core::Core;
 use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
@@ -106,10 +105,14 @@ impl<'a> Completion<'a> {
 pub trait Transport: fmt::Debug + Send + Sync {
     fn path(&self) -> Path;
 
-    fn capabilities(&self) -> Capabilities;
+    /// Operations to one target take effect in the order in which they were issued, and an
+    /// accumulate has read its source when the call returns.
+    fn keeps_order(&self) -> bool {
+        false
+    }
 
-    /// Starts a put, a get, or, only with [`Capabilities::ATOMIC`], an accumulate. `completion`
-    /// counts it if it is not complete locally on return.
+    /// Starts a put, a get, or, except through windows, an accumulate. `completion` counts it if it
+    /// is not complete locally on return.
     ///
     /// # Safety
     /// The local extent must be valid until the operation is complete locally: for writes in a get,
@@ -122,9 +125,14 @@ pub trait Transport: fmt::Debug + Send + Sync {
         completion: &Completion<'_>,
     ) -> Result<()>;
 
+    /// The blocks of a vector can be one operation.
+    fn takes_vectors(&self) -> bool {
+        false
+    }
+
     /// Performs the transfer of a vector whose blocks lie in the region of `place`, which begins at
     /// the first block. It is complete locally on return. Returns false, and moves no byte, if the
-    /// blocks should be issued one by one. Called only with [`Capabilities::VECTOR`].
+    /// blocks should be issued one by one.
     ///
     /// # Safety
     /// The local blocks must be valid: for writes in a get, else for reads.
@@ -135,24 +143,10 @@ pub trait Transport: fmt::Debug + Send + Sync {
         _: &RemotePlace,
         _: Vector<'_>,
     ) -> Result<bool> {
-        fail!(Internal, "the path {} takes no vectors", self.path().name())
+        Ok(false)
     }
 
-    /// Sends the blocks of a batch, which is then empty. Called only with [`Capabilities::BATCH`].
-    ///
-    /// # Safety
-    /// The local blocks must be valid: for reads until this returns in a put or accumulate, for
-    /// writes until `counter` is done in a get.
-    unsafe fn send_batch(
-        &self,
-        _: &Paths,
-        _: &mut Batch,
-        _: &Arc<CompletionCounter>,
-    ) -> Result<()> {
-        fail!(Internal, "the path {} sends no batches", self.path().name())
-    }
-
-    /// Returns the old value. Complete on return. Called only with [`Capabilities::ATOMIC`].
+    /// Returns the old value. Complete on return.
     fn rmw(&self, _: &Paths, _: &RemotePlace, _: Rmw) -> Result<i64> {
         fail!(Internal, "the path {} has no atomic operations", self.path().name())
     }
@@ -190,7 +184,7 @@ pub fn install(maker: Maker) {
 pub struct Paths {
     core: Core,
     two_sided: Option<TwoSided>,
-    rma: Rma,
+    pub(super) rma: Rma,
     installed: Option<Box<dyn Transport>>,
 }
 
@@ -207,11 +201,12 @@ impl Paths {
     /// `two_sided` is needed if messages serve some of the ranks.
     pub fn new(core: Core, two_sided: Option<TwoSided>) -> Paths {
         let installed = INSTALLED.get().map(|make| make());
-        Paths { core, two_sided, rma: Rma::default(), installed }
+        let rma = Rma::new(if core.memory.policy().windows { core.size() } else { 0 });
+        Paths { core, two_sided, rma, installed }
     }
 
-    pub fn installed_capabilities() -> Capabilities {
-        INSTALLED.get().map_or(Capabilities::default(), |make| make().capabilities())
+    pub fn is_any_installed() -> bool {
+        INSTALLED.get().is_some()
     }
 
     /// The table of all transports. Fails with `Internal` for a direct or unused path.
@@ -311,14 +306,10 @@ impl Paths {
 
     /// Returns the path of puts and gets from `origin` to ordinary segments of `target`.
     pub fn path_between(&self, origin: usize, target: usize) -> Path {
-        if self.reaches_directly(target, origin) {
-            Path::Direct
-        } else if self.memory.policy().installed.contains(Capabilities::TRANSFER) {
-            Path::Installed
-        } else if self.memory.policy().windows {
-            Path::Rma
-        } else {
-            Path::Message
+        let policy = self.memory.policy();
+        match self.reaches_directly(target, origin) {
+            true => Path::Direct,
+            false => policy.remote_path(policy.windows),
         }
     }
 }

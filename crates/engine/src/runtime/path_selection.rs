@@ -78,7 +78,7 @@ pub(super) fn decide(config: &Config, topology: &Topology, world: &Comm) -> Resu
             group_windows: Flavour::built() != Flavour::OpenMpi,
             arena_bytes: config.arena_bytes,
             keep_bytes: config.keep_bytes,
-            installed: Paths::installed_capabilities(),
+            installed: Paths::is_any_installed(),
             shm_dir: config.shm_dir.clone(),
         },
         messages: !one_node || !direct || config.am == AmChoice::Mpi,

@@ -185,7 +185,7 @@ impl Handle {
             let run = rest.iter().take_while(|i| i.target == first.target).count();
             let blocks = rest[..run].iter().map(|i| (i.local as usize, i.remote, i.bytes));
             // SAFETY: the caller of `issue` keeps the memory valid until the handle was waited for.
-            unsafe { ops.issue_blocks(kind, first.target, blocks, None, &counter) }?;
+            unsafe { ops.issue_blocks(kind, first.target, blocks, false, &counter) }?;
             rest = &rest[run..];
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::memory::arena::Arena;
 use crate::ops::traced::call_of;
 use crate::ops::{Ops, check_local};
 use crate::path::kernel::{self, Scale};
-use crate::path::{self, Batch, Capabilities, Path, RemotePlace, Transport, shm_atomics};
+use crate::path::{self, Batch, Path, RemotePlace, shm_atomics};
 use crate::trace::{Awaited, Cause};
 use crate::wait::Progress as _;
 use smallvec::SmallVec;
@@ -115,7 +115,7 @@ impl Ops {
             return Ok(false);
         }
         let transport = self.transport(path)?;
-        if !transport.capabilities().contains(Capabilities::VECTOR) {
+        if !transport.takes_vectors() {
             return Ok(false);
         }
         let offset = hit.offset;
@@ -161,15 +161,13 @@ impl Ops {
             let step = if whole { bytes } else { vector.block };
             (0..bytes).step_by(step).map(move |at| (local + at, remote + at, step))
         });
-        let all = range.and_then(|(first, n)| self.batching_path(kind, target, first, n));
-        // Through windows and installed transports, the path may depend on the alignment of a block.
-        let all = all.filter(|path| *path == Path::Message);
+        let by_message = range.is_some_and(|(first, n)| self.is_by_message(kind, target, first, n));
         // SAFETY: the caller keeps the blocks valid until the counter is done.
-        unsafe { self.issue_blocks(kind, target, rows, all, counter) }
+        unsafe { self.issue_blocks(kind, target, rows, by_message, counter) }
     }
 
-    /// Issues checked blocks `(local, remote, bytes)`. Small blocks share messages if possible.
-    /// `all` is the path of all blocks, or `None` if each chooses its own.
+    /// Issues checked blocks `(local, remote, bytes)`. Small blocks share messages if possible. With
+    /// `by_message`, all blocks go by message. Otherwise each chooses its own path.
     ///
     /// # Safety
     /// See [`Ops::issue_vector`].
@@ -178,12 +176,12 @@ impl Ops {
         kind: TransferKind,
         target: usize,
         blocks: impl Iterator<Item = (usize, usize, usize)>,
-        all: Option<Path>,
+        by_message: bool,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let mut batch = Batch::new(kind, target);
         for (local, remote, bytes) in blocks {
-            if all.is_none() {
+            if !by_message {
                 // SAFETY: the caller keeps the block valid until the counter is done.
                 match unsafe { self.move_direct(&kind, target, remote, local as *mut u8, bytes) } {
                     Ok(true) => continue,
@@ -195,12 +193,11 @@ impl Ops {
                 }
             }
             if bytes <= Batch::MAX_BLOCK
-                && let Some(path) = all.or_else(|| self.batching_path(kind, target, remote, bytes))
+                && (by_message || self.is_by_message(kind, target, remote, bytes))
             {
-                if path != batch.path || !batch.takes(remote, bytes, self.config.chunk_bytes) {
+                if !batch.takes(remote, bytes, self.config.chunk_bytes) {
                     // SAFETY: the caller keeps the blocks valid until the counter is done.
                     unsafe { self.send_batch(&mut batch, target, counter) }?;
-                    batch.path = path;
                 }
                 batch.push(local, remote, bytes);
                 continue;
@@ -230,24 +227,21 @@ impl Ops {
             return Ok(());
         }
         counter.toward(target);
-        self.order_before(target, batch.path)?;
-        let transport = self.transport(batch.path)?;
+        self.order_before(target, Path::Message)?;
         // SAFETY: the caller keeps the blocks valid until the counter is done.
-        unsafe { transport.send_batch(self, batch, counter) }
+        unsafe { self.two_sided()?.send_blocks(self, batch, counter, None) }.map(drop)
     }
 
-    /// `None` if the transport cannot send batches.
-    fn batching_path(
+    fn is_by_message(
         &self,
         kind: TransferKind,
         target: usize,
         remote: usize,
         bytes: usize,
-    ) -> Option<Path> {
-        let hit = self.memory.registry.lookup(target, remote, bytes)?;
-        let path = path::for_kind(&kind, hit.arena(), hit.region());
-        let batches = |t: &dyn Transport| t.capabilities().contains(Capabilities::BATCH);
-        self.transport(path).is_ok_and(batches).then_some(path)
+    ) -> bool {
+        let hit = self.memory.registry.lookup(target, remote, bytes);
+        let path = hit.map(|hit| path::for_kind(&kind, hit.arena(), hit.region()));
+        path == Some(Path::Message)
     }
 
     /// Performs vector transfers and waits until they are complete locally. Fails as the contiguous

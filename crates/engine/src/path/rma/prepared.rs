@@ -1,37 +1,28 @@
 //! Prepared puts through windows. Each shape is one `MPI_Put` with a derived datatype on each side,
 //! and so are all runs of equal length. All targets' puts are issued before the flush.
 
-use super::{MAX_PART, TypeCache, begin, call, window};
+use super::types::{TypeCache, blocks};
+use super::{MAX_PART, window};
 use crate::core::peer::CompletionCounter;
 use crate::error::{Result, reserve};
 use crate::layout::Side;
 use crate::layout::pairs::{ByteRun, Pairs, StridedBlock};
 use crate::memory::arena::Arena;
-use crate::memory::runs::Direction;
-use crate::mpi::{DerivedType, WindowShape, WindowTransfer};
+use crate::mpi::{WindowShape, WindowTransfer};
 use crate::path::{Path, Paths, Prepared};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Of one datatype.
 const MOST_BLOCKS: usize = 1 << 20;
 
 #[derive(Debug)]
-struct Put {
-    local: usize,
-    /// In the target's region, in bytes.
-    offset: usize,
-    here: WindowShape,
-    there: WindowShape,
-}
-
-#[derive(Debug)]
 pub(super) struct Puts {
     arena: Arc<Arena>,
     rank: usize,
-    puts: Vec<Put>,
-    /// The remote addresses `from..to` are touched.
-    from: usize,
-    to: usize,
+    puts: Vec<WindowTransfer>,
+    /// The remote addresses of all puts.
+    bytes: Range<usize>,
     pairs: Pairs,
 }
 
@@ -45,19 +36,17 @@ impl Puts {
         pairs: Pairs,
     ) -> Result<Puts> {
         let base = arena.base(rank);
-        let (mut from, mut to) = (usize::MAX, 0);
-        let mut see = |first: usize, end: usize| (from, to) = (from.min(first), to.max(end));
-        pairs.runs.iter().for_each(|r| see(r.remote, r.end()));
-        pairs.strided_blocks.iter().for_each(|p| see(p.remote_span().0, p.remote_span().1));
+        let put = |(local, remote): (usize, usize), here: WindowShape, there: WindowShape| {
+            let (origin, offset) = (local, remote - base);
+            let (origin_shape, target_shape) = (here, there);
+            let target = rank;
+            WindowTransfer { is_get: false, origin, origin_shape, target, offset, target_shape }
+        };
         let mut puts = Vec::new();
         for StridedBlock { local, remote, shape } in &pairs.strided_blocks {
             shape.split(MAX_PART, 1, &mut |l, r, part| {
-                puts.push(Put {
-                    local: local.wrapping_add_signed(l),
-                    offset: remote.wrapping_add_signed(r) - base,
-                    here: types.get(part, Side::Local)?,
-                    there: types.get(part, Side::Remote)?,
-                });
+                let at = (local.wrapping_add_signed(l), remote.wrapping_add_signed(r));
+                puts.push(put(at, types.get(part, Side::Local)?, types.get(part, Side::Remote)?));
                 Ok(())
             })?;
         }
@@ -68,10 +57,25 @@ impl Puts {
         for same in runs.chunk_by(|a, b| a.bytes == b.bytes) {
             let bytes = same[0].bytes;
             for some in same.chunks((MAX_PART / bytes).clamp(1, MOST_BLOCKS)) {
-                blocks(some, bytes, base, &mut puts)?;
+                let first = some[0];
+                if let [run] = some {
+                    puts.extend((0..bytes).step_by(MAX_PART).map(|at| {
+                        let row = WindowShape::Row(MAX_PART.min(bytes - at));
+                        put((run.local + at, run.remote + at), row.clone(), row)
+                    }));
+                    continue;
+                }
+                let here = blocks(bytes, some.iter().map(|run| run.local))?;
+                let there = blocks(bytes, some.iter().map(|run| run.remote))?;
+                puts.push(put((first.local, first.remote), here, there));
             }
         }
-        Ok(Puts { arena, rank, puts, from, to, pairs })
+        let of_runs = pairs.runs.iter().map(|run| (run.remote, run.end()));
+        let spans = of_runs.chain(pairs.strided_blocks.iter().map(StridedBlock::remote_span));
+        let (from, to) =
+            spans.fold((usize::MAX, 0), |(from, to), (first, end)| (from.min(first), to.max(end)));
+        let bytes = from..to;
+        Ok(Puts { arena, rank, puts, bytes, pairs })
     }
 }
 
@@ -87,19 +91,12 @@ impl Prepared for Puts {
         _: &Arc<CompletionCounter>,
         _: Option<usize>,
     ) -> Result<bool> {
-        let region = (&self.arena, self.rank);
-        let _pending = begin(paths, target, region, Direction::Put, (self.from, self.to))?;
+        let (region, bytes) = ((&self.arena, self.rank), self.bytes.clone());
+        let _pending = paths.rma.begin(paths, target, region, false, bytes)?;
         for put in &self.puts {
-            let transfer = WindowTransfer {
-                origin: put.local as *mut u8,
-                origin_shape: &put.here,
-                target: self.rank,
-                offset: put.offset,
-                target_shape: &put.there,
-            };
             // SAFETY: the caller keeps the local bytes valid until the flush. The preparation
             // checked the remote bytes.
-            unsafe { call(window(&self.arena), Direction::Put, &transfer, false) }?;
+            unsafe { window(&self.arena).start(put, false) }?;
         }
         Ok(false)
     }
@@ -107,29 +104,4 @@ impl Prepared for Puts {
     fn pairs(&self) -> &Pairs {
         &self.pairs
     }
-}
-
-/// Adds a put for runs of equal length, or several for one run longer than `MAX_PART`.
-fn blocks(runs: &[&ByteRun], bytes: usize, base: usize, puts: &mut Vec<Put>) -> Result<()> {
-    let first = runs[0];
-    if runs.len() == 1 {
-        for at in (0..bytes).step_by(MAX_PART) {
-            let row = WindowShape::Row(MAX_PART.min(bytes - at));
-            let (local, offset) = (first.local + at, first.remote - base + at);
-            puts.push(Put { local, offset, here: row.clone(), there: row });
-        }
-        return Ok(());
-    }
-    let lies = |side: fn(&ByteRun) -> usize| {
-        let apart = runs.iter().map(|run| side(run).wrapping_sub(side(first)) as isize);
-        let apart: Vec<isize> = apart.collect();
-        DerivedType::blocks(bytes, &apart).map(Arc::new).map(WindowShape::Derived)
-    };
-    puts.push(Put {
-        local: first.local,
-        offset: first.remote - base,
-        here: lies(|run| run.local)?,
-        there: lies(|run| run.remote)?,
-    });
-    Ok(())
 }

@@ -5,61 +5,54 @@
 //! MPI requires that blocks that it writes do not overlap. If they do, the caller issues the blocks
 //! one by one.
 
-use super::{MAX_PART, begin, call, direction_of, window};
+use super::types::blocks;
+use super::{MAX_PART, Rma, window};
 use crate::error::Result;
 use crate::layout::Vector;
-use crate::memory::runs::Direction;
-use crate::mpi::{DerivedType, WindowShape, WindowTransfer};
-use crate::path::ops::TransferKind;
+use crate::mpi::WindowTransfer;
 use crate::path::{Paths, RemotePlace};
-use std::sync::Arc;
 
 /// Maximum number of blocks of a datatype. MPICH and Open MPI take longer for each block of longer
 /// ones.
 const MOST_BLOCKS: usize = 1 << 10;
 
-/// Performs a transfer to or from the region of `place`, which begins at the first block. It is
-/// complete locally on return. Returns false, and moves no byte, if blocks that are written
-/// overlap.
-///
-/// # Safety
-/// The local blocks must be valid: for writes in a get, else for reads. The remote blocks must lie
-/// in the region.
-pub(super) unsafe fn transfer(
-    paths: &Paths,
-    kind: TransferKind,
-    place: &RemotePlace,
-    vector: Vector<'_>,
-) -> Result<bool> {
-    let Vector { block, local, remote } = vector;
-    let direction = direction_of(kind)?;
-    let written = if direction == Direction::Get { local } else { remote };
-    let Some(end) = end_if_apart(written, remote, block) else { return Ok(false) };
-    let (region, range) = ((&place.arena, place.rank), (place.address, end));
-    let mut pending = begin(paths, place.world, region, direction, range)?;
-    let most = (MAX_PART / block).clamp(1, MOST_BLOCKS);
-    for (local, remote) in local.chunks(most).zip(remote.chunks(most)) {
-        let of = |addresses: &[usize]| {
-            let apart = |&at: &usize| at.wrapping_sub(addresses[0]) as isize;
-            let displacements: Vec<isize> = addresses.iter().map(apart).collect();
-            let lies = DerivedType::blocks(block, &displacements);
-            lies.map(|lies| WindowShape::Derived(Arc::new(lies)))
-        };
-        let transfer = WindowTransfer {
-            origin: local[0] as *mut u8,
-            origin_shape: &of(local)?,
-            target: place.rank,
-            offset: place.offset + (remote[0] - place.address),
-            target_shape: &of(remote)?,
-        };
-        // SAFETY: the caller guarantees the blocks on both sides until this function returns.
-        unsafe { call(window(&place.arena), direction, &transfer, false) }?;
+impl Rma {
+    /// Performs a transfer to or from the region of `place`, which begins at the first block. It is
+    /// complete locally on return. Returns false, and moves no byte, if blocks that are written
+    /// overlap.
+    ///
+    /// # Safety
+    /// The local blocks must be valid: for writes in a get, else for reads. The remote blocks must
+    /// lie in the region.
+    pub(super) unsafe fn transfer_vector(
+        &self,
+        paths: &Paths,
+        is_get: bool,
+        place: &RemotePlace,
+        vector: Vector<'_>,
+    ) -> Result<bool> {
+        let Vector { block, local, remote } = vector;
+        let written = if is_get { local } else { remote };
+        let Some(end) = end_if_apart(written, remote, block) else { return Ok(false) };
+        let region = (&place.arena, place.rank);
+        let pending = self.begin(paths, place.world, region, is_get, place.address..end)?;
+        let most = (MAX_PART / block).clamp(1, MOST_BLOCKS);
+        for (local, remote) in local.chunks(most).zip(remote.chunks(most)) {
+            let transfer = WindowTransfer {
+                is_get,
+                origin: local[0],
+                origin_shape: blocks(block, local.iter().copied())?,
+                target: place.rank,
+                offset: place.offset + (remote[0] - place.address),
+                target_shape: blocks(block, remote.iter().copied())?,
+            };
+            // SAFETY: the caller guarantees the blocks on both sides until this function returns.
+            unsafe { window(&place.arena).start(&transfer, false) }?;
+        }
+        drop(pending);
+        self.complete_locally(place, is_get)?;
+        Ok(true)
     }
-    match direction {
-        Direction::Get => pending.flush()?,
-        _ => window(&place.arena).flush_local(place.rank)?,
-    }
-    Ok(true)
 }
 
 /// Returns the end of the last remote block, or `None` if `written` blocks overlap.

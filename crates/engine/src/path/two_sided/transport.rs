@@ -3,15 +3,12 @@
 use super::TwoSided;
 use super::prepared::Schedule;
 use super::wire::{RequestHeader, RequestKind};
-use crate::core::peer::CompletionCounter;
 use crate::error::Result;
 use crate::layout::pairs::Pairs;
 use crate::memory::arena::Arena;
 use crate::mutation::{self, Fault};
 use crate::path::ops::{Rmw, Transfer, TransferKind};
-use crate::path::{
-    Batch, Capabilities, Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport,
-};
+use crate::path::{Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport};
 use std::sync::Arc;
 
 impl Transport for TwoSided {
@@ -19,13 +16,8 @@ impl Transport for TwoSided {
         Path::Message
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::TRANSFER
-            | Capabilities::ATOMIC
-            | Capabilities::BATCH
-            | Capabilities::ORDERED
-            | Capabilities::COPIES_SOURCE
-            | Capabilities::BY_OWNER
+    fn keeps_order(&self) -> bool {
+        true
     }
 
     unsafe fn start(
@@ -44,16 +36,6 @@ impl Transport for TwoSided {
                 TransferKind::Accumulate(scale) => self.accumulate(paths, transfer, scale),
             }
         }
-    }
-
-    unsafe fn send_batch(
-        &self,
-        paths: &Paths,
-        batch: &mut Batch,
-        counter: &Arc<CompletionCounter>,
-    ) -> Result<()> {
-        // SAFETY: the caller guarantees the local blocks.
-        unsafe { self.send_blocks(paths, batch, counter, None) }.map(drop)
     }
 
     fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {
