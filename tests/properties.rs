@@ -305,7 +305,7 @@ proptest! {
         if let Ok((header, shape, payload)) = wire::decode(&message) {
             usable(&shape)?;
             prop_assert!(payload.len() < message.len());
-            let _ = (header.kind(), header.scale(), header.rmw());
+            let _ = (wire::RequestKind::of(&message), header.scale(), header.rmw());
         }
         for n in [0, 1, 3, u64::from(message.first().copied().unwrap_or(0)), u64::MAX, 1 << 60] {
             if let Ok((runs, total, rest)) = runs::list(&message, n) {
@@ -325,7 +325,7 @@ proptest! {
         prop_assert!(out.len() <= wire::MAX_HEAD);
         out.extend(b"payload");
         let (header, read, payload) = wire::decode(&out).unwrap();
-        prop_assert_eq!(header.kind().unwrap(), wire::RequestKind::Get);
+        prop_assert_eq!(wire::RequestKind::of(&out).unwrap(), wire::RequestKind::Get);
         prop_assert_eq!(header.address, address as u64);
         prop_assert_eq!(read, shape.packed_local());
         prop_assert_eq!(payload, b"payload");

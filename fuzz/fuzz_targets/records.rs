@@ -22,7 +22,7 @@ fuzz_target!(|input: (u64, &[u8])| {
     }
     if let Ok((header, shape, payload)) = wire::decode(bytes) {
         assert!(payload.len() < bytes.len());
-        let _ = (header.kind(), header.scale(), header.rmw());
+        let _ = (wire::RequestKind::of(bytes), header.scale(), header.rmw());
         for side in [Side::Local, Side::Remote] {
             let (low, high) = shape.extent(side);
             assert!(low <= 0 && high >= 0);

@@ -8,6 +8,7 @@ use portolan_engine::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
 use portolan_engine::core::peer::CompletionCounter;
+use portolan_engine::trace::Cause;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -155,13 +156,13 @@ pub fn sizes(ctx: &Ctx) {
                 unsafe { engine.send_am(target, id, &header, data, signals) }.expect("send");
                 sent += 1;
             }
-            engine.wait_until(&|| "counters".into(), || counter.check()).expect("wait");
+            engine.wait_for(Cause::Other, &|| "counters".into(), || counter.check()).expect("wait");
         }
     }
     engine.quiesce().expect("quiesce");
     assert_eq!(got.load(Ordering::Relaxed), sent, "messages that were handled here");
     let all = || u64::from(notified.load(Ordering::Relaxed) + called.load(Ordering::Relaxed));
-    engine.wait_until(&|| "counts".into(), || Ok(all() >= sent)).expect("wait");
+    engine.wait_for(Cause::Other, &|| "counts".into(), || Ok(all() >= sent)).expect("wait");
     assert_eq!(all(), sent, "completions by counter and call");
     unregister(ctx, id);
 }
@@ -265,7 +266,7 @@ pub fn answers(ctx: &Ctx) {
                         if threads {
                             engine.send_message(engine.rank(), own, &one, &[]).expect("to itself");
                             engine
-                                .wait_until(&|| "its own answer".into(), || {
+                                .wait_for(Cause::Other, &|| "its own answer".into(), || {
                                     Ok(answers.load(Ordering::Acquire) > before)
                                 })
                                 .expect("a completion handler may wait");
@@ -289,7 +290,9 @@ pub fn answers(ctx: &Ctx) {
         engine.send_message(target, id, &header, &pattern(i % 3000, 0)).expect("ask");
         if i % 7 == 0 {
             engine
-                .wait_until(&|| "answers".into(), || Ok(got.load(Ordering::Acquire) >= i as u64))
+                .wait_for(Cause::Other, &|| "answers".into(), || {
+                    Ok(got.load(Ordering::Acquire) >= i as u64)
+                })
                 .expect("wait");
         }
     }
@@ -386,7 +389,9 @@ pub fn computing(ctx: &Ctx) {
         for i in 1..=20u64 {
             engine.send_message(1, id, &[1], &[]).expect("ask");
             engine
-                .wait_until(&|| "an answer".into(), || Ok(got.load(Ordering::Acquire) >= i))
+                .wait_for(Cause::Other, &|| "an answer".into(), || {
+                    Ok(got.load(Ordering::Acquire) >= i)
+                })
                 .expect("wait");
             engine.send_message(1, id, &[], &[]).expect("send");
         }

@@ -5,6 +5,7 @@ use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use portolan_engine::am::aggregate::Aggregator;
 use portolan_engine::am::{Accept, Am, Arrival, Completion, Destination, Then};
+use portolan_engine::trace::Cause;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -73,7 +74,7 @@ pub fn aggregates(ctx: &Ctx) {
     ctx.barrier();
     aggregator.push_value(engine, (ctx.me + 1) % ctx.n, 1u64).expect("push");
     engine
-        .wait_until(&|| "an item that nobody flushes".into(), || {
+        .wait_for(Cause::Other, &|| "an item that nobody flushes".into(), || {
             Ok(items.load(Ordering::Relaxed) > before)
         })
         .expect("wait");

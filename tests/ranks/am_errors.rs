@@ -8,6 +8,7 @@ use portolan_engine::am::{
 };
 use portolan_engine::mpi::init::ThreadLevel;
 use portolan_engine::runtime::Engine;
+use portolan_engine::trace::Cause;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -28,7 +29,8 @@ pub fn errors(ctx: &Ctx) {
     let id = register(ctx, "errors", |_| {
         move |engine: &Am, m: &Arrival<'_>| {
             // A wait inside a handler returns an error.
-            let error = engine.wait_until(&String::new, || Ok(false)).expect_err("a wait");
+            let error =
+                engine.wait_for(Cause::Other, &String::new, || Ok(false)).expect_err("a wait");
             *text.lock().expect("lock") = format!("{error} {:?}", Engine::running_handler());
             assert_eq!(m.len, 0);
             // Quiescence fails too, even on a single rank, which needs no other rank for the sum.
@@ -132,7 +134,7 @@ fn wait_often(engine: &Am) {
     while begun.elapsed() < Duration::from_secs(1) {
         let now = Instant::now();
         let over = || Ok(now.elapsed() > Duration::from_micros(500));
-        engine.wait_until(&|| "the time".into(), over).expect("wait");
+        engine.wait_for(Cause::Other, &|| "the time".into(), over).expect("wait");
     }
 }
 

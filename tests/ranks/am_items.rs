@@ -7,6 +7,7 @@ use bytemuck::{Pod, Zeroable};
 use portolan::ErrorKind;
 use portolan::internals::RegisterIn;
 use portolan::messages::{Delivery, Handlers, Item, Messages};
+use portolan_engine::trace::Cause;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -214,14 +215,14 @@ pub fn items(ctx: &Ctx) {
     let seen = messages.state::<Seen>().expect("the state");
     let what = || "a flushed item".to_string();
     let come = || Ok(seen.count.load(Ordering::Relaxed) == 1);
-    ctx.engine.wait_until(&what, come).expect("wait");
+    ctx.engine.wait_for(Cause::Other, &what, come).expect("wait");
     ctx.barrier();
     step("items: aged");
     seen.count.store(0, Ordering::Relaxed);
     ctx.barrier();
     adds.push((ctx.me + 1) % ctx.n, Add(3)).expect("push");
     let come = || Ok(seen.count.load(Ordering::Relaxed) == 1);
-    ctx.engine.wait_until(&what, come).expect("wait");
+    ctx.engine.wait_for(Cause::Other, &what, come).expect("wait");
     ctx.barrier();
     if ctx.engine.has_thread() {
         step("items: aged while an iterator waits");

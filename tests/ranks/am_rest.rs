@@ -5,6 +5,7 @@ use crate::child::Ctx;
 use portolan_engine::am::aggregate::Aggregator;
 use portolan_engine::am::deferral::Deferral;
 use portolan_engine::am::{Accept, Am, Arrival, Handler, HandlerId, Hook};
+use portolan_engine::trace::Cause;
 use portolan_engine::wait::Progress;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -76,7 +77,7 @@ pub fn late_items(ctx: &Ctx) {
             0 => {
                 let what = || "rank 1 to ask".into();
                 let done = || Ok(asked.load(Ordering::Relaxed) == round);
-                engine.wait_until(&what, done).expect("wait");
+                engine.wait_for(Cause::Other, &what, done).expect("wait");
             }
             _ => {}
         }

@@ -7,6 +7,7 @@ use portolan_engine::any_memory::{Direction, Span, Within};
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::memory::registered::Registration;
 use portolan_engine::memory::runs::Run;
+use portolan_engine::trace::Cause;
 use std::sync::Arc;
 
 static mut GLOBAL: [u8; 4096] = [0; 4096];
@@ -82,7 +83,9 @@ pub fn anywhere(ctx: &Ctx) {
                         engine
                             .start_anywhere(target, &[*s], Direction::Put, &counter)
                             .expect("put");
-                        engine.wait_until(&String::new, || counter.check()).expect("wait");
+                        engine
+                            .wait_for(Cause::Other, &String::new, || counter.check())
+                            .expect("wait");
                     }
                 }
                 (false, false) => {
@@ -93,7 +96,7 @@ pub fn anywhere(ctx: &Ctx) {
                 }
             }
         }
-        engine.wait_until(&|| "spans".into(), || counter.check()).expect("wait");
+        engine.wait_for(Cause::Other, &|| "spans".into(), || counter.check()).expect("wait");
         for ((region, offset), buffer) in places.into_iter().zip(&buffers) {
             let known = &mut model[region][offset..offset + buffer.len()];
             if put {

@@ -3,6 +3,7 @@
 use crate::child::{Ctx, own, refused, step};
 use portolan::ErrorKind;
 use portolan_engine::process;
+use portolan_engine::trace::Cause;
 use std::cell::Cell;
 
 /// Sets follow each other in the same memory. `contention` tests exclusion.
@@ -145,7 +146,7 @@ pub fn interrupted(ctx: &Ctx) {
                 // SAFETY: the memory is mapped while the segment lives. The byte of the other rank
                 // may arrive at any time, so the read is volatile.
                 let come = || Ok(unsafe { at.read_volatile() } == 1);
-                engine.wait_until(&|| "an interruption".into(), come).expect("wait");
+                engine.wait_for(Cause::Other, &|| "an interruption".into(), come).expect("wait");
                 engine.unlock(&set, 0, owner).expect("unlock");
             }
             for _ in 0..3 {

@@ -7,7 +7,7 @@ use crate::behaviour::Behaviour;
 use crate::child::Ctx;
 use crate::machine::{self, Outcome};
 use crate::memory;
-use portolan_engine::config::{Config, PathChoice, ThreadChoice};
+use portolan_engine::config::{Config, PathChoice};
 use portolan_engine::memory::segment::Purpose;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -95,7 +95,7 @@ fn config() -> Config {
     Config {
         path: PathChoice::Message,
         node_size: NODE,
-        progress_thread: ThreadChoice::Off,
+        progress_thread: false,
         launcher_check: false,
         spin: 1,
         arena_bytes: 64 << 10,

@@ -16,7 +16,7 @@ use portolan_compose::{Blocks, Composer, Composition};
 use portolan_engine::am::Am;
 use portolan_engine::am::aggregate::Aggregator;
 use portolan_engine::am::{Accept, Arrival, Handler};
-use portolan_engine::config::{Config, PathChoice, ThreadChoice};
+use portolan_engine::config::{Config, PathChoice};
 use portolan_engine::path::ops::Rmw;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,7 +92,7 @@ fn config(node_size: usize) -> Config {
     Config {
         path: PathChoice::Message,
         node_size,
-        progress_thread: ThreadChoice::Off,
+        progress_thread: false,
         launcher_check: false,
         spin: 1,
         arena_bytes: 64 << 10,

@@ -1,7 +1,7 @@
 //! The engine's settings for a seed.
 
 use crate::dice::Dice;
-use portolan_engine::config::{AmChoice, Config, PathChoice, SplitChoice, ThreadChoice};
+use portolan_engine::config::{AmChoice, Config, PathChoice, SplitChoice};
 use std::time::Duration;
 
 /// The limits are small, so that a short program reaches them.
@@ -10,7 +10,7 @@ pub fn draw(dice: &mut Dice) -> Config {
     Config {
         path,
         node_size: dice.pick(&[0, 1, 1, 2, 4]),
-        progress_thread: dice.pick(&[ThreadChoice::Off, ThreadChoice::Off, ThreadChoice::Auto]),
+        progress_thread: dice.pick(&[false, false, true]),
         spin: dice.pick(&[1, 3]),
         arena_bytes: 1 << 20,
         chunk_bytes: dice.pick(&[4 << 10, 16 << 10, 256 << 10]),

@@ -17,7 +17,7 @@ use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::memory::pool::Pool;
 use crate::sync::append_lists::{AppendLists, Batch};
-use crate::thread::fast_tls;
+use crate::thread::{self, Role, fast_tls};
 use crate::trace::{self, Call, CallInfo, Cause};
 use bytemuck::Pod;
 use smallvec::SmallVec;
@@ -199,7 +199,7 @@ impl Aggregator {
         items: &mut impl Iterator<Item = (usize, &'i [u8])>,
     ) -> Result<Option<(usize, Batch)>> {
         let mut lists = self.lists.lock();
-        if !handler::on_progress_thread() {
+        if thread::role() != Role::Progress {
             lists.claim();
         }
         for (target, item) in items {

@@ -1,11 +1,12 @@
 //! The thread on which completion handlers may block. It starts with the first completion handler
 //! that does not run inline, and runs them in order of arrival. They may wait and communicate like
 //! the program's threads, but call MPI only at MPI_THREAD_MULTIPLE
-//! ([`handler::on_completion_thread`]). If waits need MPI below that level, no thread starts, and
+//! ([`crate::thread::role`]). If waits need MPI below that level, no thread starts, and
 //! the completion handlers run on any thread that makes progress outside of handlers.
 
 use crate::core::handler;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Result, fail};
+use crate::thread::{self, Role, USUAL_STACK};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -60,12 +61,11 @@ impl<J: Send + 'static> CompletionThread<J> {
         let mut thread = self.thread.lock();
         if thread.is_none() {
             let shared = self.queue.clone();
-            let started = std::thread::Builder::new()
-                .name("portolan-later".into())
-                .spawn(move || run_all(&shared, run));
-            *thread = Some(started.map_err(|e| {
-                Error::new(ErrorKind::Memory, format!("cannot start the completion thread: {e}"))
-            })?);
+            let run = move || run_all(&shared, run);
+            *thread = match thread::spawn("portolan-later", USUAL_STACK, Role::Completion, run) {
+                Ok(started) => Some(started),
+                Err(error) => fail!(Memory, "cannot start the completion thread: {error}"),
+            };
         }
         Ok(())
     }
@@ -117,8 +117,6 @@ impl<J: Send + 'static> CompletionThread<J> {
 }
 
 fn run_all<J>(shared: &(Mutex<Queue<J>>, Condvar), run: impl Fn(J) -> bool) {
-    crate::process::quiet_signals();
-    handler::become_completion_thread();
     let (queue, changed) = shared;
     loop {
         let job = {

@@ -25,7 +25,7 @@ impl Ops {
         let near = || target < self.size() && self.reaches_directly(target, self.rank());
         let leave = |entered: Entered<'_>, &(_, path): &(i64, Path)| {
             entered.leave_by(Call::Rmw, path.into(), op.size(), |entered| {
-                let place = entered.place(target, remote, || self.block_of(target, remote));
+                let place = self.place_of(entered, target, remote);
                 let call_info = CallInfo::new(Call::Rmw).to(target).moves(op.size());
                 call_info.by(path.into()).at(place)
             });

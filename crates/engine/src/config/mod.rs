@@ -107,14 +107,6 @@ choices! {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThreadChoice {
-    /// If some pair of ranks needs it and MPI's thread level allows it.
-    Auto,
-    /// Progress happens only inside calls.
-    Off,
-}
-
 /// Defines [`Config`]. A setting without a value here gets one from the table of variables.
 macro_rules! settings {
     ($($(#[$doc:meta])* $name:ident: $ty:ty $(= $value:expr)?,)+) => {
@@ -139,7 +131,8 @@ settings! {
     path: PathChoice = PathChoice::Auto,
     /// 0 does not split nodes.
     node_size: usize,
-    progress_thread: ThreadChoice = ThreadChoice::Auto,
+    /// A progress thread runs if some pair of ranks needs it and MPI's thread level allows it.
+    progress_thread: bool,
     idle_poll: Duration,
     /// Number of polls of a waiting rank before it yields its core.
     spin: u32 = 200,

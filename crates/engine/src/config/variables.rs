@@ -1,6 +1,6 @@
 //! The table of environment variables: name, default, description, and the setter of each.
 
-use super::{AmChoice, Group, PathChoice, SplitChoice, ThreadChoice, Variable};
+use super::{AmChoice, Group, PathChoice, SplitChoice, Variable};
 use std::time::Duration;
 
 fn put<T>(
@@ -110,15 +110,8 @@ variables! {
         "PORTOLAN_PROGRESS_THREAD" | "ARMCI_PROGRESS_THREAD" = "auto",
             "a thread that serves other ranks while this one computes: auto or 1 (both start it if some ranks are not reached directly), or 0 (off); needs MPI_THREAD_MULTIPLE",
             |c, v| {
-                c.progress_thread = match v {
-                    "auto" => ThreadChoice::Auto,
-                    _ => match parse_bool(v) {
-                        Ok(true) => ThreadChoice::Auto,
-                        Ok(false) => ThreadChoice::Off,
-                        Err(_) => return Err("expected auto, 1 or 0".into()),
-                    },
-                };
-                Ok(())
+                let wanted = if v == "auto" { Ok(true) } else { parse_bool(v) };
+                put(&mut c.progress_thread, wanted.map_err(|_| "expected auto, 1 or 0".into()))
             };
         "PORTOLAN_SHM_DIR" = "/dev/shm",
             "directory, on a memory file system, that holds the shared memory of a node",

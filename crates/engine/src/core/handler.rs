@@ -10,8 +10,6 @@ fast_tls! {
 
 thread_local! {
     static IN_COMPLETION: Cell<bool> = const { Cell::new(false) };
-    static ON_COMPLETION_THREAD: Cell<bool> = const { Cell::new(false) };
-    static ON_PROGRESS_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
 #[inline]
@@ -38,20 +36,4 @@ pub(crate) fn in_completion<R>(body: impl FnOnce() -> R) -> std::thread::Result<
 
 pub fn is_in_completion() -> bool {
     IN_COMPLETION.get()
-}
-
-pub(crate) fn on_completion_thread() -> bool {
-    ON_COMPLETION_THREAD.get()
-}
-
-pub(crate) fn become_completion_thread() {
-    ON_COMPLETION_THREAD.set(true);
-}
-
-pub(crate) fn on_progress_thread() -> bool {
-    ON_PROGRESS_THREAD.get()
-}
-
-pub(crate) fn become_progress_thread() {
-    ON_PROGRESS_THREAD.set(true);
 }

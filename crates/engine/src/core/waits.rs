@@ -4,7 +4,7 @@
 use super::peer::CompletionCounter;
 use super::{Core, handler};
 use crate::error::{Result, fail, unless_forked};
-use crate::trace::{Awaited, Cause, Observer};
+use crate::trace::{Awaited, Observer};
 use crate::wait::policy::Facts;
 use crate::wait::{Ends, Patience, Progress};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -74,15 +74,6 @@ impl Core {
             }
             done => done,
         }
-    }
-
-    /// Without a cause of its own in the statistics.
-    pub fn wait_until(
-        &self,
-        what: &dyn Fn() -> String,
-        done: impl FnMut() -> Result<bool>,
-    ) -> Result<()> {
-        self.wait_for(Cause::Other, what, done)
     }
 }
 

@@ -316,7 +316,7 @@ impl Memory {
                 arenas.iter().for_each(|arena| {
                     arena.live.fetch_add(1, Ordering::Relaxed);
                 });
-                let id = SegmentId { group: group.key(), number: holdings.begin_segment() };
+                let id = SegmentId { group: group.key(), number: holdings.next_segment() };
                 let (group, arenas) = (group.clone(), arenas.into());
                 Arc::new(Segment { id, group, purpose, arenas, places })
             })

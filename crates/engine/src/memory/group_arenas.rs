@@ -7,7 +7,7 @@ use crate::collective::group::Group;
 use crate::error::{Result, fail};
 use crate::topology::Topology;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Default)]
@@ -15,7 +15,6 @@ pub struct GroupArenas {
     pub arenas: Mutex<Vec<Arc<Arena>>>,
     next_segment: AtomicU64,
     next_arena: AtomicU32,
-    live_segments: AtomicUsize,
     neighbours: OnceLock<Neighbours>,
 }
 
@@ -28,17 +27,8 @@ impl GroupArenas {
         self.next_arena.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(super) fn begin_segment(&self) -> u64 {
-        self.live_segments.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn next_segment(&self) -> u64 {
         self.next_segment.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(super) fn end_segment(&self) {
-        self.live_segments.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn live_segments(&self) -> usize {
-        self.live_segments.load(Ordering::Relaxed)
     }
 
     /// Returns the arena that another rank has named by number, or an `Internal` error.

@@ -136,9 +136,7 @@ impl Memory {
             arena.live.fetch_sub(1, Ordering::Relaxed);
         }
         drop(segment);
-        let holdings = self.of(&group);
-        holdings.end_segment();
-        self.trim(&group, &holdings)
+        self.trim(&group, &self.of(&group))
     }
 
     pub fn segment_by_id(&self, id: SegmentId) -> Option<Arc<Segment>> {
@@ -156,7 +154,7 @@ impl Memory {
     }
 
     pub fn any_live_of(&self, group: &Group) -> bool {
-        self.of(group).live_segments() > 0
+        self.segments.lock().keys().any(|id| id.group == group.key())
     }
 
     pub fn has_windows(&self, group: &Group) -> bool {
@@ -164,7 +162,7 @@ impl Memory {
     }
 
     fn trim(&self, group: &Group, holdings: &GroupArenas) -> Result<()> {
-        let is_over = group.is_freed() && holdings.live_segments() == 0;
+        let is_over = group.is_freed() && !self.any_live_of(group);
         for arena in holdings.take_empty(if is_over { 0 } else { self.policy.keep_bytes }) {
             self.registry.remove_arena(&arena);
             arena.close()?;

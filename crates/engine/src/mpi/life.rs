@@ -139,6 +139,11 @@ pub(crate) fn keep() {
     LIFE.lock().kept = true;
 }
 
+/// MPI must be finalised when the process exits.
+pub(crate) fn is_kept() -> bool {
+    LIFE.lock().kept
+}
+
 /// The library initialised MPI, and the program has called neither `MPI_Init` nor `MPI_Finalize`.
 pub(crate) fn is_library_alone() -> bool {
     LIFE.lock().is_library_alone()

@@ -62,7 +62,6 @@ impl Ops {
             },
         )?;
         if self.is_observed() {
-            self.observer().segments_change();
             for segment in &made {
                 let (bytes, ranks) = (segment.len_at(group.rank()) as u64, group.size() as u64);
                 self.observer().made(number_of(segment.id()), bytes, ranks, SegmentKind::Memory);
@@ -74,7 +73,6 @@ impl Ops {
     /// Collective over the group of the segment.
     pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
         let group = segment.group().clone();
-        self.observer().segments_change();
         self.observed(
             || CallInfo::new(Call::Free),
             || {
@@ -98,7 +96,6 @@ impl Ops {
 
     /// Collective. `mine` is the segment's address here, or `None` if this rank has no bytes of it.
     pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
-        self.observer().segments_change();
         self.observed(
             || CallInfo::new(Call::Free),
             || collective::scope(Kind::Free, 0, || self.release_from(group, mine)),

@@ -6,8 +6,7 @@ use super::Ops;
 use crate::memory::registry::SegmentId;
 use crate::path::ops::{Transfer, TransferKind};
 use crate::path::{self, Path};
-use crate::trace::{Call, CallInfo, Entered, PathTaken};
-use std::ops::Range;
+use crate::trace::{Call, CallInfo, Entered, PathTaken, Place};
 
 impl From<Path> for PathTaken {
     fn from(path: Path) -> PathTaken {
@@ -48,9 +47,16 @@ impl Ops {
         path_taken(hit.map(|hit| path::for_kind(&kind, hit.arena(), hit.region())))
     }
 
-    pub(crate) fn block_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {
-        let (id, found) = self.memory.registry.locate(target, remote)?;
-        Some((number_of(id), found))
+    pub(crate) fn place_of(
+        &self,
+        entered: &Entered<'_>,
+        target: usize,
+        remote: usize,
+    ) -> Option<Place> {
+        entered.place(self.memory.freed(), (target, remote), || {
+            let (id, found) = self.memory.registry.locate(target, remote)?;
+            Some((number_of(id), found))
+        })
     }
 
     /// An accumulate has a place, because ranks may contend there.
@@ -64,9 +70,7 @@ impl Ops {
     ) -> CallInfo {
         let &Transfer { target, remote, shape, .. } = transfer;
         let place = match call {
-            Call::Acc | Call::AccNb => {
-                entered.place(target, remote, || self.block_of(target, remote))
-            }
+            Call::Acc | Call::AccNb => self.place_of(entered, target, remote),
             _ => None,
         };
         let bytes = shape.bytes();

@@ -12,9 +12,8 @@
 use crate::am::Am;
 use crate::am::poll_state::pause_after;
 use crate::am::state::RingState;
-use crate::core::handler;
-use crate::error::{Error, ErrorKind, Result};
-use crate::process;
+use crate::error::{Result, fail};
+use crate::thread::{self, Role, USUAL_STACK};
 use crate::wait::times::{HELD_UP, LATELY, LINGER, UNDISTURBED};
 use crate::wait::watchdog;
 use crate::wait::{Backoff, Patience, Step};
@@ -37,20 +36,16 @@ impl ProgressThread {
     pub fn start(am: &Am) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let (seen, owner) = (stop.clone(), am.owner()?);
-        let handle = std::thread::Builder::new()
-            .name("portolan-progress".into())
-            .spawn(move || {
-                process::quiet_signals();
-                handler::become_progress_thread();
-                short_slice();
-                if let Some(owner) = owner.upgrade() {
-                    run(owner.am(), &seen);
-                }
-            })
-            .map_err(|e| {
-                Error::new(ErrorKind::Memory, format!("cannot start the progress thread: {e}"))
-            })?;
-        Ok(ProgressThread { handle, stop })
+        let started = thread::spawn("portolan-progress", USUAL_STACK, Role::Progress, move || {
+            short_slice();
+            if let Some(owner) = owner.upgrade() {
+                run(owner.am(), &seen);
+            }
+        });
+        match started {
+            Ok(handle) => Ok(ProgressThread { handle, stop }),
+            Err(error) => fail!(Memory, "cannot start the progress thread: {error}"),
+        }
     }
 
     pub fn stop(self, am: &Am) {

@@ -25,12 +25,9 @@ struct Users {
     ours: bool,
     /// The last user left the engine running.
     left: bool,
-    /// MPI must be finalised when the process exits.
-    ends_mpi: bool,
 }
 
-static USERS: Mutex<Users> =
-    Mutex::new(Users { count: 0, services: 0, ours: false, left: false, ends_mpi: false });
+static USERS: Mutex<Users> = Mutex::new(Users { count: 0, services: 0, ours: false, left: false });
 
 /// Registers an interface as a user of the engine, and starts the engine if it is not running.
 /// Collective. Fails as [`Engine::start`], and with `State` if the engine does not run over the
@@ -105,15 +102,11 @@ fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {
         // If this fails, the engine stays ours, so that a later end stops it.
         let ends_mpi = Engine::stop_within_mpi()?;
         users.ours = false;
-        if !is_service {
-            users.ends_mpi = false;
-        }
         if ends_mpi {
             if !is_service || !life::is_library_alone() {
                 return init::finalize();
             }
             life::keep();
-            users.ends_mpi = true;
         }
     } else {
         // The operations of this interface must be complete on return, as after a stop.
@@ -128,23 +121,22 @@ fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {
 /// use, and an MPI that was kept for them. Returns whether the process may exit. Collective, like
 /// the calls that the program has omitted.
 fn end_services() -> bool {
-    let Some(mut users) = USERS.try_lock() else { return false };
+    let Some(users) = USERS.try_lock() else { return false };
     let only_services = users.ours && users.services == users.count;
+    let mut ends_mpi = life::is_kept();
     if super::is_running() {
         if !only_services {
             return false;
         }
         match Engine::stop_within_mpi() {
-            Ok(ends_mpi) => users.ends_mpi |= ends_mpi,
+            Ok(ends) => ends_mpi |= ends,
             Err(error) => {
                 log::warn!("the process exits while function shipping is in use: {error}");
                 return true;
             }
         }
     }
-    if std::mem::take(&mut users.ends_mpi)
-        && let Err(error) = init::finalize()
-    {
+    if ends_mpi && let Err(error) = init::finalize() {
         log::warn!("MPI is not finalised at exit: {error}");
     }
     true

@@ -16,7 +16,7 @@ use crate::am::shm_transport::ShmTransport;
 use crate::am::{self, Am, Owner};
 use crate::collective::group::Group;
 use crate::collective::{self, Kind, Sharing, Wire};
-use crate::config::{self, AmChoice, Config, SplitChoice, ThreadChoice, agreed};
+use crate::config::{self, AmChoice, Config, SplitChoice, agreed};
 use crate::core::{self, Core};
 use crate::error::{Result, fail, unless_forked};
 use crate::memory::arena::Policy;
@@ -229,7 +229,7 @@ impl Engine {
         let ranks = self.topology.ranks_of(self.topology.my_node()).len();
         self.begin(am::AmState::new(node, ranks, self.size()))?;
         self.register_accesses()?;
-        if self.has_thread() || self.config.progress_thread == ThreadChoice::Off {
+        if self.has_thread() || !self.config.progress_thread {
             return Ok(());
         }
         if self.size() > 1 && self.may_use_threads() {
@@ -239,8 +239,7 @@ impl Engine {
     }
 
     fn start_thread(&self) -> Result<()> {
-        let wanted = self.config.progress_thread != ThreadChoice::Off;
-        if !self.has_messages() || !wanted || self.size() == 1 {
+        if !self.has_messages() || !self.config.progress_thread || self.size() == 1 {
             return Ok(());
         }
         if self.thread_level() < ThreadLevel::Multiple {

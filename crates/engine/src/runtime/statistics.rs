@@ -6,7 +6,7 @@ use super::Engine;
 use crate::collective::Operator;
 use crate::error::Result;
 use crate::trace::counters::{CALLS, CAUSES, Calls, PATHS, SERVED, Sum};
-use crate::trace::{Call, Cause, PathTaken, Served};
+use crate::trace::{Call, Cause, PathTaken, Served, usage};
 use std::fmt::Write;
 use std::time::Instant;
 
@@ -103,7 +103,7 @@ impl Engine {
             complete: self.is_observed(),
             seconds: since.elapsed().as_secs_f64(),
             sum: self.observer().sum(all_time),
-            peak_memory: peak_memory(),
+            peak_memory: usage::peak_memory(),
             dropped_events: self.observer().dropped(),
         }
     }
@@ -272,16 +272,6 @@ fn scaled(mut value: f64, units: &[(&str, f64)]) -> String {
         value /= next;
     }
     format!("{value}")
-}
-
-fn peak_memory() -> u64 {
-    // SAFETY: zeros are a valid `rusage`, which the call overwrites.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage
-    };
-    usage.ru_maxrss as u64 * 1024
 }
 
 pub const COUNTS: [usize; 4] = [CALLS, PATHS, CAUSES, SERVED];

@@ -1,4 +1,5 @@
-//! The identity of the calling thread, and thread-local values.
+//! The identity of the calling thread, the start of the library's own threads, and thread-local
+//! values.
 //!
 //! A thread is identified by its thread pointer, read from a register if possible, because a
 //! thread-local variable costs a call in a shared library. For the same reason the values of a
@@ -14,9 +15,38 @@ pub mod stack;
 
 pub use public_call::PublicCall;
 
+pub(crate) use portolan_trace_format::format::Role;
 use std::cell::Cell;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::LocalKey;
+use std::thread::{JoinHandle, LocalKey};
+
+thread_local! {
+    static ROLE: Cell<Role> = const { Cell::new(Role::Program) };
+}
+
+pub(crate) fn role() -> Role {
+    ROLE.get()
+}
+
+/// The sizes of stacks of the library's threads in bytes. The larger one is Rust's default.
+pub(crate) const SMALL_STACK: usize = 256 << 10;
+pub(crate) const USUAL_STACK: usize = 2 << 20;
+
+/// Starts a thread of the library.
+pub(crate) fn spawn(
+    name: &str,
+    stack: usize,
+    role: Role,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let thread = std::thread::Builder::new().name(name.into()).stack_size(stack);
+    thread.spawn(move || {
+        crate::process::quiet_signals();
+        ROLE.set(role);
+        body();
+    })
+}
 
 static FIRST: AtomicUsize = AtomicUsize::new(0);
 

@@ -7,7 +7,6 @@ use super::observer::Recording;
 use portolan_trace_format::event::{Event, Place};
 use portolan_trace_format::kinds::{Call, Cause, MpiCall, PathTaken, Served};
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 /// A call that is being recorded, until this is dropped.
 #[derive(Debug)]
@@ -20,20 +19,20 @@ pub struct Entered<'a> {
 }
 
 impl Entered<'_> {
-    /// `find` looks up the segment and its address range. The thread caches the last result.
+    /// `find` looks up the segment and its address range. The thread caches the last result until a
+    /// segment is freed; `freed` counts the freed ones.
     pub fn place(
         &self,
-        target: usize,
-        address: usize,
+        freed: u64,
+        (target, address): (usize, usize),
         find: impl FnOnce() -> Option<(u64, Range<usize>)>,
     ) -> Option<Place> {
-        let changes = self.running.changes.load(Ordering::Relaxed);
         let mut last = self.log.last_block.get();
-        if (last.changes, last.target) != (changes, target)
+        if (last.freed, last.target) != (freed, target)
             || !(last.start..last.end).contains(&address)
         {
             let (segment, Range { start, end }) = find()?;
-            last = LastBlock { changes, target, start, end, segment };
+            last = LastBlock { freed, target, start, end, segment };
             self.log.last_block.set(last);
         }
         Some(Place { segment: Some(last.segment), offset: (address - last.start) as u64 })

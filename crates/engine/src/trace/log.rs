@@ -48,11 +48,11 @@ pub struct LogPlace {
     last: u64,
 }
 
-/// The part of a segment that the thread's last call with a place accessed, until segments change.
+/// The part of a segment that the thread's last call with a place accessed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LastBlock {
-    /// Changes to segments at the time of the lookup.
-    pub changes: u64,
+    /// Number of segments freed before the lookup.
+    pub freed: u64,
     pub target: usize,
     pub start: usize,
     pub end: usize,

@@ -15,7 +15,6 @@ use crate::error::{Result, unless_forked};
 use crate::thread::{PublicCall, fast_tls};
 use parking_lot::Mutex;
 use portolan_trace_format::event::{Event, SOURCE_LINE};
-use portolan_trace_format::format::Role;
 use portolan_trace_format::kinds::{Call, Cause, SegmentKind};
 use std::collections::HashMap;
 use std::fs::File;
@@ -34,8 +33,6 @@ pub(super) struct Recording {
     strings: Mutex<HashMap<String, u64>>,
     /// By the caller's site and the return address, or what [`Recording::line`] has instead.
     sites: Mutex<HashMap<(Option<u64>, usize), u64>>,
-    /// Number of changes to segments.
-    pub(super) changes: AtomicU64,
     pub(super) definitions: Mutex<Vec<Definition>>,
     writer: Mutex<Option<TraceWriter>>,
     thread: OnceLock<std::thread::Thread>,
@@ -67,7 +64,6 @@ impl Observer {
                 shortest: AtomicU64::new(0),
                 strings: Mutex::default(),
                 sites: Mutex::default(),
-                changes: AtomicU64::new(1),
                 definitions: Mutex::default(),
                 writer: Mutex::default(),
                 thread: OnceLock::new(),
@@ -208,13 +204,6 @@ impl Observer {
         }
     }
 
-    /// Makes threads look up addresses again.
-    pub(crate) fn segments_change(&self) {
-        if let Some(running) = &self.running {
-            running.changes.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     /// A new segment or set of mutexes with `bytes` bytes or mutexes on this rank.
     pub fn made(&self, segment: u64, bytes: u64, ranks: u64, kind: SegmentKind) {
         self.define(Event::Segment { segment, bytes, ranks, kind });
@@ -292,13 +281,9 @@ impl Observer {
         let log = match logs.iter().find(|log| log.thread == thread) {
             Some(log) => Arc::as_ptr(log),
             None => {
-                let role = match std::thread::current().name() {
-                    Some("portolan-progress") => Role::Progress,
-                    Some("portolan-later") => Role::Completion,
-                    _ => Role::Program,
-                };
                 let now = running.clock.now();
-                let log = ThreadLog::new(logs.len() as u32, role, now, running.settings.traces);
+                let (number, role) = (logs.len() as u32, crate::thread::role());
+                let log = ThreadLog::new(number, role, now, running.settings.traces);
                 logs.push(Arc::new(log));
                 Arc::as_ptr(&logs[logs.len() - 1])
             }

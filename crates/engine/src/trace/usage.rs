@@ -16,6 +16,11 @@ pub(crate) fn involuntary_switches() -> u64 {
     used_by(libc::RUSAGE_THREAD).ru_nivcsw as u64
 }
 
+/// In bytes.
+pub(crate) fn peak_memory() -> u64 {
+    used_by(libc::RUSAGE_SELF).ru_maxrss as u64 * 1024
+}
+
 pub(super) fn current() -> Usage {
     let used = used_by(libc::RUSAGE_SELF);
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;

@@ -18,6 +18,7 @@
 use super::log::{LogPlace, Taken, ThreadLog};
 use super::observer::Recording;
 use super::usage;
+use crate::thread::{self, SMALL_STACK};
 use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
 use portolan_trace_format::format::{self, BlockHeader, MAX_PAYLOAD, Role};
 use std::collections::VecDeque;
@@ -89,14 +90,8 @@ impl TraceWriter {
             broken: false,
         };
         let (running, seen) = (running.clone(), stop.clone());
-        let started = std::thread::Builder::new()
-            .name("portolan-trace".into())
-            .stack_size(256 << 10)
-            .spawn(move || {
-                crate::process::quiet_signals();
-                output.run(&running, &seen);
-            });
-        match started {
+        let run = move || output.run(&running, &seen);
+        match thread::spawn("portolan-trace", SMALL_STACK, Role::Writer, run) {
             Ok(handle) => Some(TraceWriter { handle, stop }),
             Err(error) => {
                 log::warn!(

@@ -14,7 +14,7 @@ use crate::error::{Result, fail};
 use crate::trace::{self, Awaited, Cause};
 pub(crate) use contention::offer_core;
 pub use deadline::Deadline;
-pub(crate) use lock::while_held;
+pub(crate) use policy::while_held;
 pub use policy::{Backoff, Ends, Naps, Patience, Step};
 pub(crate) use progress::progress_by_deref;
 pub use progress::{Boot, GivenUp, Progress, Unlocked, Waiting};
@@ -26,7 +26,6 @@ pub use word::{Word, on_word, while_equal};
 
 mod contention;
 mod deadline;
-mod lock;
 pub mod policy;
 mod progress;
 mod repeated_wait;

@@ -162,9 +162,6 @@ impl Patience {
     pub(crate) const LOOP: Patience =
         Patience { polls: LOOP_POLLS, longest_nap: LOOP_NAP, limit: LOOP_NAP, ..Patience::POLLING };
 
-    /// Others hold the lock for a few instructions.
-    pub(super) const LOCK: Patience = Patience { spin: 127, ..Patience::POLLING };
-
     /// Another thread wakes this one, a third serves. Naps are short: a wake-up may be missing.
     pub(super) const SERVED: Patience = Patience {
         spin: 0,
@@ -303,22 +300,33 @@ impl Backoff {
         false
     }
 
-    /// The step at a lock ([`Patience::LOCK`]): polls, yields to the holder, or naps if other work
-    /// competes for the core.
-    pub(super) fn step_at_lock(&mut self) -> Step {
-        if self.spins() {
-            return Step::Poll;
-        }
-        self.polls = 0;
-        if contention::is_present() { Step::Nap(FIRST_NAP) } else { Step::Yield }
-    }
-
     /// Yields, and naps from now on if the yield gave the core to other work.
     pub(super) fn yield_core(&mut self) {
         let took = contention::timed_yield();
         if self.patience.yields.is_some_and(|soon| took > soon) {
             self.patience.polls = Duration::ZERO;
         }
+    }
+}
+
+/// Waits for a lock that others hold for a few instructions. Yields from time to time, because the
+/// holder may be preempted, or naps if other work competes for the core. Then calls `yielded`.
+pub(crate) fn while_held(mut held: impl FnMut() -> bool, mut yielded: impl FnMut()) {
+    const POLLS: u32 = 128;
+    let mut polls = 0;
+    while held() {
+        polls += 1;
+        if polls % POLLS > 0 {
+            std::hint::spin_loop();
+            continue;
+        }
+        match contention::is_present() {
+            true => std::thread::sleep(FIRST_NAP),
+            false => {
+                contention::timed_yield();
+            }
+        }
+        yielded();
     }
 }
 

@@ -22,6 +22,7 @@ use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::path::ops::{Combine, Rmw, Transfer, TransferKind};
 use portolan_engine::runtime::Engine;
+use portolan_engine::trace::Cause;
 use portolan_engine::transfer::Handle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -268,7 +269,9 @@ impl Player<'_> {
         let engine = self.engine();
         // SAFETY: the data stays valid until it has left, which the wait below ensures.
         unsafe { engine.send_am(target, self.serves, &header, given, signals) }.expect("send");
-        engine.wait_until(&|| "a message of its own".into(), || tally.check()).expect("wait");
+        engine
+            .wait_for(Cause::Other, &|| "a message of its own".into(), || tally.check())
+            .expect("wait");
     }
 
     fn push(&mut self) {

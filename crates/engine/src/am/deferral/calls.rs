@@ -8,6 +8,7 @@ use super::Deferral;
 use crate::core::handler;
 use crate::core::peer::CompletionCounter;
 use crate::error::{Result, fail};
+use crate::thread::{self, Role};
 use crate::trace::{self, Cause};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +29,7 @@ impl Am {
         let moved = if polling { Ok(()) } else { state.move_jobs(self, deferral) };
         self.unlock_handlers()?;
         moved?;
-        if polling && !handler::on_completion_thread() {
+        if polling && thread::role() != Role::Completion {
             self.wait_for(
                 Cause::Message,
                 &|| "completion handlers on the completion thread".into(),

@@ -180,13 +180,6 @@ impl RequestHeader {
         }
     }
 
-    pub fn kind(&self) -> Result<RequestKind> {
-        match checked::try_cast(self.kind) {
-            Ok(kind) => Ok(kind),
-            Err(_) => fail!(Internal, "a message of unknown kind {}", self.kind),
-        }
-    }
-
     pub fn with_scale(mut self, scale: Scale) -> RequestHeader {
         let (element, operand) = match scale {
             Scale::Int(s) => (0, [s as u32 as u64, 0]),
@@ -326,7 +319,7 @@ mod tests {
         let message = |header: RequestHeader| {
             let mut out = Vec::new();
             encode(header, &shape, &mut out);
-            moved_bytes(header.kind().unwrap(), &out)
+            moved_bytes(RequestKind::of(&out).unwrap(), &out)
         };
         let of = |kind| RequestHeader::new(kind, 64);
         assert_eq!((message(of(RequestKind::Get)), message(of(RequestKind::Put))), (24, 24));

@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind};
 use crate::process::{self, message};
 use crate::thread::blocked::{self, coarse_ms};
+use crate::thread::{self, Role, SMALL_STACK};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -269,7 +270,7 @@ impl Watch {
             }
             return Some(ReportCause::Stalled);
         }
-        if waited >= due(self.slow_reports) * LONG {
+        if idle < waited && waited >= due(self.slow_reports) * LONG {
             self.slow_reports += 1;
             return Some(ReportCause::Slow);
         }
@@ -336,8 +337,8 @@ impl Watchdog {
         }
         process::count_forks();
         let forks = process::forks();
-        let mut thread = THREAD.lock();
-        if let Some(running) = thread.as_mut().filter(|running| running.forks == forks) {
+        let mut shared = THREAD.lock();
+        if let Some(running) = shared.as_mut().filter(|running| running.forks == forks) {
             running.users += 1;
             return Some(Watchdog { forks });
         }
@@ -345,17 +346,10 @@ impl Watchdog {
         if !patience.is_zero() {
             signal::install();
         }
-        let started = std::thread::Builder::new()
-            .name("portolan-watch".into())
-            .stack_size(256 << 10)
-            .spawn(move || {
-                process::quiet_signals();
-                watch();
-            });
-        match started {
+        match thread::spawn("portolan-watch", SMALL_STACK, Role::Program, watch) {
             Ok(handle) => {
                 // In a child, the earlier handle is of a thread that only the parent has.
-                std::mem::forget(thread.replace(Thread { handle, users: 1, forks }));
+                std::mem::forget(shared.replace(Thread { handle, users: 1, forks }));
                 Some(Watchdog { forks })
             }
             Err(error) => {
@@ -385,37 +379,28 @@ impl Drop for Watchdog {
 }
 
 fn watch() {
-    let limit = |ms: &AtomicU64| Duration::from_millis(ms.load(Ordering::Relaxed));
-    let (patience, fatal, host) = (limit(&PATIENCE), limit(&FATAL), limit(&HOST));
+    let Watch { patience, fatal, host, .. } = Watch::new();
     let look_every = (patience.min(fatal).min(host) / 4).clamp(WATCHDOG.0, WATCHDOG.1);
-    // Start of each reported call, its number of reports, and of looks at the hosts.
-    let mut reported: Vec<(u64, u32, Looks)> = Vec::new();
+    // The start of each call.
+    let mut watched: Vec<(u64, Watch)> = Vec::new();
     while signal::wait(look_every) {
         settle();
         if signal::asked() != signal::answered() {
             answer();
         }
         let stuck = blocked::all();
-        reported.retain(|(since, ..)| stuck.iter().any(|s| s.since == *since));
+        watched.retain(|(since, _)| stuck.iter().any(|call| call.since == *since));
         for call in stuck {
             let lasts = Duration::from_millis(coarse_ms().saturating_sub(call.since));
-            if lasts < patience.min(fatal).min(host / 2) {
-                continue;
-            }
-            let at = reported.iter().position(|(since, ..)| *since == call.since);
+            let at = watched.iter().position(|(since, _)| *since == call.since);
             let at = at.unwrap_or_else(|| {
-                reported.push((call.since, 0, Looks::default()));
-                reported.len() - 1
+                watched.push((call.since, Watch::new()));
+                watched.len() - 1
             });
-            let lost = reported[at].2.find_lost(host, lasts, hosts::look);
-            let ends = lost || lasts >= fatal;
-            if ends || lasts >= patience * (1 << reported[at].1.min(16)) {
-                reported[at].1 += 1;
-                say(ReportCause::Stalled, &describe(&blocked(&call, lasts)));
-            }
-            if ends {
+            let Some(cause) = watched[at].1.grown_old(lasts, lasts) else { continue };
+            say(ReportCause::Stalled, &describe(&blocked(&call, lasts)));
+            if matches!(cause, ReportCause::Fatal | ReportCause::Lost) {
                 std::thread::sleep(LAST_WORDS);
-                let cause = if lost { ReportCause::Lost } else { ReportCause::Fatal };
                 say_last(cause, "a call", lasts, &call.what);
                 abort_around_mpi();
             }
