@@ -3,6 +3,8 @@
 //! `PORTOLAN_NODE_SIZE=k` splits each real node into *virtual nodes* of `k` ranks that behave as if
 //! they shared no memory, so that every path can run on one machine. All ranks hold the same table.
 
+use std::collections::{HashMap, HashSet};
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
     node_of: Box<[u32]>,
@@ -27,7 +29,7 @@ impl Topology {
     pub fn from_labels(me: usize, labels: &[usize], cut: usize) -> Topology {
         let mut node_of = vec![0; labels.len()];
         let mut nodes: Vec<Vec<usize>> = Vec::new();
-        let mut open: std::collections::HashMap<usize, usize> = Default::default();
+        let mut open: HashMap<usize, usize> = HashMap::new();
         for (rank, &label) in labels.iter().enumerate() {
             let node = match open.get(&label) {
                 Some(&node) if cut == 0 || nodes[node].len() < cut => node,
@@ -40,13 +42,11 @@ impl Topology {
             node_of[rank] = node as u32;
             nodes[node].push(rank);
         }
-        let mut real: Vec<usize> = labels.to_vec();
-        real.sort_unstable();
-        real.dedup();
+        let real_nodes = labels.iter().collect::<HashSet<_>>().len();
         nodes.iter_mut().for_each(Vec::shrink_to_fit);
         nodes.shrink_to_fit();
         let labels = labels.iter().map(|&label| label as u32).collect();
-        Topology { node_of: node_of.into(), nodes, me, labels, real_nodes: real.len() }
+        Topology { node_of: node_of.into(), nodes, me, labels, real_nodes }
     }
 
     pub fn me(&self) -> usize {

@@ -76,6 +76,7 @@ impl Loopback {
     fn push(&self, paths: &Paths, waiting: Waiting) {
         let mut queue = self.queue.lock();
         waiting.counter.begin();
+        let _ = paths.peer(waiting.target);
         paths.peers().mark_pending(waiting.target, Path::Installed.pending_bit());
         queue.push(waiting);
     }

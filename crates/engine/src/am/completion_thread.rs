@@ -6,13 +6,13 @@
 
 use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::thread::{self, Role, USUAL_STACK};
+use crate::thread::{self, Role};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 struct Queue<J> {
     jobs: VecDeque<J>,
@@ -62,7 +62,8 @@ impl<J: Send + 'static> CompletionThread<J> {
         if thread.is_none() {
             let shared = self.queue.clone();
             let run = move || run_all(&shared, run);
-            *thread = match thread::spawn("portolan-later", USUAL_STACK, Role::Completion, run) {
+            let builder = Builder::new().name("portolan-later".into());
+            *thread = match thread::spawn(builder, Role::Completion, run) {
                 Ok(started) => Some(started),
                 Err(error) => fail!(Memory, "cannot start the completion thread: {error}"),
             };

@@ -56,13 +56,12 @@ impl Core {
         call_info: impl FnOnce(&R) -> CallInfo,
         body: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
-        unless_forked()?;
-        let entered = self.observer.enter(|| short);
-        let done = body()?;
-        if let Some(entered) = entered.filter(Entered::counts) {
-            entered.leave(&call_info(&done));
-        }
-        Ok(done)
+        let leave = |entered: Entered<'_>, done: &R| {
+            if entered.counts() {
+                entered.leave(&call_info(done));
+            }
+        };
+        self.record(|| short, leave, body)
     }
 
     /// For calls that describe themselves only if a trace is written. `leave` records success.

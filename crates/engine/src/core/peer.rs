@@ -216,13 +216,12 @@ impl Peers {
         self.dirty.load(Ordering::Relaxed) > 0
     }
 
-    /// The caller holds the lock of the summarised state, as in [`Peers::mark_complete`].
+    /// The caller holds the lock of the summarised state, as in [`Peers::mark_complete`], and has
+    /// used the rank's [`Peer`]: fences of all ranks look at those.
     pub fn mark_pending(&self, rank: usize, bit: u8) {
         if self.pending(rank) & bit != 0 {
             return;
         }
-        // Fences of all ranks look at those with a `Peer`.
-        let _ = self.at(rank);
         // First, so that the count is never too low: at zero, fences of other threads do nothing.
         self.dirty.fetch_add(1, Ordering::Relaxed);
         if self.summary[rank].fetch_or(bit, Ordering::Relaxed) != 0 {

@@ -125,17 +125,28 @@ impl Tables {
         self.arenas.iter().position(|table| Arc::ptr_eq(&table.arena, arena))
     }
 
-    fn add(&mut self, segment: &Arc<Segment>) {
+    /// Adds the blocks of a segment to the indexes of its arenas, or removes them.
+    fn update(&mut self, segment: &Arc<Segment>, adds: bool) {
+        let update = |index: &mut BlockIndex, block: Block| {
+            if adds {
+                index.insert(block);
+            } else {
+                index.remove(block.start);
+            }
+        };
         for arena in &segment.arenas {
             let Some(at) = self.arena_at(arena) else { continue };
-            let table = &mut self.arenas[at];
-            let number = arena.number();
+            let (table, number) = (&mut self.arenas[at], arena.number());
             if segment.places.alike().is_some() {
-                block_in(segment, 0, number).into_iter().for_each(|p| table.blocks.insert(p));
+                block_in(segment, 0, number).into_iter().for_each(|p| update(&mut table.blocks, p));
             } else {
-                table.unlike.push(segment.clone());
-                if table.unlike.len() == 1 {
-                    // From now on, each extent of the arena has its own index.
+                let all_were_alike = table.unlike.is_empty();
+                match adds {
+                    true => table.unlike.push(segment.clone()),
+                    false => table.unlike.retain(|s| !Arc::ptr_eq(s, segment)),
+                }
+                if table.unlike.is_empty() != all_were_alike {
+                    // Extents of the arena have own indexes while layouts differ.
                     self.extents.forget();
                     continue;
                 }
@@ -145,32 +156,7 @@ impl Tables {
                     && let Some(own) = &mut e.own
                     && let Some(block) = block_in(segment, e.group_rank, number)
                 {
-                    own.insert(block);
-                }
-            });
-        }
-    }
-
-    fn remove(&mut self, segment: &Arc<Segment>) {
-        for arena in &segment.arenas {
-            let Some(at) = self.arena_at(arena) else { continue };
-            let table = &mut self.arenas[at];
-            let number = arena.number();
-            if let Some(place) = segment.places.alike() {
-                table.blocks.remove(place.offset);
-            } else {
-                table.unlike.retain(|s| !Arc::ptr_eq(s, segment));
-                if table.unlike.is_empty() {
-                    self.extents.forget();
-                    continue;
-                }
-            }
-            self.extents.change(|e| {
-                if e.at == at
-                    && let Some(own) = &mut e.own
-                    && let Some(block) = block_in(segment, e.group_rank, number)
-                {
-                    own.remove(block.start);
+                    update(own, block);
                 }
             });
         }
@@ -205,11 +191,12 @@ impl Registry {
     }
 
     pub(super) fn add_segments(&self, segments: &[Arc<Segment>]) {
-        self.tables.change(|tables| segments.iter().for_each(|segment| tables.add(segment)));
+        self.tables
+            .change(|tables| segments.iter().for_each(|segment| tables.update(segment, true)));
     }
 
     pub(super) fn remove_segment(&self, segment: &Arc<Segment>) {
-        self.tables.change(|tables| tables.remove(segment));
+        self.tables.change(|tables| tables.update(segment, false));
     }
 
     /// Finds `len` bytes at `address` of `rank`. Fails with `Address` if they do not all lie in one

@@ -13,13 +13,13 @@ use crate::am::Am;
 use crate::am::poll_state::pause_after;
 use crate::am::state::RingState;
 use crate::error::{Result, fail};
-use crate::thread::{self, Role, USUAL_STACK};
+use crate::thread::{self, Role};
 use crate::wait::times::{HELD_UP, LATELY, LINGER, UNDISTURBED};
 use crate::wait::watchdog;
 use crate::wait::{Backoff, Patience, Step};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Number of polls by callers in the shortest pause of the thread that counts as a polling loop.
@@ -36,7 +36,8 @@ impl ProgressThread {
     pub fn start(am: &Am) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let (seen, owner) = (stop.clone(), am.owner()?);
-        let started = thread::spawn("portolan-progress", USUAL_STACK, Role::Progress, move || {
+        let builder = Builder::new().name("portolan-progress".into());
+        let started = thread::spawn(builder, Role::Progress, move || {
             short_slice();
             if let Some(owner) = owner.upgrade() {
                 run(owner.am(), &seen);

@@ -187,19 +187,19 @@ impl Engine {
             self.observer().compared(self.clock_now(), 0, 0);
             let hosts = (1..self.size()).filter(|&rank| self.topology.host_of(rank) == rank);
             for rank in hosts {
-                self.exchange(wire, rank, Some(0), false)?;
+                self.exchange(wire, rank, Some(0))?;
                 for _ in 0..TURNS {
-                    self.exchange(wire, rank, None, true)?;
-                    self.exchange(wire, rank, Some(self.clock_now()), false)?;
+                    self.exchange(wire, rank, None)?;
+                    self.exchange(wire, rank, Some(self.clock_now()))?;
                 }
             }
         } else if self.topology.host_of(me) == me {
-            self.exchange(wire, 0, None, true)?;
+            self.exchange(wire, 0, None)?;
             let mut best = (u64::MAX, 0, 0);
             for _ in 0..TURNS {
                 let begun = self.clock_now();
-                self.exchange(wire, 0, Some(0), false)?;
-                let there = self.exchange(wire, 0, None, true)?;
+                self.exchange(wire, 0, Some(0))?;
+                let there = self.exchange(wire, 0, None)?;
                 let turn = self.clock_now().saturating_sub(begun);
                 best = best.min((turn, begun + turn / 2, there));
             }
@@ -213,12 +213,13 @@ impl Engine {
         self.observer().clock().map_or(0, |(_, now)| now)
     }
 
-    fn exchange(&self, wire: &Comm, rank: usize, send: Option<u64>, receive: bool) -> Result<u64> {
+    /// Sends a number, or returns a received one.
+    fn exchange(&self, wire: &Comm, rank: usize, send: Option<u64>) -> Result<u64> {
         let mut number = send.unwrap_or(0).to_ne_bytes();
         let what = || format!("rank {rank} to compare clocks for the trace");
         // SAFETY: the number lives until the request is complete. If the wait fails, the job ends.
         let mut request = unsafe {
-            match receive {
+            match send.is_none() {
                 true => p2p::irecv(wire, number.as_mut_ptr(), number.len(), Some(rank), TAG)?,
                 false => p2p::isend(wire, number.as_ptr(), number.len(), rank, TAG)?,
             }

@@ -19,7 +19,7 @@ pub(crate) use portolan_trace_format::format::Role;
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{JoinHandle, LocalKey};
+use std::thread::{Builder, JoinHandle, LocalKey};
 
 thread_local! {
     static ROLE: Cell<Role> = const { Cell::new(Role::Program) };
@@ -29,18 +29,12 @@ pub(crate) fn role() -> Role {
     ROLE.get()
 }
 
-/// The sizes of stacks of the library's threads in bytes. The larger one is Rust's default.
-pub(crate) const SMALL_STACK: usize = 256 << 10;
-pub(crate) const USUAL_STACK: usize = 2 << 20;
-
 /// Starts a thread of the library.
 pub(crate) fn spawn(
-    name: &str,
-    stack: usize,
+    thread: Builder,
     role: Role,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    let thread = std::thread::Builder::new().name(name.into()).stack_size(stack);
     thread.spawn(move || {
         crate::process::quiet_signals();
         ROLE.set(role);

@@ -18,7 +18,7 @@
 use super::log::{LogPlace, Taken, ThreadLog};
 use super::observer::Recording;
 use super::usage;
-use crate::thread::{self, SMALL_STACK};
+use crate::thread;
 use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
 use portolan_trace_format::format::{self, BlockHeader, MAX_PAYLOAD, Role};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{JoinHandle, Thread};
+use std::thread::{Builder, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_millis(500);
@@ -91,7 +91,8 @@ impl TraceWriter {
         };
         let (running, seen) = (running.clone(), stop.clone());
         let run = move || output.run(&running, &seen);
-        match thread::spawn("portolan-trace", SMALL_STACK, Role::Writer, run) {
+        let builder = Builder::new().name("portolan-trace".into()).stack_size(256 << 10);
+        match thread::spawn(builder, Role::Writer, run) {
             Ok(handle) => Some(TraceWriter { handle, stop }),
             Err(error) => {
                 log::warn!(

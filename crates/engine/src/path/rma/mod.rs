@@ -76,6 +76,7 @@ impl Rma {
             pending.flush()?;
         }
         pending.note(arena, rank, is_get, bytes);
+        let _ = core.peer(target);
         core.peers().mark_pending(target, Path::Rma.pending_bit());
         Ok(pending)
     }

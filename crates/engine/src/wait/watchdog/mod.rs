@@ -26,10 +26,10 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind};
 use crate::process::{self, message};
 use crate::thread::blocked::{self, coarse_ms};
-use crate::thread::{self, Role, SMALL_STACK};
+use crate::thread::{self, Role};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Milliseconds without progress after which a wait reports itself.
@@ -346,7 +346,8 @@ impl Watchdog {
         if !patience.is_zero() {
             signal::install();
         }
-        match thread::spawn("portolan-watch", SMALL_STACK, Role::Program, watch) {
+        let builder = Builder::new().name("portolan-watch".into()).stack_size(256 << 10);
+        match thread::spawn(builder, Role::Program, watch) {
             Ok(handle) => {
                 // In a child, the earlier handle is of a thread that only the parent has.
                 std::mem::forget(shared.replace(Thread { handle, users: 1, forks }));
