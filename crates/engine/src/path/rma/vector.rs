@@ -50,7 +50,7 @@ impl Rma {
             unsafe { window(&place.arena).start(&transfer, false) }?;
         }
         drop(pending);
-        self.complete_locally(place, is_get)?;
+        self.complete_locally(place.world, (&place.arena, place.rank), is_get)?;
         Ok(true)
     }
 }
