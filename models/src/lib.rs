@@ -81,7 +81,7 @@ pub mod rpc {
 
 pub mod ring_memory {
     //! The double of a ring's memory, with three cells and four lines of store. The checker ends a
-    //! model in which both sides access a record at the same time.
+    //! model if both sides access a record at the same time.
     use crate::sync::ring::{Cell, Counts, INLINE, LINE, Memory};
     use loom::cell::UnsafeCell;
     use std::sync::Arc;

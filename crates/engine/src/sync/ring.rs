@@ -29,7 +29,7 @@ pub const LINE: u64 = 64;
 /// Length in bytes of the longest record that lies in its cell.
 pub const INLINE: usize = LINE as usize - 8;
 
-/// What the reader tells the writer.
+/// The state of the reader, and a request of the writer.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Counts {

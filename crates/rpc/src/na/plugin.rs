@@ -19,6 +19,8 @@ pub(crate) struct Chunk {
     /// The number of the peer's memory handle.
     pub id: u64,
     pub offset: usize,
+    /// The number of the local memory handle.
+    pub local: u64,
     /// The local memory. It stays valid until the counter of the chunk is done.
     pub runs: Vec<Run>,
     /// Set if the local memory is exported to the host.

@@ -259,6 +259,7 @@ impl Transfer {
                 direction: self.direction,
                 id: self.remote.id(),
                 offset: there,
+                local: self.local.id(),
                 runs: self.local.chunks(here, bytes).collect(),
                 shm_key: self.local.shm_key(),
             };

@@ -1,4 +1,4 @@
-//! The events that wake waiting threads of a class, and the time for which the class has been idle.
+//! The events that wake waiting threads of a class, and the idle time of the class.
 //!
 //! Invariant: a thread that makes the condition of a wait true calls [`WakeSource::notify`]
 //! afterwards ([`super::eventcount`]).

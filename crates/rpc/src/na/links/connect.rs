@@ -133,8 +133,7 @@ impl Links {
         };
         match kept {
             Kept::Message { head, body } => {
-                // SAFETY: there are no runs.
-                let _ = unsafe { self.post(&link, &head, &body, &[], None) };
+                let _ = self.post(&link, &head, &body, None);
             }
             Kept::Request { class, chunk, counter } => {
                 match self.request(class, &link, chunk, &counter) {

@@ -106,23 +106,18 @@ impl Link {
     }
 
     /// If `hold` is set, the frame may stay here until [`Link::transmit`].
-    ///
-    /// # Safety
-    /// The requirements of [`Output::post`] apply. Abandoning the connection clears the output.
-    pub unsafe fn post(
+    pub fn post(
         &self,
         head: &Head,
         bytes: &[u8],
-        runs: &[Run],
-        guard: Option<InUse>,
+        memory: Option<(InUse, Vec<Run>)>,
         hold: bool,
     ) -> Result<(), String> {
         let mut output = self.output.lock();
         if let Some(why) = self.broken.get() {
             return Err(why.clone());
         }
-        // SAFETY: the caller guarantees the runs.
-        let posted = unsafe { output.post(&*self.stream, head, bytes, runs, guard, hold) };
+        let posted = output.post(&*self.stream, head, bytes, memory, hold);
         let (pieces, copied) = output.waiting();
         let posted = match posted {
             Ok(()) if pieces > MOST_WAITING.0 || copied > BEHIND[0] => {

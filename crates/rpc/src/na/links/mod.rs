@@ -199,20 +199,15 @@ impl Links {
     }
 
     /// Sends a frame over a connection.
-    ///
-    /// # Safety
-    /// The requirements of [`output::Output::post`] apply.
-    unsafe fn post(
+    fn post(
         &self,
         link: &Arc<Link>,
         head: &Head,
         bytes: &[u8],
-        runs: &[Run],
-        guard: Option<InUse>,
+        memory: Option<(InUse, Vec<Run>)>,
     ) -> Result<()> {
-        let hold = runs.is_empty() && self.held.is_holding() && link.stream.is_costly();
-        // SAFETY: the caller guarantees the runs.
-        match unsafe { link.post(head, bytes, runs, guard, hold) } {
+        let hold = memory.is_none() && self.held.is_holding() && link.stream.is_costly();
+        match link.post(head, bytes, memory, hold) {
             Ok(()) => {
                 if hold {
                     self.held.add(link);
@@ -331,8 +326,7 @@ impl Plugin for Links {
             }
             _ => self.open_link(n)?,
         };
-        // SAFETY: there are no runs.
-        unsafe { self.post(&link, head, body, &[], None) }?;
+        self.post(&link, head, body, None)?;
         if link.take_behind_change() {
             class.fell_behind(Peer::Remote(n));
         }

@@ -5,7 +5,8 @@
 //!
 //! A frame is the length of its body (4 bytes, little-endian), a message header and the body. Short
 //! bodies are copied if they have to wait. Bodies in registered memory are not, unless the owner
-//! withdraws the memory before they have been written ([`Lease`]).
+//! withdraws the memory before they have been written ([`Lease`]). This holds for a
+//! put too, because a peer can answer it before it has read the bytes.
 
 use super::stream::{Stream, after, run_of, total};
 use crate::na::memory::{Copied, InUse, Lease, Run};
@@ -27,7 +28,6 @@ const MOST_KEPT: usize = 2 << 10;
 
 enum Piece {
     Bytes(Copied),
-    Memory(Vec<Run>),
     Lent(Arc<Lease>),
 }
 
@@ -54,20 +54,16 @@ impl Output {
     }
 
     /// Writes what fits, and queues the rest. The body consists of `bytes`, which are copied if
-    /// they wait, and `runs`, which are not. If `hold` is set, the frame may be held.
-    ///
-    /// # Safety
-    /// `runs` must be valid for reads until they are written or the output is cleared, or while the
-    /// guard exists, if there is one.
-    pub unsafe fn post(
+    /// they wait, and runs of `memory`, which are not. If `hold` is set, the frame may be held.
+    pub fn post(
         &mut self,
         stream: &dyn Stream,
         head: &Head,
         bytes: &[u8],
-        runs: &[Run],
-        guard: Option<InUse>,
+        memory: Option<(InUse, Vec<Run>)>,
         hold: bool,
     ) -> io::Result<()> {
+        let runs = memory.as_ref().map_or(&[][..], |(_, runs)| runs);
         let mut start = [0; SHORT];
         start[..4].copy_from_slice(&((bytes.len() + total(runs)) as u32).to_le_bytes());
         start[4..FRAME].copy_from_slice(&head.bytes());
@@ -88,7 +84,7 @@ impl Output {
         frame.extend_from_slice(runs);
         self.transmit(stream)?;
         let written = match self.queue.is_empty() {
-            // SAFETY: `start` and `bytes` are borrowed, and the caller guarantees the runs.
+            // SAFETY: `start` and `bytes` are borrowed, and `memory` keeps its runs valid.
             true => unsafe { stream.write(&frame) }?,
             false => 0,
         };
@@ -101,12 +97,9 @@ impl Output {
             let rest: Vec<u8> = front.iter().chain(bytes).skip(written).copied().collect();
             self.queue.push_back(Piece::Bytes(Copied::new(rest, &self.copied)));
         }
-        if !runs.is_empty() {
-            let runs: Vec<Run> = after(runs, written.saturating_sub(copied)).collect();
-            self.queue.push_back(match guard {
-                Some(guard) => Piece::Lent(guard.lend(runs, &self.copied)),
-                None => Piece::Memory(runs),
-            });
+        if let Some((guard, runs)) = memory {
+            let left = after(&runs, written.saturating_sub(copied)).collect();
+            self.queue.push_back(Piece::Lent(guard.lend(left, &self.copied)));
         }
         Ok(())
     }
@@ -142,13 +135,6 @@ impl Output {
                     let written = unsafe { stream.write(&[left]) }?;
                     copied.advance(written);
                     (written, written == left.len)
-                }
-                Piece::Memory(runs) => {
-                    let left = total(runs);
-                    // SAFETY: by the contract of `post`, the memory is valid until it is written.
-                    let written = unsafe { stream.write(runs) }?;
-                    *runs = after(runs, written).collect();
-                    (written, written == left)
                 }
                 // SAFETY: the loan keeps its memory valid during the call.
                 Piece::Lent(loan) => loan.write(|runs| unsafe { stream.write(runs) })?,

@@ -13,7 +13,7 @@ use super::stream::{Read, total};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
 use crate::na::class::Shared;
-use crate::na::memory::{KEY, Run, decode_key, encode_key, pair, to_mapped};
+use crate::na::memory::{KEY, Mem, Run, decode_key, encode_key, not_registered, pair, to_mapped};
 use crate::na::plugin::Chunk;
 use crate::na::service::{self, NAMES, Named};
 use crate::na::wire::{Head, Kind};
@@ -87,7 +87,7 @@ impl Links {
         chunk: Chunk,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let Chunk { direction, id, offset, runs, shm_key } = chunk;
+        let Chunk { direction, id, offset, local, runs, shm_key } = chunk;
         let direct = link.stream.is_reachable() && runs.len() <= RUNS;
         let mut body = Named { id, offset, len: total(&runs) }.bytes().to_vec();
         let mut tag = 0;
@@ -99,23 +99,22 @@ impl Links {
             }
             body.extend_from_slice(runs::as_bytes(&runs));
         }
-        let (kind, sent, into) = match direction {
-            Direction::Put if direct => (Kind::Put, Vec::new(), Vec::new()),
-            Direction::Get if direct => (Kind::Get, Vec::new(), Vec::new()),
-            Direction::Put => (Kind::Put, runs, Vec::new()),
-            Direction::Get => (Kind::Get, Vec::new(), runs),
-        };
-        // SAFETY: the local memory is valid until the counter is done: until the peer has answered,
-        // after the last byte was written, or the connection was abandoned.
-        unsafe {
-            let token = self.awaited.begin(link.number() as usize, counter, into);
-            let head = Head { kind, class, tag, word: token };
-            let posted = self.post(link, &head, &body, &sent, None);
-            if posted.is_err() {
-                self.awaited.withdraw(token);
+        let kind = if direction == Direction::Put { Kind::Put } else { Kind::Get };
+        let (memory, into) = match direction {
+            _ if direct => (None, Vec::new()),
+            Direction::Put => {
+                (Some((Mem::find(local).ok_or_else(not_registered)?, runs)), Vec::new())
             }
-            posted
+            Direction::Get => (None, runs),
+        };
+        // SAFETY: the local memory is valid until the counter is done.
+        let token = unsafe { self.awaited.begin(link.number() as usize, counter, into) };
+        let head = Head { kind, class, tag, word: token };
+        let posted = self.post(link, &head, &body, memory);
+        if posted.is_err() {
+            self.awaited.withdraw(token);
         }
+        posted
     }
 
     /// Returns the request that a message of `len` bytes answers. Fails if the peer was not asked
@@ -140,19 +139,14 @@ impl Links {
 
     /// Serves a request, and answers with the bytes of a get unless they were copied directly.
     fn serve(&self, link: &Arc<Link>, head: &Head, direction: Direction, body: &[u8]) {
-        let nothing = |()| (None, Vec::new());
         let served = match direction {
-            _ if head.tag & DIRECT != 0 => self.copy(link, head, body, direction).map(nothing),
-            Direction::Put => service::write(body).map(nothing),
-            Direction::Get => {
-                service::named(body, direction).map(|(guard, runs)| (Some(guard), runs))
-            }
+            _ if head.tag & DIRECT != 0 => self.copy(link, head, body, direction).map(|()| None),
+            Direction::Put => service::write(body).map(|()| None),
+            Direction::Get => service::named(body, direction).map(Some),
         };
         let status = served.as_ref().map_or_else(Failure::status, |_| Status::SUCCESS);
-        let (guard, runs) = served.unwrap_or_default();
         let head = Head { kind: Kind::Moved, tag: status.0 as u32, ..*head };
-        // SAFETY: the guard keeps the memory registered, and thus valid, until it has been written.
-        if let Err(failure) = unsafe { self.post(link, &head, &[], &runs, guard) } {
+        if let Err(failure) = self.post(link, &head, &[], served.unwrap_or_default()) {
             log::debug!("a request of a peer cannot be answered: {failure}");
         }
     }

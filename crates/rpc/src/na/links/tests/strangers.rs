@@ -2,7 +2,7 @@
 //! half-way, that claim the address of another process, or that come in large numbers. The greeting
 //! is written here from its description.
 
-use super::{Address, Direction, End, Mem, Net, Options, Status, What, filled, meet, pump};
+use super::{Address, Direction, End, Mem, Net, Options, Status, What, filled, meet, pump, set};
 use crate::na::secret::{Key, random};
 use crate::na::wire::{Head, Kind};
 use std::io::{Read, Write};
@@ -489,5 +489,39 @@ fn a_transfer_from_a_silent_peer_lets_the_program_wait() {
     server.pump("the end", || server.events.lock().len() == 2);
     assert_eq!(server.events.lock()[1].status, Status::SUCCESS);
     server.pump("leave to wait", || server.context.arm(|| false));
+    server.close();
+}
+
+#[test]
+fn a_put_that_is_answered_before_it_is_read_does_not_use_memory_that_was_withdrawn() {
+    const LEN: usize = 1 << 20;
+    /// More puts than the buffers of a socket have room for. Tokens of a class count from 1.
+    const EARLIER: u64 = 8;
+    let server = tcp();
+    let mut socket = claims(&server, NOBODY, &random().unwrap());
+    let source = source_of(&mut socket, &server);
+    let (named, earlier, (local, bytes)) =
+        (filled(&[LEN], 1).0, filled(&[LEN], 2).0, filled(&[LEN], 3));
+    let remote = Mem::from_foreign_bytes(&named.to_bytes(0));
+    for mem in std::iter::repeat_n(&earlier, EARLIER as usize).chain([&local]) {
+        server.transfer(Direction::Put, &source, mem, &remote, LEN).unwrap();
+    }
+    let answer = |socket: &mut TcpStream, token| {
+        let head = Head { kind: Kind::Moved, class: 0, tag: 0, word: token };
+        socket.write_all(&[&0u32.to_le_bytes()[..], &head.bytes()].concat()).unwrap();
+    };
+    answer(&mut socket, EARLIER + 1);
+    server.pump("the early end", || server.events.lock().len() == 2);
+    local.deregister();
+    set(&local, &[0; LEN]);
+    let mut arrived = vec![1; (EARLIER as usize + 1) * (20 + 24 + LEN)];
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| socket.read_exact(&mut arrived));
+        server.pump("the bytes", || reading.is_finished());
+        reading.join().unwrap().unwrap();
+    });
+    assert!(arrived.ends_with(&bytes), "the peer got other bytes");
+    (1..=EARLIER).for_each(|token| answer(&mut socket, token));
+    server.pump("the end", || server.events.lock().len() == 2 + EARLIER as usize);
     server.close();
 }
