@@ -24,7 +24,7 @@
 
 pub mod aggregate;
 pub(crate) mod completion_thread;
-mod cooperative_copy;
+pub(crate) mod cooperative_copy;
 pub mod deferral;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod doorbell;
