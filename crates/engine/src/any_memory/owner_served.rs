@@ -1,8 +1,8 @@
 //! Memory that its owner reads and writes for other ranks, by active messages. A request lists runs
 //! of bytes. The request of a put or the answer to a get carries the bytes. A long single run
 //! travels directly between the memories. The owner checks the registration that the request names.
-//! It copies through the kernel ([`crate::path::cma`]) or checks its mappings, so a bad address is an
-//! error at the origin.
+//! It copies through the kernel ([`crate::path::cma`]) or checks its mappings, so a bad address is
+//! an error at the origin.
 
 use super::{Direction, Span};
 use crate::am::wire::read_pod;

@@ -111,6 +111,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri ends if memory cannot be allocated")]
     fn a_list_that_is_too_long_is_an_error() {
         let refused = collect(0..1usize << 58, "numbers").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Memory, "{refused}");

@@ -130,6 +130,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    #[cfg_attr(miri, ignore = "a class starts the watchdog, which installs a signal handler")]
     fn a_buffer_goes_into_a_transfer_and_comes_back() {
         let class = Class::init("self", Listen::Yes).unwrap();
         let context = class.context().unwrap();

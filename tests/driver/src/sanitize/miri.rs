@@ -8,14 +8,14 @@ use std::path::Path;
 /// Modules with unsafe code whose tests map files, call the kernel or MPI, or use assembly. The C
 /// interfaces (portolan-capi) do so everywhere, and the kernels and the tests on ranks need MPI.
 const LEFT_OUT: &str = "any_memory atomics::node_queue collective::shared_area futex \
-    memory::large_buffer memory::registered memory::shm_export thread::stack mpi path::cma \
-    na::blocking_wait na::links na::memory na::private_file na::wait_descriptor na::zeroed_buffer \
-    runtime::oversubscription runtime::statistics shm thread topology \
+    hg::class::shares memory::large_buffer memory::registered memory::shm_export thread::stack mpi \
+    path::cma na::blocking_wait na::links na::memory na::private_file na::wait_descriptor \
+    na::zeroed_buffer runtime::oversubscription runtime::statistics shm thread topology \
     trace::call_site trace::clock trace::log wait::watchdog";
 
 /// Modules whose tests run without strict provenance, because they make pointers from addresses of
 /// other ranks, as the interfaces do, or contend for locks of parking_lot, which does so.
-const WITH_ADDRESSES: &str = "bulk core::answers loops sync::append_lists \
+const WITH_ADDRESSES: &str = "bulk core::answers layout::array loops sync::append_lists \
     sync::biased_lock sync::brlock memory::runs memory::shared_bytes na::service path::lock_stripe";
 
 const SOURCES: [&str; 4] = ["src", "crates/compose/src", "crates/engine/src", "crates/rpc/src"];
