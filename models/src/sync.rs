@@ -45,8 +45,8 @@ pub fn check(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// Runs [`check`] with relaxed accesses, and without fences, instead of those of one order. The
-/// model must fail.
+/// Runs [`check`] with one memory order removed: its accesses are relaxed, and its fences do
+/// nothing. The model must fail.
 pub fn check_without(order: Ordering, preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     struct Restore;
     impl Drop for Restore {

@@ -56,7 +56,7 @@ struct Connection {
     reads: Class,
 }
 
-/// Writes as many records as there is room for, and asks for more room. Returns their number.
+/// Writes records until the ring is full, and then asks for room. Returns their number.
 fn write(writer: &mut Writer<RingMemory>, first: u64, all: u64) -> u64 {
     let (mut next, mut asked) = (first, false);
     while next < all {

@@ -8,10 +8,11 @@
 //! | `any_memory::owner_served` | active messages | the registration, and its mappings | [`crate::core::answers`] |
 //! | `rpc::na::service` | connections | its record of the handle | [`crate::core::answers`] |
 //!
-//! They copy in different ways. The first stores blocks in order, because the last may be a flag, and
-//! also accumulates. The second lets the kernel copy, which finds bad addresses. The third copies as
-//! [`shared_bytes`], because the threads of safe programs may use the memory meanwhile. Requests of
-//! the message path list their runs in half as many bytes ([`crate::path::Batch`]).
+//! They copy in different ways. The first stores blocks in order, because the last may be a flag,
+//! and also accumulates. The second lets the kernel copy, which finds bad addresses. The third
+//! copies as [`shared_bytes`], because the threads of safe programs may use the memory meanwhile.
+//! An entry of a list has 8 bytes in requests of the message path ([`crate::path::Batch`]) and 16
+//! in the others.
 //!
 //! Invariant: a list is used only with its total length, which does not overflow. So a buffer of
 //! that length has the bytes of all runs, whatever a peer has sent.

@@ -105,8 +105,8 @@ impl<'a> Completion<'a> {
 pub trait Transport: fmt::Debug + Send + Sync {
     fn path(&self) -> Path;
 
-    /// Operations to one target take effect in the order in which they were issued, and an
-    /// accumulate has read its source when the call returns.
+    /// Returns whether operations to one target take effect in the order of their calls, and
+    /// whether an accumulate has read its source when the call returns.
     fn keeps_order(&self) -> bool {
         false
     }
@@ -125,7 +125,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
         completion: &Completion<'_>,
     ) -> Result<()>;
 
-    /// The blocks of a vector can be one operation.
+    /// Returns whether the blocks of a vector can be one operation.
     fn takes_vectors(&self) -> bool {
         false
     }

@@ -23,7 +23,7 @@ unsafe impl Send for Mapped {}
 impl Mapped {
     /// # Safety
     /// `base` must point to [`bytes`] bytes of shared memory, aligned to a cache line and mapped
-    /// while the value lives. Other accesses must be atomic, or those of the other side's ring.
+    /// while the value lives. All other accesses must be by the ring of the other side, or atomic.
     pub unsafe fn new(base: *mut u8, store: usize) -> Mapped {
         Mapped { base, store }
     }
