@@ -12,8 +12,8 @@
 //! ratios to the plain copies.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
+use portolan_base::layout::Shape;
 use portolan_engine::atomics::Rmw;
-use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::{Transfer, TransferKind};

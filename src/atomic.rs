@@ -7,9 +7,9 @@
 
 use crate::in_call::InCall;
 use crate::{Accumulate, Atomic, Element, Segment};
+use portolan_base::error::Result;
+use portolan_base::layout::Shape;
 use portolan_engine::atomics::{Combine, Rmw};
-use portolan_engine::error::Result;
-use portolan_engine::layout::Shape;
 use portolan_engine::transfer::{Transfer, TransferKind};
 
 impl<T: Element> Segment<'_, T> {

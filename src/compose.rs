@@ -56,8 +56,8 @@
 use crate::in_call::InCall;
 use crate::transfer::Block;
 use crate::{Element, Runtime, Segment};
+use portolan_base::error::{Result, fail};
 use portolan_compose::plan::Plan;
-use portolan_engine::error::{Result, fail};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;

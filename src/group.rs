@@ -3,9 +3,9 @@
 use crate::in_call::{InCall, public};
 use crate::reduce::Operator;
 use crate::{Element, Runtime};
+use portolan_base::error::{Result, fail};
 use portolan_engine::collective::group;
 use portolan_engine::collective::{self, Kind, Reducible};
-use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Names the public call in errors and reports.
 
-use portolan_engine::error::Result;
-use portolan_engine::thread::PublicCall;
+use portolan_base::error::Result;
+use portolan_base::thread::PublicCall;
 
 pub(crate) trait InCall {
     fn in_call(self, call: &'static str) -> Self;

@@ -23,7 +23,7 @@ pub mod array {
 }
 
 use crate::messages::{Handlers, Messages};
-use portolan_engine::error::Result;
+use portolan_base::error::Result;
 use portolan_engine::runtime::Engine;
 
 /// Registration of message types in an engine that a test started itself. The messages must not be

@@ -185,7 +185,7 @@ pub use element::{Accumulate, Atomic, Element};
 pub use group::Group;
 pub use path::TransferPath;
 #[doc(inline)]
-pub use portolan_engine::error::{Error, ErrorKind, Result};
+pub use portolan_base::error::{Error, ErrorKind, Result};
 #[doc(inline)]
 pub use portolan_engine::mpi::init::ThreadLevel;
 pub use run::run;

@@ -28,8 +28,8 @@
 //! of returning it.
 use crate::in_call::{InCall, public};
 use crate::{Group, unfreed};
+use portolan_base::error::Result;
 use portolan_engine::atomics::mutex;
-use portolan_engine::error::Result;
 use std::sync::Arc;
 
 /// A set of mutexes, numbered on each rank of a group.

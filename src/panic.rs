@@ -24,7 +24,7 @@ pub(crate) fn arm() {
             }
             before(info);
             if armed {
-                portolan_engine::process::end_job(CODE);
+                portolan_base::process::end_job(CODE);
             }
         }));
     });
@@ -47,5 +47,5 @@ fn announce(info: &PanicHookInfo<'_>) {
         Some(handler) => format!(" in the handler {handler}"),
         None => String::new(),
     };
-    portolan_engine::process::message::say(&format!("a panic{place} aborts the job: {message}"));
+    portolan_base::process::message::say(&format!("a panic{place} aborts the job: {message}"));
 }

@@ -1,7 +1,7 @@
 //! A main function that ends the job on errors.
 
 use crate::{Runtime, unfreed};
-use portolan_engine::process::message;
+use portolan_base::process::message;
 use std::process::ExitCode;
 
 /// Initialises the runtime, runs `body`, and finalises the runtime. Collective over all ranks.

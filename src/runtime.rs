@@ -7,12 +7,12 @@ use mpi::ffi::MPI_Comm;
 use mpi::traits::Communicator;
 #[cfg(feature = "array")]
 use parking_lot::Mutex;
-use portolan_engine::error::Result;
+use portolan_base::error::Result;
+use portolan_base::process;
+use portolan_base::trace::{Interface, interface};
 use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::mpi::{Flavour, launcher};
-use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine, admission};
-use portolan_engine::trace::{Interface, interface};
 use std::io::IsTerminal;
 use std::sync::Arc;
 

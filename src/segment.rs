@@ -4,7 +4,7 @@
 use crate::in_call::{InCall, public};
 use crate::transfer::Local;
 use crate::{Element, Group, unfreed};
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use portolan_engine::memory::arena;
 use portolan_engine::memory::segment::{self, Purpose};
 use portolan_engine::runtime::Engine;

@@ -36,9 +36,9 @@
 //! short calls are estimated from a sample. Regions and marks have an effect only in a trace
 //! (`PORTOLAN_TRACE`).
 use crate::Runtime;
+use portolan_base::trace::counters::Spent;
+use portolan_base::trace::{Call, Cause, PathTaken, Served};
 use portolan_engine::runtime::statistics::Statistics;
-use portolan_engine::trace::counters::Spent;
-use portolan_engine::trace::{Call, Cause, PathTaken, Served};
 use std::time::Duration;
 
 /// The counters of this rank since the runtime started, or since [`Runtime::reset_stats`]. See the

@@ -24,7 +24,7 @@ extern "C" fn at_exit() {
 }
 
 pub(crate) fn warn() {
-    if portolan_engine::process::is_forked() {
+    if portolan_base::process::is_forked() {
         return;
     }
     let noted = match UNFREED.try_lock() {

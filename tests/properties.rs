@@ -4,9 +4,9 @@
 //! Each test either compares with a simple, slow model, or checks that arbitrary bytes are accepted
 //! or rejected without a panic and without reads outside the input.
 
+use portolan_base::layout::{Dim, Shape, Side, Vector};
 use portolan_compose::file::{self, Place};
 use portolan_engine::am::wire as am;
-use portolan_engine::layout::{Dim, Shape, Side, Vector};
 use portolan_engine::memory::block_index::{Block, BlockIndex};
 use portolan_engine::memory::free_list::FreeList;
 use portolan_engine::memory::runs;

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use portolan_engine::am::wire as am;
-use portolan_engine::layout::Side;
+use portolan_base::layout::Side;
 use portolan_engine::memory::runs;
 use portolan_engine::path::two_sided::wire;
 

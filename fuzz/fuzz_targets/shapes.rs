@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan_engine::layout::{Shape, Side, Vector};
+use portolan_base::layout::{Shape, Side, Vector};
 
 /// Maximum number of parts or blocks that are checked.
 const MOST: usize = 1000;

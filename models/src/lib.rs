@@ -27,7 +27,7 @@ pub mod futex {
     }
 }
 
-#[path = "../../crates/engine/src/wait"]
+#[path = "../../crates/base/src/wait"]
 pub mod wait {
     //! The double of the library's waits, with its table of durations.
     pub mod times;
@@ -68,8 +68,8 @@ pub mod am {
     }
 }
 
-// Sources of other crates of the workspace name the engine by its crate.
-extern crate self as portolan_engine;
+// Sources of other crates name these modules by their crate.
+extern crate self as portolan_base;
 
 #[path = "../../crates/rpc/src/na"]
 pub mod rpc {

@@ -4,19 +4,19 @@
 //! access is therefore modelled as a weaker access and a sequentially consistent fence: before a
 //! load, after a store, and on both sides of any other operation.
 
-#[path = "../../crates/engine/src/sync/append_lists.rs"]
+#[path = "../../crates/base/src/sync/append_lists.rs"]
 #[allow(dead_code)] // some items are used only by the library
 pub mod append_lists;
-#[path = "../../crates/engine/src/sync/biased_lock.rs"]
+#[path = "../../crates/base/src/sync/biased_lock.rs"]
 #[allow(dead_code)] // some items are used only by the library
 pub mod biased_lock;
-#[path = "../../crates/engine/src/sync/brlock.rs"]
+#[path = "../../crates/base/src/sync/brlock.rs"]
 #[allow(dead_code)] // some items are used only by the library
 pub mod brlock;
-#[path = "../../crates/engine/src/sync/membarrier.rs"]
+#[path = "../../crates/base/src/sync/membarrier.rs"]
 #[allow(dead_code)] // some items are used only by the library
 pub mod membarrier;
-#[path = "../../crates/engine/src/sync/ring.rs"]
+#[path = "../../crates/base/src/sync/ring.rs"]
 pub mod ring;
 
 use std::cell::Cell;

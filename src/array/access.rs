@@ -8,7 +8,7 @@ use super::ghosts::GhostUpdate;
 use crate::Element;
 use crate::in_call::public;
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
-use portolan_engine::error::Result;
+use portolan_base::error::Result;
 use std::ops::Range;
 
 /// Exclusive access to this rank's own elements; created by [`DistArray::access`].

@@ -3,7 +3,7 @@
 //! Each coordinate numbers the indices that it owns from 0, in ascending order: its *local*
 //! indices. The module does not communicate.
 
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use smallvec::SmallVec;
 use std::ops::Range;
 

@@ -13,7 +13,7 @@ use super::patch::Patch;
 use crate::{Element, Group};
 use ndarray::Dimension;
 use parking_lot::Mutex;
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -147,7 +147,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     #[track_caller]
     fn note(&self, checker: &Checker, kind: Kind, spans: Vec<(usize, usize, usize)>) {
         let place = Location::caller();
-        let site = portolan_engine::process::caller()
+        let site = portolan_base::process::caller()
             .unwrap_or_else(|| format!("{}:{}", place.file(), place.line()));
         let note = Note { kind, barriers: self.inner.group.barriers(), spans, site };
         let mut notes = checker.notes.lock();

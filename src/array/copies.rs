@@ -7,8 +7,8 @@ use super::patch::Patch;
 use crate::Element;
 use crate::in_call::InCall;
 use ndarray::Dimension;
-use portolan_engine::error::{Result, fail};
-use portolan_engine::thread::PublicCall;
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::PublicCall;
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Copies all elements of another array, which may have another distribution. Collective.

@@ -13,7 +13,7 @@
 use super::axis::{AxisMap, AxisRun, Dims, Runs};
 use super::patch::Patch;
 use super::views::{BlockAxis, Fragment, MAX_LEVELS};
-use portolan_engine::error::{Error, ErrorKind, Result, fail, reserve};
+use portolan_base::error::{Error, ErrorKind, Result, fail, reserve};
 use std::ops::Range;
 
 /// The distribution of an array's elements over ranks.

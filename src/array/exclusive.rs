@@ -17,8 +17,8 @@
 
 use crate::{Element, Group, Segment};
 use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
+use portolan_base::error::{Result, fail};
 use portolan_engine::collective::{self, Kind};
-use portolan_engine::error::{Result, fail};
 use std::cell::Cell;
 
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use crate::Element;
 use ndarray::{Array, Dimension};
-use portolan_engine::error::{Result, fail, reserve};
+use portolan_base::error::{Result, fail, reserve};
 use std::mem::MaybeUninit;
 
 /// Returns the number of elements of an array. Fails with `Argument` if its bytes, with empty axes

@@ -21,8 +21,8 @@ use crate::compose::{Composer, Composition, Mapped};
 use crate::in_call::public;
 use crate::transfer::Block;
 use ndarray::{ArrayView, Dimension};
+use portolan_base::error::{Result, fail};
 use portolan_engine::collective::{self, Kind};
-use portolan_engine::error::{Result, fail};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -8,8 +8,8 @@ use crate::in_call::InCall;
 use crate::transfer::Pending;
 use crate::{Accumulate, Atomic, Element};
 use ndarray::{Array, ArrayView2, Dimension, IntoDimension};
-use portolan_engine::error::{Result, fail};
-use portolan_engine::thread::PublicCall;
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::PublicCall;
 use std::collections::HashMap;
 
 impl<T: Element, D: Dimension> DistArray<'_, T, D> {

@@ -3,7 +3,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use ndarray::Dimension;
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Range;

@@ -19,8 +19,8 @@ use crate::Element;
 use crate::in_call::InCall;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array, Array2, ArrayViewMut2, Dimension, Ix2, IxDyn, LinalgScalar};
-use portolan_engine::error::{Result, fail};
-use portolan_engine::thread::PublicCall;
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::PublicCall;
 use std::ops::Range;
 
 /// Columns of the left factor, and rows of the right factor, that are fetched at a time.

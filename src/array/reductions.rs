@@ -7,8 +7,8 @@ use super::whole::SLAB;
 use crate::Element;
 use crate::in_call::public;
 use ndarray::{ArrayView, Dimension, LinalgScalar};
+use portolan_base::error::Result;
 use portolan_engine::collective::{self, Kind};
-use portolan_engine::error::Result;
 
 /// The least or largest element of an array; see [`DistArray::min`] and [`DistArray::max`].
 #[derive(Debug, Clone, PartialEq, Eq)]

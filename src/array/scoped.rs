@@ -8,8 +8,8 @@ use crate::in_call::InCall;
 use crate::transfer::{Pending, Scope};
 use crate::{Accumulate, Element};
 use ndarray::{ArrayBase, ArrayViewMut, Data, Dimension};
-use portolan_engine::error::Result;
-use portolan_engine::thread::PublicCall;
+use portolan_base::error::Result;
+use portolan_base::thread::PublicCall;
 use portolan_engine::transfer::TransferKind;
 
 impl<'scope, 'env> Scope<'scope, 'env> {

@@ -10,8 +10,8 @@ use super::exclusive::Exclusive;
 use crate::in_call::public;
 use crate::{Element, Group};
 use ndarray::Dimension;
+use portolan_base::error::{Result, fail};
 use portolan_engine::collective::{self, Kind};
-use portolan_engine::error::{Result, fail};
 use std::sync::OnceLock;
 
 mod sealed {

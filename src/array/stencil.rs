@@ -6,8 +6,8 @@ use super::distribution::OwnBox;
 use crate::Element;
 use crate::in_call::InCall;
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
-use portolan_engine::error::{Result, fail};
-use portolan_engine::thread::PublicCall;
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::PublicCall;
 use std::ops::Range;
 
 impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {

@@ -258,7 +258,7 @@ fn numbers_beyond_an_address_space_are_refused() {
     let seen: usize = partition(&layout, &often.once(&[10])).iter().map(|p| p.axes[0].n).sum();
     assert_eq!(seen, 10);
     let error = layout.partition(&often, |_| Ok(())).expect_err("2^60 parts");
-    assert_eq!(error.kind(), portolan_engine::error::ErrorKind::Memory);
+    assert_eq!(error.kind(), portolan_base::error::ErrorKind::Memory);
 }
 
 /// A block-cyclic layout along all six axes needs more strides than a transfer can have.

@@ -10,8 +10,8 @@ use super::patch::Patch;
 use crate::in_call::public;
 use crate::{Element, Segment};
 use ndarray::Dimension;
+use portolan_base::error::{Result, fail};
 use portolan_engine::collective::{self, Kind};
-use portolan_engine::error::{Result, fail};
 use std::ops::Range;
 
 /// A tile that was handed out to this rank and to no other.

@@ -9,8 +9,8 @@ use crate::in_call::InCall;
 use crate::transfer::Pending;
 use crate::{Accumulate, Element};
 use ndarray::{Array, ArrayBase, ArrayViewMut, Data, Dimension, IntoDimension};
-use portolan_engine::error::{Result, fail};
-use portolan_engine::thread::PublicCall;
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::PublicCall;
 
 impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     /// Gets a patch into a new array of the patch's shape. The elements have arrived on return.

@@ -9,9 +9,9 @@ use crate::in_call::InCall;
 use crate::{Element, Group};
 use ndarray::{Array, Dimension, IntoDimension, LinalgScalar, Zip};
 use num_complex::Complex;
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::PublicCall;
 use portolan_engine::collective::{self, Kind};
-use portolan_engine::error::{Result, fail};
-use portolan_engine::thread::PublicCall;
 use std::any::Any;
 
 /// Maximum number of elements of a slab. A single row may be longer.

@@ -3,9 +3,9 @@
 use crate::in_call::InCall;
 use crate::one_thread::OneThread;
 use bytemuck::Pod;
+use portolan_base::error::Result;
 use portolan_engine::am::Am;
 use portolan_engine::am::aggregate::Aggregator;
-use portolan_engine::error::Result;
 use std::marker::PhantomData;
 
 /// Collects items of one type, one batch for each rank.

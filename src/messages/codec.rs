@@ -2,8 +2,8 @@
 //! the header. A longer one precedes the payload in the data.
 
 use bytemuck::{Pod, Zeroable};
+use portolan_base::error::{Result, fail};
 use portolan_engine::am::MAX_HEADER;
-use portolan_engine::error::{Result, fail};
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

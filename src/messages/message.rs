@@ -3,7 +3,7 @@
 use super::endpoint::{Endpoint, sending};
 use super::{Batches, Reply};
 use bytemuck::Pod;
-use portolan_engine::error::Result;
+use portolan_base::error::Result;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::Any;

@@ -3,9 +3,9 @@
 use crate::in_call::InCall;
 use crate::one_thread::OneThread;
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::{Awaited, Cause};
 use portolan_engine::am::Am;
-use portolan_engine::error::{Result, fail};
-use portolan_engine::trace::{Awaited, Cause};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

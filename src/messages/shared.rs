@@ -2,10 +2,10 @@
 
 use super::{Delivery, Item, Message, codec};
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
+use portolan_base::handles::Handles;
 use portolan_engine::am::HandlerId;
 use portolan_engine::am::aggregate::Aggregator;
-use portolan_engine::error::{Result, fail};
-use portolan_engine::handles::Handles;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

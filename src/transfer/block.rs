@@ -2,8 +2,8 @@
 //! checks blocks and converts a pair of them into the engine's [`Shape`], in bytes.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-use portolan_engine::error::{Result, fail};
-use portolan_engine::layout::{MAX_LEVELS, Shape};
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::{MAX_LEVELS, Shape};
 use smallvec::SmallVec;
 use std::ops::Range;
 

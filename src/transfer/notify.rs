@@ -3,8 +3,8 @@
 use crate::in_call::InCall;
 use crate::transfer::Block;
 use crate::{Element, Segment};
-use portolan_engine::error::{Result, fail};
-use portolan_engine::layout::Shape;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::Shape;
 
 struct Flag {
     world: usize,

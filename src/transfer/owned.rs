@@ -5,7 +5,7 @@ use super::pending::{self, Pending};
 use super::scope;
 use crate::in_call::InCall;
 use crate::{Accumulate, Element, Segment};
-use portolan_engine::error::Result;
+use portolan_base::error::Result;
 use portolan_engine::transfer::TransferKind;
 use std::sync::Arc;
 

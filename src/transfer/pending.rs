@@ -10,13 +10,13 @@
 
 use crate::Element;
 use crate::one_thread::OneThread;
+use portolan_base::error::{Error, Result};
+use portolan_base::layout::Shape;
+use portolan_base::trace::{Call, CallInfo};
+use portolan_base::wait::{self, Progress};
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::error::{Error, Result};
-use portolan_engine::layout::Shape;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::{Call, CallInfo};
 use portolan_engine::transfer::{Transfer, TransferKind};
-use portolan_engine::wait::{self, Progress};
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;

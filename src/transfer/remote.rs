@@ -2,7 +2,7 @@
 
 use crate::in_call::InCall;
 use crate::{Accumulate, Element, Segment};
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use std::ops::{Bound, RangeBounds};
 
 /// A range of elements in one rank's part of a segment. Created by [`Segment::at`].

@@ -6,8 +6,8 @@ use super::pending::Order;
 use crate::in_call::InCall;
 use crate::transfer::Block;
 use crate::{Accumulate, Element, Segment};
-use portolan_engine::error::{Result, fail};
-use portolan_engine::layout::Shape;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::Shape;
 use portolan_engine::transfer::TransferKind;
 
 /// A block transfer that was checked on both sides.

@@ -4,11 +4,11 @@ use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use parking_lot::Mutex;
 use portolan::Result;
+use portolan_base::trace::Cause;
 use portolan_engine::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::trace::Cause;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};

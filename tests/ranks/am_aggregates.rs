@@ -3,9 +3,9 @@
 use crate::am::{pattern, register, unregister};
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
+use portolan_base::trace::Cause;
 use portolan_engine::am::aggregate::Aggregator;
 use portolan_engine::am::{Accept, Am, Arrival, Completion, Destination, Then};
-use portolan_engine::trace::Cause;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -3,12 +3,12 @@
 use crate::am::{Runs, register, unregister};
 use crate::child::{self, Ctx, step};
 use portolan::{ErrorKind, Result};
+use portolan_base::trace::Cause;
 use portolan_engine::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, MAX_HEADER, Signals, Then,
 };
 use portolan_engine::mpi::init::ThreadLevel;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::Cause;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

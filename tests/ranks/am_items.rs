@@ -7,7 +7,7 @@ use bytemuck::{Pod, Zeroable};
 use portolan::ErrorKind;
 use portolan::internals::RegisterIn;
 use portolan::messages::{Delivery, Handlers, Item, Messages};
-use portolan_engine::trace::Cause;
+use portolan_base::trace::Cause;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

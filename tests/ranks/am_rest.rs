@@ -2,11 +2,11 @@
 
 use crate::am::Runs;
 use crate::child::Ctx;
+use portolan_base::trace::Cause;
+use portolan_base::wait::Progress;
 use portolan_engine::am::aggregate::Aggregator;
 use portolan_engine::am::deferral::Deferral;
 use portolan_engine::am::{Accept, Am, Arrival, Handler, HandlerId, Hook};
-use portolan_engine::trace::Cause;
-use portolan_engine::wait::Progress;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

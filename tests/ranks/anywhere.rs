@@ -3,11 +3,11 @@
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use portolan::ErrorKind;
+use portolan_base::trace::Cause;
 use portolan_engine::any_memory::{Direction, Span, Within};
 use portolan_engine::core::peer::CompletionCounter;
 use portolan_engine::memory::registered::Registration;
 use portolan_engine::memory::runs::Run;
-use portolan_engine::trace::Cause;
 use std::sync::Arc;
 
 static mut GLOBAL: [u8; 4096] = [0; 4096];

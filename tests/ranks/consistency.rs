@@ -2,8 +2,8 @@
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
+use portolan_base::layout::Shape;
 use portolan_engine::atomics::Rmw;
-use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 

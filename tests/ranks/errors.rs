@@ -2,8 +2,8 @@
 
 use crate::child::{Ctx, own, refused, step};
 use portolan::{ErrorKind, Result};
+use portolan_base::layout::{Shape, Vector};
 use portolan_engine::atomics::Rmw;
-use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::path::Path;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::transfer::{Handle, Transfer, TransferKind};

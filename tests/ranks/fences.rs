@@ -3,10 +3,10 @@
 use crate::child::{Ctx, own, step};
 use crate::rng::Rng;
 use mpi::ffi;
-use portolan_engine::layout::Shape;
+use portolan_base::layout::Shape;
+use portolan_base::wait::Progress;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::transfer::{Transfer, TransferKind};
-use portolan_engine::wait::Progress;
 
 const TAG: i32 = 77;
 

@@ -4,9 +4,9 @@
 use crate::am;
 use crate::child::{self, Ctx, own, step};
 use crate::rng::Rng;
+use portolan_base::layout::Shape;
 use portolan_engine::am::{Accept, Am, Arrival, Destination, Then};
 use portolan_engine::atomics::Rmw;
-use portolan_engine::layout::Shape;
 use portolan_engine::path::Path;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;

@@ -3,8 +3,8 @@
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
 use portolan::ErrorKind;
+use portolan_base::layout::Shape;
 use portolan_engine::collective::group::Group;
-use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::transfer::{Transfer, TransferKind};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::child::{self, Ctx, step};
 use crate::flood::status;
-use portolan_engine::layout::Shape;
+use portolan_base::layout::Shape;
 use portolan_engine::path::Path;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;
@@ -20,7 +20,7 @@ fn available() -> usize {
 
 /// Returns why there is too little memory for the check, or `None`.
 pub fn no_room() -> Option<String> {
-    let shared = portolan_engine::shm::room_in("/dev/shm").unwrap_or(0);
+    let shared = portolan_base::shm::room_in("/dev/shm").unwrap_or(0);
     (available() < 8 << 30 || shared < 3 << 30).then(|| "too little memory".into())
 }
 

@@ -2,8 +2,8 @@
 
 use crate::child::{Ctx, own, refused, step};
 use portolan::ErrorKind;
-use portolan_engine::process;
-use portolan_engine::trace::Cause;
+use portolan_base::process;
+use portolan_base::trace::Cause;
 use std::cell::Cell;
 
 /// Sets follow each other in the same memory. `contention` tests exclusion.

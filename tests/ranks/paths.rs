@@ -1,7 +1,7 @@
 //! Compares the path that the engine has chosen with the settings.
 
 use crate::child::{Ctx, own, step};
-use portolan_engine::config::PathChoice;
+use portolan_base::config::PathChoice;
 use portolan_engine::path::Path;
 
 /// All ranks have chosen the same paths, as `PORTOLAN_PATH` requires, and puts arrive on them.

@@ -1,8 +1,8 @@
 //! Tests progress without the target's help.
 
 use crate::child::{Ctx, compute_until, own, step};
+use portolan_base::layout::Shape;
 use portolan_engine::atomics::Rmw;
-use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::transfer::{Transfer, TransferKind};
 use std::time::{Duration, Instant};

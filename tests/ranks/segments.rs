@@ -3,7 +3,7 @@
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
 use portolan::{Error, ErrorKind};
-use portolan_engine::layout::{Shape, Vector};
+use portolan_base::layout::{Shape, Vector};
 use portolan_engine::memory::segment::{Purpose, Segment};
 use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 use std::sync::Arc;

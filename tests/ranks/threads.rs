@@ -3,9 +3,9 @@
 use crate::child::{Ctx, own, step};
 use crate::fences::{receive_number, send_number};
 use crate::rng::Rng;
+use portolan_base::layout::Shape;
 use portolan_engine::atomics::Rmw;
 use portolan_engine::atomics::notifications::Notifications;
-use portolan_engine::layout::Shape;
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::transfer::{Handle, Transfer, TransferKind};

@@ -6,12 +6,12 @@
 //! the job. Mercury's calls return codes.
 
 use parking_lot::Mutex;
-use portolan_engine::error::{Error, ErrorKind, Result, fail};
-use portolan_engine::layout::{Dim, Shape};
-use portolan_engine::process;
-use portolan_engine::process::message;
+use portolan_base::error::{Error, ErrorKind, Result, fail};
+use portolan_base::layout::{Dim, Shape};
+use portolan_base::process;
+use portolan_base::process::message;
+use portolan_base::trace::{self, Interface};
 use portolan_engine::runtime::{self, Engine, log_sink};
-use portolan_engine::trace::{self, Interface};
 use scopeguard::ScopeGuard;
 use std::any::Any;
 use std::cell::RefCell;
@@ -20,9 +20,7 @@ use std::os::raw::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 // Arrays that a program passes.
-pub(crate) use portolan_engine::layout::array::{
-    borrow as array, borrow_mut as array_mut, collect,
-};
+pub(crate) use portolan_base::layout::array::{borrow as array, borrow_mut as array_mut, collect};
 
 thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };

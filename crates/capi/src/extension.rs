@@ -1,7 +1,7 @@
 //! Portolan's own calls, declared in `include/portolan.h`.
 
 use super::boundary::{self, array, code, export};
-use portolan_engine::error::fail;
+use portolan_base::error::fail;
 use portolan_engine::memory::segment::Purpose;
 use portolan_engine::runtime;
 use std::os::raw::{c_char, c_int, c_void};

@@ -2,11 +2,11 @@
 //! its own size, so a program built with an older header gets the members that it knows.
 
 use super::boundary::{array, code, export, guard, text};
-use portolan_engine::error::fail;
+use portolan_base::error::fail;
+use portolan_base::trace::Observer;
+use portolan_base::trace::counters::{Calls, Spent};
 use portolan_engine::runtime;
 use portolan_engine::runtime::statistics::{COUNTS, Statistics};
-use portolan_engine::trace::Observer;
-use portolan_engine::trace::counters::{Calls, Spent};
 use std::os::raw::{c_char, c_int};
 
 /// Lengths of the arrays in `Stats`, with room for future kinds.
@@ -182,7 +182,7 @@ export! {
 
 #[cfg(test)]
 mod tests {
-    use portolan_engine::trace::{Call, Cause, PathTaken, Served};
+    use portolan_base::trace::{Call, Cause, PathTaken, Served};
 
     /// The header and the engine number calls, paths, causes and served requests alike.
     #[test]

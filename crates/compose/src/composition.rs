@@ -3,8 +3,8 @@
 use super::part::Part;
 use super::plan::Plan;
 use super::slice::Blocks;
-use portolan_engine::error::{Result, fail};
-use portolan_engine::layout::Shape;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::Shape;
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;

@@ -20,7 +20,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::composition::CompositionKind;
-use portolan_engine::error::{Result, fail, reserve};
+use portolan_base::error::{Result, fail, reserve};
 use portolan_engine::runtime::Engine;
 use std::collections::HashMap;
 use std::fs::File;
@@ -278,7 +278,7 @@ mod tests {
         head[40..48].copy_from_slice(&sum.to_le_bytes());
         // A sparse file can have any length.
         let error = read(&mut &head[..], u64::MAX, HERE, "the file").unwrap_err();
-        assert_eq!(error.kind(), portolan_engine::error::ErrorKind::Memory);
+        assert_eq!(error.kind(), portolan_base::error::ErrorKind::Memory);
         head[24..32].copy_from_slice(&u64::MAX.to_le_bytes());
         let sum = crc(&head[..40]);
         head[40..48].copy_from_slice(&sum.to_le_bytes());

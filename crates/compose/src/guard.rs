@@ -11,7 +11,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::locate::{Located, Locator};
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use portolan_engine::memory::registry::SegmentId;
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::runtime::Engine;

@@ -7,10 +7,10 @@
 //! A group of two is formed only if the group before or after it is like it. Any two runs have
 //! *some* distance, and arbitrary pairs would hide the regularity for the next dimension.
 
-use portolan_engine::error::{Result, reserve};
-use portolan_engine::layout::pairs::Pairs;
-use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
-use portolan_engine::layout::{MAX_LEVELS, Shape};
+use portolan_base::error::{Result, reserve};
+use portolan_base::layout::pairs::Pairs;
+use portolan_base::layout::pairs::{ByteRun, StridedBlock};
+use portolan_base::layout::{MAX_LEVELS, Shape};
 use smallvec::SmallVec;
 
 trait Item {

@@ -5,10 +5,10 @@
 //! Remote addresses belong to the target's address space. The caller of the copy gives the shift
 //! that converts them to addresses here.
 
-use portolan_engine::error::{Result, reserve};
-use portolan_engine::layout::pairs::Pairs;
-use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
-use portolan_engine::layout::{Dim, Shape};
+use portolan_base::error::{Result, reserve};
+use portolan_base::layout::pairs::Pairs;
+use portolan_base::layout::pairs::{ByteRun, StridedBlock};
+use portolan_base::layout::{Dim, Shape};
 use portolan_engine::path::kernel;
 
 /// Strided blocks in up to three dimensions, the innermost first.

@@ -14,9 +14,9 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::part::Part;
-use portolan_engine::error::{Result, fail, reserve};
-use portolan_engine::layout::pairs::{ByteRun, Pairs, StridedBlock};
-use portolan_engine::layout::{Dim, Shape};
+use portolan_base::error::{Result, fail, reserve};
+use portolan_base::layout::pairs::{ByteRun, Pairs, StridedBlock};
+use portolan_base::layout::{Dim, Shape};
 
 /// Maximum number of blocks of a shape that certainly writes bytes of the target several times, but
 /// is split into runs to find a conflict.
@@ -316,14 +316,14 @@ mod tests {
         normalize(0, &[&part], &mut yes)
     }
 
-    fn kind_of(shape: Shape) -> portolan_engine::error::ErrorKind {
+    fn kind_of(shape: Shape) -> portolan_base::error::ErrorKind {
         of(shape).unwrap_err().kind()
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "asks for more memory than Miri gives")]
     fn what_is_there_many_times_costs_no_more_than_once() {
-        use portolan_engine::error::ErrorKind::{Argument, Memory};
+        use portolan_base::error::ErrorKind::{Argument, Memory};
         let one = of(Shape::strided(&[8, 1 << 59], &[0], &[0]).unwrap()).unwrap();
         assert_eq!(one.runs, [ByteRun { remote: 1 << 41, local: 1 << 40, bytes: 8 }]);
         let row = of(Shape::strided(&[8, 1 << 20, 1 << 20], &[4, 8], &[4, 8]).unwrap()).unwrap();

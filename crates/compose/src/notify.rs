@@ -11,14 +11,14 @@
 //! completed, and no rank increments them again before it has passed the barrier. A performance of
 //! a fast neighbour in the next phase therefore never counts in this phase, and none is lost.
 
+use portolan_base::error::Result;
+use portolan_base::futex;
+use portolan_base::trace::Cause;
+use portolan_base::wait;
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::error::Result;
-use portolan_engine::futex;
 use portolan_engine::memory::segment::{Purpose, Segment};
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::Cause;
-use portolan_engine::wait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -6,9 +6,9 @@
 //! Invariant: no run and no shape is empty, has a null address, or leaves the address space.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-use portolan_engine::error::{Result, fail, reserve};
-use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
-use portolan_engine::layout::{Shape, Side};
+use portolan_base::error::{Result, fail, reserve};
+use portolan_base::layout::pairs::{ByteRun, StridedBlock};
+use portolan_base::layout::{Shape, Side};
 
 /// Shapes of at most this many blocks are stored as runs.
 const FEW: usize = 4;

@@ -8,13 +8,13 @@ use super::notify::ArrivalCounters;
 use super::plan::{Plan, Toward};
 use super::store::{self, Trust};
 use parking_lot::Mutex;
+use portolan_base::error::{Error, ErrorKind, Result};
+use portolan_base::trace::{Awaited, Call, CallInfo, Cause};
+use portolan_base::wait::{self, Progress as _};
 use portolan_engine::any_memory::Direction;
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::error::{Error, ErrorKind, Result};
 use portolan_engine::path::Path;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::{Awaited, Call, CallInfo, Cause};
-use portolan_engine::wait::{self, Progress as _};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 

@@ -7,8 +7,8 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::part::Part;
-use portolan_engine::error::{Result, fail};
-use portolan_engine::layout::Shape;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::Shape;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks {
@@ -152,7 +152,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portolan_engine::layout::pairs::ByteRun;
+    use portolan_base::layout::pairs::ByteRun;
 
     fn pairs(part: &Part) -> Vec<(usize, usize)> {
         let mut runs: Vec<ByteRun> = part.runs().to_vec();

@@ -17,10 +17,10 @@ use super::composition::{Composition, CompositionKind, Form};
 use super::locate::Locator;
 use super::part::Part;
 use super::plan::Plan;
-use portolan_engine::error::{Result, fail, reserve};
-use portolan_engine::layout::pairs::Pairs;
-use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
-use portolan_engine::layout::{Dim, MAX_LEVELS, Shape};
+use portolan_base::error::{Result, fail, reserve};
+use portolan_base::layout::pairs::Pairs;
+use portolan_base::layout::pairs::{ByteRun, StridedBlock};
+use portolan_base::layout::{Dim, MAX_LEVELS, Shape};
 use portolan_engine::memory::registry::SegmentId;
 use portolan_engine::memory::segment::{Purpose, Segment};
 use portolan_engine::runtime::Engine;
@@ -315,8 +315,8 @@ fn decode_target(
         }
         let dims = dims.iter().map(|&(n, local, remote)| Dim { n, local, remote });
         let shape = Shape::repeated(block, dims)?;
-        let (ll, lh) = shape.extent(portolan_engine::layout::Side::Local);
-        let (rl, rh) = shape.extent(portolan_engine::layout::Side::Remote);
+        let (ll, lh) = shape.extent(portolan_base::layout::Side::Local);
+        let (rl, rh) = shape.extent(portolan_base::layout::Side::Remote);
         let local = strided_blocks.address(local.0, me, local.1, ll, lh)?;
         let remote = strided_blocks.address(remote.0, target, remote.1, rl, rh)?;
         part.add_shape(local, remote, shape)?;

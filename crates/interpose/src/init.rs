@@ -11,11 +11,11 @@
 //! library.
 
 use mpi::ffi;
-use portolan_engine::config::{Config, VARIABLES};
+use portolan_base::config::{Config, VARIABLES};
+use portolan_base::process::message;
 use portolan_engine::mpi::Flavour;
 use portolan_engine::mpi::init;
 use portolan_engine::mpi::life::{self, End};
-use portolan_engine::process::message;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_void};
 

@@ -39,7 +39,7 @@ macro_rules! recorded {
                     let $status = $crate::records::or($status, &mut own);
                 )?
                 portolan_engine::runtime::host::record(
-                    portolan_engine::trace::MpiCall::$call,
+                    portolan_base::trace::MpiCall::$call,
                     || $body($($arg),*),
                     || $info,
                 )

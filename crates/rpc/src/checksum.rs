@@ -238,7 +238,7 @@ mod tests {
             assert_eq!(Method::from_name(&method.name().to_uppercase()), Some(method));
         }
         assert_eq!(Method::from_name("crc32"), Some(Method::Crc32c));
-        for name in portolan_engine::config::CHECKSUMS {
+        for name in portolan_base::config::CHECKSUMS {
             assert!(Method::from_name(name).is_some(), "the table of variables knows {name}");
         }
         for name in ["", "crc", "crc64 ", "md5"] {

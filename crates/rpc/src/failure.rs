@@ -5,7 +5,7 @@
 //! 2.4 calls `NO_MATCH` `HG_NOENTRY` and `FAIL` `HG_OTHER_ERROR`.
 
 use crate::proc;
-use portolan_engine::error::{Error, ErrorKind};
+use portolan_base::error::{Error, ErrorKind};
 use std::fmt;
 
 /// The outcome of a call; zero is success.

@@ -9,7 +9,7 @@ use crate::{
     compose, consistency, contention, errors, fences, flood, group_collectives, groups, lookups,
     mismatches, mutexes, random, segments, settings, team_plans, threads_of_ranks,
 };
-use portolan_engine::config::{Config, PathChoice};
+use portolan_base::config::{Config, PathChoice};
 
 type Check = (&'static str, fn(&Ctx));
 

@@ -1,8 +1,8 @@
 //! A simulated rank: starts its engine, and checks at the end that nothing is left.
 
 pub use crate::ctx::{Ctx, compute_until, own, refused};
+use portolan_base::config::Config;
 use portolan_engine::collective;
-use portolan_engine::config::Config;
 use portolan_engine::mpi::Comm;
 use portolan_engine::mpi::init::{Started, ThreadLevel};
 use portolan_engine::runtime::Engine;

@@ -133,7 +133,7 @@ fn child(case: &Case, ranks: usize, seeds: Range<u64>) {
 
 #[cfg(feature = "mutations")]
 fn put_back(name: &str) {
-    use portolan_engine::mutation::{Fault, put_back};
+    use portolan_base::mutation::{Fault, put_back};
     let (_, fault) = Fault::ALL.iter().find(|(known, _)| *known == name).expect("a known fault");
     put_back(*fault);
 }
@@ -337,7 +337,7 @@ fn mutations(all: &[Case], seeds: u64, only: Option<&str>) -> ExitCode {
     let mut unseen = 0;
     println!("| fault | case | found in | of seeds | first | how it shows there |");
     println!("|---|---|---|---|---|---|");
-    for (name, _) in portolan_engine::mutation::Fault::ALL {
+    for (name, _) in portolan_base::mutation::Fault::ALL {
         if only.is_some_and(|only| only != *name) {
             continue;
         }

@@ -3,9 +3,9 @@
 use crate::behaviour::Behaviour;
 use crate::dice::Dice;
 use crate::machine::{self, Outcome};
+use portolan_base::wait::Boot;
 use portolan_engine::collective::{self, Operator};
 use portolan_engine::mpi::{Comm, Requests, p2p};
-use portolan_engine::wait::Boot;
 
 const STACK: usize = 256 << 10;
 

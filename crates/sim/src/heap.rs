@@ -7,7 +7,7 @@ use crate::behaviour::Behaviour;
 use crate::child::Ctx;
 use crate::machine::{self, Outcome};
 use crate::memory;
-use portolan_engine::config::{Config, PathChoice};
+use portolan_base::config::{Config, PathChoice};
 use portolan_engine::memory::segment::Purpose;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -9,10 +9,10 @@ use crate::checks;
 use crate::machine::Outcome;
 use crate::programs;
 use parking_lot::Mutex;
+use portolan_base::error::Result;
+use portolan_base::layout::Shape;
+use portolan_base::layout::pairs::Pairs;
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::error::Result;
-use portolan_engine::layout::Shape;
-use portolan_engine::layout::pairs::Pairs;
 use portolan_engine::memory::arena::Arena;
 use portolan_engine::path::ops::{Rmw, Transfer, TransferKind};
 use portolan_engine::path::{

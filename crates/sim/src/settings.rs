@@ -1,7 +1,7 @@
 //! The engine's settings for a seed.
 
 use crate::dice::Dice;
-use portolan_engine::config::{AmChoice, Config, PathChoice, SplitChoice};
+use portolan_base::config::{AmChoice, Config, PathChoice, SplitChoice};
 use std::time::Duration;
 
 /// The limits are small, so that a short program reaches them.

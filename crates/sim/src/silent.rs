@@ -6,7 +6,7 @@ use crate::child::{Ctx, own, step};
 use crate::dice::Dice;
 use crate::machine::{self, Outcome};
 use crate::{reports, settings};
-use portolan_engine::config::{Config, PathChoice};
+use portolan_base::config::{Config, PathChoice};
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::path::ops::Rmw;
@@ -24,7 +24,7 @@ fn config(dice: &mut Dice) -> Config {
         watchdog: PATIENCE,
         ..settings::draw(dice)
     };
-    portolan_engine::wait::watchdog::configure(&config);
+    portolan_base::wait::watchdog::configure(&config);
     config
 }
 

@@ -84,7 +84,7 @@ pub unsafe extern "C" fn getrusage(whose: c_int, used: *mut libc::rusage) -> c_i
 /// Fails the run if the calling thread is reading the registry. A thread that waits for other ranks
 /// must not be reading: a writer waits for all readers, which here are those of all ranks.
 fn reads_nothing(does: &str) {
-    if portolan_engine::sync::brlock::is_reading() {
+    if portolan_base::sync::brlock::is_reading() {
         machine::fail(&format!("a thread {does} while it reads the registry"));
     }
 }

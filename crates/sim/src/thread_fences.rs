@@ -7,7 +7,7 @@ use crate::child::{Ctx, own, step};
 use crate::dice::Dice;
 use crate::machine::{self, Outcome};
 use crate::settings;
-use portolan_engine::config::{Config, PathChoice};
+use portolan_base::config::{Config, PathChoice};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const STACK: usize = 512 << 10;

@@ -9,7 +9,7 @@ use crate::child::{Ctx, step};
 use crate::dice::Dice;
 use crate::machine::{self, Outcome};
 use crate::settings;
-use portolan_engine::config::{Config, PathChoice};
+use portolan_base::config::{Config, PathChoice};
 use portolan_engine::path::ops::Rmw;
 use portolan_trace_format::alignment::{Alignment, Sample};
 use portolan_trace_format::event::{Call, Event, Served};

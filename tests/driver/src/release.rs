@@ -38,7 +38,7 @@ const ITEMS: &str = "public-api.txt";
 
 /// Types that `portolan` re-exports from internal crates: package, module, names.
 const REEXPORTED: &[(&str, &str, &[&str])] = &[
-    ("portolan-engine", "error", &["Error", "ErrorKind", "Result"]),
+    ("portolan-base", "error", &["Error", "ErrorKind", "Result"]),
     ("portolan-engine", "collective", &["Reducible"]),
     ("portolan-engine", "memory::runs", &["Run"]),
     ("portolan-engine", "mpi::init", &["ThreadLevel"]),

@@ -18,8 +18,8 @@ use crate::{contention, random, team_plans};
 use mpi::ffi;
 use portolan::internals::runtime;
 use portolan::{Accumulate, Atomic, Runtime};
+use portolan_base::wait::Progress as _;
 use portolan_engine::runtime::Engine;
-use portolan_engine::wait::Progress as _;
 
 // Links the symbols.
 use portolan_tests_capi as _;

@@ -3,7 +3,7 @@
 use super::handles;
 use super::types::{self, ArmciHandle};
 use crate::boundary::{code, export};
-use portolan_engine::layout::Shape;
+use portolan_base::layout::Shape;
 use portolan_engine::transfer::TransferKind;
 use std::os::raw::{c_int, c_void};
 

@@ -2,7 +2,7 @@
 
 use crate::boundary::reported;
 use crate::boundary::{export, guard};
-use portolan_engine::error::{Error, Result, fail};
+use portolan_base::error::{Error, Result, fail};
 use portolan_engine::runtime::{Engine, current};
 use std::os::raw::{c_int, c_ulong};
 

@@ -4,8 +4,8 @@
 use super::scopes::Scope;
 use super::types::ArmciGroup;
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
 use portolan_engine::collective::{self, group::Group};
-use portolan_engine::error::{Result, fail};
 use portolan_engine::mpi::{Comm, CommHandle, Request, p2p};
 use portolan_engine::runtime::{Engine, current_arc};
 use std::collections::HashMap;

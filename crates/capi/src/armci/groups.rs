@@ -5,7 +5,7 @@ use super::group_table::{
 };
 use super::types::{self, ArmciGroup};
 use crate::boundary::{array, code, export, guard, or_abort};
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use portolan_engine::mpi::{Comm, CommHandle};
 use portolan_engine::runtime::{Engine, current};
 use std::os::raw::c_int;
@@ -109,7 +109,7 @@ export! {
 
     /// Errors are not written to standard error.
     ARMCI_Group_rank(group: *mut ArmciGroup, rank: *mut c_int) -> c_int {
-        let quiet = |error: &portolan_engine::error::Error| error.kind().code();
+        let quiet = |error: &portolan_base::error::Error| error.kind().code();
         guard("ARMCI_Group_rank", quiet, || {
             if group.is_null() || rank.is_null() {
                 fail!(Argument, "a null pointer");

@@ -10,9 +10,9 @@
 use super::types::{self, ArmciHandle};
 use crate::boundary::{code, export, guard, or_abort, reported};
 use parking_lot::Mutex;
-use portolan_engine::error::{Result, fail};
-use portolan_engine::handles::Handles;
-use portolan_engine::layout::{Shape, Vector};
+use portolan_base::error::{Result, fail};
+use portolan_base::handles::Handles;
+use portolan_base::layout::{Shape, Vector};
 use portolan_engine::runtime::{Engine, current};
 use portolan_engine::transfer::{Handle, Transfer, TransferKind};
 use std::os::raw::c_int;

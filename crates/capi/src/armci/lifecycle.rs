@@ -7,8 +7,8 @@
 use super::{group_table, handles, notify, sync, types};
 use crate::boundary::{self, export, guard, reported};
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
 use portolan_engine::collective::{self, Kind};
-use portolan_engine::error::{Result, fail};
 use portolan_engine::mpi::CommHandle;
 use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::runtime;

@@ -3,8 +3,8 @@
 use super::group_table;
 use super::types::{ArmciGroup, ArmciSize};
 use crate::boundary::{abort, code, export, guard, or_abort, reported};
+use portolan_base::error::{ErrorKind, Result, fail};
 use portolan_engine::collective::group::Group;
-use portolan_engine::error::{ErrorKind, Result, fail};
 use portolan_engine::memory::segment::Purpose;
 use portolan_engine::path::kernel;
 use portolan_engine::runtime::{Engine, current};
@@ -133,7 +133,7 @@ export! {
         code(|engine| free("ARMCI_Free_memdev", engine, ptr));
 
     ARMCI_Malloc_local / PARMCI_Malloc_local(size: ArmciSize) -> *mut c_void {
-        let failed = |error: &portolan_engine::error::Error| {
+        let failed = |error: &portolan_base::error::Error| {
             reported(error);
             std::ptr::null_mut()
         };

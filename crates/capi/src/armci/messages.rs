@@ -7,13 +7,13 @@ use super::group_table;
 use super::scopes::Scope;
 use super::types::{self, ArmciGroup};
 use crate::boundary::{self, array_mut, export, or_abort, or_abort_alone};
+use portolan_base::config::Config;
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
+use portolan_base::wait;
 use portolan_engine::collective::group::Group;
-use portolan_engine::config::Config;
-use portolan_engine::error::{Result, fail};
 use portolan_engine::mpi::{self, Comm, init, p2p};
 use portolan_engine::runtime::{Engine, current};
-use portolan_engine::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
-use portolan_engine::wait;
 use std::os::raw::{c_char, c_double, c_int, c_void};
 use std::sync::Arc;
 

@@ -5,10 +5,10 @@
 use super::types;
 use crate::boundary::{export, guard, reported};
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::{Call, CallInfo, PathTaken};
 use portolan_engine::atomics::notifications::Notifications;
-use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::{Engine, current, is_running};
-use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use std::os::raw::c_int;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Scopes: which ranks of a group take part in a collective call.
 
+use portolan_base::error::{Result, fail};
 use portolan_engine::collective::group::Group;
-use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::Engine;
 use std::os::raw::c_int;
 

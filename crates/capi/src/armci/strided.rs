@@ -3,8 +3,8 @@
 use super::handles;
 use super::types::{self, ArmciHandle};
 use crate::boundary::{code, export, or_abort_alone};
-use portolan_engine::error::{Result, fail};
-use portolan_engine::layout::Shape;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::Shape;
 use portolan_engine::path::kernel;
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::{Transfer, TransferKind};

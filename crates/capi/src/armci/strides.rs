@@ -2,8 +2,8 @@
 //! structure and may read it, so it has the layout of Global Arrays. An error ends the job.
 
 use crate::boundary::{array, export, or_abort_alone};
-use portolan_engine::error::{Result, fail};
-use portolan_engine::layout::MAX_LEVELS;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::MAX_LEVELS;
 use std::os::raw::{c_char, c_int, c_void};
 
 #[derive(Debug, Clone, Copy)]

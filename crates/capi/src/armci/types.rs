@@ -2,8 +2,8 @@
 
 use crate::boundary::{self, array};
 use num_complex::Complex;
-use portolan_engine::error::{Result, fail};
-use portolan_engine::layout::{MAX_LEVELS, Shape};
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::{MAX_LEVELS, Shape};
 use portolan_engine::mpi::{CommHandle, Flavour};
 use portolan_engine::path::kernel::Scale;
 use std::os::raw::{c_int, c_long, c_void};

@@ -3,8 +3,8 @@
 use super::handles;
 use super::types::{self, ArmciGiov, ArmciHandle};
 use crate::boundary::{array, code, export};
-use portolan_engine::error::Result;
-use portolan_engine::layout::Vector;
+use portolan_base::error::Result;
+use portolan_base::layout::Vector;
 use portolan_engine::transfer::TransferKind;
 use smallvec::SmallVec;
 use std::os::raw::{c_int, c_void};

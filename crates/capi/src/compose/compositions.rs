@@ -3,8 +3,8 @@
 use super::table::{self, with};
 use super::{call, rank};
 use crate::boundary::{array, export};
+use portolan_base::error::Result;
 use portolan_compose::{Blocks, Composition};
-use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_void};
 

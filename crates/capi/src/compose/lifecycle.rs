@@ -3,7 +3,7 @@
 use super::{call, table};
 use crate::boundary::{self, export, guard};
 use parking_lot::Mutex;
-use portolan_engine::error::Result;
+use portolan_base::error::Result;
 use portolan_engine::memory::segment::Purpose;
 use portolan_engine::runtime;
 use portolan_engine::runtime::sharing;
@@ -67,8 +67,8 @@ export! {
     /// `ptrs` must be null or valid for writes of one pointer for each rank.
     cp_malloc(ptrs: *mut *mut c_void, bytes: usize) -> c_int = call(|engine| {
         let asked = if ptrs.is_null() {
-            Err(portolan_engine::error::Error::new(
-                portolan_engine::error::ErrorKind::Argument,
+            Err(portolan_base::error::Error::new(
+                portolan_base::error::ErrorKind::Argument,
                 "the array for the addresses is null",
             ))
         } else {

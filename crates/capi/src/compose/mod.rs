@@ -12,7 +12,7 @@ pub(crate) mod perform;
 pub(crate) mod table;
 
 use super::boundary::guard;
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use portolan_engine::runtime::{self, Engine};
 use std::os::raw::c_int;
 

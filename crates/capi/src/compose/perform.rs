@@ -3,7 +3,7 @@
 use super::call;
 use super::table::{self, with};
 use crate::boundary::export;
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use std::os::raw::c_int;
 
 fn number(n: c_int) -> Result<u32> {

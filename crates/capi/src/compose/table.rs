@@ -3,9 +3,9 @@
 //! addresses.
 
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
+use portolan_base::handles::Handles;
 use portolan_compose::{Composer, Composition};
-use portolan_engine::error::{Result, fail};
-use portolan_engine::handles::Handles;
 use portolan_engine::runtime::{self, Engine};
 use std::os::raw::c_int;
 use std::sync::{Arc, Weak};

@@ -15,10 +15,10 @@
 //! `LAPI_Init`, which is collective, ends it together.
 
 use parking_lot::Mutex;
+use portolan_base::error::Result;
+use portolan_base::trace::Cause;
 use portolan_engine::am::wire::read_pod;
 use portolan_engine::am::{Am, Arrival, HandlerId};
-use portolan_engine::error::Result;
-use portolan_engine::trace::Cause;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 

@@ -22,13 +22,13 @@ use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, Hook, SendHandler}
 use super::watched::Watched;
 use crate::boundary;
 use parking_lot::{Mutex, RwLock};
+use portolan_base::error::{Error, ErrorKind, Result};
+use portolan_base::wait::Boot;
 use portolan_engine::am::Am;
 use portolan_engine::am::HandlerId;
 use portolan_engine::am::deferral::Deferral;
 use portolan_engine::core::handler;
-use portolan_engine::error::{Error, ErrorKind, Result};
 use portolan_engine::runtime::{self, Engine, admission};
-use portolan_engine::wait::Boot;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -449,7 +449,7 @@ pub(crate) fn coded(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int
 #[cold]
 pub(crate) fn fatal(error: &Error) -> ! {
     error.clone().log_once();
-    portolan_engine::process::end_job(error.kind().code())
+    portolan_base::process::end_job(error.kind().code())
 }
 
 impl Hook<ComplHandler> {

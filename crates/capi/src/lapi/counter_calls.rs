@@ -8,10 +8,10 @@ use super::types::{Counter, Handle};
 use super::watched::{INITIAL, INVALID, List};
 use super::{finish, messages};
 use crate::boundary::{array, export};
+use portolan_base::trace::Cause;
+use portolan_base::wait::RepeatedWait;
 use portolan_engine::am::Am;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::Cause;
-use portolan_engine::wait::RepeatedWait;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 

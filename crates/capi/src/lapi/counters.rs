@@ -5,8 +5,8 @@ use super::context::Context;
 use super::messages;
 use super::outcome::{Outcome, refuse};
 use super::types::{Counter, ErrorOf};
-use portolan_engine::error::Result;
-use portolan_engine::futex;
+use portolan_base::error::Result;
+use portolan_base::futex;
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 

@@ -29,11 +29,11 @@ use super::types::{
     BURY_MSG, DELIVER_MSG, DROP_PKT, HdrHandler, LOCAL_STATE, MAGIC, ReturnInfo, SEND_REPLY,
 };
 use super::{messages, vectors};
+use portolan_base::error::Result;
 use portolan_engine::am::Am;
 use portolan_engine::am::deferral::Deferral;
 use portolan_engine::am::wire::read_pod;
 use portolan_engine::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
-use portolan_engine::error::Result;
 use std::os::raw::{c_int, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;

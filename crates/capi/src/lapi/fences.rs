@@ -8,9 +8,9 @@ use super::context::{self, Context, call};
 use super::finish;
 use super::types::Handle;
 use crate::boundary::export;
+use portolan_base::error::Result;
+use portolan_base::trace::{Call, CallInfo, Cause};
 use portolan_engine::am::Am;
-use portolan_engine::error::Result;
-use portolan_engine::trace::{Call, CallInfo, Cause};
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 

@@ -11,7 +11,7 @@ use super::types::Hook;
 use super::types::{Handle, McXfer, SendHandler, SendInfo};
 use super::{context, messages};
 use crate::boundary::{array, export};
-use portolan_engine::error::{Error, ErrorKind};
+use portolan_base::error::{Error, ErrorKind};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,11 +5,11 @@ use super::counters;
 use super::traffic::add;
 use super::types::ErrorOf;
 use bytemuck::{Pod, Zeroable};
+use portolan_base::error::{Result, fail};
 use portolan_engine::am::Am;
 use portolan_engine::am::deferral::Deferral;
 use portolan_engine::am::wire::read_pod;
 use portolan_engine::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
-use portolan_engine::error::{Result, fail};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]

@@ -1,6 +1,6 @@
 //! The result of a call: a failure is a LAPI code with a reason, or an error of the engine.
 
-use portolan_engine::error::Error;
+use portolan_base::error::Error;
 use std::os::raw::c_int;
 
 #[derive(Debug)]

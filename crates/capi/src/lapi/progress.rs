@@ -5,8 +5,8 @@ use super::messages;
 use super::outcome::refuse;
 use super::types::{Handle, MsgInfo};
 use crate::boundary::export;
+use portolan_base::error::Result;
 use portolan_engine::am::Am;
-use portolan_engine::error::Result;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 

@@ -15,12 +15,12 @@ use super::types::Hook;
 use super::types::{Counter, ErrorOf, Handle, SendHandler};
 use crate::boundary::export;
 use bytemuck::{Pod, Zeroable};
+use portolan_base::error::Result;
+use portolan_base::futex;
+use portolan_base::trace::{Call, CallInfo, PathTaken};
 use portolan_engine::am::Am;
 use portolan_engine::am::wire::read_pod;
 use portolan_engine::am::{Accept, Arrival, Handler};
-use portolan_engine::error::Result;
-use portolan_engine::futex;
-use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use std::os::raw::{c_int, c_longlong, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

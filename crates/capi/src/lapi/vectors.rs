@@ -18,10 +18,10 @@ use super::types::{
 };
 use super::{notices, putget};
 use crate::boundary::{array, export};
+use portolan_base::error::{Result, fail};
 use portolan_engine::am::Am;
 use portolan_engine::am::{Accept, Arrival, Completion, Data, Destination, Then};
 use portolan_engine::any_memory::Span;
-use portolan_engine::error::{Result, fail};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 

@@ -2,7 +2,7 @@
 
 use super::interface::Interface;
 use super::table::Token;
-use portolan_engine::config::Config;
+use portolan_base::config::Config;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Failure, Result, refuse};
 use portolan_rpc::hg::payload::Encode;

@@ -3,8 +3,8 @@
 //! A C handle is a handle of [`Handles`] with the kind of the object in its upper byte. A handle
 //! that was freed, belongs to another table or is garbage is therefore refused.
 
-use portolan_engine::handles::Handles;
-use portolan_engine::sync::biased_lock::BiasedLock;
+use portolan_base::handles::Handles;
+use portolan_base::sync::biased_lock::BiasedLock;
 use portolan_rpc::failure::{Failure, Result, Status};
 use portolan_rpc::na::{Class, Context};
 use std::os::raw::c_void;

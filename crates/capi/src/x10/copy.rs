@@ -6,11 +6,11 @@
 use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
 use crate::boundary::export;
+use portolan_base::error::Result;
+use portolan_base::wait::Progress as _;
 use portolan_engine::any_memory::Span;
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
-use portolan_engine::wait::Progress as _;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 

@@ -2,9 +2,9 @@
 
 use super::{aggregate, code, lock, switches};
 use crate::boundary::export;
-use portolan_engine::error::Result;
+use portolan_base::error::Result;
+use portolan_base::trace::{Call, CallInfo};
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::{Call, CallInfo};
 use std::os::raw::c_int;
 
 fn here(engine: &Engine) -> Result<()> {

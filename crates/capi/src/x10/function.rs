@@ -8,7 +8,7 @@
 use super::function_table::{self, TABLE_SIZE};
 use crate::loaded::{self, Object};
 use parking_lot::RwLock;
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use std::collections::HashMap;
 use std::os::raw::c_int;
 use std::sync::LazyLock;

@@ -1,7 +1,7 @@
 //! The table of functions by index.
 
 use parking_lot::RwLock;
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use std::collections::HashMap;
 
 pub(crate) const TABLE_SIZE: usize = 1024;

@@ -1,7 +1,7 @@
 //! The engine's ids for X10Lib's handlers, from the start of X10Lib to its end.
 
+use portolan_base::error::{Result, fail};
 use portolan_engine::am::HandlerId;
-use portolan_engine::error::{Result, fail};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The id of a handler plus one, or 0 if it is not registered.

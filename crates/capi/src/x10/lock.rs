@@ -2,8 +2,8 @@
 
 use super::code;
 use crate::boundary::export;
+use portolan_base::error::{Result, fail};
 use portolan_engine::core::handler;
-use portolan_engine::error::{Result, fail};
 use std::cell::Cell;
 use std::os::raw::c_int;
 

@@ -26,7 +26,7 @@ pub(crate) mod values;
 pub(crate) mod vector;
 
 use super::boundary::{guard, reported};
-use portolan_engine::error::{Error, Result, fail};
+use portolan_base::error::{Error, Result, fail};
 use portolan_engine::runtime::{self, Engine};
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};

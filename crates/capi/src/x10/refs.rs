@@ -1,8 +1,8 @@
 //! Global references, and the argument checks that all calls share.
 
 use crate::boundary::export;
+use portolan_base::error::{Result, fail};
 pub(crate) use portolan_engine::any_memory::Direction;
-use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
 

@@ -3,7 +3,7 @@
 use super::function_table::{self, TABLE_SIZE};
 use super::{code, function, lock};
 use crate::boundary::export;
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_void};
 

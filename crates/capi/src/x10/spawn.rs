@@ -8,10 +8,10 @@ use super::handler_ids::SPAWN;
 use super::refs;
 use super::{code, environment, lock};
 use crate::boundary::{array, export};
+use portolan_base::error::{Result, fail};
 use portolan_engine::am::Am;
 use portolan_engine::am::{Accept, Arrival, Handler};
 use portolan_engine::core::handler;
-use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::Engine;
 use std::os::raw::c_int;
 

@@ -4,9 +4,9 @@ use super::copy;
 use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
 use crate::boundary::{self, array, export};
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::{MAX_LEVELS, Shape};
 use portolan_engine::any_memory::Span;
-use portolan_engine::error::{Result, fail};
-use portolan_engine::layout::{MAX_LEVELS, Shape};
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_void};
 

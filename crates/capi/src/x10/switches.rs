@@ -7,11 +7,11 @@
 use super::{code, engine, failed};
 use crate::boundary::{export, guard};
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
+use portolan_base::handles::Handles;
+use portolan_base::trace::Cause;
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::error::{Result, fail};
-use portolan_engine::handles::Handles;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::Cause;
 use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -195,7 +195,7 @@ export! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portolan_engine::error::ErrorKind;
+    use portolan_base::error::ErrorKind;
 
     #[test]
     fn freed_and_unknown_tokens_are_errors() {

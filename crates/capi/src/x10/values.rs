@@ -3,8 +3,8 @@
 use super::refs::{self, Direction, GasRef};
 use super::{ERR_LAPI, OK, code, engine, environment, failed, switches};
 use crate::boundary::{export, guard};
+use portolan_base::error::Result;
 use portolan_engine::any_memory::Span;
-use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
 use std::cell::Cell;
 use std::os::raw::{c_double, c_float, c_int, c_long};

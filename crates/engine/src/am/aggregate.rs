@@ -14,12 +14,12 @@
 use super::{Am, Owner};
 use super::{HandlerId, Hook};
 use crate::core::handler;
-use crate::error::{Result, fail};
 use crate::memory::pool::Pool;
-use crate::sync::append_lists::{AppendLists, Batch};
-use crate::thread::{self, Role, fast_tls};
-use crate::trace::{self, Call, CallInfo, Cause};
 use bytemuck::Pod;
+use portolan_base::error::{Result, fail};
+use portolan_base::sync::append_lists::{AppendLists, Batch};
+use portolan_base::thread::{self, Role, fast_tls};
+use portolan_base::trace::{self, Call, CallInfo, Cause};
 use smallvec::SmallVec;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicUsize, Ordering};

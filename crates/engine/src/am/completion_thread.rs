@@ -1,13 +1,13 @@
 //! The thread on which completion handlers may block. It starts with the first completion handler
 //! that does not run inline, and runs them in order of arrival. They may wait and communicate like
 //! the program's threads, but call MPI only at MPI_THREAD_MULTIPLE
-//! ([`crate::thread::role`]). If waits need MPI below that level, no thread starts, and
+//! ([`portolan_base::thread::role`]). If waits need MPI below that level, no thread starts, and
 //! the completion handlers run on any thread that makes progress outside of handlers.
 
 use crate::core::handler;
-use crate::error::{Result, fail};
-use crate::thread::{self, Role};
 use parking_lot::{Condvar, Mutex};
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::{self, Role};
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::Arc;

@@ -6,8 +6,8 @@
 //!
 //! Invariant: each side has a barrier between its two steps, so no record is missed.
 
-use crate::futex;
-use crate::sync::atomic::{AtomicU32, Ordering, fence};
+use portolan_base::futex;
+use portolan_base::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 /// In shared memory, initially zero.

@@ -4,8 +4,8 @@
 use super::completion_thread::CompletionThread;
 use super::wire::{RecordHead, Source};
 use super::{Job, Then};
-use crate::error::{Result, fail};
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};

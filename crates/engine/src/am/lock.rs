@@ -12,9 +12,9 @@
 
 use super::Am;
 use crate::core::handler;
-use crate::error::{Result, fail};
-use crate::trace::Cause;
-use crate::wait::GivenUp;
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::Cause;
+use portolan_base::wait::GivenUp;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
@@ -159,7 +159,9 @@ impl Am {
     pub(crate) fn take_handlers_again(&self, GivenUp(depth): GivenUp) {
         let held = LockDepth { depth, throughout: 0, owns: true };
         let what = || "the lock of the handlers, after a wait".to_string();
-        if let Err(error) = crate::wait::until(self, Cause::Message, &what, || self.take(held)) {
+        if let Err(error) =
+            portolan_base::wait::until(self, Cause::Message, &what, || self.take(held))
+        {
             error.end_job_in("the lock of the handlers cannot be taken again");
         }
     }

@@ -52,8 +52,8 @@ pub use state::Hook;
 pub use wire::{HandlerId, MAX_HEADER};
 
 use crate::core::peer::CompletionCounter;
-use crate::error::{Result, fail};
 use crate::ops::Ops;
+use portolan_base::error::{Result, fail};
 use std::ops::Deref;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock, Weak};

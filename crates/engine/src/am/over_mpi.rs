@@ -10,12 +10,12 @@
 use super::Am;
 use super::inbound::{InboundMessage, Via};
 use super::wire::{self, MAX_HEADER, RecordHead};
-use crate::error::{Result, fail};
 use crate::path::Paths;
 use crate::path::two_sided::Address;
 use crate::path::two_sided::inbox;
 use crate::path::two_sided::service::{Incoming, Parcel, Served, Service};
 use crate::path::two_sided::wire::{AmHeader, RequestKind};
+use portolan_base::error::{Result, fail};
 
 /// In bytes.
 pub(crate) const AM_EAGER_LIMIT: usize = 64 << 10;

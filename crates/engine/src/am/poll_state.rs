@@ -13,9 +13,9 @@
 //! is attended only if it lingers. A thread that clears the flag checks the rings afterwards.
 
 use super::shm_transport::ShmTransport;
-use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use crate::sync::{Instant, Mutex};
-use crate::wait::times::{LINGER, OFTEN};
+use portolan_base::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use portolan_base::sync::{Instant, Mutex};
+use portolan_base::wait::times::{LINGER, OFTEN};
 use std::time::Duration;
 
 /// The interval between checks doubles after this number of checks that find the rank still

@@ -7,12 +7,12 @@ use super::shm_transport::ShmTransport;
 use super::state::{AmState, RingState};
 use super::{Am, Owner};
 use crate::core::{count, handler};
-use crate::error::Result;
 use crate::mpi::p2p;
-use crate::trace::Observer;
-use crate::wait::times::WOKEN_NAP;
-use crate::wait::watchdog::Standing;
-use crate::wait::{Ends, GivenUp, Patience, Progress};
+use portolan_base::error::Result;
+use portolan_base::trace::Observer;
+use portolan_base::wait::times::WOKEN_NAP;
+use portolan_base::wait::watchdog::Standing;
+use portolan_base::wait::{Ends, GivenUp, Patience, Progress};
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -118,7 +118,7 @@ impl Am {
             Some((state, node)) => self.absent(|| {
                 node.sleep(|| (state.rings() != RingState::Ready && !ready()).then_some(nap));
             }),
-            None => crate::futex::wait(word, value, nap),
+            None => portolan_base::futex::wait(word, value, nap),
         }
         if !self.has_messages() {
             // MPI messages of the program may need this rank, so the next poll calls MPI.
@@ -181,7 +181,7 @@ impl Progress for Am {
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
         // Without the message path, only MPI messages of the program may need polls, so nap longer.
         let nap = if self.has_messages() { nap } else { WOKEN_NAP };
-        self.absent(|| crate::futex::wait(word, value, nap));
+        self.absent(|| portolan_base::futex::wait(word, value, nap));
         if !self.has_messages() && word.load(Ordering::Relaxed) == value {
             self.polls().store(0, Ordering::Relaxed);
         }

@@ -22,10 +22,10 @@ use super::Am;
 use super::AmState;
 use crate::collective::{self, Kind, Operator};
 use crate::core::handler;
-use crate::error::{Result, fail};
-use crate::mutation::{self, Fault};
-use crate::trace::{Call, CallInfo, Cause};
-use crate::wait::{Progress, RepeatedWait};
+use portolan_base::error::{Result, fail};
+use portolan_base::mutation::{self, Fault};
+use portolan_base::trace::{Call, CallInfo, Cause};
+use portolan_base::wait::{Progress, RepeatedWait};
 use std::sync::atomic::Ordering;
 
 impl Am {

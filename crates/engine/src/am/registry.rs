@@ -3,8 +3,8 @@
 use super::state::AmState;
 use super::{Am, Handler, HandlerId, Hook, state};
 use crate::collective::{self, Kind};
-use crate::error::{Result, fail};
-use crate::trace::{Call, CallInfo};
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::{Call, CallInfo};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -20,10 +20,10 @@ use super::Am;
 use super::inbound::{HeldKind, Reassembly, RndvRead, RndvSend, RndvState, Via};
 use super::state::{AmState, AwaitedSignal};
 use super::wire::{self, RecordHead, RecordKind, Source};
-use crate::error::{Result, fail};
 use crate::memory::runs::{Direction, Span};
 use crate::path::cma;
 use crate::path::two_sided::service::Incoming;
+use portolan_base::error::{Result, fail};
 use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 

@@ -11,8 +11,8 @@ use super::wire::{EagerHead, RecordHead, RecordKind, Source};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::core::handler;
 use crate::core::peer::CompletionCounter;
-use crate::error::{Result, fail};
-use crate::trace::{self, Call, CallInfo, Cause, PathTaken};
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::{self, Call, CallInfo, Cause, PathTaken};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

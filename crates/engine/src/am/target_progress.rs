@@ -8,8 +8,8 @@ use super::shm_transport::ShmTransport;
 use super::state::{AmState, AwaitedSignal, Dispatch, RingState};
 use super::wire::{self, RecordHead, RecordKind};
 use crate::core::handler;
-use crate::error::{Result, fail};
-use crate::wait::watchdog::{self, ProgressEvent};
+use portolan_base::error::{Result, fail};
+use portolan_base::wait::watchdog::{self, ProgressEvent};
 use std::sync::atomic::Ordering;
 
 const PER_POLL: usize = 64;

@@ -3,8 +3,8 @@
 //! a [`ShortHead`], so that more of it fits in one cell of a ring. All ranks run the same build, so
 //! numbers are sent in their memory representation. Lengths are checked nevertheless.
 
-use crate::error::{Result, fail};
 use bytemuck::{Pod, Zeroable};
+use portolan_base::error::{Result, fail};
 use std::mem::size_of;
 
 /// In bytes.

@@ -6,7 +6,7 @@
 //! Invariants: no part is taken twice, and a helper takes parts of the named job only. A helper
 //! that has taken a part reports that it has finished, unless its process dies.
 
-use crate::sync::atomic::{AtomicU64, Ordering};
+use portolan_base::sync::atomic::{AtomicU64, Ordering};
 
 /// One job at a time, with one helper. In shared memory, initially zero.
 #[derive(Debug, Default)]

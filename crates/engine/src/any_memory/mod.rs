@@ -16,14 +16,14 @@ mod owner_served;
 use crate::am::Am;
 use crate::am::shm_transport::ShmTransport;
 use crate::core::peer::CompletionCounter;
-use crate::error::{Result, fail};
-use crate::layout::Shape;
 use crate::memory::registered::{self, Table};
 pub use crate::memory::runs::{Direction, Span};
 use crate::path::kernel;
 use crate::path::ops::{Transfer, TransferKind};
-use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
-use crate::wait::Progress as _;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::Shape;
+use portolan_base::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
+use portolan_base::wait::Progress as _;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy)]

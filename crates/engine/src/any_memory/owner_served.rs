@@ -10,13 +10,13 @@ use crate::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
 use crate::core::peer::CompletionCounter;
-use crate::error::{ErrorKind, Result, fail};
-use crate::layout::array;
 use crate::memory::registered::{self, Inside};
 use crate::memory::runs::{self, Run, beside};
 use crate::path::cma;
 use crate::path::kernel;
 use bytemuck::{Pod, Zeroable};
+use portolan_base::error::{ErrorKind, Result, fail};
+use portolan_base::layout::array;
 use std::mem::size_of;
 use std::sync::Arc;
 

@@ -16,13 +16,13 @@
 //! location stay in order, whichever rank carries them (invariant 1).
 
 use crate::core::Core;
-use crate::error::Result;
-use crate::futex;
 use crate::memory::arena::Arena;
 use crate::path::lock_stripe::{self, LockStripeGuard};
 use crate::path::ops::Rmw;
-use crate::trace::{Awaited, Cause, Observer, Served};
-use crate::wait::{self, Boot, Progress};
+use portolan_base::error::Result;
+use portolan_base::futex;
+use portolan_base::trace::{Awaited, Cause, Observer, Served};
+use portolan_base::wait::{self, Boot, Progress};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -343,7 +343,7 @@ pub(super) fn combined(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, ErrorKind};
+    use portolan_base::error::{Error, ErrorKind};
 
     const RANKS: usize = 4;
     const SLICE: usize = 8192;

@@ -5,13 +5,13 @@
 //! word for each rank of the job, and [`Ops::increment_in_order`] reaches it.
 
 use crate::collective::shared_counter::reached;
-use crate::error::{Result, fail};
-use crate::futex;
 use crate::memory::segment::{Purpose, Segment};
 use crate::ops::Ops;
-use crate::shm::SharedFile;
-use crate::trace::{Awaited, Cause};
-use crate::wait;
+use portolan_base::error::{Result, fail};
+use portolan_base::futex;
+use portolan_base::shm::SharedFile;
+use portolan_base::trace::{Awaited, Cause};
+use portolan_base::wait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

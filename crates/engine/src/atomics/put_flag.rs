@@ -1,14 +1,14 @@
 //! Flags: a put of data, followed by a number that signals its arrival.
 
 use crate::core::peer::CompletionCounter;
-use crate::error::{Result, fail};
-use crate::layout::Shape;
 use crate::ops::{Ops, check_local};
 use crate::path::kernel::Scale;
 use crate::path::ops::{Rmw, Transfer, TransferKind};
 use crate::path::{self, Batch, Path};
-use crate::trace::{Awaited, Call, CallInfo, Cause};
-use crate::wait;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::Shape;
+use portolan_base::trace::{Awaited, Call, CallInfo, Cause};
+use portolan_base::wait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 

@@ -1,11 +1,11 @@
 //! Read-modify-write of an integer of 4 or 8 bytes.
 
 use super::node_queue::{NodeFile, combined};
-use crate::error::{Result, fail};
 use crate::ops::Ops;
 use crate::path::ops::{Combine, Rmw};
 use crate::path::{self, Path, RemotePlace, shm_atomics};
-use crate::trace::{Call, CallInfo, Entered};
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::{Call, CallInfo, Entered};
 
 impl Ops {
     /// Returns the previous value. The operation is complete on return, on every path. Fails with

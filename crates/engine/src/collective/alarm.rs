@@ -12,8 +12,8 @@
 
 use super::slots::{Slots, TEXT};
 use super::wire::Wire;
-use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::p2p;
+use portolan_base::error::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 

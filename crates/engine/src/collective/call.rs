@@ -10,8 +10,8 @@
 use super::Operator;
 use super::kind::Kind;
 use super::scope::{self, DETAILED, Level};
-use crate::config::agreed::listed;
 use num_complex::Complex;
+use portolan_base::config::agreed::listed;
 
 /// Maximum length in bytes of the text of a [`Detail`].
 const TEXT: usize = 156;

@@ -4,11 +4,11 @@
 
 use super::group::{Group, meet};
 use super::{ANY_COUNT, ElementType, Kind, Operator, PIECE, Reducible, Signature, finish};
-use crate::error::{Error, ErrorKind, Result, fail};
 use crate::mpi::{Comm, DerivedType};
-use crate::trace::Call;
-use crate::wait::Progress;
 use bytemuck::Pod;
+use portolan_base::error::{Error, ErrorKind, Result, fail};
+use portolan_base::trace::Call;
+use portolan_base::wait::Progress;
 use std::os::raw::c_void;
 
 fn fits(elements: usize) -> Result<()> {

@@ -10,14 +10,14 @@
 use crate::collective::{
     self, ElementType, Kind, Operator, Reducible, Sharing, Signature, Team, Wire,
 };
-use crate::digest;
-use crate::error::{Result, fail};
 use crate::mpi::{Comm, CommHandle};
 use crate::topology::Topology;
-use crate::trace::Call;
-use crate::wait::Progress;
 use bytemuck::Pod;
 use parking_lot::Mutex;
+use portolan_base::digest;
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::Call;
+use portolan_base::wait::Progress;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;

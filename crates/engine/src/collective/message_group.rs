@@ -19,10 +19,10 @@ use super::call::{self, Call, Signature};
 use super::shared_counter::{Checks, SharedCounter, reached};
 use super::transfer::{GroupTransfer, Header};
 use super::{Operator, Reducible, reduce};
-use crate::error::{Error, Result};
 use crate::mpi::Comm;
-use crate::trace::Cause;
-use crate::wait::{self, Ends, Progress, Word};
+use portolan_base::error::{Error, Result};
+use portolan_base::trace::Cause;
+use portolan_base::wait::{self, Ends, Progress, Word};
 use std::sync::atomic::Ordering;
 
 pub(super) struct Running<'a> {

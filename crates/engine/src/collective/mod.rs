@@ -1,13 +1,13 @@
 //! Collectives: barrier, broadcast, allgather, reductions, agreements. The functions of this module
 //! are the collectives of other long values over a communicator. Each one starts the non-blocking
-//! MPI collective and waits in the engine's loop ([`crate::wait`]). Values that are too long for
+//! MPI collective and waits in the engine's loop ([`portolan_base::wait`]). Values that are too long for
 //! one MPI call are split. [`group::Group`] chooses between these functions and `team`.
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, CommHandle, ReduceOp, Request};
-use crate::trace::Cause;
-use crate::wait::{self, Boot, Progress};
 use bytemuck::Pod;
+use portolan_base::error::{Error, ErrorKind, Result};
+use portolan_base::trace::Cause;
+use portolan_base::wait::{self, Boot, Progress};
 
 mod alarm;
 mod call;
@@ -42,7 +42,7 @@ fn finish(comm: &Comm, progress: &dyn Progress, what: &str, mut request: Request
         fn drop(&mut self) {
             if std::thread::panicking() {
                 log::error!("a panic in {} ends the job", self.0);
-                crate::process::end_job(ErrorKind::Internal.code());
+                portolan_base::process::end_job(ErrorKind::Internal.code());
             }
         }
     }

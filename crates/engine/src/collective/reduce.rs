@@ -1,9 +1,9 @@
 //! Reduction operators, their meaning for each element type, and their MPI operations.
 
-use crate::error::Result;
 use crate::mpi::{Datatype, ReduceFn, ReduceOp};
 use bytemuck::Pod;
 use num_complex::Complex;
+use portolan_base::error::Result;
 use std::os::raw::{c_int, c_void};
 
 macro_rules! operators {

@@ -3,11 +3,11 @@
 //! [`scope`] names a public call, such as an allocation, for all of its exchanges. Scopes nest if a
 //! public call is part of another. A scope in a scope, or one with a text, has [levels](Level), and
 //! a digest stands for them in a [signature](super::call::Signature). The digest is keyed with a
-//! number that the program does not know ([`crate::digest`]).
+//! number that the program does not know ([`portolan_base::digest`]).
 
 use super::kind::Kind;
-use crate::digest;
-use crate::thread::fast_tls;
+use portolan_base::digest;
+use portolan_base::thread::fast_tls;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 

@@ -1,7 +1,7 @@
 //! An increasing number in shared memory, on which ranks of a node sleep.
 
-use crate::futex;
-use crate::wait::times::ALARM;
+use portolan_base::futex;
+use portolan_base::wait::times::ALARM;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Instant;
 

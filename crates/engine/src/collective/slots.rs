@@ -7,10 +7,10 @@
 use super::call::{Call, Detail, Signature};
 use super::shared_counter::SharedCounter;
 use super::{Operator, Reducible, reduce};
-use crate::digest;
-use crate::error::Result;
-use crate::futex;
-use crate::shm::{self, SharedFile};
+use portolan_base::digest;
+use portolan_base::error::Result;
+use portolan_base::futex;
+use portolan_base::shm::{self, SharedFile};
 use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -7,8 +7,8 @@
 //! them. Abandoned copies are never freed. An abandoned receive is cancelled.
 
 use super::call::{Call, Detail, Signature};
-use crate::error::{Result, fail};
 use crate::mpi::{Comm, Request, p2p};
+use portolan_base::error::{Result, fail};
 use std::cell::RefCell;
 use std::mem;
 

@@ -7,10 +7,10 @@
 //! removal. The bytes of an answer go only to the runs of its request.
 
 use super::peer::CompletionCounter;
-use crate::error::{Error, ErrorKind};
-use crate::handles::Handles;
 use crate::memory::runs::{Run, after, scatter, total};
 use parking_lot::Mutex;
+use portolan_base::error::{Error, ErrorKind};
+use portolan_base::handles::Handles;
 use std::sync::Arc;
 
 #[derive(Debug)]

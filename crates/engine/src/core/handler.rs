@@ -1,6 +1,6 @@
 //! The user code that a thread runs: a handler, which must not wait, or a completion handler.
 
-use crate::thread::fast_tls;
+use portolan_base::thread::fast_tls;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,8 +1,8 @@
 //! Counting and tracing of calls. A call that is neither counted nor traced costs one relaxed load.
 
 use super::Core;
-use crate::error::{Result, unless_forked};
-use crate::trace::{CallInfo, Entered, Observer, Serving};
+use portolan_base::error::{Result, unless_forked};
+use portolan_base::trace::{CallInfo, Entered, Observer, Serving};
 use std::sync::atomic::Ordering;
 
 impl Core {

@@ -4,12 +4,12 @@
 //! first non-direct operation to its rank is issued. Other transports keep more about their
 //! operations ([`crate::path::rma`]).
 
-use crate::error::{Error, Result};
 #[cfg(doc)]
 use crate::memory::arena::Path;
 use crate::memory::sparse::Sparse;
-use crate::trace::{Awaited, Cause};
 use parking_lot::Mutex;
+use portolan_base::error::{Error, Result};
+use portolan_base::trace::{Awaited, Cause};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -278,7 +278,7 @@ mod tests {
         let counter = CompletionCounter::default();
         counter.begin();
         assert!(!counter.check().unwrap());
-        counter.fail(Error::new(crate::error::ErrorKind::Internal, "x"));
+        counter.fail(Error::new(portolan_base::error::ErrorKind::Internal, "x"));
         assert!(counter.check().is_err());
         assert!(counter.check().unwrap());
     }

@@ -7,12 +7,12 @@
 //! poll. The doorbell of the rank's rings ends a nap early. If the node has a core for each rank, no
 //! thread naps here.
 //!
-//! [`LOOP_POLLS`]: crate::wait::times::LOOP_POLLS
+//! [`LOOP_POLLS`]: portolan_base::wait::times::LOOP_POLLS
 
 use super::Core;
-use crate::error::Result;
-use crate::wait::times::{CLOSE, LOOP_NAP};
-use crate::wait::{Backoff, Patience, Progress, Step};
+use portolan_base::error::Result;
+use portolan_base::wait::times::{CLOSE, LOOP_NAP};
+use portolan_base::wait::{Backoff, Patience, Progress, Step};
 use std::cell::Cell;
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::mpi::init::ThreadLevel;
-use crate::thread::this_thread;
+use portolan_base::thread::this_thread;
 use std::sync::atomic::Ordering;
 
 impl Core {

@@ -3,10 +3,10 @@
 
 use super::peer::CompletionCounter;
 use super::{Core, handler};
-use crate::error::{Result, fail, unless_forked};
-use crate::trace::{Awaited, Observer};
-use crate::wait::policy::Facts;
-use crate::wait::{Ends, Patience, Progress};
+use portolan_base::error::{Result, fail, unless_forked};
+use portolan_base::trace::{Awaited, Observer};
+use portolan_base::wait::policy::Facts;
+use portolan_base::wait::{Ends, Patience, Progress};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl Core {
         what: &dyn Fn() -> String,
         done: impl FnMut() -> Result<bool>,
     ) -> Result<()> {
-        crate::wait::until(self, awaited, what, done)
+        portolan_base::wait::until(self, awaited, what, done)
     }
 
     /// Waits until all operations of a counter have ended, and returns their first failure. If the

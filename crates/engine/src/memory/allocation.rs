@@ -7,7 +7,7 @@
 //! further exchange carries the lengths of several segments if they differ.
 //!
 //! A 64-bit digest replaces the lengths, so that the message fits in one slot of the node's
-//! shared-memory collective area ([`crate::digest`]).
+//! shared-memory collective area ([`portolan_base::digest`]).
 //!
 //! **Invariant.** A failure on one rank fails the call on all ranks and changes nothing on any of
 //! them (invariant 7). Decisions depend only on the messages, which all ranks see.
@@ -24,9 +24,9 @@ use super::per_rank::PerRank;
 use super::registry::SegmentId;
 use super::segment::{Memory, Purpose, rounded};
 use crate::collective::group::Group;
-use crate::error::{Error, ErrorKind, Result, fail};
-use crate::shm::{self, Descriptor, FreshFile, SharedFile};
-use crate::wait::Progress;
+use portolan_base::error::{Error, ErrorKind, Result, fail};
+use portolan_base::shm::{self, Descriptor, FreshFile, SharedFile};
+use portolan_base::wait::Progress;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

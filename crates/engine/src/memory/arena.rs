@@ -7,10 +7,10 @@
 use super::own_region::{GRAIN, OwnRegion};
 use super::per_rank::PerRank;
 use crate::collective::group::Group;
-use crate::error::Result;
 use crate::mpi::Window;
-use crate::shm;
 use crate::topology::Topology;
+use portolan_base::error::Result;
+use portolan_base::shm;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 

@@ -4,9 +4,9 @@
 
 use super::arena::{Arena, Neighbours};
 use crate::collective::group::Group;
-use crate::error::{Result, fail};
 use crate::topology::Topology;
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

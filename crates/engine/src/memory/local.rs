@@ -2,8 +2,8 @@
 //! aligned to a page, smaller ones to a cache line. Live blocks are recorded: freeing another
 //! address is an error.
 
-use crate::error::{Result, fail};
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
 

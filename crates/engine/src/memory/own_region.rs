@@ -4,9 +4,9 @@
 
 use super::arena::HEADER;
 use super::free_list::FreeList;
-use crate::error::Result;
-use crate::shm::SharedFile;
 use parking_lot::Mutex;
+use portolan_base::error::Result;
+use portolan_base::shm::SharedFile;
 
 /// Unit of reserved memory in bytes, so that most small blocks need no system call.
 pub(super) const GRAIN: usize = 64 << 10;

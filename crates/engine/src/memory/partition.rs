@@ -4,7 +4,7 @@
 use super::arena;
 use super::segment::rounded;
 use crate::collective::group::Group;
-use crate::error::{Error, ErrorKind, Result, fail};
+use portolan_base::error::{Error, ErrorKind, Result, fail};
 
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
@@ -131,7 +131,7 @@ pub(super) fn digest(group: &Group, lens: &[usize]) -> u64 {
 }
 
 pub(super) fn no_memory(world: usize, partition: &Partition, needed: u64) -> Error {
-    let limit = match crate::process::longest_file() {
+    let limit = match portolan_base::process::longest_file() {
         Some(bytes) => format!(", and the limit of a file's size is {bytes} bytes (ulimit -f)"),
         None => String::new(),
     };

@@ -12,8 +12,8 @@ use super::part::Segment;
 use super::region_lookup::{Extent, RegionLookup};
 use super::runs::Run;
 use crate::collective::group::Group;
-use crate::error::{Error, ErrorKind, Result};
-use crate::sync::brlock::{BrLock, BrReadGuard};
+use portolan_base::error::{Error, ErrorKind, Result};
+use portolan_base::sync::brlock::{BrLock, BrReadGuard};
 use std::ops::Range;
 use std::sync::Arc;
 

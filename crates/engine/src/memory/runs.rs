@@ -18,8 +18,8 @@
 //! that length has the bytes of all runs, whatever a peer has sent.
 
 use super::shared_bytes;
-use crate::error::{Result, fail};
 use bytemuck::{AnyBitPattern, Pod, Zeroable};
+use portolan_base::error::{Result, fail};
 use std::borrow::Cow;
 
 /// A contiguous range of bytes in the owner's address space.

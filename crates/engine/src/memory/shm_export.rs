@@ -1,7 +1,7 @@
 //! Memory that a process exports to other processes of its user on the host.
 //!
 //! Memory that the library allocates for registration by the program, or for other processes to
-//! pull, is anonymous shared memory of its own ([`crate::shm`]) if it is long enough. A process
+//! pull, is anonymous shared memory of its own ([`portolan_base::shm`]) if it is long enough. A process
 //! that receives the key ([`ShmKey`]) maps it and copies by itself, with a single copy and no
 //! system call. Mappings are cached within limits, and removed if they were unused for some seconds
 //! or if the owner is gone. Freed memory stays allocated until no process maps it.
@@ -20,9 +20,9 @@
 //! one. If the file is not found, the caller copies in another way.
 
 use super::registered::{lives, wait_for_copy};
-use crate::digest;
-use crate::shm::{Descriptor, Mapping, SharedFile};
 use parking_lot::Mutex;
+use portolan_base::digest;
+use portolan_base::shm::{Descriptor, Mapping, SharedFile};
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! Helpers for the wrappers of MPI calls: constants that only C can name, return codes, counts.
 
-use crate::error::{Error, ErrorKind, Result};
 use mpi::ffi;
+use portolan_base::error::{Error, ErrorKind, Result};
 use std::os::raw::{c_int, c_void};
 
 unsafe extern "C" {

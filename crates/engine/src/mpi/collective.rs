@@ -3,7 +3,7 @@
 
 use super::call::{count, portolan_shim_in_place, start};
 use super::{Comm, Datatype, DerivedType, ReduceOp, Request};
-use crate::error::Result;
+use portolan_base::error::Result;
 use std::os::raw::{c_int, c_void};
 
 impl Comm {

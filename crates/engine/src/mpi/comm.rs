@@ -2,9 +2,9 @@
 
 use super::call::{call, count, portolan_shim_comm_null};
 use super::{Request, p2p};
-use crate::error::{Result, fail};
-use crate::thread::blocked::InMpi;
 use mpi::ffi;
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::blocked::InMpi;
 use std::mem::MaybeUninit;
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};

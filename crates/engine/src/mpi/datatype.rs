@@ -1,8 +1,8 @@
 //! Predefined and derived datatypes, and reduction operations.
 
 use super::call::{call, count, portolan_shim_type};
-use crate::error::Result;
 use mpi::ffi;
+use portolan_base::error::Result;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
 

@@ -9,7 +9,7 @@
 //! `on_exit` records the status when the process begins to exit. The check runs after all exit
 //! handlers and destructors of the program, because one of them may finalise.
 
-use crate::error::ErrorKind;
+use portolan_base::error::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Once, OnceLock};
 
@@ -52,12 +52,12 @@ extern "C" fn leaving() {
         || EXCUSED.load(Ordering::Relaxed)
         || STATUS.load(Ordering::Relaxed) != 0
         || PROCESS.load(Ordering::Relaxed) != std::process::id()
-        || !crate::process::is_running()
+        || !portolan_base::process::is_running()
     {
         return;
     }
     let code = ErrorKind::State.code();
-    crate::process::message::say(&format!(
+    portolan_base::process::message::say(&format!(
         "this rank exits with status 0, but without ARMCI_Finalize (or the finalise call of \
          another interface) and MPI_Finalize; the job is aborted (error code {code})"
     ));

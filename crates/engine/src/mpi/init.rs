@@ -6,9 +6,9 @@
 
 use super::call::{call, check, portolan_shim_at_finalize, portolan_shim_forget_finalize};
 use super::{Flavour, launcher, life};
-use crate::error::{Result, fail};
 use mpi::ffi;
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
 use std::io::Write;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
@@ -98,7 +98,7 @@ pub fn level() -> Option<ThreadLevel> {
 /// launcher.
 pub fn start(check_launcher: bool) -> Result<Started> {
     guard_library()?;
-    crate::process::set_end(abort);
+    portolan_base::process::set_end(abort);
     if is_finalised() {
         fail!(State, "MPI is already finalised and cannot be initialised again");
     }
@@ -152,8 +152,8 @@ const ABORT_TAKES: Duration = Duration::from_secs(5);
 /// drops when the job aborts. If `MPI_Abort` does not return, exits after `ABORT_TAKES`.
 pub fn abort(code: i32) -> ! {
     let code = if code == 0 { 1 } else { code };
-    if crate::process::is_forked() {
-        crate::process::end_job(code);
+    if portolan_base::process::is_forked() {
+        portolan_base::process::end_job(code);
     }
     if guard_library().is_ok() && is_running() {
         let _ = std::io::stdout().flush();

@@ -6,8 +6,8 @@
 //! `portolan-interpose`) and makes the program a second owner. MPI then ends when both have asked
 //! for it, in either order. `MPI_Initialized` and `MPI_Finalized` stay MPI's own.
 
-use crate::thread::this_thread;
 use parking_lot::Mutex;
+use portolan_base::thread::this_thread;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 #[derive(Debug, Clone, Copy)]

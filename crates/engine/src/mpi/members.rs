@@ -3,10 +3,10 @@
 
 use super::call::call;
 use super::comm::{Comm, CommHandle};
-use crate::digest;
-use crate::error::Result;
 use mpi::ffi;
 use parking_lot::Mutex;
+use portolan_base::digest;
+use portolan_base::error::Result;
 use std::os::raw::{c_int, c_void};
 
 /// The key of the attribute. Locked while ranks are looked up, because another thread may replace

@@ -3,8 +3,8 @@
 use super::call::{call, count, start};
 use super::request::received_bytes;
 use super::{Comm, Datatype, Request};
-use crate::error::Result;
 use mpi::ffi;
+use portolan_base::error::Result;
 use std::mem::MaybeUninit;
 use std::os::raw::c_int;
 

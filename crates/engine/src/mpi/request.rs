@@ -2,8 +2,8 @@
 
 use super::Datatype;
 use super::call::{call, count, portolan_shim_request_null};
-use crate::error::Result;
 use mpi::ffi;
+use portolan_base::error::Result;
 use std::mem::MaybeUninit;
 use std::os::raw::c_int;
 

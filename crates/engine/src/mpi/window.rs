@@ -3,9 +3,9 @@
 
 use super::call::{call, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
 use super::{Comm, Datatype, DerivedType, Request};
-use crate::error::{Result, fail};
-use crate::thread::blocked::InMpi;
 use mpi::ffi;
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::blocked::InMpi;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

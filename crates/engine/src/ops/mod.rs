@@ -5,9 +5,9 @@ mod order;
 mod segments;
 pub mod traced;
 
-use crate::error::{Result, fail};
 use crate::path::Paths;
 use crate::path::mutex_service::Mutexes;
+use portolan_base::error::{Result, fail};
 use std::ops::Deref;
 
 #[inline]
@@ -48,4 +48,4 @@ impl Ops {
     }
 }
 
-crate::wait::progress_by_deref!(Ops);
+portolan_base::wait::progress_by_deref!(Ops);

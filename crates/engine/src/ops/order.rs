@@ -5,11 +5,11 @@
 
 use super::Ops;
 use crate::core::peer::Peer;
-use crate::error::{Result, fail};
 use crate::memory::registry::Hit;
 use crate::path::{Flush, Path};
-use crate::trace::{Awaited, Call, CallInfo, Cause};
-use crate::wait;
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::{Awaited, Call, CallInfo, Cause};
+use portolan_base::wait;
 use std::sync::atomic::Ordering;
 
 impl Ops {

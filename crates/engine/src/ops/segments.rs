@@ -5,9 +5,9 @@ use super::Ops;
 use super::traced::number_of;
 use crate::collective::group::Group;
 use crate::collective::{self, Kind, Sharing};
-use crate::error::{Result, fail};
 use crate::memory::segment::{Purpose, Segment};
-use crate::trace::{Call, CallInfo, SegmentKind};
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::{Call, CallInfo, SegmentKind};
 use std::sync::Arc;
 
 impl Ops {

@@ -1,4 +1,4 @@
-//! Trace records of operations ([`crate::trace`]). Each operation that the interfaces call has its
+//! Trace records of operations ([`portolan_base::trace`]). Each operation that the interfaces call has its
 //! body in a separate function, which returns the path that it took. If calls are not observed,
 //! only the body runs. Block lists need a second lookup.
 
@@ -6,7 +6,7 @@ use super::Ops;
 use crate::memory::registry::SegmentId;
 use crate::path::ops::{Transfer, TransferKind};
 use crate::path::{self, Path};
-use crate::trace::{Call, CallInfo, Entered, PathTaken, Place};
+use portolan_base::trace::{Call, CallInfo, Entered, PathTaken, Place};
 
 impl From<Path> for PathTaken {
     fn from(path: Path) -> PathTaken {
@@ -87,7 +87,7 @@ impl Ops {
         call: Call,
         kind: TransferKind,
         target: usize,
-        list: &[crate::layout::Vector<'_>],
+        list: &[portolan_base::layout::Vector<'_>],
     ) -> CallInfo {
         let first = list.iter().find_map(|vector| vector.remote.first());
         let path = first.map_or(PathTaken::None, |&remote| self.path_to(kind, target, remote));

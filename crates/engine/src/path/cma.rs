@@ -9,8 +9,8 @@
 //! Invariant: no byte is written outside the local sides of the spans in this process, or outside
 //! their remote sides in the other process.
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::memory::runs::{Direction, Span};
+use portolan_base::error::{Error, ErrorKind, Result};
 use std::cell::Cell;
 use std::io;
 

@@ -16,7 +16,7 @@
 //! the line by an atomic instruction too. Other types have no read-modify-writes.
 
 use crate::memory::arena::HEADER;
-use crate::wait::{self, RepeatedWait};
+use portolan_base::wait::{self, RepeatedWait};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) const LOCK_STRIPES: usize = 64;
@@ -146,7 +146,7 @@ fn contended(lock: &AtomicU32) {
         let turns = turns.get_or_insert_with(RepeatedWait::begin);
         if let Some(standing) = turns.check((), "a lock of shared memory, which another rank holds")
         {
-            standing.report(&crate::process::pending().unwrap_or_default());
+            standing.report(&portolan_base::process::pending().unwrap_or_default());
         }
     });
 }

@@ -1,7 +1,7 @@
 //! Descriptions of operations, independent of the path.
 
 use super::kernel::Scale;
-use crate::layout::Shape;
+use portolan_base::layout::Shape;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TransferKind {

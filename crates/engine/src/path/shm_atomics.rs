@@ -10,7 +10,7 @@
 use super::kernel::{self, Scale};
 use super::lock_stripe;
 use super::ops::{Combine, Rmw};
-use crate::layout::Shape;
+use portolan_base::layout::Shape;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering, fence};
 
 /// Computes `region[offset..] += scale * local` along `shape`, atomically for each element.

@@ -14,13 +14,13 @@ use super::rma::Rma;
 use super::two_sided::TwoSided;
 use crate::core::Core;
 use crate::core::peer::CompletionCounter;
-use crate::error::{Result, fail};
-use crate::layout::Vector;
-use crate::layout::pairs::Pairs;
 use crate::memory::arena::Arena;
 use crate::memory::registry::Hit;
-use crate::trace::Cause;
-use crate::wait;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::Vector;
+use portolan_base::layout::pairs::Pairs;
+use portolan_base::trace::Cause;
+use portolan_base::wait;
 use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Deref;
@@ -314,4 +314,4 @@ impl Paths {
     }
 }
 
-crate::wait::progress_by_deref!(Paths);
+portolan_base::wait::progress_by_deref!(Paths);

@@ -20,12 +20,12 @@
 
 use super::{CURRENT, Engine, not_running};
 use crate::core::handler;
-use crate::error::{Error, ErrorKind, Result, fail};
-use crate::sync::door::{self, Door};
-use crate::thread::this_thread;
-use crate::trace::Cause;
-use crate::wait::{self, Progress};
 use parking_lot::{Mutex, MutexGuard};
+use portolan_base::error::{Error, ErrorKind, Result, fail};
+use portolan_base::sync::door::{self, Door};
+use portolan_base::thread::this_thread;
+use portolan_base::trace::Cause;
+use portolan_base::wait::{self, Progress};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

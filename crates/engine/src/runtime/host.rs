@@ -6,12 +6,12 @@
 
 use super::startup_record::StartupRecord;
 use super::{Engine, try_running};
-use crate::config::Config;
-use crate::error::Result;
 use crate::mpi::{Comm, CommHandle, Members, life};
-use crate::trace::{Cause, MpiCall, Observer};
-use crate::wait::watchdog::Standing;
-use crate::wait::{self, Ends, Patience, Progress};
+use portolan_base::config::Config;
+use portolan_base::error::Result;
+use portolan_base::trace::{Cause, MpiCall, Observer};
+use portolan_base::wait::watchdog::Standing;
+use portolan_base::wait::{self, Ends, Patience, Progress};
 use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,11 +4,11 @@
 //! before that ([`report`]) has no logger, but goes to the same destination. The level that an
 //! interface has set applies to both.
 
-use crate::config::Config;
-use crate::process;
-use crate::process::message;
 use log::{Level, LevelFilter, Record};
 use parking_lot::RwLock;
+use portolan_base::config::Config;
+use portolan_base::process;
+use portolan_base::process::message;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

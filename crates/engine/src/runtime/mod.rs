@@ -9,9 +9,9 @@
 
 use crate::am::{Am, Handler, HandlerId, Owner};
 use crate::core::handler;
-use crate::error::{Error, ErrorKind, Result, unless_forked};
-use crate::wait::watchdog::Watchdog;
 use parking_lot::{Mutex, RwLock};
+use portolan_base::error::{Error, ErrorKind, Result, unless_forked};
+use portolan_base::wait::watchdog::Watchdog;
 use progress_thread::ProgressThread;
 use std::fs::File;
 use std::ops::Deref;
@@ -57,7 +57,7 @@ impl Deref for Engine {
     }
 }
 
-crate::wait::progress_by_deref!(Engine);
+portolan_base::wait::progress_by_deref!(Engine);
 
 impl Owner for Engine {
     fn am(&self) -> &Am {
@@ -92,7 +92,7 @@ fn forked() {
 
 #[cold]
 fn not_running() -> Error {
-    if crate::process::is_forked() {
+    if portolan_base::process::is_forked() {
         return Error::in_fork();
     }
     Error::new(

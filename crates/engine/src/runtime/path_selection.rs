@@ -6,13 +6,13 @@
 //! than by messages. Nothing is measured at start, so a busy machine does not change the choice.
 
 use crate::collective;
-use crate::config::{AmChoice, Config, PathChoice, SplitChoice};
-use crate::error::{Result, fail};
 use crate::memory::arena::Policy;
 use crate::mpi::{Comm, Flavour, Window};
 use crate::path::Paths;
 use crate::topology::Topology;
-use crate::wait::Boot;
+use portolan_base::config::{AmChoice, Config, PathChoice, SplitChoice};
+use portolan_base::error::{Result, fail};
+use portolan_base::wait::Boot;
 use std::fs;
 
 pub(super) struct Decision {

@@ -12,11 +12,11 @@
 use crate::am::Am;
 use crate::am::poll_state::pause_after;
 use crate::am::state::RingState;
-use crate::error::{Result, fail};
-use crate::thread::{self, Role};
-use crate::wait::times::{HELD_UP, LATELY, LINGER, UNDISTURBED};
-use crate::wait::watchdog;
-use crate::wait::{Backoff, Patience, Step};
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::{self, Role};
+use portolan_base::wait::times::{HELD_UP, LATELY, LINGER, UNDISTURBED};
+use portolan_base::wait::watchdog;
+use portolan_base::wait::{Backoff, Patience, Step};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};

@@ -12,9 +12,9 @@
 //! the last user, the engine runs until a later user ends it, or the program ends MPI or exits.
 
 use super::{Engine, admission};
-use crate::error::Result;
 use crate::mpi::{CommHandle, exit_guard, init, life};
 use parking_lot::Mutex;
+use portolan_base::error::Result;
 
 #[derive(Debug)]
 struct Users {

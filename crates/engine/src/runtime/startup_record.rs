@@ -5,11 +5,11 @@
 //! not provide a boot ID counts as a separate node.
 
 use super::oversubscription::{Cores, own_cores};
-use crate::config::Config;
-use crate::config::agreed::{self, Agreed};
-use crate::digest;
 use crate::topology::host_name;
-use crate::wait::watchdog::hosts::{self, ADDRESSES, Address};
+use portolan_base::config::Config;
+use portolan_base::config::agreed::{self, Agreed};
+use portolan_base::digest;
+use portolan_base::wait::watchdog::hosts::{self, ADDRESSES, Address};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 

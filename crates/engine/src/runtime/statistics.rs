@@ -4,9 +4,9 @@
 
 use super::Engine;
 use crate::collective::Operator;
-use crate::error::Result;
-use crate::trace::counters::{CALLS, CAUSES, Calls, PATHS, SERVED, Sum};
-use crate::trace::{Call, Cause, PathTaken, Served, usage};
+use portolan_base::error::Result;
+use portolan_base::trace::counters::{CALLS, CAUSES, Calls, PATHS, SERVED, Sum};
+use portolan_base::trace::{Call, Cause, PathTaken, Served, usage};
 use std::fmt::Write;
 use std::time::Instant;
 
@@ -150,7 +150,7 @@ impl Engine {
             };
             let rows: Vec<Row> = names.into_iter().enumerate().map(row).collect();
             let text = table(&rows, &waited_for, self.size(), mine.seconds);
-            crate::process::message::write(text.as_bytes());
+            portolan_base::process::message::write(text.as_bytes());
         }
         Ok(())
     }
@@ -279,7 +279,7 @@ pub const COUNTS: [usize; 4] = [CALLS, PATHS, CAUSES, SERVED];
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::counters::Spent;
+    use portolan_base::trace::counters::Spent;
 
     #[test]
     fn counts_have_names_and_units() {

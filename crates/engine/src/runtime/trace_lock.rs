@@ -1,7 +1,7 @@
 //! The lock of a directory of traces. Rank 0 holds it while its engine runs, so that another job
 //! does not replace the traces of this one.
 
-use crate::config::Config;
+use portolan_base::config::Config;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;

@@ -13,12 +13,12 @@
 use super::Engine;
 use super::oversubscription::{core_list, own_cores};
 use super::startup_record::boot_number;
-use crate::config::VARIABLES;
-use crate::error::Result;
 use crate::mpi::{Comm, init, life, p2p};
 use crate::topology::host_name;
-use crate::trace::{self, Awaited, Cause};
-use crate::wait;
+use portolan_base::config::VARIABLES;
+use portolan_base::error::Result;
+use portolan_base::trace::{self, Awaited, Cause};
+use portolan_base::wait;
 use portolan_trace_format::format::{FILE_MAGIC, file_name};
 use portolan_trace_format::metadata::Metadata;
 use std::fs::{self, File};

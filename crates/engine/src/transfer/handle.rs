@@ -6,12 +6,12 @@
 
 use super::{Transfer, TransferKind};
 use crate::core::peer::CompletionCounter;
-use crate::error::{Result, fail};
-use crate::layout::Shape;
 use crate::ops::traced::call_of;
 use crate::ops::{Ops, check_local};
-use crate::trace::{Call, CallInfo, PathTaken};
-use crate::wait;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::Shape;
+use portolan_base::trace::{Call, CallInfo, PathTaken};
+use portolan_base::wait;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
@@ -163,7 +163,7 @@ impl Handle {
         ops: &Ops,
         kind: TransferKind,
         target: usize,
-        list: &[crate::layout::Vector<'_>],
+        list: &[portolan_base::layout::Vector<'_>],
     ) -> Result<()> {
         self.flush(ops)?;
         let counter = self.counter.get_or_insert_default();

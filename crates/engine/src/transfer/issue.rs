@@ -2,13 +2,13 @@
 
 use super::check_elements;
 use crate::core::peer::CompletionCounter;
-use crate::error::{Error, Result};
-use crate::layout::Side;
 use crate::ops::{Ops, check_local};
 use crate::path::ops::{Transfer, TransferKind};
 use crate::path::{self, Completion, Path, RemotePlace, kernel, shm_atomics};
-use crate::trace::{Awaited, Cause};
-use crate::wait::Progress as _;
+use portolan_base::error::{Error, Result};
+use portolan_base::layout::Side;
+use portolan_base::trace::{Awaited, Cause};
+use portolan_base::wait::Progress as _;
 use std::sync::Arc;
 
 impl Ops {
@@ -84,6 +84,6 @@ impl Ops {
     #[cold]
     pub(super) fn abort_partial(&self, kind: TransferKind, target: usize, error: &Error) -> ! {
         log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
-        crate::process::end_job(error.kind().code());
+        portolan_base::process::end_job(error.kind().code());
     }
 }

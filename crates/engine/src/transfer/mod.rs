@@ -14,16 +14,16 @@ pub use crate::path::ops::{Transfer, TransferKind};
 pub use handle::Handle;
 
 use crate::core::peer::CompletionCounter;
-use crate::error::{Result, fail};
-use crate::layout::Shape;
 use crate::memory::arena::Arena;
 use crate::memory::registry::Hit;
-use crate::mutation::{self, Fault};
 use crate::ops::traced::{call_of, path_taken};
 use crate::ops::{Ops, check_local};
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
-use crate::trace::Entered;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::Shape;
+use portolan_base::mutation::{self, Fault};
+use portolan_base::trace::Entered;
 use std::sync::Arc;
 
 /// The statistics time only some of the transfers of up to this many bytes.
@@ -326,7 +326,7 @@ impl Ops {
         &self,
         kind: TransferKind,
         target: usize,
-        list: &[crate::layout::Vector<'_>],
+        list: &[portolan_base::layout::Vector<'_>],
     ) -> Result<()> {
         self.check_rank(target)?;
         // SAFETY: the caller keeps the blocks valid until the transfers were waited for.

@@ -4,15 +4,15 @@
 
 use super::{Transfer, TransferKind};
 use crate::core::peer::CompletionCounter;
-use crate::error::{ErrorKind, Result, fail};
-use crate::layout::{Shape, Vector};
 use crate::memory::arena::Arena;
 use crate::ops::traced::call_of;
 use crate::ops::{Ops, check_local};
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Batch, Path, RemotePlace, shm_atomics};
-use crate::trace::{Awaited, Cause};
-use crate::wait::Progress as _;
+use portolan_base::error::{ErrorKind, Result, fail};
+use portolan_base::layout::{Shape, Vector};
+use portolan_base::trace::{Awaited, Cause};
+use portolan_base::wait::Progress as _;
 use smallvec::SmallVec;
 use std::sync::Arc;
 

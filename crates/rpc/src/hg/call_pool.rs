@@ -4,7 +4,7 @@ use super::origin::Origin;
 use crate::hg::context::ContextShared;
 use crate::hg::target::Function;
 use crate::na::Address;
-use portolan_engine::sync::biased_lock::BiasedLock;
+use portolan_base::sync::biased_lock::BiasedLock;
 use std::sync::Arc;
 
 /// A pool of unused calls, for an interface that creates a call for each request. A pooled call

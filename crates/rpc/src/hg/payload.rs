@@ -5,7 +5,7 @@ use crate::failure::Result;
 use crate::na::class::Bytes;
 use crate::na::{Mem, Permission, Run};
 use crate::proc::{Encoded, Overflow};
-use portolan_engine::thread::fast_tls;
+use portolan_base::thread::fast_tls;
 use std::sync::Arc;
 
 /// Encodes parameters into a buffer, or into an allocated buffer if they do not fit.

@@ -23,14 +23,12 @@ use super::class::Shared;
 use super::wait_descriptor::Descriptor;
 use super::wake_source::WakeSource;
 use crate::failure::{Failure, Result};
-use portolan_engine::error;
-use portolan_engine::futex;
-use portolan_engine::trace::Observer;
-use portolan_engine::wait::times::{CLASS_SLEEPS, UNDISTURBED, UNWATCHED, WATCHED_NAP};
-use portolan_engine::wait::watchdog::{ReportCause, Standing, Watch};
-use portolan_engine::wait::{
-    self, Boot, Deadline, Ends, Patience, Progress, RepeatedWait, Unlocked,
-};
+use portolan_base::error;
+use portolan_base::futex;
+use portolan_base::trace::Observer;
+use portolan_base::wait::times::{CLASS_SLEEPS, UNDISTURBED, UNWATCHED, WATCHED_NAP};
+use portolan_base::wait::watchdog::{ReportCause, Standing, Watch};
+use portolan_base::wait::{self, Boot, Deadline, Ends, Patience, Progress, RepeatedWait, Unlocked};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

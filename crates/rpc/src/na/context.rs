@@ -9,7 +9,7 @@ use super::transfer::Transfer;
 use super::wait_descriptor::Descriptor;
 use crate::failure::{Result, Status};
 use parking_lot::Mutex;
-use portolan_engine::wait::Deadline;
+use portolan_base::wait::Deadline;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;

@@ -6,8 +6,8 @@
 //! waiting thread sleeps only if its condition was false after it was counted as a sleeper. Hence
 //! either this check sees the change, or the notifying thread sees the sleeper.
 
-use portolan_engine::sync::atomic::{AtomicU32, Ordering};
-use portolan_engine::sync::membarrier;
+use portolan_base::sync::atomic::{AtomicU32, Ordering};
+use portolan_base::sync::membarrier;
 
 #[derive(Debug, Default)]
 pub struct EventCount {

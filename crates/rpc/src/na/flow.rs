@@ -13,7 +13,7 @@
 
 use super::wire::{Head, Kind};
 use crate::failure::{Result, Status, refuse};
-use portolan_engine::sync::biased_lock::BiasedLock;
+use portolan_base::sync::biased_lock::BiasedLock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 

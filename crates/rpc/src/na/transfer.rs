@@ -10,15 +10,15 @@ use super::resting::Round;
 use super::wire::CHUNK;
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::limited::limited;
+use portolan_base::error::{Error, ErrorKind};
+use portolan_base::trace::{Call, CallInfo, PathTaken};
 use portolan_engine::any_memory::{Direction, Span};
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::error::{Error, ErrorKind};
 use portolan_engine::memory::registered::Table;
 use portolan_engine::memory::runs::scatter;
 use portolan_engine::memory::shared_bytes;
 use portolan_engine::memory::shm_export::Mapped;
 use portolan_engine::path::kernel;
-use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@
 
 use crate::failure::{Failure, Result, Status};
 use parking_lot::Mutex;
-use portolan_engine::sync::membarrier;
+use portolan_base::sync::membarrier;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::fs::File;
 use std::io::{Read, Write};

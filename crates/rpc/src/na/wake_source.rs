@@ -7,7 +7,7 @@ use super::eventcount::EventCount;
 use super::resting::{Resting, Round};
 use super::wait_descriptor::Descriptors;
 use parking_lot::Mutex;
-use portolan_engine::wait::RepeatedWait;
+use portolan_base::wait::RepeatedWait;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 

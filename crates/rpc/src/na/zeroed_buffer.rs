@@ -1,7 +1,7 @@
 //! Zeroed memory for memory handles. A buffer starts on a cache line of its own.
 
 use crate::failure::{Result, refuse};
-use portolan_engine::shm::HUGE_PAGE as HUGE;
+use portolan_base::shm::HUGE_PAGE as HUGE;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 pub(super) const LINE: usize = 64;

@@ -1,6 +1,6 @@
 //! Errors of encoding and decoding.
 
-use portolan_engine::error::{Error, ErrorKind};
+use portolan_base::error::{Error, ErrorKind};
 use std::fmt;
 
 /// A failed encoding or decoding.

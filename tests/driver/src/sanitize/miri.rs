@@ -18,7 +18,8 @@ const LEFT_OUT: &str = "any_memory atomics::node_queue collective::shared_area f
 const WITH_ADDRESSES: &str = "bulk core::answers layout::array loops sync::append_lists \
     sync::biased_lock sync::brlock memory::runs memory::shared_bytes na::service path::lock_stripe";
 
-const SOURCES: [&str; 4] = ["src", "crates/compose/src", "crates/engine/src", "crates/rpc/src"];
+const SOURCES: [&str; 5] =
+    ["src", "crates/base/src", "crates/compose/src", "crates/engine/src", "crates/rpc/src"];
 
 /// Returns the modules of a crate that have both unsafe code and tests.
 fn unsafe_modules(sources: &Path) -> Vec<String> {
@@ -63,7 +64,7 @@ impl Sanitize {
         let left_out = [modules(LEFT_OUT), modules(WITH_ADDRESSES)].concat();
         let skips = left_out.into_iter().flat_map(|name| ["--skip".into(), name]);
         let selection: Vec<String> = filters.chain(skips).collect();
-        let others = "-p portolan-compose -p portolan-engine -p portolan-rpc";
+        let others = "-p portolan-base -p portolan-compose -p portolan-engine -p portolan-rpc";
         let strict = format!("-Zmiri-strict-provenance {flags}");
         let first = command(&strict, &format!("-p portolan {others}"), &selection);
         let second = command(flags, others, &modules(WITH_ADDRESSES));
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn modules_with_unsafe_code_and_tests_are_found() {
-        let modules = unsafe_modules(&system::root().join("crates/engine/src"));
+        let modules = unsafe_modules(&system::root().join("crates/base/src"));
         assert!(modules.contains(&"sync::brlock::".into()), "{modules:?}");
         assert!(modules.iter().all(|module| !module.contains('/') && !module.contains("::mod")));
     }

@@ -8,7 +8,7 @@ use crate::mercury::objects::bulk::{
 };
 use crate::mercury::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::RwLock;
-use portolan_engine::wait::Deadline;
+use portolan_base::wait::Deadline;
 use portolan_rpc::failure::{Result, Status, refuse};
 use portolan_rpc::na::{self, Callback, OpId, Part};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};

@@ -1,7 +1,7 @@
 //! `hg_checksum_*`: incremental checksums.
 
 use crate::boundary::{self, array, array_mut, export, guard};
-use portolan_engine::error::{Result, fail};
+use portolan_base::error::{Result, fail};
 use portolan_rpc::checksum::{Checksum, Method};
 use std::os::raw::{c_char, c_int, c_void};
 

@@ -7,9 +7,9 @@ use super::Am;
 use super::Deferral;
 use crate::core::handler;
 use crate::core::peer::CompletionCounter;
-use crate::error::{Result, fail};
-use crate::thread::{self, Role};
-use crate::trace::{self, Cause};
+use portolan_base::error::{Result, fail};
+use portolan_base::thread::{self, Role};
+use portolan_base::trace::{self, Cause};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

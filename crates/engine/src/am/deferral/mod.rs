@@ -41,10 +41,10 @@ use super::inbound::{
 use super::state::{AmState, HandlerEntry};
 use super::wire::{RecordHead, RecordKind};
 use super::{Handler, Job};
-use crate::error::Result;
 use crate::path::two_sided::wire::RequestKind;
-use crate::thread::fast_tls;
 use parking_lot::Mutex;
+use portolan_base::error::Result;
+use portolan_base::thread::fast_tls;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::Arc;

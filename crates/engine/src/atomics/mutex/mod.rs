@@ -13,12 +13,12 @@
 //! Invariant: exactly one rank holds a mutex or is being notified that it does.
 
 use super::node_queue::{NodeQueue, Turn};
-use crate::error::{Result, fail};
 use crate::ops::Ops;
 use crate::path::mutex_service::hand_over;
 use crate::path::two_sided::wire::RequestKind;
-use crate::trace::Call;
-use crate::wait::{self, Progress};
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::Call;
+use portolan_base::wait::{self, Progress};
 pub use set::MutexSet;
 use set::{BY_QUEUE, FoundMutex, INTERRUPTED};
 use std::sync::atomic::{AtomicU64, Ordering};

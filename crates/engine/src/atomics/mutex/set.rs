@@ -3,7 +3,6 @@
 use super::super::node_queue::{NodeFile, NodeQueue};
 use crate::collective::group::Group;
 use crate::collective::{self, Kind};
-use crate::error::{Result, fail};
 use crate::memory::registry::SegmentId;
 use crate::memory::segment::{Purpose, Segment};
 use crate::ops::Ops;
@@ -12,7 +11,8 @@ use crate::path::lock_stripe;
 use crate::path::mutex_service::MutexName;
 use crate::path::mutex_service::state::{MutexState, state_bytes};
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
-use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken, Place, SegmentKind};
+use portolan_base::error::{Result, fail};
+use portolan_base::trace::{Awaited, Call, CallInfo, Cause, PathTaken, Place, SegmentKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -46,7 +46,7 @@ unsafe impl Sync for OwnerMutexes {}
 pub(super) struct FoundMutex<'a> {
     pub(super) place: &'a OwnerMutexes,
     pub(super) name: MutexName,
-    /// The holding thread of this rank ([`thread_number`]), possibly with [`BY_QUEUE`], or 0.
+    /// The holding thread of this rank (`super::thread_number`), possibly with [`BY_QUEUE`], or 0.
     pub(super) held: &'a AtomicU64,
     at: usize,
 }

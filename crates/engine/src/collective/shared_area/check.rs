@@ -5,8 +5,8 @@ use crate::collective::call::{self, Call};
 use crate::collective::message_group::Running;
 use crate::collective::shared_counter::reached;
 use crate::collective::slots::{KEPT, TURNS};
-use crate::config::agreed::listed;
-use crate::error::{Error, Result};
+use portolan_base::config::agreed::listed;
+use portolan_base::error::{Error, Result};
 use std::sync::atomic::Ordering;
 
 impl SharedArea {

@@ -35,8 +35,8 @@ use super::shared_counter::{SharedCounter, reached};
 use super::slots::{BLOCK, SLOT, Slots, TURNS};
 use super::wire::Wire;
 use super::{Operator, Reducible};
-use crate::error::Result;
-use crate::shm::SharedFile;
+use portolan_base::error::Result;
+use portolan_base::shm::SharedFile;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

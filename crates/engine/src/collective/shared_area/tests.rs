@@ -2,8 +2,8 @@ use super::*;
 use crate::collective::alarm::Alarm;
 use crate::collective::call::{ElementType, Signature};
 use crate::collective::kind::Kind;
-use crate::error::ErrorKind;
-use crate::wait::Boot;
+use portolan_base::error::ErrorKind;
+use portolan_base::wait::Boot;
 
 const RANKS: usize = 3;
 

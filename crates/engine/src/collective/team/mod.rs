@@ -20,11 +20,11 @@ use super::shared_area::SharedArea;
 use super::slots::Slots;
 use super::wire::Wire;
 use super::{Operator, Reducible};
-use crate::error::Result;
-use crate::shm::SharedFile;
 use crate::topology::Topology;
-use crate::wait::Progress;
 use bytemuck::Pod;
+use portolan_base::error::Result;
+use portolan_base::shm::SharedFile;
+use portolan_base::wait::Progress;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -4,9 +4,9 @@ use super::Team;
 use crate::collective::call::{ElementType, Signature};
 use crate::collective::kind::Kind;
 use crate::collective::message_group::MessageGroup;
-use crate::error::{ErrorKind, Result, fail};
-use crate::shm::{Descriptor, SharedFile};
-use crate::wait::Progress;
+use portolan_base::error::{ErrorKind, Result, fail};
+use portolan_base::shm::{Descriptor, SharedFile};
+use portolan_base::wait::Progress;
 
 impl Team {
     /// Creates a file of `len` bytes on the leader of each node, and maps it on the members of the

@@ -24,13 +24,13 @@
 //! ignore this protocol.
 
 use super::runs::{Direction, Run};
-use crate::digest;
-use crate::error::{Error, ErrorKind, Result};
-use crate::shm::SharedFile;
-use crate::trace::Cause;
-use crate::wait::times::ALIVE;
-use crate::wait::{self, Boot, Progress};
 use parking_lot::Mutex;
+use portolan_base::digest;
+use portolan_base::error::{Error, ErrorKind, Result};
+use portolan_base::shm::SharedFile;
+use portolan_base::trace::Cause;
+use portolan_base::wait::times::ALIVE;
+use portolan_base::wait::{self, Boot, Progress};
 use std::any::Any;
 use std::collections::HashMap;
 use std::hash::Hash;

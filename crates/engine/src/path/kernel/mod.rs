@@ -7,9 +7,9 @@
 //! addition separately.
 
 use super::long_copy;
-use crate::layout::{Dim, Shape};
 use crate::memory::runs::{Direction, Span};
 use num_complex::Complex;
+use portolan_base::layout::{Dim, Shape};
 use std::ops::{Add, Mul, Neg};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 

@@ -3,12 +3,12 @@
 pub(crate) mod state;
 
 use self::state::{MutexState, state_bytes};
-use crate::error::{Result, fail};
-use crate::futex;
 use crate::path::two_sided::service::{Served, Service};
 use crate::path::two_sided::wire::{self, RequestHeader, RequestKind};
 use crate::path::{Paths, lock_stripe};
 use parking_lot::Mutex;
+use portolan_base::error::{Result, fail};
+use portolan_base::futex;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 

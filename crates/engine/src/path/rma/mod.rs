@@ -15,12 +15,12 @@ mod types;
 mod vector;
 
 use crate::core::Core;
-use crate::error::Result;
 use crate::memory::arena::{Arena, Path};
 use crate::memory::sparse::Sparse;
 use crate::mpi::Window;
 use parking_lot::{Mutex, MutexGuard};
 use pending::Pending;
+use portolan_base::error::Result;
 use std::ops::Range;
 use std::sync::Arc;
 use types::TypeCache;

@@ -1,15 +1,15 @@
 //! The operations of the transport through windows.
 
 use super::{MAX_PART, Rma, prepared, window};
-use crate::error::{Result, fail};
-use crate::layout::pairs::Pairs;
-use crate::layout::{Shape, Side, Vector};
 use crate::memory::arena::Arena;
 use crate::mpi::{Flavour, WindowTransfer};
 use crate::path::ops::{Transfer, TransferKind};
 use crate::path::two_sided::Action;
 use crate::path::{Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport};
-use crate::trace::{Awaited, Cause};
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::pairs::Pairs;
+use portolan_base::layout::{Shape, Side, Vector};
+use portolan_base::trace::{Awaited, Cause};
 use std::sync::Arc;
 
 fn is_get(kind: TransferKind) -> Result<bool> {

@@ -1,8 +1,8 @@
 //! The unfinished operations to one target: a short list of address ranges, and their windows.
 
 use super::window;
-use crate::error::Result;
 use crate::memory::arena::Arena;
+use portolan_base::error::Result;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -4,12 +4,12 @@
 use super::types::{TypeCache, blocks};
 use super::{MAX_PART, window};
 use crate::core::peer::CompletionCounter;
-use crate::error::{Result, reserve};
-use crate::layout::Side;
-use crate::layout::pairs::{ByteRun, Pairs, StridedBlock};
 use crate::memory::arena::Arena;
 use crate::mpi::{WindowShape, WindowTransfer};
 use crate::path::{Path, Paths, Prepared};
+use portolan_base::error::{Result, reserve};
+use portolan_base::layout::Side;
+use portolan_base::layout::pairs::{ByteRun, Pairs, StridedBlock};
 use std::ops::Range;
 use std::sync::Arc;
 

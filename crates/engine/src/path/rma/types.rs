@@ -1,9 +1,9 @@
 //! The derived datatypes of strided transfers, which are cached, and of lists of blocks.
 
-use crate::error::Result;
-use crate::layout::{Shape, Side};
 use crate::mpi::{DerivedType, WindowShape};
 use parking_lot::Mutex;
+use portolan_base::error::Result;
+use portolan_base::layout::{Shape, Side};
 use std::collections::HashMap;
 use std::sync::Arc;
 

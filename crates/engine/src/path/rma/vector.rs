@@ -7,10 +7,10 @@
 
 use super::types::blocks;
 use super::{MAX_PART, Rma, window};
-use crate::error::Result;
-use crate::layout::Vector;
 use crate::mpi::WindowTransfer;
 use crate::path::{Paths, RemotePlace};
+use portolan_base::error::Result;
+use portolan_base::layout::Vector;
 
 /// Maximum number of blocks of a datatype. MPICH and Open MPI take longer for each block of longer
 /// ones.

@@ -4,12 +4,12 @@
 use super::wire::{self, RequestHeader, RequestKind as Request};
 use super::{Action, TwoSided};
 use crate::core::peer::CompletionCounter;
-use crate::error::Result;
-use crate::layout::Shape;
 use crate::memory::runs::{self, Direction};
 use crate::path::kernel;
 use crate::path::ops::TransferKind;
 use crate::path::{Batch, Paths};
+use portolan_base::error::Result;
+use portolan_base::layout::Shape;
 use std::sync::Arc;
 
 impl TwoSided {

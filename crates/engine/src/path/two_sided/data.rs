@@ -7,11 +7,11 @@ use super::send::MAX_MESSAGE;
 use super::service::{Incoming, Parcel};
 use super::wire::RequestKind;
 use super::{Action, Address, ServiceState, TwoSided};
-use crate::error::Result;
 use crate::mpi::{Request, p2p};
-use crate::mutation::{self, Fault};
 use crate::path::Paths;
 use parking_lot::Mutex;
+use portolan_base::error::Result;
+use portolan_base::mutation::{self, Fault};
 use std::sync::Arc;
 
 #[derive(Debug)]

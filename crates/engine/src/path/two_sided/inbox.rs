@@ -8,8 +8,8 @@
 //! Posting a receive costs an MPI call, during which the origin waits. A buffer is therefore posted
 //! again only when there is nothing else to do, or when several wait.
 
-use crate::error::Result;
 use crate::mpi::{Comm, Request, p2p};
+use portolan_base::error::Result;
 use std::collections::VecDeque;
 
 /// Maximum length in bytes of a request without an announcement: an eager active message with its

@@ -3,13 +3,13 @@
 //! addresses were checked.
 
 use crate::core::peer::CompletionCounter;
-use crate::error::{Result, reserve};
-use crate::layout::Shape;
-use crate::layout::pairs::Pairs;
-use crate::layout::pairs::{ByteRun, StridedBlock};
 use crate::memory::arena::Arena;
 use crate::path::ops::{Transfer, TransferKind};
 use crate::path::{Batch, Path, Paths, Prepared};
+use portolan_base::error::{Result, reserve};
+use portolan_base::layout::Shape;
+use portolan_base::layout::pairs::Pairs;
+use portolan_base::layout::pairs::{ByteRun, StridedBlock};
 use std::sync::Arc;
 
 /// Maximum number of blocks of shapes that are sent as runs.

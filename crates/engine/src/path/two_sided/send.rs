@@ -3,19 +3,19 @@
 use super::inbox;
 use super::wire::{self, RequestHeader, RequestKind};
 use super::{Action, Address, CREDIT_EVERY, MOST_IN_FLIGHT, Number, TwoSided};
-use crate::config::SplitChoice;
 use crate::core::peer::{CompletionCounter, Sent};
 use crate::core::{count, handler};
-use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{Shape, Side};
 use crate::mpi::{Comm, Flavour, Request, p2p};
-use crate::mutation::{self, Fault};
 use crate::path::Path;
 use crate::path::Paths;
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::Transfer;
-use crate::trace::{Awaited, Cause};
-use crate::wait::{self, Progress};
+use portolan_base::config::SplitChoice;
+use portolan_base::error::{Error, ErrorKind, Result};
+use portolan_base::layout::{Shape, Side};
+use portolan_base::mutation::{self, Fault};
+use portolan_base::trace::{Awaited, Cause};
+use portolan_base::wait::{self, Progress};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

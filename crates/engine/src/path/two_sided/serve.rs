@@ -3,15 +3,15 @@
 use super::service::{Incoming, Served, Service, Services};
 use super::wire::{self, RequestHeader, RequestKind};
 use super::{Action, Address, CREDIT_EVERY, ServiceState, TwoSided};
-use crate::error::{Result, fail};
-use crate::layout::{Shape, Side};
 use crate::memory::arena::Arena;
 use crate::memory::runs::Run;
 use crate::mpi::p2p;
-use crate::mutation::{self, Fault};
 use crate::path::Paths;
 use crate::path::ops::Rmw;
 use crate::path::{kernel, shm_atomics};
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::{Shape, Side};
+use portolan_base::mutation::{self, Fault};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 

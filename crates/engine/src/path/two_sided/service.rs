@@ -10,8 +10,8 @@
 use super::Address;
 use super::wire::RequestKind;
 use crate::core::upper_layer::UpperLayer;
-use crate::error::{Result, fail};
 use crate::path::Paths;
+use portolan_base::error::{Result, fail};
 use std::any::Any;
 
 pub type Parcel = Box<dyn Any + Send>;

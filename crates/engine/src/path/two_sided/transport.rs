@@ -3,12 +3,12 @@
 use super::TwoSided;
 use super::prepared::Schedule;
 use super::wire::{RequestHeader, RequestKind};
-use crate::error::Result;
-use crate::layout::pairs::Pairs;
 use crate::memory::arena::Arena;
-use crate::mutation::{self, Fault};
 use crate::path::ops::{Rmw, Transfer, TransferKind};
 use crate::path::{Completion, Flush, Path, Paths, Prepared, RemotePlace, Transport};
+use portolan_base::error::Result;
+use portolan_base::layout::pairs::Pairs;
+use portolan_base::mutation::{self, Fault};
 use std::sync::Arc;
 
 impl Transport for TwoSided {

@@ -3,15 +3,15 @@
 //! build, so numbers are sent in their memory representation. Lengths are checked nevertheless.
 
 use crate::core::peer::Weight;
-use crate::error::{Result, fail};
-use crate::layout::{Dim, Shape};
 use crate::memory::runs::{self, Run};
 use crate::path::batch::NearBlock;
 use crate::path::kernel::Scale;
 use crate::path::ops::Rmw;
-use crate::trace;
 use bytemuck::checked;
 use num_complex::Complex;
+use portolan_base::error::{Result, fail};
+use portolan_base::layout::{Dim, Shape};
+use portolan_base::trace;
 use std::mem::{offset_of, size_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::CheckedBitPattern)]
@@ -164,7 +164,7 @@ struct WireDim {
 
 /// In bytes, with the shape.
 pub const MAX_HEAD: usize =
-    size_of::<RequestHeader>() + crate::layout::MAX_LEVELS * size_of::<WireDim>();
+    size_of::<RequestHeader>() + portolan_base::layout::MAX_LEVELS * size_of::<WireDim>();
 
 impl RequestHeader {
     pub fn new(kind: RequestKind, address: usize) -> RequestHeader {

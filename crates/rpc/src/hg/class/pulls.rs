@@ -9,7 +9,7 @@ use crate::na::address::Peer;
 use crate::na::limited::limited;
 use crate::na::transfer::Transfer;
 use crate::na::{Direction, Mem, Part, Permission};
-use portolan_engine::error::ErrorKind;
+use portolan_base::error::ErrorKind;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

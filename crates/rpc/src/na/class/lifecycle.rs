@@ -10,12 +10,12 @@ use crate::na::links::Links;
 use crate::na::options::Options;
 use crate::na::wake_source::WakeSource;
 use parking_lot::{Mutex, RwLock};
+use portolan_base::config::Config;
+use portolan_base::sync::biased_lock::BiasedLock;
+use portolan_base::wait::watchdog::{self, Watchdog};
 use portolan_engine::am::HandlerId;
-use portolan_engine::config::Config;
 use portolan_engine::memory::large_buffer;
 use portolan_engine::runtime::{Engine, log_sink};
-use portolan_engine::sync::biased_lock::BiasedLock;
-use portolan_engine::wait::watchdog::{self, Watchdog};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 

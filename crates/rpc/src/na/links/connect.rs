@@ -8,7 +8,7 @@ use super::{Links, sm, tcp};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
 use crate::na::class::{Plugin, Shared};
-use portolan_engine::error::{Error, ErrorKind};
+use portolan_base::error::{Error, ErrorKind};
 use std::sync::Arc;
 
 /// The networks of a class, which the threads that connect share.
@@ -76,7 +76,7 @@ impl Links {
         self.lose(class, n);
         let (networks, result) = (self.networks.clone(), dial.clone());
         let connect = move || {
-            portolan_engine::process::quiet_signals();
+            portolan_base::process::quiet_signals();
             if result.finish(networks.dial(&place, n)) {
                 networks.arrivals.dialled(n);
             }

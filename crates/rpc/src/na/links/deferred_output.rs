@@ -11,8 +11,8 @@
 
 use super::link::Link;
 use parking_lot::{Condvar, Mutex};
-use portolan_engine::process;
-use portolan_engine::thread::fast_tls;
+use portolan_base::process;
+use portolan_base::thread::fast_tls;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;

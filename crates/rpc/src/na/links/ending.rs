@@ -4,8 +4,8 @@ use super::Links;
 use crate::na::address::Peer;
 use crate::na::class::Shared;
 use crate::na::limited::limited;
+use portolan_base::wait::Naps;
 use portolan_engine::memory::shm_export;
-use portolan_engine::wait::Naps;
 use std::time::{Duration, Instant};
 
 /// Time limit for outgoing messages to be sent when the class is closed.

@@ -14,7 +14,7 @@ use crate::failure::{Result, refuse};
 use crate::na::address::Peer;
 use crate::na::class::Shared;
 use parking_lot::Mutex;
-use portolan_engine::process;
+use portolan_base::process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, getpid, getppid, pidfd_open};
 use std::os::fd::OwnedFd;

@@ -5,8 +5,8 @@
 use super::output::FRAME;
 use crate::na::service::NAMES;
 use crate::na::wire::{CHUNK, HEAD, Head, Kind, number};
+use portolan_base::error::ErrorKind;
 use portolan_engine::core::answers::AwaitedAnswer;
-use portolan_engine::error::ErrorKind;
 
 /// Maximum length of a body: the name of memory and a chunk.
 const MAX_BODY: usize = NAMES + CHUNK;

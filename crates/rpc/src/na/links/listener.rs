@@ -10,7 +10,7 @@
 use super::stream::Stream;
 use crate::na::limited::{Refusals, limited};
 use parking_lot::Mutex;
-use portolan_engine::wait::Naps;
+use portolan_base::wait::Naps;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
@@ -321,7 +321,7 @@ fn start<L: Listen>(hall: &Arc<Hall<L>>) -> io::Result<JoinHandle<()>> {
 }
 
 fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
-    portolan_engine::process::quiet_signals();
+    portolan_base::process::quiet_signals();
     let mut trouble = Trouble::none();
     for number in 0.. {
         let guest = hall.listen.accept();
@@ -372,7 +372,7 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
 }
 
 fn greet<L: Listen>(hall: &Hall<L>, guest: L::Guest, number: usize) {
-    portolan_engine::process::quiet_signals();
+    portolan_base::process::quiet_signals();
     if let Err(refusal) = hall.listen.greet(guest, &|| hall.forget(number))
         && !hall.stop.load(Ordering::Acquire)
     {

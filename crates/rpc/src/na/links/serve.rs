@@ -17,10 +17,10 @@ use crate::na::memory::{KEY, Mem, Run, decode_key, encode_key, not_registered, p
 use crate::na::plugin::Chunk;
 use crate::na::service::{self, NAMES, Named};
 use crate::na::wire::{Head, Kind};
+use portolan_base::error::ErrorKind;
 use portolan_engine::any_memory::Direction;
 use portolan_engine::core::answers::AwaitedAnswer;
 use portolan_engine::core::peer::CompletionCounter;
-use portolan_engine::error::ErrorKind;
 use portolan_engine::memory::{runs, shm_export};
 use portolan_engine::path::{cma, kernel};
 use std::borrow::Cow;

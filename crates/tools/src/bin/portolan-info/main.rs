@@ -8,11 +8,11 @@ mod program;
 
 use portolan::internals::engine;
 use portolan::{Result, Runtime};
-use portolan_engine::config::{Group, VARIABLES, Variable};
+use portolan_base::config::{Group, VARIABLES, Variable};
+use portolan_base::shm;
 use portolan_engine::mpi::Flavour;
 use portolan_engine::mpi::init::library_version;
 use portolan_engine::path::Path;
-use portolan_engine::shm;
 use portolan_engine::topology::host_name;
 use std::ffi::OsString;
 use std::fmt::Write;

@@ -11,7 +11,7 @@ use crate::result::Result;
 use crate::stats::Figure;
 use mpi::topology::SimpleCommunicator;
 use portolan::{Runtime, TransferPath};
-use portolan_engine::config::VARIABLES;
+use portolan_base::config::VARIABLES;
 use portolan_engine::mpi::init::library_version;
 use portolan_engine::topology::host_name;
 

@@ -4,7 +4,7 @@
 
 use super::shared::Bits;
 use crate::na::links::poller;
-use portolan_engine::shm::{Mapping, SharedFile};
+use portolan_base::shm::{Mapping, SharedFile};
 use std::fs::File;
 use std::io;
 use std::ops::Deref;

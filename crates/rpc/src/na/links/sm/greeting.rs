@@ -18,9 +18,9 @@ use super::ring::{self, Other, Reachable, Rings, Side};
 use crate::na::address::host_and_port;
 use crate::na::links::listener::{Opened, Refusal, Who};
 use crate::na::wire::number;
+use portolan_base::shm::{Mapping, SharedFile};
 use portolan_engine::any_memory::{Direction, Span};
 use portolan_engine::path::cma;
-use portolan_engine::shm::{Mapping, SharedFile};
 use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,

@@ -1,7 +1,7 @@
 //! A connection through shared memory: a ring in each direction, and a socket whose end means that
 //! the peer has gone.
 //!
-//! The rings ([`portolan_engine::sync::ring`]) and the counts of copies of both sides are one piece
+//! The rings ([`portolan_base::sync::ring`]) and the counts of copies of both sides are one piece
 //! of memory. A record has some bytes of the stream. The peer may change them while they are read,
 //! so they are copied first, and then are like the bytes of a socket. A number that is not possible
 //! ends the connection.
@@ -13,12 +13,12 @@ use super::bell::Bell;
 use super::shared::Copies;
 use crate::na::links::stream::{Read, Stream, after, total};
 use crate::na::memory::Run;
+use portolan_base::shm::Mapping;
+use portolan_base::sync::ring::{Impossible, Reader, Writer};
+use portolan_base::sync::ring_memory::{self, Mapped};
 use portolan_engine::memory::registered::wait_for_copy;
 use portolan_engine::memory::shared_bytes;
 use portolan_engine::memory::shm_export::LONGEST_COPY;
-use portolan_engine::shm::Mapping;
-use portolan_engine::sync::ring::{Impossible, Reader, Writer};
-use portolan_engine::sync::ring_memory::{self, Mapped};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::io::{self, Read as _};
@@ -287,7 +287,7 @@ impl Stream for Rings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portolan_engine::shm::SharedFile;
+    use portolan_base::shm::SharedFile;
     use std::time::Duration;
 
     /// Two sides of a connection between this process and itself.

@@ -1,4 +1,4 @@
-//! The state that two processes share beside their rings ([`portolan_engine::sync::ring`]): the
+//! The state that two processes share beside their rings ([`portolan_base::sync::ring`]): the
 //! counts of copies, and the bell of a class. All are atomics, which the peer may change to any value
 //! at any time.
 //!
@@ -12,8 +12,8 @@
 //!
 //! Invariant: these accesses are sequentially consistent.
 
-use portolan_engine::sync::atomic::Ordering::SeqCst;
-use portolan_engine::sync::atomic::{AtomicU32, AtomicU64};
+use portolan_base::sync::atomic::Ordering::SeqCst;
+use portolan_base::sync::atomic::{AtomicU32, AtomicU64};
 
 /// A value with a cache line of its own.
 #[derive(Debug, Default)]

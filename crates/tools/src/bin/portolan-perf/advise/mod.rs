@@ -293,7 +293,7 @@ mod tests {
     fn experiments_begin_with_the_default() {
         for experiment in EXPERIMENTS {
             let variable =
-                portolan_engine::config::VARIABLES.iter().find(|v| v.name == experiment.variable);
+                portolan_base::config::VARIABLES.iter().find(|v| v.name == experiment.variable);
             let variable = variable.expect("the variable is one of the library's");
             assert_eq!(variable.default, experiment.values[0], "{}", variable.name);
             experiment.tests.iter().for_each(|name| assert_eq!(test(name).name, *name));

@@ -6,7 +6,7 @@ use crate::plan::Case;
 use crate::result::Result;
 use portolan::internals::engine;
 use portolan::transfer::Block;
-use portolan_engine::layout::Vector;
+use portolan_base::layout::Vector;
 use portolan_engine::transfer::TransferKind;
 use std::hint::black_box;
 

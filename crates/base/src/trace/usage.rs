@@ -17,11 +17,11 @@ pub(crate) fn involuntary_switches() -> u64 {
 }
 
 /// In bytes.
-pub(crate) fn peak_memory() -> u64 {
+pub fn peak_memory() -> u64 {
     used_by(libc::RUSAGE_SELF).ru_maxrss as u64 * 1024
 }
 
-pub(super) fn current() -> Usage {
+pub fn current() -> Usage {
     let used = used_by(libc::RUSAGE_SELF);
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
     let (threads, delays) = threads();
@@ -52,7 +52,7 @@ fn threads() -> (u64, Option<Delays>) {
     (threads, delays)
 }
 
-fn schedstat(text: &str) -> Option<(u64, u64)> {
+pub fn schedstat(text: &str) -> Option<(u64, u64)> {
     let mut numbers = text.split_whitespace().map(str::parse);
     let (cpu, delay) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     // A kernel that does not count writes zeroes.

@@ -1,4 +1,4 @@
-//! Files in shared memory that the ranks of a node map ([`crate::collective::Team::share`]).
+//! Files in shared memory that the ranks of a node map (the engine's `Team::share`).
 //!
 //! The files are unnamed. One rank creates a file with `O_TMPFILE`, and the others open it through
 //! `/proc/PID/fd/FD`, so nothing remains however a job ends. If this does not work (an old file
@@ -82,7 +82,7 @@ impl Descriptor {
         (!text.is_empty()).then(|| PathBuf::from(text))
     }
 
-    pub(crate) fn open(&self) -> Result<File> {
+    pub fn open(&self) -> Result<File> {
         let Some(path) = self.path() else {
             fail!(Internal, "the descriptor of a shared arena contains no file");
         };
@@ -108,7 +108,7 @@ fn place_of(file: &File) -> Result<FilePlace> {
 }
 
 #[derive(Debug)]
-pub(crate) struct FreshFile(File);
+pub struct FreshFile(File);
 
 impl FreshFile {
     pub fn create(dir: &str) -> io::Result<FreshFile> {
@@ -199,7 +199,7 @@ impl SharedFile {
         place_of(&self.file)
     }
 
-    pub(crate) fn descriptor(&self) -> Result<Descriptor> {
+    pub fn descriptor(&self) -> Result<Descriptor> {
         let (device, inode, pid, fd) = self.place()?;
         let Name(Some(path)) = &self.name else {
             return Ok(Descriptor::unnamed(device, inode, pid, fd));
@@ -213,11 +213,11 @@ impl SharedFile {
         Ok(Descriptor { device, inode, path: bytes })
     }
 
-    pub(crate) fn unlink(&mut self) {
+    pub fn unlink(&mut self) {
         self.name = Name(None);
     }
 
-    pub(crate) fn mapping(&self) -> &Mapping {
+    pub fn mapping(&self) -> &Mapping {
         &self.mapping
     }
 

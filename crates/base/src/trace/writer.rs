@@ -30,15 +30,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-const EVERY: Duration = Duration::from_millis(500);
+pub const EVERY: Duration = Duration::from_millis(500);
 /// Time that the end of the job waits for the disk.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 /// Shortest event in a nearly full file, in nanoseconds.
-const LONG_NS: u64 = 10_000;
+pub const LONG_NS: u64 = 10_000;
 /// The thread number in blocks of definitions.
-const NO_THREAD: u32 = u32::MAX;
+pub const NO_THREAD: u32 = u32::MAX;
 /// Longest text of a string in bytes. Longer texts are truncated.
-const MAX_TEXT: usize = 4096;
+pub const MAX_TEXT: usize = 4096;
 
 /// An event of the writer itself.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) enum Definition {
 }
 
 impl Definition {
-    fn event(&self) -> Event<'_> {
+    pub fn event(&self) -> Event<'_> {
         match self {
             Definition::String { string, text } => {
                 let mut end = text.len().min(MAX_TEXT);
@@ -70,11 +70,7 @@ pub(super) struct TraceWriter {
 
 impl TraceWriter {
     /// Writes `file` from its beginning, or warns and returns `None`.
-    pub(super) fn start(
-        running: &Arc<Recording>,
-        file: File,
-        metadata: &str,
-    ) -> Option<TraceWriter> {
+    pub fn start(running: &Arc<Recording>, file: File, metadata: &str) -> Option<TraceWriter> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut pending = Vec::new();
         format::encode_file_header(metadata, &mut pending);
@@ -103,7 +99,7 @@ impl TraceWriter {
         }
     }
 
-    pub(super) fn thread(&self) -> Thread {
+    pub fn thread(&self) -> Thread {
         self.handle.thread().clone()
     }
 
@@ -124,14 +120,14 @@ impl TraceWriter {
 }
 
 #[derive(Debug, Default)]
-struct Written {
+pub struct Written {
     place: LogPlace,
     blocks: u32,
     left_out: u64,
     reported: u64,
 }
 
-struct Output {
+pub struct Output {
     file: File,
     /// Whole blocks, the first perhaps already written in part.
     pending: Vec<u8>,
@@ -145,7 +141,7 @@ struct Output {
 }
 
 impl Output {
-    fn run(&mut self, running: &Recording, stop: &AtomicBool) {
+    pub fn run(&mut self, running: &Recording, stop: &AtomicBool) {
         let mut used: Option<Instant> = None;
         loop {
             let last = stop.load(Ordering::Acquire);
@@ -167,7 +163,7 @@ impl Output {
     }
 
     /// Continues until everything is written, for at most [`LAST_WRITE`].
-    fn end(&mut self, running: &Recording) {
+    pub fn end(&mut self, running: &Recording) {
         let (begun, mut ended) = (Instant::now(), false);
         while begun.elapsed() < LAST_WRITE && !self.broken {
             if self.flush() {
@@ -188,7 +184,7 @@ impl Output {
     }
 
     /// Reports the number of missing events in a warning and in a last block.
-    fn give_up(&mut self, running: &Recording) {
+    pub fn give_up(&mut self, running: &Recording) {
         let pending = self.unwritten.iter().map(|(_, b)| u64::from(b.events) + b.dropped);
         let mut lost: u64 = pending.sum();
         let logs = running.logs.lock().clone();
@@ -212,7 +208,7 @@ impl Output {
         }
     }
 
-    fn take_all(&mut self, running: &Recording, last: bool) {
+    pub fn take_all(&mut self, running: &Recording, last: bool) {
         let definitions = std::mem::take(&mut *running.definitions.lock());
         self.define(&definitions);
         let logs = running.logs.lock().clone();
@@ -225,7 +221,7 @@ impl Output {
         }
     }
 
-    fn take(&mut self, running: &Recording, at: usize, log: &ThreadLog, last: bool) {
+    pub fn take(&mut self, running: &Recording, at: usize, log: &ThreadLog, last: bool) {
         let mut thread = std::mem::take(&mut self.threads[at]);
         let mut place = thread.place;
         log.take(&mut place, |taken| {
@@ -245,7 +241,7 @@ impl Output {
     }
 
     /// Near the limit, also makes threads drop short events, and finally all.
-    fn has_room(&self, running: &Recording, bytes: usize) -> bool {
+    pub fn has_room(&self, running: &Recording, bytes: usize) -> bool {
         if self.limit == 0 {
             return true;
         }
@@ -259,7 +255,7 @@ impl Output {
         full <= self.limit
     }
 
-    fn block(&mut self, log: &ThreadLog, thread: &mut Written, taken: Taken<'_>) {
+    pub fn block(&mut self, log: &ThreadLog, thread: &mut Written, taken: Taken<'_>) {
         let dropped = log.dropped() + thread.left_out;
         let header = BlockHeader {
             payload_bytes: taken.bytes.len(),
@@ -277,14 +273,14 @@ impl Output {
         self.append(&header, taken.bytes);
     }
 
-    fn append(&mut self, header: &BlockHeader, payload: &[u8]) {
+    pub fn append(&mut self, header: &BlockHeader, payload: &[u8]) {
         self.unwritten.push_back((self.written, *header));
         self.pending.extend_from_slice(&header.encode(payload));
         self.pending.extend_from_slice(payload);
         self.written += (format::BLOCK_HEADER + payload.len()) as u64;
     }
 
-    fn define(&mut self, definitions: &[Definition]) {
+    pub fn define(&mut self, definitions: &[Definition]) {
         let mut payload = Vec::new();
         let (mut encoder, mut events) = (Encoder::new(0), 0);
         for (at, definition) in definitions.iter().enumerate() {
@@ -312,7 +308,7 @@ impl Output {
         }
     }
 
-    fn flush(&mut self) -> bool {
+    pub fn flush(&mut self) -> bool {
         let mut at = 0;
         while at < self.pending.len() && !self.broken {
             match self.file.write(&self.pending[at..]) {

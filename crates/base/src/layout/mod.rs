@@ -175,6 +175,7 @@ impl Shape {
         self.dims.push(dim);
     }
 
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.dims.iter().fold(self.block, |b, d| b * d.n)
     }
@@ -187,14 +188,17 @@ impl Shape {
         self.block
     }
 
+    #[inline]
     pub fn dims(&self) -> &[Dim] {
         &self.dims
     }
 
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.dims.is_empty()
     }
 
+    #[inline]
     pub fn is_contiguous_on(&self, side: Side) -> bool {
         let mut row = self.block as isize;
         self.dims.iter().all(|d| {
@@ -205,6 +209,7 @@ impl Shape {
     }
 
     /// Range of bytes that `side` spans, as offsets. The first is negative only if a stride is.
+    #[inline]
     pub fn extent(&self, side: Side) -> (isize, isize) {
         self.dims.iter().fold((0, self.block as isize), |(lo, hi), dim| {
             let far = (dim.n as isize - 1) * dim.stride(side);
@@ -241,6 +246,7 @@ impl Shape {
     /// Splits the shape into parts of at most `max` bytes, or `unit` bytes if that is more, and
     /// calls `piece(local offset, remote offset, part)` for each in order. A part ends between
     /// blocks, or inside a block after a multiple of `unit` bytes of it.
+    #[inline]
     pub fn split(
         &self,
         max: usize,

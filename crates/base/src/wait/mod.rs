@@ -12,11 +12,11 @@
 
 use crate::error::{Result, fail};
 use crate::trace::{self, Awaited, Cause};
-pub(crate) use contention::offer_core;
+pub use contention::offer_core;
 pub use deadline::Deadline;
-pub(crate) use policy::while_held;
+pub use policy::while_held;
 pub use policy::{Backoff, Ends, Naps, Patience, Step};
-pub(crate) use progress::progress_by_deref;
+pub use progress::progress_by_deref;
 pub use progress::{Boot, GivenUp, Progress, Unlocked, Waiting};
 pub use repeated_wait::RepeatedWait;
 use std::time::{Duration, Instant};
@@ -34,13 +34,13 @@ pub mod watchdog;
 mod word;
 
 /// Number of checks in half a microsecond, for a store of a rank of the node.
-pub(crate) const NEAR: u32 = 40;
+pub const NEAR: u32 = 40;
 /// If the store may also come from another node, by a message that only a poll receives.
-pub(crate) const ANYWHERE: u32 = 8;
+pub const ANYWHERE: u32 = 8;
 
 /// Asks `checks` times whether another rank has stored, without progress.
 #[inline]
-pub(crate) fn briefly(checks: u32, done: impl Fn() -> bool) -> bool {
+pub fn briefly(checks: u32, done: impl Fn() -> bool) -> bool {
     for _ in 0..checks {
         if done() {
             return true;

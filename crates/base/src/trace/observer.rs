@@ -78,7 +78,7 @@ impl Observer {
         }
     }
 
-    pub(crate) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.running.is_some()
     }
 
@@ -92,7 +92,7 @@ impl Observer {
     }
 
     /// `metadata` becomes part of the file's header.
-    pub(crate) fn write_to(&self, file: File, metadata: &str) {
+    pub fn write_to(&self, file: File, metadata: &str) {
         if let Some(running) = &self.running
             && let Some(writer) = TraceWriter::start(running, file, metadata)
         {

@@ -17,7 +17,7 @@ mod exclude;
 pub mod interface;
 mod log;
 mod observer;
-pub(crate) mod usage;
+pub mod usage;
 mod writer;
 
 pub use call_info::{Awaited, CallInfo, Settings, count};

@@ -55,7 +55,7 @@ impl Entered<'_> {
 
     /// Records the end of a call. `call_info` runs only if a trace is written.
     #[inline(always)]
-    pub(crate) fn leave_by(
+    pub fn leave_by(
         self,
         call: Call,
         path: PathTaken,
@@ -110,11 +110,7 @@ impl Entered<'_> {
 
     /// Records an MPI call of the program, which counts as a wait. `call_info` returns the peer,
     /// the bytes, and the number of the communicator.
-    pub(crate) fn leave_mpi(
-        self,
-        call: MpiCall,
-        call_info: impl FnOnce() -> (Option<u32>, u64, u64),
-    ) {
+    pub fn leave_mpi(self, call: MpiCall, call_info: impl FnOnce() -> (Option<u32>, u64, u64)) {
         if !self.outer {
             return;
         }

@@ -59,7 +59,7 @@ pub(super) struct LastBlock {
     pub segment: u64,
 }
 
-pub(crate) struct ThreadLog {
+pub struct ThreadLog {
     pub thread: usize,
     pub number: u32,
     pub role: Role,

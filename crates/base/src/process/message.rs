@@ -8,10 +8,16 @@ use log::{Level, Record};
 use std::fmt;
 
 /// In paths of functions and log records. The first is the C library and the Rust interface.
-const CRATES: [&str; 5] =
-    ["portolan", "portolan_engine", "portolan_compose", "portolan_rpc", "portolan_interpose"];
+const CRATES: [&str; 6] = [
+    "portolan",
+    "portolan_base",
+    "portolan_engine",
+    "portolan_compose",
+    "portolan_rpc",
+    "portolan_interpose",
+];
 
-/// A path such as `portolan_engine::wait::until` names something of the library.
+/// A path such as `portolan_base::wait::until` names something of the library.
 pub(crate) fn is_of_library(path: &str) -> bool {
     path.split_once("::").is_some_and(|(krate, _)| CRATES.contains(&krate))
 }
@@ -44,7 +50,7 @@ fn of(name: &str, kind: &str, text: &str) -> String {
 }
 
 /// Debug and trace messages name their module.
-pub(crate) fn of_record(record: &Record<'_>) -> String {
+pub fn of_record(record: &Record<'_>) -> String {
     let target = record.target();
     let name = match target.split("::").next().unwrap_or(target) {
         name if CRATES.contains(&name) => CRATES[0],

@@ -30,7 +30,7 @@ pub fn world_rank() -> Option<usize> {
     WORLD_RANK.load(Ordering::Relaxed).checked_sub(1)
 }
 
-pub(crate) fn set_world_rank(rank: usize) {
+pub fn set_world_rank(rank: usize) {
     WORLD_RANK.store(rank + 1, Ordering::Relaxed);
 }
 
@@ -38,7 +38,7 @@ pub fn is_running() -> bool {
     RUNNING.load(Ordering::Acquire)
 }
 
-pub(crate) fn set_running(running: bool) {
+pub fn set_running(running: bool) {
     RUNNING.store(running, Ordering::Release);
 }
 
@@ -66,7 +66,7 @@ pub fn count_forks() {
 }
 
 /// In forked children, `in_child` may only store to memory: locks may be held for good.
-pub(crate) fn watch_forks(in_child: fn()) {
+pub fn watch_forks(in_child: fn()) {
     let _ = IN_CHILD.set(in_child);
     count_forks();
 }
@@ -82,7 +82,7 @@ pub fn is_forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
-pub(crate) fn set_end(end: fn(i32) -> !) {
+pub fn set_end(end: fn(i32) -> !) {
     leave(&END, end);
 }
 
@@ -106,7 +106,7 @@ pub fn end_job(code: i32) -> ! {
     }
 }
 
-pub(crate) fn set_pending(pending: fn() -> Option<String>) {
+pub fn set_pending(pending: fn() -> Option<String>) {
     leave(&PENDING, pending);
 }
 
@@ -123,7 +123,7 @@ pub fn set_keeps_mapped(keeps: fn() -> bool) {
 }
 
 /// Leaves shared files mapped from now on, if the program may still use them.
-pub(crate) fn ask_keeps_mapped() {
+pub fn ask_keeps_mapped() {
     if left(&KEEPS_MAPPED).is_some_and(|keeps| keeps()) {
         KEPT_MAPPED.store(true, Ordering::Relaxed);
     }
@@ -173,7 +173,7 @@ pub fn caller() -> Option<String> {
 }
 
 /// Forgets the functions that the program has given for the runtime that ends.
-pub(crate) fn forget_functions() {
+pub fn forget_functions() {
     HAS_CALLER.store(false, Ordering::Relaxed);
     *CALLER.write() = None;
     *INTERRUPTED.write() = None;
@@ -201,7 +201,7 @@ pub(crate) fn without_size_signal<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-pub(crate) fn longest_file() -> Option<u64> {
+pub fn longest_file() -> Option<u64> {
     // SAFETY: zeros are a valid `rlimit`, which the call overwrites.
     let limit = unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();

@@ -12,7 +12,7 @@ struct Setting {
 
 const COUNT: usize = 11;
 
-pub(crate) type Agreed = [u64; COUNT];
+pub type Agreed = [u64; COUNT];
 
 fn one_of(names: &[&str], number: u64) -> String {
     usize::try_from(number).ok().and_then(|n| names.get(n)).unwrap_or(&"unknown").to_string()

@@ -8,12 +8,12 @@
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 
 /// Returns a new random key.
-pub(crate) fn key() -> u64 {
+pub fn key() -> u64 {
     RandomState::new().hash_one(0)
 }
 
 /// Processes of the same build get the same digest of the same value and key.
-pub(crate) fn keyed(key: u64, value: impl Hash) -> u64 {
+pub fn keyed(key: u64, value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     value.hash(&mut hasher);

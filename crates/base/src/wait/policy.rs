@@ -32,9 +32,9 @@ use super::{Progress, contention};
 use std::time::Duration;
 
 /// From this number of ranks per core, polls of waiting ranks cost more than they gain.
-const MANY: u32 = 4;
+pub const MANY: u32 = 4;
 /// Longer polling helps only if every rank has its own core.
-const CROWDED_SPIN: u32 = 20;
+pub const CROWDED_SPIN: u32 = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -159,7 +159,7 @@ impl Patience {
     };
 
     /// For a polling loop of the program, which may do more than wait.
-    pub(crate) const LOOP: Patience =
+    pub const LOOP: Patience =
         Patience { polls: LOOP_POLLS, longest_nap: LOOP_NAP, limit: LOOP_NAP, ..Patience::POLLING };
 
     /// Another thread wakes this one, a third serves. Naps are short: a wake-up may be missing.
@@ -195,7 +195,7 @@ impl Patience {
     }
 
     /// For the progress thread. `longest`: its longest nap.
-    pub(crate) fn of_thread(messages: bool, longest: Duration) -> Patience {
+    pub fn of_thread(messages: bool, longest: Duration) -> Patience {
         let polls = if messages { AWAKE } else { AWAKE_BY_BELL };
         let (first_nap, event_nap) = (THREAD_NAP, THREAD_NAP);
         let thread = Patience { polls, first_nap, event_nap, ..Patience::POLLING };
@@ -204,7 +204,7 @@ impl Patience {
 
     /// For a wait of a rank. `requested` returns whether other ranks have sent it requests since
     /// the last call.
-    pub(crate) fn of(facts: &Facts, ends: Ends, requested: impl FnOnce() -> bool) -> Patience {
+    pub fn of(facts: &Facts, ends: Ends, requested: impl FnOnce() -> bool) -> Patience {
         let Facts { crowded, per_core, served, messages, spin, idle_poll } = *facts;
         let polling = match crowded {
             false => Patience { spin, ..Patience::POLLING },
@@ -311,7 +311,7 @@ impl Backoff {
 
 /// Waits for a lock that others hold for a few instructions. Yields from time to time, because the
 /// holder may be preempted, or naps if other work competes for the core. Then calls `yielded`.
-pub(crate) fn while_held(mut held: impl FnMut() -> bool, mut yielded: impl FnMut()) {
+pub fn while_held(mut held: impl FnMut() -> bool, mut yielded: impl FnMut()) {
     const POLLS: u32 = 128;
     let mut polls = 0;
     while held() {

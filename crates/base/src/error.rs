@@ -91,7 +91,7 @@ impl Error {
     }
 
     #[cold]
-    pub(crate) fn reworded(mut self, detail: String) -> Self {
+    pub fn reworded(mut self, detail: String) -> Self {
         self.0.detail = detail;
         self
     }
@@ -105,7 +105,7 @@ impl Error {
 
     /// Ends the job with the error. It occurred in a message that its origin relies on.
     #[cold]
-    pub(crate) fn end_job(&self) -> ! {
+    pub fn end_job(&self) -> ! {
         self.clone().log_once();
         crate::process::end_job(self.kind().code())
     }
@@ -144,7 +144,7 @@ impl std::error::Error for Error {}
 
 /// Fails with `State` in a forked child, which must not make calls.
 #[inline]
-pub(crate) fn unless_forked() -> Result<()> {
+pub fn unless_forked() -> Result<()> {
     if crate::process::is_forked() { Err(Error::in_fork()) } else { Ok(()) }
 }
 

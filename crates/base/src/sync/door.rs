@@ -34,7 +34,7 @@ impl Drop for InsideDoor {
 
 impl Door {
     /// Each door of the process needs its own number below [`DOORS`].
-    pub(crate) const fn new(number: usize) -> Door {
+    pub const fn new(number: usize) -> Door {
         assert!(number < DOORS);
         Door { shut: AtomicBool::new(true), number }
     }
@@ -49,7 +49,7 @@ impl Door {
 
     /// Enters even if the door is shut, for threads that are certain to be waited for.
     #[inline]
-    pub(crate) fn pass_anyway(&self) -> InsideDoor {
+    pub fn pass_anyway(&self) -> InsideDoor {
         let count = self.mine();
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         InsideDoor { count, _here: PhantomData }
@@ -59,7 +59,7 @@ impl Door {
     /// thread that shuts the door clears the pointer first. It then sees the count of each thread
     /// that has loaded the pointer before.
     #[inline]
-    pub(crate) fn announce(&self) -> InsideDoor {
+    pub fn announce(&self) -> InsideDoor {
         let inside = self.pass_anyway();
         light();
         inside
@@ -75,26 +75,26 @@ impl Door {
         self.shut.store(false, Ordering::Release);
     }
 
-    pub(crate) fn shut(&self) {
+    pub fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
         heavy();
     }
 
     #[inline]
-    pub(crate) fn is_shut(&self) -> bool {
+    pub fn is_shut(&self) -> bool {
         self.shut.load(Ordering::Acquire)
     }
 
-    pub(crate) fn am_inside(&self) -> bool {
+    pub fn am_inside(&self) -> bool {
         self.depth() > 0
     }
 
     /// The number of times that this thread has entered and not left.
-    pub(crate) fn depth(&self) -> u32 {
+    pub fn depth(&self) -> u32 {
         self.mine().load(Ordering::Relaxed)
     }
 
-    pub(crate) fn others_inside(&self) -> usize {
+    pub fn others_inside(&self) -> usize {
         let mine = self.mine();
         let all = reader_slot::all();
         // A thread whose slot is created later, under the lock of the list, finds the door shut.

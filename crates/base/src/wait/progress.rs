@@ -108,7 +108,9 @@ pub trait Progress {
 }
 
 /// Implements [`Progress`] for a layer by its `Deref` target.
-macro_rules! progress_by_deref {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __progress_by_deref {
     ($layer:ty) => {
         impl $crate::wait::Progress for $layer {
             #[inline]
@@ -118,7 +120,7 @@ macro_rules! progress_by_deref {
         }
     };
 }
-pub(crate) use progress_by_deref;
+pub use __progress_by_deref as progress_by_deref;
 
 /// Before the engine exists, there is nothing to serve.
 #[derive(Debug)]

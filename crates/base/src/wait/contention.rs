@@ -98,7 +98,7 @@ pub(super) fn timed_yield() -> Duration {
 }
 
 /// Yields the core to other ranks, unless it would go to other work.
-pub(crate) fn offer_core() {
+pub fn offer_core() {
     if !is_present() {
         timed_yield();
     }

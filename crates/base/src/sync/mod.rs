@@ -3,7 +3,7 @@
 //! The crate in `models/` includes the lock-free modules and replaces these primitives by the doubles
 //! of a model checker.
 
-pub(crate) mod append_lists;
+pub mod append_lists;
 pub mod biased_lock;
 pub mod brlock;
 pub mod door;

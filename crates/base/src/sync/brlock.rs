@@ -44,7 +44,7 @@ impl<'a, T> BrReadGuard<'a, T> {
     /// # Safety
     /// The caller must not use the value after the guard is dropped.
     #[inline]
-    pub(crate) unsafe fn value(&self) -> &'a T {
+    pub unsafe fn value(&self) -> &'a T {
         self.value
     }
 }

@@ -9,13 +9,13 @@
 //! Invariant: only the first thread accesses the plain memory. After it has ended, a later thread
 //! with the same thread pointer takes its place and finds the values that it left.
 
-pub(crate) mod blocked;
+pub mod blocked;
 mod public_call;
 pub mod stack;
 
 pub use public_call::PublicCall;
 
-pub(crate) use portolan_trace_format::format::Role;
+pub use portolan_trace_format::format::Role;
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,12 +25,12 @@ thread_local! {
     static ROLE: Cell<Role> = const { Cell::new(Role::Program) };
 }
 
-pub(crate) fn role() -> Role {
+pub fn role() -> Role {
     ROLE.get()
 }
 
 /// Starts a thread of the library.
-pub(crate) fn spawn(
+pub fn spawn(
     thread: Builder,
     role: Role,
     body: impl FnOnce() + Send + 'static,
