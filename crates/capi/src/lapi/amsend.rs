@@ -147,9 +147,13 @@ fn route(context: &Context, engine: &Am, target: usize, hdr_hdl: u64) -> (u64, u
     }
     // Read before the routes, so that a route from before an exchange is not taken afterwards.
     let of = (context.handle(), context.exchanges.load(Ordering::Acquire));
-    let last = LAST.get();
-    if last.hdr_hdl == hdr_hdl && last.target == target && last.of == of {
-        return last.route;
+    let known = LAST.with(|last| {
+        let last = last.get();
+        let is_same = last.hdr_hdl == hdr_hdl && last.target == target && last.of == of;
+        is_same.then_some(last.route)
+    });
+    if let Some(route) = known {
+        return route;
     }
     let route = find_route(context, target, hdr_hdl);
     LAST.set(LastRoute { of, target, hdr_hdl, route });
