@@ -4,7 +4,7 @@
 //! program never sees, with one tag for each group. Every receive names its source, whose messages
 //! MPI keeps in order, so consecutive collectives cannot be confused.
 //!
-//! **Checks.** Each message has a header with the sender's [call](super::call) and the number of
+//! **Checks.** Each message has a header with the sender's call ([`super::call`]) and the number of
 //! the collective in the circle. A receiver compares both with its own before it uses any byte of
 //! the data ([`super::transfer`]), so a result depends only on ranks that made the same call. The
 //! first exchange of every collective is with the same neighbours: each rank sends to the rank
