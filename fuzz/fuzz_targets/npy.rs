@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::internals::array::npy::{decode, encode, Header};
+use portolan::internals::array::npy::{Header, decode, encode};
 
 fuzz_target!(|input: (&[u8], bool, &[u8])| {
     let (text, wide, noise) = input;

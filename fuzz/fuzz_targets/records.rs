@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan_engine::am::wire as am;
 use portolan_base::layout::Side;
+use portolan_engine::am::wire as am;
 use portolan_engine::memory::runs;
 use portolan_engine::path::two_sided::wire;
 

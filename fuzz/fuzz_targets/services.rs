@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use portolan_rpc::na::service::{NAMES, Named, read, write};
-use portolan_rpc::na::{Permission, Mem, Run};
+use portolan_rpc::na::{Mem, Permission, Run};
 
 fuzz_target!(|input: (u8, bool, bool, usize, usize, &[u8])| {
     let (flags, registered, named, offset, len, bytes) = input;
