@@ -39,7 +39,7 @@ fuzz_target!(|input: (bool, &[u8])| {
     let memory = Some("memory".into());
     let own = Own { place: "host:1".into(), key, memory, ..Own::default() };
     // Adds the opening bytes that all classes share, so that the input reaches the later checks.
-    let opening = [b"ptlntcp\x06\x03", bytes].concat();
+    let opening = [b"ptlntcp\x07\x03", bytes].concat();
     let says = if polite { &opening } else { bytes };
     let mut guest = Stranger { says, told: Vec::new() };
     let believed = |_: &str, _: &_| panic!("a stranger is believed");
@@ -57,7 +57,7 @@ fuzz_target!(|input: (bool, &[u8])| {
     // Without a key, a stranger may connect, but the address that it claims is not believed.
     let open = Own { place: "host:1".into(), ..Own::default() };
     let dial = open.dials.begin(here).expect("random bytes");
-    let opening = [b"ptlntcp\x06\x00", bytes].concat();
+    let opening = [b"ptlntcp\x07\x00", bytes].concat();
     let says = if polite { &opening } else { bytes };
     let mut guest = Stranger { says, told: Vec::new() };
     if let Ok(Some(client)) = as_server(&mut guest, &open, |_| 7, |_, _| false, || (), &binding) {

@@ -64,7 +64,7 @@ pub fn crowd(address: &str, count: usize, ready: &Path) {
         let own = format!("crowd.{n}:0");
         let (mut nonce, len) = ([0; 32], (own.len() as u16).to_le_bytes());
         nonce[..8].copy_from_slice(&n.to_le_bytes());
-        let front = [b"ptlntcp\x06", &[0][..], &[0; 8], &nonce].concat();
+        let front = [b"ptlntcp\x07", &[0][..], &[0; 8], &nonce].concat();
         let hello = [&front[..], &len, own.as_bytes(), &[0; 32]].concat();
         socket.write_all(&hello).unwrap();
         let mut welcome = [0; 49 + 34];

@@ -125,7 +125,7 @@ fn stranger(server: &str, claim: &str) -> std::io::Result<TcpStream> {
     let mut socket = TcpStream::connect(server.strip_prefix("tcp://").unwrap())?;
     socket.set_read_timeout(Some(PATIENCE))?;
     let len = (claim.len() as u16).to_le_bytes();
-    let hello = [&b"ptlntcp\x06"[..], &[0; 41], &len, claim.as_bytes(), &[0; 32]].concat();
+    let hello = [&b"ptlntcp\x07"[..], &[0; 41], &len, claim.as_bytes(), &[0; 32]].concat();
     socket.write_all(&hello)?;
     Ok(socket)
 }

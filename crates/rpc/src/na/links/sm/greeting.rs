@@ -33,7 +33,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The last byte is the version of the hello and of the shared memory.
+/// The last byte is the version of the hello, of the shared memory and of the messages.
 const MAGIC: [u8; 8] = *b"ptlnsm\0\x05";
 const NAME: usize = 264;
 const FIXED: usize = 44;

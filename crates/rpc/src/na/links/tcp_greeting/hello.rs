@@ -9,7 +9,8 @@ use crate::na::wire::number;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 
-pub(super) const MAGIC: &[u8; 8] = b"ptlntcp\x06";
+/// The last byte is the version of the greeting and of the messages.
+pub(super) const MAGIC: &[u8; 8] = b"ptlntcp\x07";
 const FRONT: usize = 8 + 1 + 8 + NONCE;
 const HAS_KEY: u8 = 1;
 const SHARES: u8 = 2;

@@ -33,7 +33,7 @@ fn heard(mut socket: TcpStream) -> Vec<u8> {
     bytes
 }
 
-const MAGIC: &[u8] = b"ptlntcp\x06";
+const MAGIC: &[u8] = b"ptlntcp\x07";
 /// Length of the first bytes of each side, without the address.
 const FRONT: usize = 49;
 /// The address of a client that does not listen.
