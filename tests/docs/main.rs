@@ -139,19 +139,25 @@ fn words(module: &Path) -> BTreeSet<String> {
 }
 
 /// Describes the first name in `path::to::something` that does not exist, if the path begins with a
-/// module of the engine or of the Rust interface, or with a crate.
+/// module of `base`, of the engine or of the Rust interface, or with a crate.
 fn unknown(path: &str) -> Option<String> {
     let is_module = |m: &Path| m.is_dir() || m.with_extension("rs").is_file();
-    let (crates, mut rest) = (root().join("crates"), path.split("::").peekable());
-    // The first word is a crate (`rpc::na`), or a module of the engine or of the Rust interface.
-    let own = crates.join(rest.peek()?).join("src");
+    let mut rest = path.split("::").peekable();
+    let inside = |name: &str| match name {
+        "portolan" => root().join("src"),
+        name => root().join("crates").join(name).join("src"),
+    };
+    // The first word is a crate (`rpc::na`), or a module of one of three crates.
+    let own = inside(rest.peek()?);
     let mut module = if own.is_dir() {
         rest.next();
         own
     } else {
-        let inside = |name| crates.join(name).join("src");
         let first = rest.peek()?;
-        ["engine", "portolan"].map(inside).into_iter().find(|src| is_module(&src.join(first)))?
+        ["base", "engine", "portolan"]
+            .map(inside)
+            .into_iter()
+            .find(|src| is_module(&src.join(first)))?
     };
     while let Some(deeper) = rest.peek().map(|n| module.join(n)).filter(|m| is_module(m)) {
         module = deeper;
@@ -161,20 +167,63 @@ fn unknown(path: &str) -> Option<String> {
     rest.find(|name| !known.contains(*name)).map(|name| format!("{path}: no {name} there"))
 }
 
+/// Describes the tests that a page names and that do not exist: checks of the targets `ranks` and
+/// `sim` (a name may end in `*`), and models.
+fn unknown_tests(text: &str) -> Vec<String> {
+    let all = |folder: &str| -> String {
+        let files = fs::read_dir(root().join(folder)).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect()
+    };
+    let targets =
+        [("ranks `", "name: \"", all("tests/ranks")), ("sim `", "case(\"", all("crates/sim/src"))];
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut missing = Vec::new();
+    for (target, before, sources) in targets {
+        for list in text.split(target).skip(1) {
+            for pair in list.split('`').collect::<Vec<_>>().chunks(2) {
+                let name = pair[0];
+                let found = match name.strip_suffix('*') {
+                    Some(prefix) => sources.contains(&format!("{before}{prefix}")),
+                    None => sources.contains(&format!("{before}{name}\"")),
+                };
+                if !found {
+                    missing.push(format!("{target}{name}`"));
+                }
+                if pair.get(1) != Some(&", ") {
+                    break;
+                }
+            }
+        }
+    }
+    let models = text.split('`').filter(|code| code.starts_with("models/tests/"));
+    missing.extend(models.filter(|model| !root().join(model).exists()).map(String::from));
+    missing
+}
+
 #[test]
 fn what_the_architecture_names_is_there() {
-    let Ok(text) = fs::read_to_string(root().join("ARCHITECTURE.md")) else { return };
+    let Ok(architecture) = fs::read_to_string(root().join("ARCHITECTURE.md")) else { return };
+    let performance = fs::read_to_string(root().join("docs/performance.md")).expect("the page");
     let is_path = |code: &&str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
         code.contains("::") && code.chars().all(plain)
     };
-    let paths: BTreeSet<&str> = text.split('`').skip(1).step_by(2).filter(is_path).collect();
-    assert!(paths.len() > 50, "only {} paths found", paths.len());
-    let faults: Vec<String> = paths.into_iter().filter_map(unknown).collect();
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    for (page, least) in [(architecture, 50), (performance, 25)] {
+        let paths: BTreeSet<&str> = page.split('`').skip(1).step_by(2).filter(is_path).collect();
+        assert!(paths.len() > least, "only {} paths found", paths.len());
+        let faults: Vec<String> = paths.into_iter().filter_map(unknown).collect();
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+        let missing = unknown_tests(&page);
+        assert!(missing.is_empty(), "there is no test {missing:?}");
+    }
     assert!(unknown("am::no_such_module").is_some());
     assert!(unknown("am::send::no_such_name").is_some());
+    assert!(unknown("wait::no_such_name").is_some());
     assert!(unknown("std::fmt").is_none());
+    let named =
+        "ranks `random`, `no_such_check`; sim `programs`, `watch*`, and `models/tests/no.rs`";
+    let missing = ["ranks `no_such_check`", "sim `watch*`", "models/tests/no.rs"];
+    assert_eq!(unknown_tests(named), missing);
 }
 
 #[test]
