@@ -46,8 +46,8 @@ pub enum Entry {
     Release(Spec),
     /// A choice: one of the cases in turn, or all in the release run. The string is the line.
     OneOf(String, Vec<Spec>),
-    /// Every case that `PROGRAM list` names must end the job, on this number of ranks.
-    Aborts(usize),
+    /// Every case that `PROGRAM list` names must end the job. The case is the last argument.
+    Aborts(Spec),
     Hosts,
     OwnLevel,
     Faults,
@@ -108,7 +108,7 @@ pub fn parse(line: &str, families: &Families) -> Result<Vec<Entry>, String> {
         } else if let Some(rest) = line.strip_prefix("abort ") {
             entries.push(Entry::Case(spec(rest, Kind::Abort)?));
         } else if let Some(rest) = line.strip_prefix("aborts ") {
-            entries.push(Entry::Aborts(spec(rest, Kind::Abort)?.ranks));
+            entries.push(Entry::Aborts(spec(rest, Kind::Abort)?));
         } else if line.starts_with("n=") {
             entries.push(Entry::Case(spec(&line, Kind::Pass)?));
         } else {

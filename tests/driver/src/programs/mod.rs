@@ -251,21 +251,17 @@ impl Suite<'_> {
     fn plan_aborts(&self, sources: &[&Source], cases: &mut Vec<Case>) {
         let mut turn = 0;
         for source in sources {
-            let ranks = source.entries.iter().find_map(|entry| match entry {
-                Entry::Aborts(ranks) => Some(*ranks),
+            let of_all = source.entries.iter().find_map(|entry| match entry {
+                Entry::Aborts(spec) => Some(spec),
                 _ => None,
             });
+            let Some(of_all) = of_all else { continue };
             let program = self.builder.dir.join(&source.name);
             let Ok(output) = Command::new(program).arg("list").output() else { continue };
             for name in String::from_utf8_lossy(&output.stdout).split_whitespace() {
                 turn += 1;
-                let spec = Spec {
-                    kind: Kind::Abort,
-                    ranks: ranks.unwrap_or(2),
-                    settings: String::new(),
-                    arguments: vec![name.into()],
-                    build: None,
-                };
+                let mut spec = of_all.clone();
+                spec.arguments.push(name.into());
                 let case = Case::new(&source.name, &spec);
                 if (self.args.release || turn % 3 == 1)
                     && self.args.wants(&case.program, &case.label)
