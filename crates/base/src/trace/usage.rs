@@ -21,7 +21,7 @@ pub fn peak_memory() -> u64 {
     used_by(libc::RUSAGE_SELF).ru_maxrss as u64 * 1024
 }
 
-pub fn current() -> Usage {
+pub(super) fn current() -> Usage {
     let used = used_by(libc::RUSAGE_SELF);
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
     let (threads, delays) = threads();
@@ -52,7 +52,7 @@ fn threads() -> (u64, Option<Delays>) {
     (threads, delays)
 }
 
-pub fn schedstat(text: &str) -> Option<(u64, u64)> {
+fn schedstat(text: &str) -> Option<(u64, u64)> {
     let mut numbers = text.split_whitespace().map(str::parse);
     let (cpu, delay) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     // A kernel that does not count writes zeroes.

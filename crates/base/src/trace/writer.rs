@@ -30,15 +30,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-pub const EVERY: Duration = Duration::from_millis(500);
+const EVERY: Duration = Duration::from_millis(500);
 /// Time that the end of the job waits for the disk.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 /// Shortest event in a nearly full file, in nanoseconds.
-pub const LONG_NS: u64 = 10_000;
+const LONG_NS: u64 = 10_000;
 /// The thread number in blocks of definitions.
-pub const NO_THREAD: u32 = u32::MAX;
+const NO_THREAD: u32 = u32::MAX;
 /// Longest text of a string in bytes. Longer texts are truncated.
-pub const MAX_TEXT: usize = 4096;
+const MAX_TEXT: usize = 4096;
 
 /// An event of the writer itself.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) enum Definition {
 }
 
 impl Definition {
-    pub fn event(&self) -> Event<'_> {
+    fn event(&self) -> Event<'_> {
         match self {
             Definition::String { string, text } => {
                 let mut end = text.len().min(MAX_TEXT);
@@ -70,7 +70,11 @@ pub(super) struct TraceWriter {
 
 impl TraceWriter {
     /// Writes `file` from its beginning, or warns and returns `None`.
-    pub fn start(running: &Arc<Recording>, file: File, metadata: &str) -> Option<TraceWriter> {
+    pub(super) fn start(
+        running: &Arc<Recording>,
+        file: File,
+        metadata: &str,
+    ) -> Option<TraceWriter> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut pending = Vec::new();
         format::encode_file_header(metadata, &mut pending);
@@ -99,7 +103,7 @@ impl TraceWriter {
         }
     }
 
-    pub fn thread(&self) -> Thread {
+    pub(super) fn thread(&self) -> Thread {
         self.handle.thread().clone()
     }
 
@@ -120,14 +124,14 @@ impl TraceWriter {
 }
 
 #[derive(Debug, Default)]
-pub struct Written {
+struct Written {
     place: LogPlace,
     blocks: u32,
     left_out: u64,
     reported: u64,
 }
 
-pub struct Output {
+struct Output {
     file: File,
     /// Whole blocks, the first perhaps already written in part.
     pending: Vec<u8>,
@@ -141,7 +145,7 @@ pub struct Output {
 }
 
 impl Output {
-    pub fn run(&mut self, running: &Recording, stop: &AtomicBool) {
+    fn run(&mut self, running: &Recording, stop: &AtomicBool) {
         let mut used: Option<Instant> = None;
         loop {
             let last = stop.load(Ordering::Acquire);
@@ -163,7 +167,7 @@ impl Output {
     }
 
     /// Continues until everything is written, for at most [`LAST_WRITE`].
-    pub fn end(&mut self, running: &Recording) {
+    fn end(&mut self, running: &Recording) {
         let (begun, mut ended) = (Instant::now(), false);
         while begun.elapsed() < LAST_WRITE && !self.broken {
             if self.flush() {
@@ -184,7 +188,7 @@ impl Output {
     }
 
     /// Reports the number of missing events in a warning and in a last block.
-    pub fn give_up(&mut self, running: &Recording) {
+    fn give_up(&mut self, running: &Recording) {
         let pending = self.unwritten.iter().map(|(_, b)| u64::from(b.events) + b.dropped);
         let mut lost: u64 = pending.sum();
         let logs = running.logs.lock().clone();
@@ -208,7 +212,7 @@ impl Output {
         }
     }
 
-    pub fn take_all(&mut self, running: &Recording, last: bool) {
+    fn take_all(&mut self, running: &Recording, last: bool) {
         let definitions = std::mem::take(&mut *running.definitions.lock());
         self.define(&definitions);
         let logs = running.logs.lock().clone();
@@ -221,7 +225,7 @@ impl Output {
         }
     }
 
-    pub fn take(&mut self, running: &Recording, at: usize, log: &ThreadLog, last: bool) {
+    fn take(&mut self, running: &Recording, at: usize, log: &ThreadLog, last: bool) {
         let mut thread = std::mem::take(&mut self.threads[at]);
         let mut place = thread.place;
         log.take(&mut place, |taken| {
@@ -241,7 +245,7 @@ impl Output {
     }
 
     /// Near the limit, also makes threads drop short events, and finally all.
-    pub fn has_room(&self, running: &Recording, bytes: usize) -> bool {
+    fn has_room(&self, running: &Recording, bytes: usize) -> bool {
         if self.limit == 0 {
             return true;
         }
@@ -255,7 +259,7 @@ impl Output {
         full <= self.limit
     }
 
-    pub fn block(&mut self, log: &ThreadLog, thread: &mut Written, taken: Taken<'_>) {
+    fn block(&mut self, log: &ThreadLog, thread: &mut Written, taken: Taken<'_>) {
         let dropped = log.dropped() + thread.left_out;
         let header = BlockHeader {
             payload_bytes: taken.bytes.len(),
@@ -273,14 +277,14 @@ impl Output {
         self.append(&header, taken.bytes);
     }
 
-    pub fn append(&mut self, header: &BlockHeader, payload: &[u8]) {
+    fn append(&mut self, header: &BlockHeader, payload: &[u8]) {
         self.unwritten.push_back((self.written, *header));
         self.pending.extend_from_slice(&header.encode(payload));
         self.pending.extend_from_slice(payload);
         self.written += (format::BLOCK_HEADER + payload.len()) as u64;
     }
 
-    pub fn define(&mut self, definitions: &[Definition]) {
+    fn define(&mut self, definitions: &[Definition]) {
         let mut payload = Vec::new();
         let (mut encoder, mut events) = (Encoder::new(0), 0);
         for (at, definition) in definitions.iter().enumerate() {
@@ -308,7 +312,7 @@ impl Output {
         }
     }
 
-    pub fn flush(&mut self) -> bool {
+    fn flush(&mut self) -> bool {
         let mut at = 0;
         while at < self.pending.len() && !self.broken {
             match self.file.write(&self.pending[at..]) {

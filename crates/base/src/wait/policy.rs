@@ -32,9 +32,9 @@ use super::{Progress, contention};
 use std::time::Duration;
 
 /// From this number of ranks per core, polls of waiting ranks cost more than they gain.
-pub const MANY: u32 = 4;
+const MANY: u32 = 4;
 /// Longer polling helps only if every rank has its own core.
-pub const CROWDED_SPIN: u32 = 20;
+const CROWDED_SPIN: u32 = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
