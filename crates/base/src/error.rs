@@ -91,6 +91,7 @@ impl Error {
     }
 
     #[cold]
+    #[doc(hidden)]
     pub fn reworded(mut self, detail: String) -> Self {
         self.0.detail = detail;
         self
@@ -105,6 +106,7 @@ impl Error {
 
     /// Ends the job with the error. It occurred in a message that its origin relies on.
     #[cold]
+    #[doc(hidden)]
     pub fn end_job(&self) -> ! {
         self.clone().log_once();
         crate::process::end_job(self.kind().code())
@@ -112,6 +114,7 @@ impl Error {
 
     /// Ends the job with the error, which no caller gets. `what` failed.
     #[cold]
+    #[doc(hidden)]
     pub fn end_job_in(self, what: impl fmt::Display) -> ! {
         let detail = format!("{what}: {}", self.detail());
         self.reworded(detail).end_job()
