@@ -1,4 +1,4 @@
-//! What the crates of Portolan share and what needs no MPI: waits and their durations, traces and
+//! The lowest layer of Portolan, which needs no MPI: waits and their durations, traces and
 //! statistics of calls, settings, errors, shapes of transfers, memory that processes share, locks,
 //! and the state of the process. This is an internal crate of the crate `portolan`: its public
 //! items serve the other crates of the workspace, and change with them. `ARCHITECTURE.md` describes

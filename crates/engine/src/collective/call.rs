@@ -4,8 +4,8 @@
 //! anyway ([`super::shared_area`], [`super::message_group`]). Two different signatures mean an
 //! error in the program. Its message describes the call of each rank ([`Call::describe`]).
 //!
-//! A signature covers all scopes (`super::scope`) of the caller: two calls with the same outer scope
-//! are equal only if the calls in it are.
+//! A signature covers all scopes (`super::scope`) of the caller: two calls with the same outer
+//! scope are equal only if the calls in it are.
 
 use super::Operator;
 use super::kind::Kind;

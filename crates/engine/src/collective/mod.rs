@@ -1,7 +1,7 @@
 //! Collectives: barrier, broadcast, allgather, reductions, agreements. The functions of this module
 //! are the collectives of other long values over a communicator. Each one starts the non-blocking
-//! MPI collective and waits in the engine's loop ([`portolan_base::wait`]). Values that are too long for
-//! one MPI call are split. [`group::Group`] chooses between these functions and `team`.
+//! MPI collective and waits in the engine's loop ([`portolan_base::wait`]). Values that are too long
+//! for one MPI call are split. [`group::Group`] chooses between these functions and `team`.
 
 use crate::mpi::{Comm, CommHandle, ReduceOp, Request};
 use bytemuck::Pod;

@@ -4,7 +4,8 @@
 //! first extent (most programs have one arena), and then the one that the thread found last.
 //!
 //! Invariant: tables are added, without a lock, while the value is shared. They change or disappear
-//! only while it is borrowed exclusively ([`portolan_base::sync::brlock`]). Extents of a table never move.
+//! only while it is borrowed exclusively ([`portolan_base::sync::brlock`]). Extents of a table never
+//! move.
 
 use super::arena::Arena;
 use super::block_index::BlockIndex;

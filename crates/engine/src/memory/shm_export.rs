@@ -1,9 +1,9 @@
 //! Memory that a process exports to other processes of its user on the host.
 //!
 //! Memory that the library allocates for registration by the program, or for other processes to
-//! pull, is anonymous shared memory of its own ([`portolan_base::shm`]) if it is long enough. A process
-//! that receives the key ([`ShmKey`]) maps it and copies by itself, with a single copy and no
-//! system call. Mappings are cached within limits, and removed if they were unused for some seconds
+//! pull, is anonymous shared memory of its own ([`portolan_base::shm`]) if it is long enough. A
+//! process that receives the key ([`ShmKey`]) maps it and copies by itself, with a single copy and
+//! no system call. Mappings are cached within limits, and removed if they were unused for some seconds
 //! or if the owner is gone. Freed memory stays allocated until no process maps it.
 //!
 //! **Withdrawal.** Ranks of a node check the table of registrations before they copy

@@ -1,6 +1,6 @@
-//! Trace records of operations ([`portolan_base::trace`]). Each operation that the interfaces call has its
-//! body in a separate function, which returns the path that it took. If calls are not observed,
-//! only the body runs. Block lists need a second lookup.
+//! Trace records of operations ([`portolan_base::trace`]). Each operation that the interfaces call
+//! has its body in a separate function, which returns the path that it took. If calls are not
+//! observed, only the body runs. Block lists need a second lookup.
 
 use super::Ops;
 use crate::memory::registry::SegmentId;
