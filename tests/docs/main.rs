@@ -1,6 +1,6 @@
 //! Checks the pages of `docs/`: every link has a target, every listing matches its source, and
 //! every page is in the table of contents. Also checks that the sources contain the names that
-//! ARCHITECTURE.md uses, and that every script prints its usage.
+//! ARCHITECTURE.md and docs/performance.md use, and that every script prints its usage.
 
 mod listings;
 mod scripts;

@@ -185,6 +185,16 @@ fn only_the_c_library_exports_c_functions() {
     }
 }
 
+/// Reports and messages tell functions of the library from those of the program by these names.
+#[test]
+fn names_of_the_crates_are_known() {
+    for (krate, _) in CRATES {
+        let of_library = !["perf", "report", "sim", "portolan", "capi"].contains(&krate);
+        let path = format!("portolan_{krate}::module::function");
+        assert_eq!(portolan_base::process::message::is_of_library(&path), of_library, "{krate}");
+    }
+}
+
 /// Every layer has a row in ARCHITECTURE.md, with the crates and the modules of the engine in it.
 #[test]
 fn the_page_has_the_same_layers() {

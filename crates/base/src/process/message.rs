@@ -8,17 +8,18 @@ use log::{Level, Record};
 use std::fmt;
 
 /// In paths of functions and log records. The first is the C library and the Rust interface.
-const CRATES: [&str; 6] = [
+pub const CRATES: [&str; 7] = [
     "portolan",
     "portolan_base",
     "portolan_engine",
     "portolan_compose",
     "portolan_rpc",
     "portolan_interpose",
+    "portolan_trace_format",
 ];
 
 /// A path such as `portolan_base::wait::until` names something of the library.
-pub(crate) fn is_of_library(path: &str) -> bool {
+pub fn is_of_library(path: &str) -> bool {
     path.split_once("::").is_some_and(|(krate, _)| CRATES.contains(&krate))
 }
 

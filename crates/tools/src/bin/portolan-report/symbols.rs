@@ -9,6 +9,7 @@
 
 use addr2line::Loader;
 use object::{Object, ObjectSegment, ReadCache};
+use portolan_base::process::message;
 use portolan_trace_format::event::SOURCE_LINE;
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,10 +19,6 @@ use std::time::UNIX_EPOCH;
 /// A return address: the file of the module, and the address relative to its start. Or a source
 /// line and [`SOURCE_LINE`].
 pub type Address = (String, u64);
-
-/// Crates of the library, as folders of its sources and packages, and as names of modules.
-const CRATES: [&str; 7] =
-    ["capi", "compose", "engine", "interpose", "portolan", "rpc", "trace-format"];
 
 #[derive(Default)]
 pub struct Symbols {
@@ -174,19 +171,14 @@ fn link_base(path: &Path) -> Option<u64> {
 /// Returns whether a function belongs to the library or to Rust's own crates.
 fn is_library(name: &str, file: &str) -> bool {
     let name = name.trim_start_matches(['<', '&', '*', '_', ' ']);
-    let module = name.split_once("::").map(|(module, _)| module.replace('_', "-"));
-    let is_module = |krate: &str| match (&module, krate) {
-        (Some(module), "portolan") => module == "portolan",
-        (Some(module), _) => module.strip_prefix("portolan-") == Some(krate),
-        (None, _) => false,
-    };
     let is_file = |krate: &str| {
-        file.contains(&format!("/crates/{krate}/src/"))
-            || file.contains(&format!("/portolan-{krate}-"))
+        let folder = krate.strip_prefix("portolan_").unwrap_or("capi").replace('_', "-");
+        file.contains(&format!("/crates/{folder}/src/"))
+            || file.contains(&format!("/portolan-{folder}-"))
     };
     let of_rust = ["/rustc/", "/rustlib/src/"].iter().any(|folder| file.contains(folder))
-        || module.as_deref().is_some_and(|module| ["core", "alloc", "std"].contains(&module));
-    of_rust || CRATES.iter().any(|krate| is_module(krate) || is_file(krate))
+        || ["core::", "alloc::", "std::"].iter().any(|krate| name.starts_with(krate));
+    of_rust || message::is_of_library(name) || message::CRATES.iter().any(|krate| is_file(krate))
 }
 
 /// Shortens a function name: without the hash, parameters of types, and all but the last modules.
@@ -265,7 +257,10 @@ mod tests {
     fn functions_of_the_library_are_recognised() {
         for (name, file, library) in [
             ("portolan_engine::ops::Ops::put", "", true),
+            ("portolan_base::wait::until", "", true),
+            ("portolan_trace_format::event::Encoder::put", "", true),
             ("<portolan::Segment<f64>>::put", "", true),
+            ("dims", "/a/crates/base/src/layout/mod.rs", true),
             ("ARMCI_Put", "/a/crates/capi/src/armci/contiguous.rs", true),
             ("core::ops::function::FnOnce::call_once", "", true),
             ("black_box<usize>", "/rustc/5980/library/core/src/hint.rs", true),
