@@ -16,7 +16,6 @@ pub use contention::offer_core;
 pub use deadline::Deadline;
 pub use policy::while_held;
 pub use policy::{Backoff, Ends, Naps, Patience, Step};
-pub use progress::progress_by_deref;
 pub use progress::{Boot, GivenUp, Progress, Unlocked, Waiting};
 pub use repeated_wait::RepeatedWait;
 use std::time::{Duration, Instant};

@@ -107,21 +107,6 @@ pub trait Progress {
     }
 }
 
-/// Implements [`Progress`] for a layer by its `Deref` target.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __progress_by_deref {
-    ($layer:ty) => {
-        impl $crate::wait::Progress for $layer {
-            #[inline]
-            fn delegate(&self) -> Option<&dyn $crate::wait::Progress> {
-                Some(&**self)
-            }
-        }
-    };
-}
-pub use __progress_by_deref as progress_by_deref;
-
 /// Before the engine exists, there is nothing to serve.
 #[derive(Debug)]
 pub struct Boot;

@@ -29,6 +29,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use upper_layer::UpperLayer;
 pub use waits::count;
 
+/// Implements [`Progress`] for a layer by its `Deref` target.
+macro_rules! progress_by_deref {
+    ($layer:ty) => {
+        impl portolan_base::wait::Progress for $layer {
+            #[inline]
+            fn delegate(&self) -> Option<&dyn portolan_base::wait::Progress> {
+                Some(&**self)
+            }
+        }
+    };
+}
+pub(crate) use progress_by_deref;
+
 #[derive(Debug)]
 pub struct Core {
     pub config: Config,

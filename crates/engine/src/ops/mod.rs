@@ -48,4 +48,4 @@ impl Ops {
     }
 }
 
-portolan_base::wait::progress_by_deref!(Ops);
+crate::core::progress_by_deref!(Ops);

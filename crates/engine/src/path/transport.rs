@@ -314,4 +314,4 @@ impl Paths {
     }
 }
 
-portolan_base::wait::progress_by_deref!(Paths);
+crate::core::progress_by_deref!(Paths);

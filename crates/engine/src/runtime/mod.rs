@@ -57,7 +57,7 @@ impl Deref for Engine {
     }
 }
 
-portolan_base::wait::progress_by_deref!(Engine);
+crate::core::progress_by_deref!(Engine);
 
 impl Owner for Engine {
     fn am(&self) -> &Am {
